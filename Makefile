@@ -1,0 +1,54 @@
+# One environment, installed from one lock file. Every target runs inside it.
+PYTHON ?= python3
+JOBS   ?= 2
+VENV   := .venv
+BIN    := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help quickstart test all lint types unit smoke bench lock clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.done: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+quickstart: $(VENV)/.done  ## the whole chain on data that need no download
+	snakemake -j $(JOBS) -q rules --config scale=quickstart -- all
+	@echo
+	@cat results/quickstart/*/complete.txt
+	@cat results/quickstart/dpcd/lead.md
+
+test: lint types unit smoke  ## linters, types, unit tests, a smoke run of the Snakefile
+
+all: $(VENV)/.done  ## everything, at full size: make all JOBS=32
+	snakemake -j $(JOBS) all
+
+lint: $(VENV)/.done  ## ruff, snakefmt, snakemake --lint
+	ruff check src tests bench
+	ruff format --check src tests bench
+	snakefmt --check -q Snakefile
+	snakemake --lint
+
+types: $(VENV)/.done  ## mypy
+	mypy
+
+unit: $(VENV)/.done  ## unit tests
+	pytest
+
+smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids
+	snakemake -j $(JOBS) -q rules --config scale=smoke -- all
+
+bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
+	python -m bench
+
+lock:  ## resolve requirements.lock anew
+	uv pip compile pyproject.toml --group dev --universal --generate-hashes \
+	  --no-header --no-annotate -q -o requirements.lock
+
+clean:  ## remove results and figures of the small scales, logs and caches
+	rm -rf results/smoke results/quickstart figures/smoke figures/quickstart logs
+	rm -rf .snakemake .mypy_cache .ruff_cache build dist

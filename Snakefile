@@ -1,0 +1,213 @@
+# The only wiring: generic stages, one job per (problem, solver).
+#
+#   snakemake -j 2 dpcd                      one paper
+#   snakemake -j 32 all                      all papers
+#   snakemake -j 2 dpcd --config scale=smoke a small version under results/smoke
+#   --config set="seed=7 paper.fresh=20"     any Hydra overrides, for all jobs
+import time
+
+from dperm.config import ConfigError
+from dperm.experiments.runtable import run_table
+
+PAPERS = ["dpcd"]
+SCALE = config.get("scale", "full")
+SET = str(config.get("set", ""))
+try:
+    TABLE = run_table(PAPERS, [f"scale={SCALE}", *SET.split()])
+except ConfigError as error:
+    sys.exit(str(error))
+
+BELOW = f"{TABLE.folder}/" if TABLE.folder else ""
+RESULTS, FIGURES, LOGS = f"results/{BELOW}", f"figures/{BELOW}", f"logs/{BELOW}"
+RUN = f"scale={SCALE} {SET}"
+
+
+def digest(stage):
+    """Digest of what a job of that stage reads, by its wildcards."""
+    return lambda names: TABLE.digests["/".join([stage, *names])]
+
+
+def attempt(names):
+    """Data that could not be had are asked for again in every run."""
+    from dperm.experiments.dataset import unavailable
+
+    return time.time() if unavailable(names.dataset) else 0
+
+
+def solved(paper, problems):
+    """The solver results a product of a paper is made of."""
+    return [
+        f"{RESULTS}{paper}/{problem}/{solver}/{stage}.parquet"
+        for problem, solver in TABLE.papers[paper].runs
+        if problem in problems
+        for stage in ("tune", "evaluate")
+    ]
+
+
+def shown(kind):
+    """The solver results a figure or table is made of, by its wildcards."""
+    def of(names):
+        made = getattr(TABLE.papers[names.paper], kind)[names.name]
+        return solved(names.paper, made or TABLE.papers[names.paper].problems)
+
+    return of
+
+
+def products(paper):
+    """All files of a paper."""
+    table = TABLE.papers[paper]
+    figures = [f"{FIGURES}{paper}/{name}.svg" for name in table.figures]
+    tables = [f"{RESULTS}{paper}/{name}.csv" for name in table.tables]
+    return figures + tables + solved(paper, table.problems)
+
+
+localrules:
+    all,
+    dpcd,
+
+
+wildcard_constraints:
+    paper="|".join(PAPERS),
+    dataset="[A-Za-z0-9_-]+",
+    problem="[A-Za-z0-9_-]+",
+    solver="[A-Za-z0-9_-]+",
+    name="[A-Za-z0-9_-]+",
+
+
+rule all:
+    input:
+        expand(f"{RESULTS}{{paper}}/complete.txt", paper=PAPERS),
+
+
+rule dpcd:
+    input:
+        f"{RESULTS}dpcd/complete.txt",
+
+
+rule fetch:
+    output:
+        "data/fetched/{dataset}/fetch.json",
+    params:
+        digest=digest("fetch"),
+        problem=lambda names: TABLE.problem_of[names.dataset],
+        attempt=attempt,
+    log:
+        f"{LOGS}fetch/{{dataset}}.log",
+    conda:
+        "environment.yml"
+    shell:
+        "python -m dperm.fetch problem={params.problem} {RUN} 2>&1 | tee {log}"
+
+
+rule prepare:
+    input:
+        lambda names: f"data/fetched/{TABLE.dataset_of[names.problem]}/fetch.json",
+    output:
+        "data/prepared/{problem}/meta.json",
+    params:
+        digest=digest("prepare"),
+    log:
+        f"{LOGS}prepare/{{problem}}.log",
+    conda:
+        "environment.yml"
+    shell:
+        "python -m dperm.prepare problem={wildcards.problem} {RUN} 2>&1 | tee {log}"
+
+
+rule optimum:
+    input:
+        "data/prepared/{problem}/meta.json",
+    output:
+        "data/optimum/{problem}/optimum.json",
+    params:
+        digest=digest("optimum"),
+    log:
+        f"{LOGS}optimum/{{problem}}.log",
+    conda:
+        "environment.yml"
+    shell:
+        "python -m dperm.optimum problem={wildcards.problem} {RUN} 2>&1 | tee {log}"
+
+
+rule tune:
+    input:
+        "data/optimum/{problem}/optimum.json",
+    output:
+        f"{RESULTS}{{paper}}/{{problem}}/{{solver}}/tune.parquet",
+    params:
+        digest=digest("tune"),
+    threads: 2
+    log:
+        f"{LOGS}tune/{{paper}}/{{problem}}/{{solver}}.log",
+    benchmark:
+        f"{LOGS}tune/{{paper}}/{{problem}}/{{solver}}.tsv"
+    conda:
+        "environment.yml"
+    shell:
+        "python -m dperm.tune paper={wildcards.paper} problem={wildcards.problem}"
+        " solver={wildcards.solver} workers={threads} {RUN} 2>&1 | tee {log}"
+
+
+rule evaluate:
+    input:
+        f"{RESULTS}{{paper}}/{{problem}}/{{solver}}/tune.parquet",
+    output:
+        f"{RESULTS}{{paper}}/{{problem}}/{{solver}}/evaluate.parquet",
+    params:
+        digest=digest("evaluate"),
+    threads: workflow.cores  # timed: nothing runs beside it
+    log:
+        f"{LOGS}evaluate/{{paper}}/{{problem}}/{{solver}}.log",
+    benchmark:
+        f"{LOGS}evaluate/{{paper}}/{{problem}}/{{solver}}.tsv"
+    conda:
+        "environment.yml"
+    shell:
+        "python -m dperm.evaluate paper={wildcards.paper} problem={wildcards.problem}"
+        " solver={wildcards.solver} {RUN} 2>&1 | tee {log}"
+
+
+rule figure:
+    input:
+        shown("figures"),
+    output:
+        multiext(f"{FIGURES}{{paper}}/{{name}}", ".pdf", ".svg", ".png", ".csv"),
+    params:
+        digest=digest("figures"),
+    log:
+        f"{LOGS}figure/{{paper}}/{{name}}.log",
+    conda:
+        "environment.yml"
+    shell:
+        "python -m dperm.figure paper={wildcards.paper} product={wildcards.name}"
+        " {RUN} 2>&1 | tee {log}"
+
+
+rule table:
+    input:
+        shown("tables"),
+    output:
+        multiext(f"{RESULTS}{{paper}}/{{name}}", ".csv", ".md", ".tex"),
+    params:
+        digest=digest("tables"),
+    log:
+        f"{LOGS}table/{{paper}}/{{name}}.log",
+    conda:
+        "environment.yml"
+    shell:
+        "python -m dperm.table paper={wildcards.paper} product={wildcards.name}"
+        " {RUN} 2>&1 | tee {log}"
+
+
+rule complete:
+    # Fails, after everything else was made, if a problem's data could not be had.
+    input:
+        lambda names: products(names.paper),
+    output:
+        f"{RESULTS}{{paper}}/complete.txt",
+    log:
+        f"{LOGS}complete/{{paper}}.log",
+    conda:
+        "environment.yml"
+    shell:
+        "python -m dperm.complete paper={wildcards.paper} {RUN} 2>&1 | tee {log}"

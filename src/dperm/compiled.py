@@ -1,0 +1,75 @@
+"""What every compiled kernel shares: the compiler's options and vectorised functions.
+
+Numba's wheel carries no vector mathematics, so ``np.exp`` in a loop runs one element at
+a time. The polynomials below are plain arithmetic, which the compiler turns into vector
+instructions. ``error_model="numpy"`` matters as much: the default checks each division
+for zero and keeps the whole loop scalar. The fast-math flags leave infinities and NaN
+alone, so that a diverged run is seen.
+"""
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+KERNEL = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+}
+INLINE = {**KERNEL, "inline": "always", "cache": False}
+
+_EXP_SERIES = tuple(1.0 / math.factorial(k) for k in range(12, -1, -1))
+# artanh(s) = s (1 + s^2/3 + s^4/5 + ...), its even and odd powers of s^2 apart: a longer
+# loop would not be unrolled, and so not be vectorised.
+_ATANH_EVEN = tuple(1.0 / (2 * k + 1) for k in range(14, -1, -2))
+_ATANH_ODD = tuple(1.0 / (2 * k + 1) for k in range(15, 0, -2))
+_LOG2_HIGH = 6.93145751953125e-1  # log 2 in two parts, the first with trailing zeros
+_LOG2_LOW = 1.42860682030941723212e-6
+
+
+@intrinsic
+def _as_float(typingctx, bits):
+    """The double whose bits are the given 64-bit integer."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.int64), codegen
+
+
+@njit(**INLINE)
+def exp(x):
+    """e^x to a relative error of about 1e-14; x is clamped to [-708, 709]."""
+    x = min(max(x, -708.0), 709.0)
+    k = np.floor(x * 1.4426950408889634 + 0.5)
+    r = (x - k * _LOG2_HIGH) - k * _LOG2_LOW
+    p = 1.0 / 6227020800.0
+    for c in _EXP_SERIES:
+        p = p * r + c
+    return p * _as_float((np.int64(k) + 1023) << 52)
+
+
+@njit(**INLINE)
+def softplus(x):
+    """log(1 + e^x), by log(1 + u) = 2 artanh(u / (2 + u)) with u = e^-|x|."""
+    u = exp(-abs(x))
+    s = u / (2.0 + u)
+    square = s * s
+    fourth = square * square
+    even = 1.0 / 33.0
+    for c in _ATANH_EVEN:
+        even = even * fourth + c
+    odd = 0.0
+    for c in _ATANH_ODD:
+        odd = odd * fourth + c
+    return max(x, 0.0) + 2.0 * s * (even + square * odd)
+
+
+@njit(**INLINE)
+def clamp(x, bound):
+    """The point of [-bound, bound] nearest to x."""
+    return min(max(x, -bound), bound)

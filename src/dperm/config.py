@@ -1,0 +1,276 @@
+"""Composing and checking the configuration.
+
+Hydra composes ``conf/`` into the typed classes of ``dperm.schema``; ``validate`` refuses
+what types cannot: unknown names, ranges, grids. Every refusal is a ``ConfigError`` whose
+one-line text names the file, the key, what was found and what was expected.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from pathlib import Path
+from typing import Any, cast
+
+from omegaconf import DictConfig, OmegaConf
+from yaml import YAMLError
+
+from dperm import schema, solvers
+from dperm.experiments import grid
+from dperm.problems.losses import LOSSES
+
+GROUPS = ("paper", "dataset", "problem", "solver", "scale")
+CALIBRATIONS = ("paper", "strict")
+
+
+class ConfigError(ValueError):
+    """A configuration that is refused; the text says where and why, in one line."""
+
+
+def home() -> Path:
+    """The folder that holds ``conf/`` and the Snakefile.
+
+    The current folder if it has a ``conf/config.yaml``, else what came with the package.
+    """
+    if Path("conf/config.yaml").is_file():
+        return Path.cwd()
+    here = Path(__file__).resolve().parent
+    packaged = here / "share"
+    return packaged if packaged.is_dir() else here.parents[1]
+
+
+def conf_dir() -> Path:
+    """The folder of the configuration; ``DPERM_CONF`` names another one."""
+    named = os.environ.get("DPERM_CONF")
+    path = Path(named).resolve() if named else home() / "conf"
+    if not (path / "config.yaml").is_file():
+        raise ConfigError(f"{path}: expected a folder that holds config.yaml")
+    return path
+
+
+def register() -> None:
+    """Give Hydra the typed classes, so that it refuses unknown keys and wrong types."""
+    from hydra.core.config_store import ConfigStore
+
+    store = ConfigStore.instance()
+    store.store(name="schema", node=schema.Config)
+
+
+def available(group: str) -> list[str]:
+    """Names of the YAML files of a group."""
+    return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+
+
+def check_name(group: str, name: str, where: str) -> None:
+    """Refuse a name that no YAML of the group has.
+
+    Raises
+    ------
+    ConfigError
+        With the nearest known name.
+    """
+    known = available(group)
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise ConfigError(
+            f"{where}: {group} {name!r} is unknown; expected one of "
+            f"{', '.join(known)}{hint}"
+        )
+
+
+def compose(overrides: list[str]) -> schema.Config:
+    """Compose one configuration and check it.
+
+    Parameters
+    ----------
+    overrides : list of str
+        Hydra overrides, such as ``problem=california_norm``.
+
+    Raises
+    ------
+    ConfigError
+        For anything that is wrong with it.
+    """
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    register()
+    for override in overrides:
+        group, _, name = override.partition("=")
+        if group in GROUPS and name:
+            check_name(group, name, "command line")
+    try:
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+            return typed(hydra_compose("config", overrides))
+    except (HydraException, OmegaConfBaseException, YAMLError) as error:
+        raise ConfigError(explain(error, overrides)) from error
+
+
+def explain(error: Exception, overrides: list[str]) -> str:
+    """One line for an error of Hydra, OmegaConf or YAML: file, key, what is wrong."""
+    text = f"{error}\n{error.__cause__ or ''}"
+    file = re.search(r"In '([^']+)'", text)
+    place = f"conf/{file[1]}.yaml" if file else " ".join(overrides) or "conf"
+    if isinstance(error, YAMLError):
+        return f"not valid YAML: {' '.join(str(error).split())}"
+    key = re.search(r"full_key: (\S+)", text)
+    what = re.search(r"^(Key|Value|Cannot|Missing|Could|Interp|Unsupp).*$", text, re.M)
+    unknown = re.search(r"Key '(\w+)' not in '(\w+)'", text)
+    parts = [place, key[1] if key else "", what[0] if what else text.splitlines()[0]]
+    message = ": ".join(part for part in parts if part)
+    return message + (_expected_keys(unknown[1], unknown[2]) if unknown else "")
+
+
+def _expected_keys(found: str, node: str) -> str:
+    """The keys of a typed class, and the one nearest to what was found."""
+    known = list(getattr(schema, node).__dataclass_fields__)
+    near = difflib.get_close_matches(found, known, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"; expected one of {', '.join(known)}{hint}"
+
+
+def _refuse_added_keys(node: Any, value: Any, where: str = "") -> None:
+    """Refuse keys that ``+key=value`` put beside those of a typed class."""
+    for field in node:
+        inner = getattr(value, field, None)
+        if field not in value.__dataclass_fields__:
+            place = f"{where}{field}"
+            expected = _expected_keys(field, type(value).__name__)
+            raise ConfigError(f"command line: {place}: unknown key{expected}")
+        if hasattr(inner, "__dataclass_fields__"):
+            _refuse_added_keys(node[field], inner, f"{where}{field}.")
+
+
+def typed(config: DictConfig) -> schema.Config:
+    """The dataclasses of a composed configuration, checked.
+
+    Raises
+    ------
+    ConfigError
+        See ``validate``.
+    """
+    result = cast(schema.Config, OmegaConf.to_object(config))
+    _refuse_added_keys(config, result)
+    mirror = os.environ.get("DPERM_MIRROR")
+    if result.data.mirror is None and mirror:
+        result.data.mirror = mirror
+    validate(result)
+    return result
+
+
+def validate(config: schema.Config) -> None:
+    """Check everything types cannot.
+
+    Raises
+    ------
+    ConfigError
+        For the first thing that is wrong.
+    """
+    _validate_problem(config.problem)
+    _validate_solver(config.solver)
+    _validate_paper(config.paper, config.problem)
+    if config.workers < 1:
+        raise ConfigError(f"workers: expected 1 or more, found {config.workers}")
+    _one_of("setting.calibration", config.setting.calibration, CALIBRATIONS)
+
+
+def _one_of(where: str, found: str, known: Any) -> None:
+    if found not in known:
+        near = difflib.get_close_matches(str(found), list(known), n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise ConfigError(
+            f"{where}: expected one of {', '.join(known)}, found {found!r}{hint}"
+        )
+
+
+def _validate_problem(problem: schema.Problem) -> None:
+    where = f"conf/problem/{problem.name}.yaml"
+    _one_of(f"{where}: loss", problem.loss, LOSSES)
+    if not problem.privacy.epsilon > 0:
+        raise ConfigError(
+            f"{where}: privacy.epsilon: expected a positive number or .inf, "
+            f"found {problem.privacy.epsilon}"
+        )
+    delta = number(problem.privacy.delta, 1000, f"{where}: privacy.delta")
+    if not 0 < delta < 1:
+        raise ConfigError(f"{where}: privacy.delta: expected in (0, 1), found {delta}")
+    for key in ("l1", "l2"):
+        strength = number(
+            getattr(problem.penalty, key), 1000, f"{where}: penalty.{key}"
+        )
+        if not 0 <= strength < float("inf"):
+            raise ConfigError(
+                f"{where}: penalty.{key}: expected 0 or more, found {strength}"
+            )
+    if not problem.penalty.lower <= 0 <= problem.penalty.upper:
+        raise ConfigError(f"{where}: penalty: the box must hold 0, where runs start")
+
+
+def _validate_solver(solver: schema.Solver) -> None:
+    where = f"conf/solver/{solver.name}.yaml"
+    try:
+        solvers.make_options(solvers.load(solver.algorithm), solver.options)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
+    where = f"conf/paper/{paper.name}.yaml"
+    for name in (*paper.problems, *paper.offline):
+        check_name("problem", name, f"{where}: problems")
+    for calibration in paper.calibrations:
+        _one_of(f"{where}: calibrations", calibration, CALIBRATIONS)
+    for key in ("replicates", "fresh"):
+        if getattr(paper, key) < 1:
+            raise ConfigError(f"{where}: {key}: expected 1 or more")
+    for name, run in paper.runs.items():
+        check_name("solver", name, f"{where}: runs")
+        for chosen in run.problems or ():
+            check_name("problem", chosen, f"{where}: runs.{name}.problems")
+        _validate_grid(run.grid, f"{where}: runs.{name}.grid", problem)
+    for name, file in paper.published.items():
+        if not (conf_dir() / file).is_file():
+            raise ConfigError(f"{where}: published.{name}: no file conf/{file}")
+    for kind in ("figures", "tables"):
+        for name, product in getattr(paper, kind).items():
+            place = f"{where}: {kind}.{name}"
+            _one_of(f"{place}.calibration", product.calibration, CALIBRATIONS)
+            for chosen in product.problems or ():
+                check_name("problem", chosen, f"{place}.problems")
+
+
+def _validate_grid(spec: Any, where: str, problem: schema.Problem) -> None:
+    try:
+        found = grid.points(spec, where)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    private = problem.privacy.epsilon != float("inf")
+    for point in found:
+        for name, value in point.items():
+            if not value > 0:
+                raise ConfigError(f"{where}.{name}: expected positive, found {value}")
+            if value == float("inf") and (private or name != "clip"):
+                raise ConfigError(
+                    f"{where}.{name}: .inf is accepted only for clip, without noise "
+                    "(privacy.epsilon: .inf)"
+                )
+
+
+def number(value: Any, n: int, where: str) -> float:
+    """A number, or the value of ``1/n`` or ``1/n^2`` for n records.
+
+    Raises
+    ------
+    ConfigError
+        If it is neither.
+    """
+    named = {"1/n": 1.0 / n, "1/n^2": 1.0 / n**2}
+    if isinstance(value, str) and value.replace(" ", "") in named:
+        return named[value.replace(" ", "")]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{where}: expected a number, 1/n or 1/n^2, found {value!r}")
+    return float(value)

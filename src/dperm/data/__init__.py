@@ -1,0 +1,14 @@
+"""Data sets: found in one of several places, checked by digest, prepared, stored."""
+
+from dperm.data.arrays import digest_arrays
+from dperm.data.fetching import FetchRecord, fetch
+from dperm.data.preparing import Prepared, load_prepared, prepare
+
+__all__ = [
+    "FetchRecord",
+    "Prepared",
+    "digest_arrays",
+    "fetch",
+    "load_prepared",
+    "prepare",
+]

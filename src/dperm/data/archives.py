@@ -1,0 +1,159 @@
+"""Unpacking of downloads: regular files only, and never outside the given folder."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import shutil
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from dperm.data.errors import RefusedError
+
+LIMIT = 4 * 2**30  # bytes: no data set here comes near it
+BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+Opener = Callable[[], IO[bytes] | None]
+
+
+def unpack(path: Path, folder: Path, wanted: Sequence[str] = ()) -> list[Path]:
+    """Unpack a .gz, .bz2, .zip or tar file; leave any other file as it is.
+
+    Parameters
+    ----------
+    path : Path
+        The file. Its first bytes decide what it is, not its name.
+    folder : Path
+        Where unpacked files are put, under their base names.
+    wanted : sequence of str
+        Members to take out of an archive, by path or base name, in this order.
+        May be empty if the archive holds one file.
+
+    Returns
+    -------
+    list of Path
+
+    Raises
+    ------
+    RefusedError
+        If it is damaged, has unsafe members, or lacks a wanted one.
+    """
+    try:
+        with _refuse_broken(path):
+            path = _decompress(path, folder)
+            if zipfile.is_zipfile(path):
+                with zipfile.ZipFile(path) as archive:
+                    return _take(_zip_members(archive), folder, wanted)
+            if tarfile.is_tarfile(path):
+                with tarfile.open(path) as tar:
+                    return _take(_tar_members(tar), folder, wanted)
+    except RuntimeError as error:  # an encrypted zip
+        raise RefusedError(f"{path.name} cannot be unpacked: {error}") from error
+    return [path]
+
+
+@contextmanager
+def _refuse_broken(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (*BROKEN, EOFError, gzip.BadGzipFile) as error:
+        raise RefusedError(f"{path.name} is a damaged archive: {error}") from error
+    except OSError as error:
+        if error.errno is None:  # bz2 has no exception of its own
+            raise RefusedError(f"{path.name} is a damaged archive: {error}") from error
+        raise
+
+
+def _decompress(path: Path, folder: Path) -> Path:
+    with open(path, "rb") as handle:
+        magic = handle.read(3)
+    if magic[:2] == b"\x1f\x8b":
+        opener: Callable[[Path], IO[bytes]] = gzip.open  # type: ignore[assignment]
+    elif magic == b"BZh":
+        opener = bz2.open  # type: ignore[assignment]
+    else:
+        return path
+    known = path.suffix in (".gz", ".bz2", ".tgz")
+    target = folder / (path.stem if known else f"{path.name}.unpacked")
+    with opener(path) as stream:
+        _copy(stream, target)
+    return target
+
+
+def _tar_members(archive: tarfile.TarFile) -> dict[str, Opener]:
+    members: dict[str, Opener] = {}
+    for member in archive.getmembers():
+        _check_name(member.name)
+        if not (member.isreg() or member.isdir()):
+            raise RefusedError(f"member {member.name!r} is not a regular file")
+        if member.isreg():
+            members[member.name] = lambda m=member: archive.extractfile(m)  # type: ignore[misc]
+    return members
+
+
+def _zip_members(archive: zipfile.ZipFile) -> dict[str, Opener]:
+    members: dict[str, Opener] = {}
+    for member in archive.infolist():
+        _check_name(member.filename)
+        if stat.S_ISLNK(member.external_attr >> 16):
+            raise RefusedError(f"member {member.filename!r} is not a regular file")
+        if not member.is_dir():
+            members[member.filename] = lambda m=member: archive.open(m)  # type: ignore[misc]
+    return members
+
+
+def _check_name(name: str) -> None:
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts or ":" in name:
+        raise RefusedError(f"member {name!r} points outside the archive")
+
+
+def _take(
+    members: dict[str, Opener], folder: Path, wanted: Sequence[str]
+) -> list[Path]:
+    if not wanted and len(members) == 1:
+        wanted = tuple(members)
+    if not wanted:
+        raise RefusedError(
+            f"the archive holds {', '.join(sorted(members)) or 'nothing'}: "
+            "name the wanted members under `files`"
+        )
+    return [_extract(members, name, folder) for name in wanted]
+
+
+def _extract(members: dict[str, Opener], name: str, folder: Path) -> Path:
+    found = [m for m in members if name in (m, PurePosixPath(m).name)]
+    if len(found) != 1:
+        held = ", ".join(sorted(members)) or "nothing"
+        raise RefusedError(
+            f"the archive has {len(found)} members {name!r}; it holds {held}"
+        )
+    stream = members[found[0]]()
+    if stream is None:
+        raise RefusedError(f"member {found[0]!r} is not a regular file")
+    target = folder / "unpacked" / PurePosixPath(name).name
+    with stream:
+        return _copy(stream, target)
+
+
+def _copy(stream: IO[bytes], target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    written = 0
+    with open(target, "wb") as out:
+        while chunk := stream.read(1 << 20):
+            written += len(chunk)
+            if written > LIMIT:
+                raise RefusedError(f"{target.name} unpacks to more than {LIMIT} bytes")
+            out.write(chunk)
+    return target
+
+
+def remove(folder: Path) -> None:
+    """Delete a folder of downloads, if it is there."""
+    shutil.rmtree(folder, ignore_errors=True)

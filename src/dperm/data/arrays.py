@@ -1,0 +1,136 @@
+"""Canonical arrays of a data set, their digest, and standardisation."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dperm.data.errors import RefusedError
+
+
+def canonical(X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Bring arrays to the one form in which they are stored and digested.
+
+    Parameters
+    ----------
+    X : array or sparse matrix, shape (n, p)
+    y : array, shape (n,)
+
+    Returns
+    -------
+    X : ndarray in C order, or scipy CSC array with sorted indices and no stored zero
+    y : ndarray, shape (n,)
+        Both float64; minus zero becomes zero.
+    """
+    y = np.ascontiguousarray(y, dtype="<f8") + 0.0
+    if not sparse.issparse(X):
+        return np.ascontiguousarray(X, dtype="<f8") + 0.0, y
+    X = sparse.csc_array(X, dtype="<f8", copy=True)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    X.sort_indices()
+    return X, y
+
+
+def digest_arrays(X: Any, y: Any) -> str:
+    """Digest the content of a data set, whichever source or layout it has.
+
+    Parameters
+    ----------
+    X : array or sparse matrix, shape (n, p)
+    y : array, shape (n,)
+
+    Returns
+    -------
+    str
+        ``sha256:`` and 64 hexadecimal digits, over layout, shapes, types and the
+        little-endian bytes of the canonical arrays.
+    """
+    X, y = canonical(X, y)
+    digest = hashlib.sha256()
+    for name, part in (*array_parts(X).items(), ("y", y)):
+        kind = "<f8" if part.dtype.kind == "f" else "<i8"
+        digest.update(f"{name} {part.shape} {kind}\n".encode())
+        digest.update(np.ascontiguousarray(part, dtype=kind).data)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def array_parts(X: Any) -> dict[str, np.ndarray]:
+    """Name the plain arrays that X (n, p) is made of: one, or four when sparse."""
+    if not sparse.issparse(X):
+        return {"X": X}
+    return {
+        "X_shape": np.asarray(X.shape, dtype=np.int64),
+        "X_indptr": X.indptr.astype(np.int64),
+        "X_indices": X.indices.astype(np.int64),
+        "X_data": X.data,
+    }
+
+
+def nonzeros(X: Any) -> int:
+    """Count the non-zero entries of X (n, p)."""
+    return int(X.nnz) if sparse.issparse(X) else int(np.count_nonzero(X))
+
+
+def check_arrays(X: Any, y: np.ndarray) -> None:
+    """Refuse arrays that no problem can be made of.
+
+    Parameters
+    ----------
+    X : array or CSC array, shape (n, p)
+    y : array, shape (n,)
+
+    Raises
+    ------
+    RefusedError
+        If they are empty, disagree on n or hold a value that is not finite.
+    """
+    if X.ndim != 2 or y.ndim != 1 or len(y) != X.shape[0]:
+        raise RefusedError(
+            f"X has shape {X.shape} and y {y.shape}, expected (n, p), (n,)"
+        )
+    if 0 in X.shape:
+        raise RefusedError(f"X has shape {X.shape}: there is nothing in it")
+    values = X.data if sparse.issparse(X) else X
+    for name, part in (("X", values), ("y", y)):
+        bad = part.size - int(np.isfinite(part).sum())
+        if bad:
+            raise RefusedError(f"{name} has {bad} missing or infinite values")
+
+
+def standardize(X: np.ndarray) -> np.ndarray:
+    """Give every column mean 0 and standard deviation 1 (ddof 0).
+
+    Parameters
+    ----------
+    X : array, shape (n, p)
+
+    Returns
+    -------
+    array, shape (n, p)
+
+    Raises
+    ------
+    ValueError
+        If a column is constant.
+
+    Examples
+    --------
+    >>> standardize(np.array([[1.0], [3.0]])).ravel().tolist()
+    [-1.0, 1.0]
+    """
+    constant = np.flatnonzero(X.max(axis=0) == X.min(axis=0))
+    if constant.size:
+        columns = ", ".join(str(j) for j in constant[:10])
+        more = ", ..." if constant.size > 10 else ""
+        raise ValueError(
+            f"column {columns}{more} (counted from 0) of {X.shape[1]} is constant "
+            "and cannot be standardised"
+        )
+    # C order sums row after row: the same bits whatever the processor.
+    X = np.ascontiguousarray(X)
+    centred = X - X.mean(axis=0)
+    return centred / np.sqrt((centred * centred).mean(axis=0))

@@ -1,0 +1,231 @@
+"""Fetch: a data set from the first source that serves it, kept with its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dperm.data.archives import remove
+from dperm.data.arrays import canonical, check_arrays, digest_arrays, nonzeros
+from dperm.data.checking import check_dataset
+from dperm.data.errors import RefusedError, SourceError
+from dperm.data.readers import Arrays
+from dperm.data.sources import KINDS, REMOTE, describe
+from dperm.data.store import (
+    load_arrays,
+    locked,
+    read_json,
+    save_arrays,
+    whole_folder,
+    write_json,
+)
+from dperm.schema import Data, Dataset, Source
+
+RECORD = "fetch.json"
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FetchRecord:
+    """What ``fetch.json`` says of a data set."""
+
+    name: str
+    status: str  # ok | unavailable
+    place: str  # where to put the files by hand
+    reason: str = ""  # why it is unavailable
+    source: str | None = None  # the one that served it
+    digest: str | None = None
+    n: int | None = None
+    p: int | None = None
+    nnz: int | None = None
+    tried: list[dict[str, str]] = field(default_factory=list)
+    config: str = ""  # digest of sources and reader
+
+    @property
+    def available(self) -> bool:
+        """Whether the arrays are there."""
+        return self.status == "ok"
+
+
+def fetched_folder(name: str, data: Data) -> Path:
+    """Folder of the fetched arrays of a data set."""
+    return Path(data.dir) / "fetched" / name
+
+
+def fetch(dataset: Dataset, data: Data) -> FetchRecord:
+    """Get a data set from the first of its sources that serves the right arrays.
+
+    Arrays that are there already, with the right digest, are kept. If no source
+    serves them the record says so; nothing is raised, so that a pipeline goes on.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Sources, reader and digest; without a digest any readable arrays are accepted.
+    data : Data
+        Mirror, folder, time-out (seconds) and retries.
+
+    Returns
+    -------
+    FetchRecord
+        As written to ``<data.dir>/fetched/<name>/fetch.json``, beside X and y.
+
+    Raises
+    ------
+    ValueError
+        If the configuration is wrong.
+    """
+    check_dataset(dataset)
+    folder = fetched_folder(dataset.name, data)
+    with locked(folder):
+        kept = _reusable(dataset, data)
+        if kept is not None:
+            log.info("%s: reused from %s", dataset.name, folder)
+            return kept
+        arrays, record = _first_served(dataset, data)
+        with whole_folder(folder) as new:
+            if arrays is not None:
+                save_arrays(new, *arrays)
+            write_json(new / RECORD, asdict(record))
+        return record
+
+
+def read_record(name: str, data: Data) -> FetchRecord | None:
+    """Read the record of a data set; None if it was never fetched."""
+    content = read_json(fetched_folder(name, data) / RECORD)
+    try:
+        return None if content is None else FetchRecord(**content)
+    except TypeError:
+        return None
+
+
+def load_fetched(name: str, data: Data) -> tuple[Any, np.ndarray]:
+    """Load the fetched arrays of a data set.
+
+    Returns
+    -------
+    X : ndarray or scipy CSC array, shape (n, p)
+    y : ndarray, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If they are missing, damaged or not what the record says.
+    """
+    record = read_record(name, data)
+    arrays = _load_verified(fetched_folder(name, data), record)
+    if arrays is None:
+        raise ValueError(f"data set {name}: not fetched, or damaged: fetch it again")
+    return arrays
+
+
+def _load_verified(folder: Path, record: FetchRecord | None) -> Arrays | None:
+    if record is None or not record.available:
+        return None
+    try:
+        X, y = load_arrays(folder)
+        return (X, y) if digest_arrays(X, y) == record.digest else None
+    except (OSError, ValueError, EOFError, IndexError) as error:
+        log.warning("%s: damaged arrays in %s: %s", record.name, folder, error)
+        return None
+
+
+def _reusable(dataset: Dataset, data: Data) -> FetchRecord | None:
+    record = read_record(dataset.name, data)
+    if record is None:
+        return None
+    if dataset.digest is None and record.config != _config_digest(dataset):
+        return None
+    if dataset.digest not in (None, record.digest):
+        return None
+    folder = fetched_folder(dataset.name, data)
+    return record if _load_verified(folder, record) is not None else None
+
+
+def _config_digest(dataset: Dataset) -> str:
+    content = {
+        "sources": [asdict(source) for source in dataset.sources],
+        "reader": asdict(dataset.reader),
+    }
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _first_served(dataset: Dataset, data: Data) -> tuple[Arrays | None, FetchRecord]:
+    tried: list[dict[str, str]] = []
+    base: dict[str, Any] = {
+        "name": dataset.name,
+        "place": _place(dataset),
+        "config": _config_digest(dataset),
+        "tried": tried,
+    }
+    for position, source in enumerate(dataset.sources):
+        served = _serve(source, dataset, data, position, tried)
+        if served is not None:
+            (X, y), digest = served
+            size = {"n": X.shape[0], "p": X.shape[1], "nnz": nonzeros(X)}
+            found = {"source": describe(source), "digest": digest, **size}
+            return (X, y), FetchRecord(status="ok", **found, **base)
+    reason = _reason(dataset, tried)
+    log.warning("%s", reason)
+    return None, FetchRecord(status="unavailable", reason=reason, **base)
+
+
+def _serve(
+    source: Source,
+    dataset: Dataset,
+    data: Data,
+    position: int,
+    tried: list[dict[str, str]],
+) -> tuple[Arrays, str] | None:
+    """Try one source; a download of the wrong content is deleted and tried once more.
+
+    A download that broke off stays, to be resumed next time, if a digest will tell
+    whether the parts belong together.
+    """
+    work = Path(data.dir) / "downloads" / dataset.name / str(position)
+    for _ in range(2 if source.kind in REMOTE else 1):
+        try:
+            served = _accept(KINDS[source.kind](source, dataset, data, work), dataset)
+            remove(work.parent)
+            return served
+        except SourceError as error:
+            log.info("%s: %s: %s", dataset.name, describe(source), error)
+            tried.append({"source": describe(source), "reason": str(error)})
+            refused = isinstance(error, RefusedError)
+            if refused or dataset.digest is None:
+                remove(work)
+            if not refused:
+                return None
+    return None
+
+
+def _accept(arrays: Arrays, dataset: Dataset) -> tuple[Arrays, str]:
+    X, y = canonical(*arrays)
+    check_arrays(X, y)
+    digest = digest_arrays(X, y)
+    if dataset.digest is not None and digest != dataset.digest:
+        raise RefusedError(
+            f"other content: the arrays, {X.shape[0]} x {X.shape[1]}, have digest "
+            f"{digest}, expected {dataset.digest}"
+        )
+    return (X, y), digest
+
+
+def _place(dataset: Dataset) -> str:
+    files = next((s.files for s in dataset.sources if s.kind == "mirror"), [])
+    if not files:
+        return f"add a mirror source to conf/dataset/{dataset.name}.yaml"
+    return f"put {', '.join(files)} into the folder named by DPERM_MIRROR"
+
+
+def _reason(dataset: Dataset, tried: list[dict[str, str]]) -> str:
+    attempts = [f"- {entry['source']}: {entry['reason']}" for entry in tried]
+    first = f"{dataset.name}: none of its sources serves it:"
+    return "\n".join([first, *attempts, f"By hand: {_place(dataset)}."])

@@ -1,0 +1,181 @@
+"""Prepare: the arrays of a problem, from the fetched ones of its data set."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dperm.data.arrays import digest_arrays, nonzeros, standardize
+from dperm.data.fetching import FetchRecord, load_fetched, read_record
+from dperm.data.store import (
+    load_arrays,
+    locked,
+    read_json,
+    save_arrays,
+    whole_folder,
+    write_json,
+)
+from dperm.schema import Data, Preparation, Problem
+
+META = "meta.json"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The arrays of a problem; X and y are None when the data set is unavailable.
+
+    Attributes
+    ----------
+    X : ndarray in Fortran order, or scipy CSC array, shape (n, p), float64
+    y : ndarray, shape (n,), float64
+    meta : dict
+        name, status, reason, n, p, nnz, digest, dataset, dataset_digest, preparation,
+        dropped (columns).
+    """
+
+    X: Any
+    y: Any
+    meta: dict[str, Any]
+
+    @property
+    def available(self) -> bool:
+        """Whether the arrays are there."""
+        return self.meta["status"] == "ok"
+
+
+def prepared_folder(problem_name: str, data: Data) -> Path:
+    """Folder of the prepared arrays of a problem."""
+    return Path(data.dir) / "prepared" / problem_name
+
+
+def prepare(problem: Problem, data: Data) -> Prepared:
+    """Make the arrays of a problem and store them.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its data set must have been fetched, with whatever outcome.
+    data : Data
+
+    Returns
+    -------
+    Prepared
+        As written to ``<data.dir>/prepared/<name>/``. If the data set is unavailable,
+        only ``meta.json`` is, with the reason.
+
+    Raises
+    ------
+    ValueError
+        If the data set was not fetched, or cannot be prepared as asked.
+    """
+    record = _record(problem, data)
+    made = _unavailable(problem, record)
+    if record.available:
+        made = _make(problem, record, *load_fetched(record.name, data))
+    folder = prepared_folder(problem.name, data)
+    with locked(folder), whole_folder(folder) as new:
+        if made.available:
+            save_arrays(new, made.X, made.y)
+        write_json(new / META, made.meta)
+    return made
+
+
+def load_prepared(problem_name: str, data: Data, verify: bool = False) -> Prepared:
+    """Load what ``prepare`` stored.
+
+    Parameters
+    ----------
+    problem_name : str
+    data : Data
+    verify : bool
+        Compute the digest of the arrays again and compare.
+
+    Returns
+    -------
+    Prepared
+
+    Raises
+    ------
+    ValueError
+        If it was not prepared, or the arrays are damaged.
+    """
+    folder = prepared_folder(problem_name, data)
+    meta = read_json(folder / META)
+    if meta is None:
+        raise ValueError(f"problem {problem_name}: not prepared: {folder / META}")
+    if meta["status"] != "ok":
+        return Prepared(None, None, meta)
+    try:
+        X, y = load_arrays(folder)
+    except (OSError, ValueError, EOFError, IndexError) as error:
+        raise ValueError(f"problem {problem_name}: damaged arrays: {error}") from error
+    if verify and digest_arrays(X, y) != meta["digest"]:
+        raise ValueError(f"problem {problem_name}: damaged arrays: other digest")
+    return Prepared(X, y, meta)
+
+
+def _record(problem: Problem, data: Data) -> FetchRecord:
+    expected = problem.dataset
+    record = read_record(expected.name, data)
+    if record is None:
+        raise ValueError(
+            f"problem {problem.name}: data set {expected.name} was not fetched yet"
+        )
+    if record.available and expected.digest not in (None, record.digest):
+        raise ValueError(
+            f"problem {problem.name}: the fetched {expected.name} has digest "
+            f"{record.digest}, expected {expected.digest}: fetch it again"
+        )
+    return record
+
+
+def _unavailable(problem: Problem, record: FetchRecord) -> Prepared:
+    return Prepared(None, None, _meta(problem, record))
+
+
+def _make(problem: Problem, record: FetchRecord, X: Any, y: np.ndarray) -> Prepared:
+    p = X.shape[1]
+    try:
+        X = _apply(problem.preparation, X)
+    except ValueError as error:
+        raise ValueError(f"problem {problem.name}: preparation: {error}") from error
+    sizes = {"n": X.shape[0], "p": X.shape[1], "nnz": nonzeros(X)}
+    found = {**sizes, "dropped": p - X.shape[1], "digest": digest_arrays(X, y)}
+    return Prepared(X, y, {**_meta(problem, record), **found})
+
+
+def _apply(preparation: Preparation, X: Any) -> Any:
+    if preparation.drop_zero_columns:
+        X = _without_zero_columns(X)
+    if not preparation.standardize:
+        return X if sparse.issparse(X) else np.asfortranarray(X)
+    if sparse.issparse(X):
+        raise ValueError("standardize: found a sparse data set, expected a dense one")
+    return np.asfortranarray(standardize(X))
+
+
+def _without_zero_columns(X: Any) -> Any:
+    used = np.diff(X.indptr) > 0 if sparse.issparse(X) else (X != 0.0).any(axis=0)
+    if not used.any():
+        raise ValueError("drop_zero_columns: every column is zero")
+    return X[:, np.flatnonzero(used)]
+
+
+def _meta(problem: Problem, record: FetchRecord) -> dict[str, Any]:
+    return {
+        "name": problem.name,
+        "status": record.status,
+        "reason": record.reason,
+        "dataset": record.name,
+        "dataset_digest": record.digest,
+        "preparation": asdict(problem.preparation),
+        "n": None,
+        "p": None,
+        "nnz": None,
+        "dropped": None,
+        "digest": None,
+    }

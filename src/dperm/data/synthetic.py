@@ -1,0 +1,98 @@
+"""Synthetic data sets, drawn from a seed and the same on every machine.
+
+Draws are rounded to nine decimals, so that the last bit of a mathematical library
+does not show, and sums run in a fixed order, so that no processor does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dperm.data.arrays import standardize
+
+
+def sparse_regression(
+    n: int, p: int, active: int, coefficient_scale: float, noise: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Least squares with few active coefficients.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows and features; X is standard normal, then standardised.
+    active : int
+        Coefficients that are not zero, at random positions, normal.
+    coefficient_scale : float
+        Their standard deviation.
+    noise : float
+        Standard deviation of what is added to y = Xw.
+    seed : int
+
+    Returns
+    -------
+    X : array, shape (n, p)
+    y : array, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If ``active`` is not between 0 and p.
+    """
+    if not 0 <= active <= p:
+        raise ValueError(f"active: found {active}, expected 0 to p = {p}")
+    rng = _generator(seed)
+    X = standardize(_normal(rng, (n, p)))
+    w = np.zeros(p)
+    positions = rng.choice(p, size=active, replace=False)
+    w[positions] = coefficient_scale * _normal(rng, active)
+    return X, _product(X, w) + noise * _normal(rng, n)
+
+
+def logistic_lognormal(
+    n: int, p: int, sigma: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Classification with lognormal coefficients and signal-to-noise ratio 1.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows and features; X is standard normal, then standardised.
+    sigma : float
+        The coefficients w are lognormal(0, sigma).
+    seed : int
+
+    Returns
+    -------
+    X : array, shape (n, p)
+    y : array, shape (n,)
+        The sign of Xw + e, -1 or +1, e normal with standard deviation ||w||.
+    """
+    rng = _generator(seed)
+    X = standardize(_normal(rng, (n, p)))
+    w = np.round(rng.lognormal(0.0, sigma, p), 9)
+    scores = _product(X, w) + np.sqrt(np.cumsum(w * w)[-1]) * _normal(rng, n)
+    return X, np.where(scores >= 0.0, 1.0, -1.0)
+
+
+def _generator(seed: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+
+
+def _normal(rng: np.random.Generator, size: int | tuple[int, int]) -> np.ndarray:
+    return np.round(rng.standard_normal(size), 9)
+
+
+def _product(X: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Multiply column by column: BLAS sums in an order that depends on the machine."""
+    product = np.zeros(X.shape[0])
+    for j in np.flatnonzero(w):
+        product += w[j] * X[:, j]
+    return product
+
+
+GENERATORS: dict[str, Callable[..., tuple[np.ndarray, np.ndarray]]] = {
+    "sparse_regression": sparse_regression,
+    "logistic_lognormal": logistic_lognormal,
+}

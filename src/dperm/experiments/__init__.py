@@ -1,0 +1,1 @@
+"""Experiments: run table, seeds, tuning, evaluation, storage."""

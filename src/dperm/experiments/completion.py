@@ -1,0 +1,66 @@
+"""The last stage of a paper: is everything there, and what was the run like?"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from dperm import schema
+from dperm.experiments import inputs, provenance, store
+
+log = logging.getLogger(__name__)
+
+
+class IncompleteError(RuntimeError):
+    """Something could not be made; the text says what and why."""
+
+
+def complete(config: schema.Config) -> Path:
+    """Write ``complete.txt`` and the manifest of the run.
+
+    Raises
+    ------
+    IncompleteError
+        If a problem's data could not be had. Everything else has been made.
+    """
+    folder = inputs.results_folder(config, config.paper.name)
+    tables = {
+        (problem, solver): pd.read_parquet(folder / problem / solver / "tune.parquet")
+        for problem, solver in inputs.runs(config)
+    }
+    store.write_json(folder / "manifest.json", _manifest(config, tables.values()))
+    missing = {
+        problem: table["reason"].iloc[0]
+        for (problem, _), table in tables.items()
+        if (table["status"] == "unavailable").any()
+    }
+    if missing:
+        lines = [f"{problem}: {reason}" for problem, reason in missing.items()]
+        raise IncompleteError("made all but\n" + "\n".join(lines))
+    made = inputs.figures_folder(config, config.paper.name)
+    text = f"{config.paper.name}: figures in {made}, tables in {folder}\n"
+    store.write_text(folder / "complete.txt", text)
+    log.info(text.strip())
+    return folder / "complete.txt"
+
+
+def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
+    """What a reader of the committed figures wants to know of the run behind them."""
+    rows = pd.concat(tables)
+    spent = rows["seconds"].sum()
+    return {
+        "paper": config.paper.name,
+        "scale": config.scale.name,
+        "commit": sorted(rows["commit"].dropna().unique().tolist()),
+        "versions": provenance.versions(),
+        "configuration": store.digest(sorted(rows["config_digest"].dropna().unique())),
+        "master_seed": config.seed,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": provenance.machine(),
+        "runs": len(rows),
+        "solver_seconds": round(float(spent), 1),
+    }

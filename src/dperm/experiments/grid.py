@@ -1,0 +1,149 @@
+"""Grids as data: what a YAML says about the values to try.
+
+An axis is a list, ``{logspace: [start, stop, num]}`` (the end points themselves, not
+their exponents) or ``{linspace: [start, stop, num]}``. A grid is a mapping of axes, whose
+product is taken; ``{product: {...}}`` says so explicitly, ``{zip: {...}}`` pairs the
+values of axes of equal length, and a list of grids is their union.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+AXES = ("passes", "step", "clip")
+_RANGES = {"logspace": np.geomspace, "linspace": np.linspace}
+
+
+def points(grid: Any, where: str = "grid") -> list[dict[str, float]]:
+    """All points of a grid, in the order the YAML lists them, each once.
+
+    Parameters
+    ----------
+    grid : mapping or list
+        As the module's docstring describes.
+    where : str
+        File and key, for error messages.
+
+    Returns
+    -------
+    list of dict
+        One dict of ``passes``, ``step`` and ``clip`` per point.
+
+    Raises
+    ------
+    ValueError
+        For an empty grid, an unknown or missing axis, or a value that is no number.
+    """
+    if isinstance(grid, list):
+        found = [point for part in grid for point in points(part, where)]
+    else:
+        found = _one_grid(grid, where)
+    unique = {tuple(point[axis] for axis in AXES): point for point in found}
+    if not unique:
+        raise ValueError(f"{where}: the grid is empty; expected at least one point")
+    return list(unique.values())
+
+
+def _one_grid(grid: Any, where: str) -> list[dict[str, float]]:
+    if not isinstance(grid, Mapping):
+        raise ValueError(f"{where}: expected a mapping of axes, found {grid!r}")
+    parts: list[list[dict[str, float]]] = []
+    axes = {key: value for key, value in grid.items() if key not in ("zip", "product")}
+    if axes:
+        parts.append(_product(axes, where))
+    if "product" in grid:
+        parts.append(_product(grid["product"], f"{where}.product"))
+    if "zip" in grid:
+        parts.append(_zip(grid["zip"], f"{where}.zip"))
+    merged = [
+        {key: value for part in combination for key, value in part.items()}
+        for combination in itertools.product(*parts)
+    ]
+    for point in merged[:1]:
+        _check_axes(point, where)
+    return merged
+
+
+def _check_axes(point: Mapping[str, float], where: str) -> None:
+    unknown = sorted(set(point) - set(AXES))
+    missing = sorted(set(AXES) - set(point))
+    if unknown:
+        raise ValueError(
+            f"{where}: unknown axis {unknown[0]!r}; expected {', '.join(AXES)}"
+        )
+    if missing:
+        raise ValueError(f"{where}: axis {missing[0]!r} is missing")
+
+
+def _product(axes: Mapping[str, Any], where: str) -> list[dict[str, float]]:
+    lists = [axis(value, f"{where}.{key}") for key, value in axes.items()]
+    return [
+        dict(zip(axes, values, strict=True)) for values in itertools.product(*lists)
+    ]
+
+
+def _zip(axes: Mapping[str, Any], where: str) -> list[dict[str, float]]:
+    lists = [axis(value, f"{where}.{key}") for key, value in axes.items()]
+    if len({len(values) for values in lists}) > 1:
+        lengths = ", ".join(
+            f"{key} {len(values)}" for key, values in zip(axes, lists, strict=True)
+        )
+        raise ValueError(f"{where}: axes must be equally long, found {lengths}")
+    return [dict(zip(axes, values, strict=True)) for values in zip(*lists, strict=True)]
+
+
+def axis(values: Any, where: str) -> list[float]:
+    """The values of one axis.
+
+    Raises
+    ------
+    ValueError
+        If it is empty, not a list or range, or holds something that is no number.
+    """
+    if isinstance(values, Mapping):
+        values = _range(values, where)
+    if not isinstance(values, list | tuple):
+        values = [values]
+    if not values:
+        raise ValueError(f"{where}: empty; expected at least one value")
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{where}: expected numbers, found {value!r}")
+    return [float(value) for value in values]
+
+
+def _range(spec: Mapping[str, Any], where: str) -> list[float]:
+    if len(spec) != 1 or next(iter(spec)) not in _RANGES:
+        raise ValueError(
+            f"{where}: expected a list, logspace or linspace, found {dict(spec)!r}"
+        )
+    ((kind, bounds),) = spec.items()
+    if not isinstance(bounds, list | tuple) or len(bounds) != 3:
+        raise ValueError(
+            f"{where}.{kind}: expected [start, stop, num], found {bounds!r}"
+        )
+    start, stop, num = bounds
+    if not isinstance(num, int) or num < 1:
+        raise ValueError(f"{where}.{kind}: num must be a whole number, at least 1")
+    if kind == "logspace" and not (start > 0 and stop > 0):
+        raise ValueError(f"{where}.logspace: end points must be positive")
+    return [float(value) for value in _RANGES[kind](start, stop, num)]
+
+
+def thin(
+    found: list[dict[str, float]], keep: Mapping[str, int]
+) -> list[dict[str, float]]:
+    """The points whose values survive keeping only ``keep[axis]`` values of an axis.
+
+    The kept values are spread evenly over the axis, its ends included.
+    """
+    for name, count in keep.items():
+        values = sorted({point[name] for point in found})
+        chosen = np.linspace(0, len(values) - 1, min(count, len(values)))
+        kept = {values[round(index)] for index in chosen}
+        found = [point for point in found if point[name] in kept]
+    return found

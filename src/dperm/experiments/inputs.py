@@ -1,0 +1,144 @@
+"""What a solver stage reads: the problem, its optimum, its solver, its folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dperm import data, schema, solvers
+from dperm.config import ConfigError, number
+from dperm.experiments import grid, store
+from dperm.problems.optimum import Optimum
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
+
+
+def results_folder(config: schema.Config, *below: str) -> Path:
+    """A folder below results/, or below results/<scale>/."""
+    return Path(config.output.results, config.scale.folder, *below)
+
+
+def figures_folder(config: schema.Config, *below: str) -> Path:
+    """A folder below figures/, or below figures/<scale>/."""
+    return Path(config.output.figures, config.scale.folder, *below)
+
+
+def problem_names(config: schema.Config) -> list[str]:
+    """The problems of the paper at this scale."""
+    offline = config.scale.problems == "offline"
+    return config.paper.offline if offline else config.paper.problems
+
+
+def runs(config: schema.Config) -> list[tuple[str, str]]:
+    """(problem, solver) of every solver job of the paper at this scale."""
+    return [
+        (problem, solver)
+        for problem in problem_names(config)
+        for solver, run in config.paper.runs.items()
+        if run.problems is None or problem in run.problems
+    ]
+
+
+def grid_points(config: schema.Config) -> list[dict[str, float]]:
+    """The grid of the paper for the chosen solver, thinned to the scale.
+
+    Raises
+    ------
+    ConfigError
+        If the paper does not run this solver.
+    """
+    paper, solver = config.paper, config.solver.name
+    if solver not in paper.runs:
+        known = ", ".join(paper.runs)
+        raise ConfigError(
+            f"conf/paper/{paper.name}.yaml: runs: no solver {solver!r}; it has {known}"
+        )
+    found = grid.points(paper.runs[solver].grid, f"runs.{solver}.grid")
+    return grid.thin(found, config.scale.keep)
+
+
+def load_problem(config: schema.Config) -> Problem | None:
+    """The problem on its prepared arrays, or None if its data are unavailable."""
+    spec = config.problem
+    prepared = data.load_prepared(spec.name, config.data)
+    if not prepared.available:
+        return None
+    n = prepared.meta["n"]
+    where = f"conf/problem/{spec.name}.yaml"
+    penalty = Penalty(
+        number(spec.penalty.l1, n, where),
+        number(spec.penalty.l2, n, where),
+        spec.penalty.lower,
+        spec.penalty.upper,
+    )
+    epsilon, delta = spec.privacy.epsilon, number(spec.privacy.delta, n, where)
+    identity = [prepared.meta["digest"], spec.loss, asdict(penalty), epsilon, delta]
+    return build(
+        spec.name, prepared.X, prepared.y, spec.loss, penalty, epsilon, delta,
+        store.digest(identity),
+    )  # fmt: skip
+
+
+def unavailable_reason(config: schema.Config) -> str:
+    """Why the data of the problem could not be had."""
+    return str(data.load_prepared(config.problem.name, config.data).meta["reason"])
+
+
+def optimum_folder(config: schema.Config) -> Path:
+    """Where the optimum of the problem lies."""
+    return Path(config.data.dir, "optimum", config.problem.name)
+
+
+def load_optimum(config: schema.Config) -> Optimum:
+    """The certified optimum that the optimum stage left.
+
+    Raises
+    ------
+    FileNotFoundError
+        If that stage has not run.
+    """
+    folder = optimum_folder(config)
+    record = json.loads((folder / "optimum.json").read_text())
+    return Optimum(np.load(folder / "w.npy"), record["value"], record["gap"])
+
+
+@dataclass(frozen=True)
+class Job:
+    """One (paper, problem, solver) with everything loaded."""
+
+    config: schema.Config
+    problem: Problem
+    optimum: Optimum
+    module: ModuleType
+    options: Any
+
+    @classmethod
+    def load(cls, config: schema.Config) -> Job | None:
+        """Load it, or None if the data are unavailable."""
+        problem = load_problem(config)
+        if problem is None:
+            return None
+        module = solvers.load(config.solver.algorithm)
+        options = solvers.make_options(module, config.solver.options)
+        return cls(config, problem, load_optimum(config), module, options)
+
+    @property
+    def folder(self) -> Path:
+        """Where its results go."""
+        names = (self.config.paper.name, self.problem.name, self.config.solver.name)
+        return results_folder(self.config, *names)
+
+    @cached_property
+    def start(self) -> float:
+        """F(0)."""
+        return float(self.problem.objective(np.zeros(self.problem.p))[0])
+
+    def steps(self, passes: float) -> int:
+        """Steps in so many passes."""
+        return self.module.steps(self.problem, passes, self.options)

@@ -1,0 +1,88 @@
+"""Calibrations of a job, stored beside its results and not repeated.
+
+``ledger.json`` holds, for every calibration and number of passes, the noise multiplier,
+the ledger it belongs to, and what that ledger costs under its own and under the strict
+accountant.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dperm.experiments import store
+from dperm.experiments.inputs import Job
+from dperm.experiments.provenance import privacy_digest
+from dperm.privacy.calibration import Calibration, calibrate
+
+log = logging.getLogger(__name__)
+
+
+def calibrations(
+    job: Job, kinds: Iterable[str], passes: Iterable[float]
+) -> dict[tuple[str, float], Calibration]:
+    """The calibration of every (kind, passes), from ``ledger.json`` where it has it."""
+    path = job.folder / "ledger.json"
+    known = _read(path)
+    wanted = {
+        (kind, value): _key(job, kind, value) for kind in kinds for value in passes
+    }
+    entries = []
+    found = {}
+    for (kind, value), key in wanted.items():
+        entry = known.get(key) or _entry(job, kind, value, key)
+        entries.append(entry)
+        found[kind, value] = Calibration.from_dict(entry["calibrated"])
+    kept = [entry for key, entry in known.items() if key not in wanted.values()]
+    store.write_json(path, entries + kept)
+    return found
+
+
+def one(job: Job, kind: str, passes: float) -> Calibration:
+    """Calibrate one run of the job."""
+    count = job.steps(passes)
+    return calibrate(
+        lambda noise: job.module.ledger(job.problem, count, noise, job.options, kind),
+        job.problem.epsilon,
+        job.problem.delta,
+        kind,
+    )
+
+
+def _entry(job: Job, kind: str, passes: float, key: str) -> dict[str, Any]:
+    log.info("calibrating %s noise for %g passes", kind, passes)
+    calibrated = one(job, kind, passes)
+    return {
+        "key": key,
+        "passes": passes,
+        "steps": job.steps(passes),
+        "neighbours": calibrated.ledger.relation,
+        "calibrated": calibrated.to_dict(),
+    }
+
+
+def _key(job: Job, kind: str, passes: float) -> str:
+    """Everything a calibration depends on."""
+    problem = job.problem
+    return store.digest(
+        [
+            *(problem.n, problem.p, problem.epsilon, problem.delta),
+            *(kind, job.steps(passes), job.config.solver.algorithm),
+            *(asdict(job.options), privacy_digest(job.module)),
+        ]
+    )
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        entries = json.loads(path.read_text())
+        return {entry["key"]: entry for entry in entries}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError):
+        log.warning("%s is unreadable and made anew", path)
+        return {}

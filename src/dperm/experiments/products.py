@@ -1,0 +1,84 @@
+"""The figure and table stages: one product, or all of a paper."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dperm import schema
+from dperm.config import ConfigError
+from dperm.experiments import inputs
+
+log = logging.getLogger(__name__)
+
+
+def figure(config: schema.Config) -> list[Path]:
+    """Draw ``product=...``, or all figures of the paper."""
+    from dperm.figures import drawing
+
+    written = []
+    for name, product in _chosen(config, "figures").items():
+        made = _maker(config, "figures", product)(
+            config, product, _problems(config, product)
+        )
+        folder = inputs.figures_folder(config, config.paper.name)
+        written += drawing.save(*made, folder / name)
+    return _report(written)
+
+
+def table(config: schema.Config) -> list[Path]:
+    """Write ``product=...``, or all tables of the paper."""
+    from dperm.tables import writing
+
+    written = []
+    for name, product in _chosen(config, "tables").items():
+        made = _maker(config, "tables", product)(
+            config, product, _problems(config, product)
+        )
+        folder = inputs.results_folder(config, config.paper.name)
+        written += writing.save(made, folder / name, product.caption)
+    return _report(written)
+
+
+def _report(written: list[Path]) -> list[Path]:
+    for path in written:
+        log.info("%s", path)
+    return written
+
+
+def _problems(config: schema.Config, product: schema.Product) -> list[str]:
+    """The product's problems, as far as the scale has them; all where it has none."""
+    names = inputs.problem_names(config)
+    chosen = [name for name in product.problems or names if name in names]
+    return chosen or names
+
+
+def _chosen(config: schema.Config, kind: str) -> dict[str, schema.Product]:
+    known = getattr(config.paper, kind)
+    if config.product is None:
+        return known
+    if config.product not in known:
+        near = difflib.get_close_matches(config.product, list(known), n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise ConfigError(
+            f"product={config.product}: conf/paper/{config.paper.name}.yaml has the "
+            f"{kind} {', '.join(known)}{hint}"
+        )
+    return {config.product: known[config.product]}
+
+
+def _maker(
+    config: schema.Config, kind: str, product: schema.Product
+) -> Callable[..., Any]:
+    module = importlib.import_module(f"dperm.{kind}.{config.paper.name}")
+    maker = getattr(module, product.kind, None)
+    if maker is None or product.kind.startswith("_"):
+        raise ConfigError(
+            f"conf/paper/{config.paper.name}.yaml: {kind}: kind {product.kind!r} is no "
+            f"function of {module.__name__}"
+        )
+    return maker

@@ -1,0 +1,111 @@
+"""Where a result came from: code, versions, commit."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import platform
+import subprocess
+from importlib.machinery import ModuleSpec
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+
+# What a lane's numbers depend on beside its own solver.
+_SHARED = (
+    "dperm.compiled",
+    "dperm.experiments.engine",
+    "dperm.experiments.seeds",
+    "dperm.privacy.mechanisms",
+    "dperm.privacy.smoothness",
+    "dperm.problems.losses",
+    "dperm.problems.penalties",
+    "dperm.problems.problem",
+    "dperm.solvers",
+)
+_PRIVACY = ("accounting", "calibration", "ledger", "pld")
+
+
+def code_digest(module: ModuleType) -> str:
+    """Digest of the code a solver's lanes depend on; comments and layout do not count.
+
+    Parameters
+    ----------
+    module : module of ``dperm.solvers``, or one found through configuration
+    """
+    bases = {base.__module__ for base in module.Run.__mro__ if base is not object}
+    return _digest_of((*_SHARED, *sorted(bases | {module.__name__})))
+
+
+def privacy_digest(module: ModuleType) -> str:
+    """Digest of the code a calibration depends on."""
+    names = (f"dperm.privacy.{name}" for name in _PRIVACY)
+    bases = {base.__module__ for base in module.Run.__mro__ if base is not object}
+    return _digest_of((*names, *sorted(bases | {module.__name__})))
+
+
+def source_digest(package: str) -> str:
+    """Digest of all modules of a package."""
+    folder = Path(str(_spec(package).origin)).parent
+    names = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    return _digest_of((package, *(f"{package}.{name}" for name in names)))
+
+
+@functools.cache
+def _digest_of(names: tuple[str, ...]) -> str:
+    digest = hashlib.sha256()
+    for name in names:
+        source = Path(str(_spec(name).origin)).read_text()
+        digest.update(ast.dump(_without_docstrings(ast.parse(source))).encode())
+    return digest.hexdigest()[:20]
+
+
+def _spec(name: str) -> ModuleSpec:
+    """Where a module lies, without importing it."""
+    spec = importlib.util.find_spec(name)
+    if spec is None:
+        raise ModuleNotFoundError(name)
+    return spec
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            value = body[0].value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                value.value = ""
+    return tree
+
+
+@functools.cache
+def commit() -> str:
+    """The commit of the source tree, ``+`` if it was changed since; or the version."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return f"v{version('dperm')}"
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "src", "conf")
+    return (git("rev-parse", "--short=12", "HEAD") or "none") + ("+" if changed else "")
+
+
+@functools.cache
+def versions() -> str:
+    """Versions that matter for the numbers."""
+    packages = ("dperm", "numpy", "scipy", "numba", "dp-accounting")
+    found = [f"python {platform.python_version()}"]
+    return ", ".join(found + [f"{name} {version(name)}" for name in packages])
+
+
+def machine() -> str:
+    """Class of the machine, for timings; nothing that identifies it."""
+    import os
+
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"

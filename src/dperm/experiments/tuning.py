@@ -1,0 +1,97 @@
+"""Tune: the whole grid, every calibration and number of passes, five seeds."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+from tqdm import tqdm
+
+from dperm import schema
+from dperm.experiments import inputs, store
+from dperm.experiments.ledgers import calibrations
+from dperm.experiments.solving import (
+    IDENTITY,
+    Unit,
+    rows,
+    unavailable,
+    unique_passes,
+)
+
+log = logging.getLogger(__name__)
+
+
+def tune(config: schema.Config) -> Path:
+    """Run the grid of one solver on one problem and write ``tune.parquet``.
+
+    Lanes that an earlier run left are reused as they are.
+
+    Returns
+    -------
+    Path
+        Of the table.
+    """
+    names = (config.paper.name, config.problem.name, config.solver.name)
+    folder = inputs.results_folder(config, *names)
+    with store.locked(folder):
+        job = inputs.Job.load(config)
+        if job is None:
+            table = unavailable(config, inputs.unavailable_reason(config))
+            store.write_json(folder / "ledger.json", [])
+        else:
+            table = collect(job, list(_units(job)), config.workers)
+        store.write_table(folder / "tune.parquet", table)
+    return folder / "tune.parquet"
+
+
+def _units(job: inputs.Job) -> Iterator[Unit]:
+    points = inputs.grid_points(job.config)
+    passes = unique_passes(job, [point["passes"] for point in points])
+    kinds = job.config.paper.calibrations
+    found = calibrations(job, kinds, passes)
+    replicates = job.config.scale.replicates or job.config.paper.replicates
+    for kind in kinds:
+        for value in passes:
+            chosen = [point for point in points if point["passes"] == value]
+            for replicate in range(replicates):
+                yield Unit(
+                    "tune", found[kind, value], value, replicate, chosen, (value,)
+                )
+
+
+def collect(job: inputs.Job, units: list[Unit], workers: int) -> pd.DataFrame:
+    """Rows of all units, sorted; logs progress and how many lanes were reused."""
+    parts = store.Parts(job.folder)
+    tables, computed = [], 0
+    lanes = sum(len(unit.points) for unit in units)
+    meter = Meter(f"{units[0].stage} {job.folder}", lanes)
+    for unit in units:
+        table, fresh = rows(job, unit, parts, workers)
+        tables.append(table)
+        computed += fresh
+        meter.advance(len(unit.points))
+    log.info("%s: %d lanes reused, %d computed", meter.name, lanes - computed, computed)
+    return pd.concat(tables, ignore_index=True).sort_values(IDENTITY, ignore_index=True)
+
+
+class Meter:
+    """Progress of a stage: lanes done and time left, a line every few seconds."""
+
+    def __init__(self, name: str, total: int, every: float = 5.0):
+        self.name, self._total, self._every = name, total, every
+        self._start = self._last = time.monotonic()
+        self._done = 0
+
+    def advance(self, count: int) -> None:
+        """Count lanes as done, and say so if it is time."""
+        self._done += count
+        now = time.monotonic()
+        if now - self._last >= self._every:
+            self._last = now
+            text = tqdm.format_meter(
+                self._done, self._total, now - self._start, unit=" lanes", ncols=0
+            )
+            log.info("%s: %s", self.name, text)

@@ -1,0 +1,7 @@
+"""Make the figures of a paper: ``python -m dperm.figure paper=dpcd product=figure1``."""
+
+from dperm.experiments.products import figure
+from dperm.stage import main
+
+if __name__ == "__main__":
+    main(figure)

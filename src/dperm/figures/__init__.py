@@ -1,0 +1,1 @@
+"""Figures, one file per paper; they read results and never solve."""

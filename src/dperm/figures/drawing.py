@@ -1,0 +1,133 @@
+"""Shared drawing: one look for all figures, and the data behind each of them.
+
+Colours are Okabe and Ito's, told apart by the colour-blind; line styles and markers
+tell the curves apart in greyscale.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dperm.experiments import results, store
+
+mpl.use("Agg")
+
+FORMATS = ("pdf", "svg", "png")
+COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
+PANEL = (3.1, 2.7)  # inches
+_STYLE = {
+    "font.size": 8.5,
+    "axes.titlesize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 7.5,
+    "lines.linewidth": 1.6,
+    "savefig.dpi": 200,
+    "svg.hashsalt": "dperm",
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "figure.constrained_layout.use": True,
+}
+# algorithm: colour, line style, marker
+CURVES: dict[str, tuple[str, Any, str]] = {
+    "DP-CD": ("#0072B2", "-", "o"),
+    "DP-CD-priv-cst": ("#009E73", "--", "s"),
+    "DP-SGD": ("#D55E00", "-.", "^"),
+    "DP-CD-uniform": ("#56B4E9", ":", "D"),
+    "DP-GCD": ("#CC79A7", (0, (5, 1)), "v"),
+}
+_OTHERS = ("#E69F00", "#000000", "#F0E442")
+
+
+def style(algorithm: str) -> dict[str, Any]:
+    """Line properties of an algorithm."""
+    known = CURVES.get(algorithm)
+    if known is None:
+        colour = _OTHERS[sum(map(ord, algorithm)) % len(_OTHERS)]
+        known = (colour, (0, (3, 1, 1, 1)), "x")
+    return {"color": known[0], "linestyle": known[1], "marker": known[2]}
+
+
+def panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
+    """A figure of equal panels; those of the last row that are not needed are absent."""
+    with mpl.rc_context(_STYLE):
+        columns = min(columns, count)
+        rows = -(-count // columns)
+        size = (PANEL[0] * columns, PANEL[1] * rows)
+        figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False)
+        flat = list(axes.flat)
+        for spare in flat[count:]:
+            spare.remove()
+        return figure, flat[:count]
+
+
+def summary(panel: str, algorithm: str, x: float, values: np.ndarray) -> dict[str, Any]:
+    """One row of the data behind a figure: mean, range and 95 % interval of the mean."""
+    low, high = results.interval(values)
+    found = (values.mean(), values.min(), values.max(), low, high)
+    return dict(zip(COLUMNS, (panel, algorithm, x, *found), strict=True))
+
+
+def curve(axes: Axes, table: pd.DataFrame, algorithm: str, label: str) -> None:
+    """Draw a mean with its min-max band; the table has the columns of ``COLUMNS``."""
+    look = style(algorithm)
+    x = table["x"].to_numpy()
+    every = max(1, len(x) // 8)
+    axes.plot(x, table["mean"], label=label, markersize=3.5, markevery=every, **look)
+    low, high = table["min"].to_numpy(), table["max"].to_numpy()
+    axes.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
+
+
+def empty(axes: Axes, reason: str) -> None:
+    """An empty panel that says why."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    text = "\n".join(textwrap.wrap("Not available: " + reason, 44)[:14])
+    axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=6.5, color="0.35",
+              transform=axes.transAxes)  # fmt: skip
+
+
+def save(figure: Figure, rows: Sequence[dict[str, Any]], stem: Path) -> list[Path]:
+    """Write the figure and the data behind it, each file whole or not at all.
+
+    The bytes depend on the data alone: no dates, no random identifiers.
+    """
+    written = []
+    with mpl.rc_context(_STYLE):
+        for kind in FORMATS:
+            path = stem.with_suffix(f".{kind}")
+            with store.whole(path) as beside:
+                figure.savefig(beside, format=kind, metadata=_metadata(kind))
+            written.append(path)
+    plt.close(figure)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    store.write_text(stem.with_suffix(".csv"), table.to_csv(index=False))
+    return [*written, stem.with_suffix(".csv")]
+
+
+def _metadata(kind: str) -> dict[str, Any]:
+    if kind == "pdf":
+        return {
+            "CreationDate": None,
+            "ModDate": None,
+            "Producer": None,
+            "Creator": None,
+        }
+    return {"Date": None} if kind == "svg" else {"Software": None}

@@ -1,0 +1,25 @@
+"""Privacy: the ledger of releases, what it costs, and the noise that is drawn."""
+
+from dperm.privacy.accounting import epsilon, true_epsilon
+from dperm.privacy.calibration import Calibration, calibrate
+from dperm.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.privacy.mechanisms import Streams, gaussian, laplace, streams
+from dperm.privacy.smoothness import feature_bounds, private_smoothness
+
+__all__ = [
+    "Calibration",
+    "Event",
+    "Gaussian",
+    "Laplace",
+    "Ledger",
+    "SampledGaussian",
+    "Streams",
+    "calibrate",
+    "epsilon",
+    "feature_bounds",
+    "gaussian",
+    "laplace",
+    "private_smoothness",
+    "streams",
+    "true_epsilon",
+]

@@ -1,0 +1,89 @@
+"""The only place where noise is drawn.
+
+Each purpose has a stream of its own, so that no draw depends on how another is cut
+into blocks: *k* numbers drawn at once are the *k* numbers drawn one by one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from numpy.typing import ArrayLike, NDArray
+
+
+class Streams(NamedTuple):
+    """Independent generators of one run.
+
+    Attributes
+    ----------
+    sampling : numpy.random.Generator
+        Which record or coordinate is taken.
+    noise : numpy.random.Generator
+        Noise of the optimisation.
+    smoothness : numpy.random.Generator
+        Noise of the private smoothness constants.
+    """
+
+    sampling: Generator
+    noise: Generator
+    smoothness: Generator
+
+
+def streams(seed: int) -> Streams:
+    """Return the generators of a run.
+
+    Parameters
+    ----------
+    seed : int
+        Not negative, of any size.
+
+    Returns
+    -------
+    Streams
+        PCG64 generators from the children of one SeedSequence.
+
+    Raises
+    ------
+    ValueError
+        If the seed is negative (from numpy).
+
+    Examples
+    --------
+    >>> int(streams(0).sampling.integers(0, 1000))
+    802
+    """
+    children = SeedSequence(seed).spawn(len(Streams._fields))
+    return Streams(*(Generator(PCG64(child)) for child in children))
+
+
+def gaussian(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    """Return standard normal noise, in units of the Gaussian mechanism's scale.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Stream to draw from; it advances.
+    size : int or tuple of int
+        Shape; filled in row-major order.
+    """
+    return rng.standard_normal(size)
+
+
+def laplace(rng: Generator, scale: ArrayLike) -> NDArray[np.float64]:
+    """Return one Laplace number per scale, density exp(-|x|/scale) / (2 scale).
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Stream to draw from; it advances by the same amount whatever the scales.
+    scale : array_like
+        Scales, not negative; 0 gives 0.
+
+    Raises
+    ------
+    ValueError
+        If a scale is negative (from numpy).
+    """
+    return np.asarray(rng.laplace(loc=0.0, scale=np.asarray(scale, dtype=float)))

@@ -1,0 +1,1 @@
+"""Problems: losses, penalties, objectives and certified optima."""

@@ -1,0 +1,195 @@
+"""A problem at run time: arrays, loss, penalty, constants, and its objective.
+
+F(w) = (1/n) sum_i phi(A_i w + offset_i) + psi(w), see ``losses`` and ``penalties``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from dperm.compiled import KERNEL
+from dperm.parallel import spread
+from dperm.problems.losses import LOGISTIC, LOSSES, Loss, derivative, value
+from dperm.problems.penalties import Penalty
+
+_TILE = 1024  # rows of margins kept in the first-level cache
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One composite empirical risk minimisation problem.
+
+    Attributes
+    ----------
+    name : str
+    A : ndarray (n, p), Fortran order, or scipy.sparse.csc_array
+        X for least squares, diag(y) X for the logistic loss.
+    offset : ndarray, shape (n,)
+        -y for least squares, 0 for the logistic loss.
+    loss : Loss
+    penalty : Penalty
+    epsilon, delta : float
+        Privacy target for neighbours that differ by replacing one record.
+    digest : str
+        Of everything above: two problems with equal digests have equal results.
+    """
+
+    name: str
+    A: np.ndarray
+    offset: np.ndarray
+    loss: Loss
+    penalty: Penalty
+    epsilon: float
+    delta: float
+    digest: str = ""
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.A.shape[0]
+
+    @property
+    def p(self) -> int:
+        """Number of features."""
+        return self.A.shape[1]
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """A with each record's features side by side, for record-wise solvers."""
+        return np.ascontiguousarray(self.A)
+
+    @cached_property
+    def row_norms(self) -> np.ndarray:
+        """Euclidean norm of each record, shape (n,)."""
+        return np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows))
+
+    @cached_property
+    def smoothness(self) -> np.ndarray:
+        """M_j = sup phi'' ||X_j||^2 / n, valid for moves along coordinate j; (p,)."""
+        squares = (
+            self.A.multiply(self.A).sum(axis=0)
+            if sparse.issparse(self.A)
+            else np.einsum("ij,ij->j", self.A, self.A)
+        )
+        return self.loss.curvature * np.asarray(squares).ravel() / self.n
+
+    @cached_property
+    def global_smoothness(self) -> float:
+        """Beta = sup phi'' times the largest eigenvalue of X^T X / n."""
+        gram = self.A.T @ self.A if self.p <= self.n else self.A @ self.A.T
+        top = np.linalg.eigvalsh(np.asarray(gram))[-1]
+        return float(self.loss.curvature * top / self.n)
+
+    def objective(self, W: np.ndarray, workers: int = 1) -> np.ndarray:
+        """F of each row of W.
+
+        Parameters
+        ----------
+        W : ndarray, shape (L, p)
+        workers : int
+            Threads over rows of W; the values do not depend on it.
+
+        Returns
+        -------
+        ndarray, shape (L,)
+            A row that is not finite has the value infinity.
+        """
+        W = np.ascontiguousarray(np.atleast_2d(W), dtype=np.float64)
+        out = np.empty(len(W))
+        spread(self._mean_losses, W, out, workers=workers)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = out + self.penalty.value(W)
+        return np.where(np.isfinite(total), total, np.inf)
+
+    def _mean_losses(self, W: np.ndarray, out: np.ndarray) -> None:
+        _mean_losses(self.A, self.offset, self.loss.code, W, out)
+
+    def gradient(self, w: np.ndarray) -> np.ndarray:
+        """Gradient of the smooth part f at w; shape (p,)."""
+        return self.A.T @ self.derivatives(self.A @ w + self.offset) / self.n
+
+    def derivatives(self, margins: np.ndarray) -> np.ndarray:
+        """Phi' of each margin; shape (n,)."""
+        out = np.empty_like(margins)
+        _derivatives(self.loss.code, margins, out)
+        return out
+
+
+def build(
+    name: str,
+    X: np.ndarray,
+    y: np.ndarray,
+    loss: str,
+    penalty: Penalty,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    digest: str = "",
+) -> Problem:
+    """Make a Problem of prepared arrays.
+
+    Parameters
+    ----------
+    X : ndarray (n, p) or scipy sparse array
+    y : ndarray, shape (n,)
+        Labels in {-1, +1} for the logistic loss.
+    loss : {"least_squares", "logistic"}
+
+    Raises
+    ------
+    ValueError
+        If the loss is unknown or a logistic label is neither -1 nor +1.
+    """
+    if loss not in LOSSES:
+        raise ValueError(f"loss {loss!r}: expected one of {', '.join(LOSSES)}")
+    kind = LOSSES[loss]
+    if kind.code != LOGISTIC:
+        A, offset = X, -np.asarray(y, dtype=np.float64)
+    else:
+        _check_labels(name, y)
+        A, offset = X * y[:, None], np.zeros(len(y))
+    if not sparse.issparse(A):
+        A = np.asfortranarray(A, dtype=np.float64)
+    return Problem(name, A, offset, kind, penalty, epsilon, delta, digest)
+
+
+def _check_labels(name: str, y: np.ndarray) -> None:
+    strange = set(np.unique(y)) - {-1.0, 1.0}
+    if strange:
+        found = sorted(strange)[:3]
+        raise ValueError(
+            f"problem {name}: logistic labels must be -1 or +1, found {found}"
+        )
+
+
+@njit(**KERNEL)
+def _derivatives(loss, margins, out):
+    """Write phi' of each margin to out."""
+    for i in range(margins.shape[0]):
+        out[i] = derivative(loss, margins[i])
+
+
+@njit(**KERNEL)
+def _mean_losses(A, offset, loss, W, out):
+    """Write the mean loss of each row of W to out."""
+    n, p = A.shape
+    margins = np.empty(_TILE)
+    for lane in range(W.shape[0]):
+        total = 0.0
+        for start in range(0, n, _TILE):
+            m = min(_TILE, n - start)
+            for i in range(m):
+                margins[i] = offset[start + i]
+            for j in range(p):
+                w = W[lane, j]
+                if w != 0.0:
+                    column = A[start : start + m, j]
+                    for i in range(m):
+                        margins[i] += w * column[i]
+            for i in range(m):
+                total += value(loss, margins[i])
+        out[lane] = total / n

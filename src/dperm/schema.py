@@ -1,0 +1,190 @@
+"""The typed configuration: what every YAML under ``conf/`` may say.
+
+Hydra checks keys and simple types against these classes while it composes;
+``dperm.config.validate`` checks the rest (names, ranges, grids) before anything runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from omegaconf import MISSING
+
+
+@dataclass
+class Source:
+    """One place a data set can come from; sources are tried in the order given."""
+
+    kind: str = MISSING  # mirror | http | openml | sklearn | synthetic
+    files: list[str] = field(default_factory=list)  # mirror: paths below data.mirror
+    urls: list[str] = field(default_factory=list)  # http: one URL per file
+    id: int | None = None  # openml: data set id
+    loader: str | None = None  # sklearn: function of sklearn.datasets
+    generator: str | None = None  # synthetic: function of dperm.data.synthetic
+    options: dict[str, Any] = field(default_factory=dict)  # synthetic: its arguments
+
+
+@dataclass
+class Reader:
+    """How the files become arrays X (n, p) and y (n,)."""
+
+    format: str = "arrays"  # arrays | arff | csv | libsvm | cal_housing | nips2003
+    target: str | None = None  # column that holds y (arff, csv, openml)
+    positive: str | None = None  # class mapped to +1, all others to -1
+    drop: list[str] = field(default_factory=list)  # columns left out
+    options: dict[str, Any] = field(default_factory=dict)  # of the format
+
+
+@dataclass
+class Dataset:
+    """A data set: where it is found, how it is read, and the digest of its arrays."""
+
+    name: str = MISSING
+    title: str = ""
+    sources: list[Source] = field(default_factory=list)
+    reader: Reader = field(default_factory=Reader)
+    digest: str | None = None  # sha256 of the parsed arrays; printed by fetch
+
+
+@dataclass
+class Preparation:
+    """What is done to the arrays before a problem is made of them."""
+
+    standardize: bool = False  # columns to mean 0 and standard deviation 1 (ddof 0)
+    drop_zero_columns: bool = False
+
+
+@dataclass
+class Penalty:
+    """Separable penalty l1 |w_j| + (l2/2) w_j^2 on the box [lower, upper]."""
+
+    l1: Any = 0.0  # a number, or "1/n"
+    l2: Any = 0.0
+    lower: float = float("-inf")
+    upper: float = float("inf")
+
+
+@dataclass
+class Privacy:
+    """The privacy target; neighbouring data sets differ by replacing one record."""
+
+    epsilon: float = 1.0  # .inf runs the non-private method
+    delta: Any = "1/n^2"  # a number in (0, 1), "1/n" or "1/n^2"
+
+
+@dataclass
+class Problem:
+    """Data set + preparation + loss + penalty + privacy target."""
+
+    name: str = MISSING
+    title: str = ""
+    dataset: Dataset = field(default_factory=Dataset)
+    preparation: Preparation = field(default_factory=Preparation)
+    loss: str = MISSING  # logistic | least_squares
+    penalty: Penalty = field(default_factory=Penalty)
+    privacy: Privacy = field(default_factory=Privacy)
+
+
+@dataclass
+class Solver:
+    """A solver of ``dperm.solvers`` with its options; variants are YAMLs of their own."""
+
+    name: str = MISSING
+    label: str = MISSING  # as the paper writes it
+    algorithm: str = MISSING  # a module of dperm.solvers, or a dotted path
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Run:
+    """One solver of a paper: on which problems, over which grid."""
+
+    grid: Any = MISSING
+    problems: list[str] | None = None  # None: all problems of the paper
+
+
+@dataclass
+class Product:
+    """A figure or a table: the function that makes it and what it is given."""
+
+    kind: str = MISSING  # a function of dperm.figures.<paper> or dperm.tables.<paper>
+    problems: list[str] | None = None
+    calibration: str = "paper"
+    caption: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Paper:
+    """Problems, solvers, grids, figures and tables of one paper."""
+
+    name: str = MISSING
+    title: str = ""
+    reference: str = ""
+    problems: list[str] = field(default_factory=list)
+    offline: list[str] = field(default_factory=list)  # problems of the small scales
+    runs: dict[str, Run] = field(default_factory=dict)  # by the solver's name
+    calibrations: list[str] = field(default_factory=lambda: ["paper", "strict"])
+    replicates: int = 5  # tuning runs of every grid point
+    fresh: int = 10  # evaluation runs of every chosen setting
+    figures: dict[str, Product] = field(default_factory=dict)
+    tables: dict[str, Product] = field(default_factory=dict)
+    published: dict[str, str] = field(default_factory=dict)  # CSV files below conf/
+
+
+@dataclass
+class Scale:
+    """How much of a paper is run: everything, or a thinned part without downloads."""
+
+    name: str = MISSING
+    folder: str = ""  # below results/ and figures/
+    problems: str = "all"  # all | offline
+    keep: dict[str, int] = field(default_factory=dict)  # grid axis: values kept
+    replicates: int | None = None
+    fresh: int | None = None
+
+
+@dataclass
+class Data:
+    """Where data are found and kept."""
+
+    mirror: str | None = None  # folder that holds what the sources serve
+    dir: str = "data"
+    timeout: float = 60.0  # seconds without an answer before a source is given up
+    retries: int = 3
+
+
+@dataclass
+class Output:
+    """Where results and figures go."""
+
+    results: str = "results"
+    figures: str = "figures"
+
+
+@dataclass
+class Setting:
+    """One lane, for the commands that look at a single setting."""
+
+    calibration: str = "paper"
+    passes: float = 10.0
+    step: float = 1.0
+    clip: float = 1.0
+    noise_multiplier: float | None = None  # None: calibrate it
+
+
+@dataclass
+class Config:
+    """The root: one paper, one problem, one solver, one scale."""
+
+    paper: Paper = field(default_factory=Paper)
+    problem: Problem = field(default_factory=Problem)
+    solver: Solver = field(default_factory=Solver)
+    scale: Scale = field(default_factory=Scale)
+    data: Data = field(default_factory=Data)
+    output: Output = field(default_factory=Output)
+    setting: Setting = field(default_factory=Setting)
+    seed: int = 20220202
+    workers: int = 1
+    product: str | None = None  # figure and table: which one, None for all

@@ -1,0 +1,104 @@
+"""Solvers, one file per algorithm: options, number of steps, ledger, kernel.
+
+A solver module offers
+
+- ``Options``: a dataclass of the keys its YAML may hold under ``options``,
+- ``steps(problem, passes, options)``: how many steps that many passes are,
+- ``ledger(problem, count, noise_multiplier, options, calibration)``: its privacy, as data,
+- ``Run(problem, lanes, streams, options, workers)``: a block of lanes under way, with
+  ``advance(count)``, ``weights`` (L, p) and ``keep(mask)``,
+- ``lane_bytes(problem)``: memory a lane needs, from which blocks are sized.
+
+Nothing here knows of files, grids or seeds.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from dataclasses import dataclass, fields
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Hyper-parameter settings that run side by side.
+
+    Attributes
+    ----------
+    step : ndarray, shape (L,)
+        Step size as a multiple of 1/M_j (coordinate steps) or 1/beta (record steps).
+    clip : ndarray, shape (L,)
+        Clipping threshold C; infinity only without noise.
+    noise_multiplier : float
+        Noise scale over replace-one sensitivity; 0 for the non-private method.
+    calibration : str
+        Which formulas the noise comes from, ``paper`` or ``strict``.
+    """
+
+    step: np.ndarray
+    clip: np.ndarray
+    noise_multiplier: float
+    calibration: str = "paper"
+
+    def take(self, index: Any) -> Lanes:
+        """The lanes of an index array, mask or slice."""
+        return Lanes(
+            self.step[index], self.clip[index], self.noise_multiplier, self.calibration
+        )
+
+    def noise_scale(self, sensitivity: np.ndarray) -> np.ndarray:
+        """Noise scale for a sensitivity; 0, not NaN, where neither noise nor clip is."""
+        if self.noise_multiplier == 0:
+            return np.zeros_like(sensitivity)
+        return self.noise_multiplier * sensitivity
+
+
+def names() -> list[str]:
+    """The algorithms of this package."""
+    return [module.name for module in pkgutil.iter_modules(__path__)]
+
+
+def load(algorithm: str) -> ModuleType:
+    """The module of an algorithm: a name of this package, or a dotted path.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message names the nearest known algorithm.
+    """
+    path = algorithm if "." in algorithm else f"{__name__}.{algorithm}"
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name is None or not path.startswith(error.name):
+            raise
+        near = difflib.get_close_matches(algorithm, names(), n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise ValueError(
+            f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or the "
+            f"dotted path of an importable module{hint}"
+        ) from None
+
+
+def make_options(module: ModuleType, given: dict[str, Any]) -> Any:
+    """The module's Options with the given values.
+
+    Raises
+    ------
+    ValueError
+        For an unknown key (with the nearest known one) or a refused value.
+    """
+    known = [field.name for field in fields(module.Options)]
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise ValueError(
+                f"options.{key}: unknown; expected one of {', '.join(known)}{hint}"
+            )
+    return module.Options(**given)

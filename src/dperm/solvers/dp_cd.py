@@ -1,0 +1,240 @@
+"""DP-CD: differentially private proximal coordinate descent (Mangold et al. 2022).
+
+Algorithm 1. Each step releases one coordinate of the gradient of f, a mean of per-record
+derivatives clipped to [-C_j, C_j], with Gaussian noise, and takes a proximal step:
+
+    w_j <- prox_{gamma_j psi_j}(w_j - gamma_j (g_j + eta_j)),   gamma_j = step / M_j,
+    C_j = sqrt(M_j / sum M) C  (Section 5.1),   eta_j ~ N(0, (sigma 2 C_j / n)^2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from dperm.compiled import KERNEL, clamp
+from dperm.parallel import spread
+from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.privacy.mechanisms import Streams, gaussian
+from dperm.problems.losses import derivative
+from dperm.problems.penalties import prox, prox_constants
+from dperm.problems.problem import Problem
+from dperm.solvers import Lanes
+
+SAMPLINGS = ("cyclic", "uniform")
+_LANE_ARRAYS = (
+    *("step", "clip", "scale", "threshold", "shrink"),
+    *("weights", "margins", "sums", "since"),
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices Algorithm 1 leaves open.
+
+    Attributes
+    ----------
+    sampling : {"cyclic", "uniform"}
+        The algorithm draws uniformly; its published numbers come from a cycle.
+    first : int
+        Where the cycle starts, counted from 0.
+    periods : int
+        T of Algorithm 1: that many averages of equally many iterates; 0 returns the
+        last iterate, as the experiments do.
+    """
+
+    sampling: str = "cyclic"
+    first: int = 1
+    periods: int = 0
+
+    def __post_init__(self) -> None:
+        if self.sampling not in SAMPLINGS:
+            raise ValueError(
+                f"options.sampling: expected one of {', '.join(SAMPLINGS)}, "
+                f"found {self.sampling!r}"
+            )
+        for key in ("first", "periods"):
+            if getattr(self, key) < 0:
+                raise ValueError(f"options.{key}: expected 0 or more")
+
+
+def steps(problem: Problem, passes: float, options: Options) -> int:
+    """Coordinate steps in so many passes: a pass is p of them."""
+    return max(1, round(passes * problem.p))
+
+
+def clips(M: np.ndarray, clip: np.ndarray) -> np.ndarray:
+    """C_j = sqrt(M_j / sum M) C for each lane (Section 5.1).
+
+    Parameters
+    ----------
+    M : ndarray, shape (p,)
+    clip : ndarray, shape (L,)
+
+    Returns
+    -------
+    ndarray, shape (L, p)
+    """
+    return np.outer(clip, np.sqrt(M / M.sum()))
+
+
+def sensitivity(thresholds: np.ndarray, n: int) -> np.ndarray:
+    """Replace-one sensitivity 2 C_j / n of a mean of values in [-C_j, C_j]."""
+    return 2.0 * thresholds / n
+
+
+def ledger(
+    problem: Problem,
+    count: int,
+    noise_multiplier: float,
+    options: Options,
+    calibration: str = "paper",
+) -> Ledger:
+    """One Gaussian release per step (Appendix B); the order of coordinates is public."""
+    return Ledger(
+        (
+            Gaussian(
+                sensitivity=1.0,
+                scale=noise_multiplier,
+                count=count,
+                unit="2 C_j / n, the replace-one change of a clipped mean derivative",
+                source="Mangold et al. 2022, Algorithm 1, line 7; Lemma B.7",
+            ),
+        )
+    )
+
+
+def lane_bytes(problem: Problem) -> int:
+    """Margins (n), weights and per-coordinate constants (p) of one lane."""
+    return 8 * (problem.n + 6 * problem.p)
+
+
+class Run:
+    """A block of DP-CD lanes under way; see ``dperm.solvers`` for the methods."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        lanes: Lanes,
+        streams: Streams,
+        options: Options,
+        workers: int = 1,
+        total: int = 0,
+    ):
+        M = self.smoothness(problem, lanes, streams, options)
+        self.problem, self.options, self.workers = problem, options, workers
+        self.streams = streams
+        self.clip = clips(M, lanes.clip)
+        self.scale = lanes.noise_scale(sensitivity(self.clip, problem.n))
+        self.step = np.outer(lanes.step, 1.0 / M)
+        self.threshold, self.shrink = prox_constants(problem.penalty, self.step)
+        size = len(lanes.step)
+        self.weights = np.zeros((size, problem.p))
+        self.margins = np.tile(problem.offset, (size, 1))
+        self.sums = np.zeros((size, problem.p))
+        self.since = np.zeros((size, problem.p), dtype=np.int64)
+        self.done = 0
+        self.period = total // options.periods if options.periods else 0
+
+    def smoothness(
+        self, problem: Problem, lanes: Lanes, streams: Streams, options: Options
+    ) -> np.ndarray:
+        """M_j of the problem, taken as public (as the paper does); shape (p,)."""
+        return problem.smoothness
+
+    def advance(self, count: int) -> None:
+        """Take ``count`` more coordinate steps in every lane."""
+        while count > 0:
+            chunk = count
+            if self.period:
+                chunk = min(count, self.period - self.done % self.period)
+            self._steps(chunk)
+            self.done += chunk
+            count -= chunk
+            if self.period and self.done % self.period == 0:
+                self._restart_from_average()
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Drop the lanes outside the mask."""
+        for name in _LANE_ARRAYS:
+            setattr(self, name, getattr(self, name)[mask])
+
+    def _order(self, count: int) -> np.ndarray:
+        p = self.problem.p
+        if self.options.sampling == "uniform":
+            return self.streams.sampling.integers(0, p, count)
+        return (self.options.first + self.done + np.arange(count)) % p
+
+    def _steps(self, count: int) -> None:
+        order = self._order(count)
+        noise = gaussian(self.streams.noise, count)
+        penalty = self.problem.penalty
+        shared = (self.problem.A, self.problem.loss.code, order, noise, self.done)
+        box = (penalty.lower, penalty.upper)
+
+        def run(*lanes: np.ndarray) -> None:
+            _coordinate_steps(*shared, *box, *lanes)
+
+        lanes = (getattr(self, name) for name in _LANE_ARRAYS)
+        spread(run, *lanes, workers=self.workers)
+
+    def _restart_from_average(self) -> None:
+        """Line 9 of Algorithm 1: go on from the mean of the period's iterates."""
+        self.sums += self.weights * (self.done - self.since)
+        self.weights[:] = self.sums / self.period
+        self.sums[:] = 0.0
+        self.since[:] = self.done
+        self.margins[:] = self.problem.offset
+        for lane, w in enumerate(self.weights):
+            self.margins[lane] += self.problem.A @ w
+
+
+@njit(**KERNEL)
+def _coordinate_steps(
+    A, loss, order, noise, done, lower, upper,
+    step, clip, scale, threshold, shrink, W, V, sums, since,
+):  # fmt: skip
+    """Take the steps in every lane; changes W, V, sums and since in place."""
+    for lane in range(W.shape[0]):
+        _one_lane(
+            A, loss, order, noise, done, lower, upper,
+            step[lane], clip[lane], scale[lane], threshold[lane], shrink[lane],
+            W[lane], V[lane], sums[lane], since[lane],
+        )  # fmt: skip
+
+
+@njit(**KERNEL)
+def _one_lane(
+    A, loss, order, noise, done, lower, upper,
+    step, clip, scale, threshold, shrink, w, v, sums, since,
+):  # fmt: skip
+    """Algorithm 1, lines 3 to 8, for one lane; w and its margins v change in place.
+
+    The move of one step reaches the margins in the next step's sweep over the rows, so
+    that each step reads the rows once.
+    """
+    moved, move = order[0], 0.0
+    for k in range(order.shape[0]):
+        j = order[k]
+        gradient = _clipped_mean(A[:, j], A[:, moved], move, v, loss, clip[j])
+        old = w[j]
+        forward = old - step[j] * (gradient + scale[j] * noise[k])
+        w[j] = prox(forward, threshold[j], shrink[j], lower, upper)
+        sums[j] += old * (done + k - since[j])
+        since[j] = done + k
+        moved, move = j, w[j] - old
+    for i in range(v.shape[0]):
+        v[i] += move * A[i, moved]
+
+
+@njit(**KERNEL)
+def _clipped_mean(column, last, move, v, loss, bound):
+    """Bring v up to date and return the mean clipped derivative along the column."""
+    total = 0.0
+    for i in range(v.shape[0]):
+        margin = v[i] + move * last[i]
+        v[i] = margin
+        total += clamp(column[i] * derivative(loss, margin), bound)
+    return total / v.shape[0]

@@ -1,0 +1,218 @@
+"""DP-SGD: proximal stochastic gradient descent with clipped, noisy gradients.
+
+Bassily et al. 2014, Abadi et al. 2016, as run by Mangold et al. 2022, Section 6:
+
+    w <- prox_{gamma psi}(w - gamma ((1/b) sum_{i in batch} clip(g_i, C) + eta)),
+    gamma = step / beta,   eta ~ N(0, (sigma 2 C / b)^2 I),
+
+with a batch of b records drawn uniformly without replacement; b = 1 in the papers. The
+gradient of one record is phi'(v_i) A_i, so clipping it clips phi' to C / ||A_i||.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from dperm.compiled import KERNEL, clamp
+from dperm.parallel import spread
+from dperm.privacy.ledger import Ledger, SampledGaussian
+from dperm.privacy.mechanisms import Streams, gaussian
+from dperm.problems.losses import derivative
+from dperm.problems.penalties import prox, prox_constants
+from dperm.problems.problem import Problem
+from dperm.solvers import Lanes
+
+# Rows of a tile's constants: step / b, C, step times noise scale, threshold, shrinkage.
+_TILE = 256  # lanes of a tile, whose weights stay in the cache together
+_VECTOR = 8  # lanes one instruction advances
+_DRAWS = 1 << 19  # normals drawn at a time
+
+
+@dataclass(frozen=True)
+class Options:
+    """Size of a batch; the papers use 1."""
+
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise ValueError(f"options.batch: expected 1 or more, found {self.batch}")
+
+
+def steps(problem: Problem, passes: float, options: Options) -> int:
+    """Steps in so many passes: a pass reads n records."""
+    return max(1, round(passes * problem.n / options.batch))
+
+
+def sensitivity(clip: np.ndarray) -> np.ndarray:
+    """Replace-one sensitivity 2 C of a sum of gradients of norm at most C."""
+    return 2.0 * clip
+
+
+def ledger(
+    problem: Problem,
+    count: int,
+    noise_multiplier: float,
+    options: Options,
+    calibration: str = "paper",
+) -> Ledger:
+    """One Gaussian release on a random batch per step."""
+    return Ledger(
+        (
+            SampledGaussian(
+                sensitivity=1.0,
+                scale=noise_multiplier,
+                count=count,
+                batch=options.batch,
+                population=problem.n,
+                unit="2 C, the replace-one change of a sum of clipped gradients",
+                source="Mangold et al. 2022, Section 6; Mironov et al. 2019",
+            ),
+        )
+    )
+
+
+def lane_bytes(problem: Problem) -> int:
+    """Weights of one lane, held twice while lanes are dropped."""
+    return 16 * problem.p
+
+
+class Run:
+    """A block of DP-SGD lanes under way; see ``dperm.solvers`` for the methods.
+
+    Weights lie in tiles (tile, feature, lane): one record, read once, and one noise
+    vector, drawn once, advance a whole tile. Tiles are padded with idle lanes.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        lanes: Lanes,
+        streams: Streams,
+        options: Options,
+        workers: int = 1,
+        total: int = 0,
+    ):
+        self.problem, self.options, self.workers = problem, options, workers
+        self.streams = streams
+        step = lanes.step / problem.global_smoothness
+        scale = lanes.noise_scale(sensitivity(lanes.clip)) / options.batch
+        constants = np.stack(
+            (
+                step / options.batch,
+                lanes.clip,
+                step * scale,
+                *prox_constants(problem.penalty, step),
+            ),
+            axis=1,
+        )
+        self._lay_out(constants, np.zeros((len(step), problem.p)))
+
+    def _lay_out(self, constants: np.ndarray, weights: np.ndarray) -> None:
+        """Put the lanes' constants (L, 5) and weights (L, p) into tiles."""
+        self.size = len(weights)
+        self.constants, self.tiles = _tiled(constants), _tiled(weights)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights of the lanes, shape (L, p)."""
+        return _untiled(self.tiles, self.size)
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Drop the lanes outside the mask."""
+        self._lay_out(_untiled(self.constants, self.size)[mask], self.weights[mask])
+
+    def advance(self, count: int) -> None:
+        """Take ``count`` more record steps in every lane."""
+        chunk = max(1, _DRAWS // self.problem.p)
+        while count > 0:
+            self._steps(min(chunk, count))
+            count -= chunk
+
+    def _batches(self, count: int) -> np.ndarray:
+        """Records of each step, shape (count, batch)."""
+        n, size = self.problem.n, self.options.batch
+        rng = self.streams.sampling
+        if size == 1:
+            return rng.integers(0, n, (count, 1))
+        return np.stack([rng.choice(n, size, replace=False) for _ in range(count)])
+
+    def _steps(self, count: int) -> None:
+        problem, penalty = self.problem, self.problem.penalty
+        batches = self._batches(count)
+        noise = gaussian(self.streams.noise, (count, problem.p))
+        shared = (problem.rows, problem.offset, problem.row_norms, problem.loss.code)
+        box = (penalty.lower, penalty.upper)
+
+        def run(*tiles: np.ndarray) -> None:
+            _record_steps(*shared, batches, noise, *box, *tiles)
+
+        spread(run, self.constants, self.tiles, workers=self.workers)
+
+
+def _tiled(values: np.ndarray) -> np.ndarray:
+    """Lay values (L, m) out as (tile, m, lane), padded with idle lanes."""
+    size = len(values)
+    width = min(_TILE, -(-size // _VECTOR) * _VECTOR)
+    tiles = -(-size // width) if size else 0
+    padded = np.pad(values, ((0, tiles * width - size), (0, 0)))
+    return np.ascontiguousarray(padded.reshape(tiles, width, -1).transpose(0, 2, 1))
+
+
+def _untiled(tiles: np.ndarray, size: int) -> np.ndarray:
+    """The values (L, m) that ``_tiled`` laid out."""
+    return tiles.transpose(0, 2, 1).reshape(-1, tiles.shape[1])[:size]
+
+
+@njit(**KERNEL)
+def _record_steps(
+    rows, offset, norms, loss, batches, noise, lower, upper, constants, tiles
+):
+    """Take the steps in every tile; changes the tiles' weights in place."""
+    for t in range(tiles.shape[0]):
+        _one_tile(
+            rows, offset, norms, loss, batches, noise, lower, upper,
+            constants[t], tiles[t],
+        )  # fmt: skip
+
+
+@njit(**KERNEL)
+def _one_tile(rows, offset, norms, loss, batches, noise, lower, upper, constants, W):
+    """Advance the lanes of one tile; W (p, lanes) changes in place."""
+    step, clip, jump = constants[0], constants[1], constants[2]
+    threshold, shrink = constants[3], constants[4]
+    p, lanes = W.shape
+    size = batches.shape[1]
+    pull = np.empty((size, lanes))  # step / b times the clipped derivative of a record
+    for k in range(batches.shape[0]):
+        for b in range(size):
+            i = batches[k, b]
+            _clipped_pull(rows[i], offset[i], norms[i], loss, W, step, clip, pull[b])
+        for j in range(p):
+            w = W[j]
+            for b in range(1, size):
+                x = rows[batches[k, b], j]
+                for lane in range(lanes):
+                    w[lane] -= x * pull[b, lane]
+            x, z, last = rows[batches[k, 0], j], noise[k, j], pull[0]
+            for lane in range(lanes):
+                forward = w[lane] - x * last[lane] - z * jump[lane]
+                w[lane] = prox(forward, threshold[lane], shrink[lane], lower, upper)
+
+
+@njit(**KERNEL)
+def _clipped_pull(x, offset, norm, loss, W, step, clip, out):
+    """Write step times the clipped derivative at record x to out, for each lane."""
+    out[:] = offset
+    for j in range(W.shape[0]):
+        w, xj = W[j], x[j]
+        for lane in range(out.shape[0]):
+            out[lane] += xj * w[lane]
+    if norm == 0.0:
+        out[:] = 0.0
+        return
+    for lane in range(out.shape[0]):
+        out[lane] = step[lane] * clamp(derivative(loss, out[lane]), clip[lane] / norm)

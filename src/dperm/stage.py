@@ -1,0 +1,55 @@
+"""Running a stage from the command line: ``python -m dperm.<stage> key=value ...``."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from dperm import config as configuration
+from dperm.schema import Config
+
+Stage = Callable[[Config], Any]
+
+
+def main(stage: Stage) -> None:
+    """Run one stage on the configuration of the command line.
+
+    Hydra's own flags (``--help``, ``--cfg job``, ``-m`` for multirun) work as usual.
+    A refused configuration or a missing input ends with one line and exit code 1.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.captureWarnings(True)
+    arguments = sys.argv[1:]
+    try:
+        if any(argument.startswith("-") for argument in arguments):
+            _with_hydra(stage)
+        else:
+            run(stage, configuration.compose(arguments))
+    except (configuration.ConfigError, OSError, RuntimeError, ValueError) as error:
+        raise SystemExit(f"{type(error).__name__}: {error}") from error
+
+
+def run(stage: Stage, config: Config) -> Any:
+    """Run a stage with BLAS on one thread: its results would depend on their number."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        return stage(config)
+
+
+def _with_hydra(stage: Stage) -> None:
+    import hydra
+
+    configuration.register()
+
+    @hydra.main(
+        version_base="1.3",
+        config_path=str(configuration.conf_dir()),
+        config_name="config",
+    )
+    def composed(config: Any) -> None:
+        run(stage, configuration.typed(config))
+
+    composed()

@@ -1,0 +1,7 @@
+"""Make the tables of a paper: ``python -m dperm.table paper=dpcd product=table1``."""
+
+from dperm.experiments.products import table
+from dperm.stage import main
+
+if __name__ == "__main__":
+    main(table)

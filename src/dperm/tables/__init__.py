@@ -1,0 +1,1 @@
+"""Tables, one file per paper; they read results and never solve."""

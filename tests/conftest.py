@@ -1,0 +1,35 @@
+"""Small problems that every test may use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
+
+PENALTIES = {
+    "none": Penalty(),
+    "l1": Penalty(l1=0.05),
+    "l2": Penalty(l2=0.1),
+    "elastic": Penalty(l1=0.05, l2=0.1),
+    "box": Penalty(l2=0.01, lower=-0.02, upper=0.03),
+}
+
+
+def raw_data(loss: str, n: int = 60, p: int = 5, seed: int = 0):
+    """Imbalanced features and labels of either kind."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * np.linspace(0.3, 3.0, p)
+    signal = X @ rng.standard_normal(p) + 0.3 * rng.standard_normal(n)
+    return X, np.sign(signal) if loss == "logistic" else signal
+
+
+def make_problem(loss: str, penalty: str = "elastic", **sizes) -> Problem:
+    X, y = raw_data(loss, **sizes)
+    return build("small", X, y, loss, PENALTIES[penalty], 1.0, 1e-4, "digest")
+
+
+@pytest.fixture(params=["logistic", "least_squares"])
+def loss(request):
+    return request.param

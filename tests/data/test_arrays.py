@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dperm.data import digest_arrays
+from dperm.data.arrays import canonical, check_arrays, standardize
+from dperm.data.errors import RefusedError
+
+X = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
+Y = np.array([1.0, -1.0])
+
+
+def test_digest_ignores_layout_and_type():
+    expected = digest_arrays(X, Y)
+    assert expected.startswith("sha256:") and len(expected) == 71
+    assert digest_arrays(np.asfortranarray(X), Y.astype(int)) == expected
+    assert digest_arrays(X.astype(">f8"), Y) == expected
+    assert digest_arrays(X * -1.0 * -1.0 + np.where(X == 0, -0.0, 0.0), Y) == expected
+
+
+def test_digest_of_known_arrays_never_changes():
+    # Digests stand in conf/: a change here makes every one of them wrong.
+    assert digest_arrays(X, Y) == DENSE
+    assert digest_arrays(sparse.csc_array(X), Y) == SPARSE
+
+
+DENSE = "sha256:e8a6cd5f007915e013760fd8fe0c6ace8ee933f161a3fd60c5478ceeacb4510d"
+SPARSE = "sha256:0b7000e9ab258706dfee92f9f05606ebb0f0cbd3ad073333cb1f8be6aa16b313"
+
+
+def test_digest_of_sparse_ignores_order_duplicates_and_stored_zeros():
+    rows, columns = [1, 0, 0, 0, 1], [2, 2, 0, 0, 1]
+    untidy = sparse.coo_array(([3.0, 2.0, 0.5, 0.5, 0.0], (rows, columns)), (2, 3))
+    expected = digest_arrays(sparse.csc_array(X), Y)
+    assert digest_arrays(untidy, Y) == expected
+    assert digest_arrays(sparse.csr_array(X), Y) == expected
+
+
+@pytest.mark.parametrize(
+    ("other_x", "other_y"),
+    [(X[:, ::-1], Y), (X.reshape(3, 2), Y), (X, -Y), (X + 1e-15, Y)],
+)
+def test_digest_sees_any_change(other_x, other_y):
+    assert digest_arrays(other_x, other_y) != digest_arrays(X, Y)
+
+
+def test_canonical_leaves_its_input_alone():
+    given = sparse.csc_array(X)
+    given.data[0] = 0.0
+    canonical(given, Y)
+    assert given.nnz == 3
+
+
+@pytest.mark.parametrize(
+    ("bad_x", "bad_y", "words"),
+    [
+        (X, np.ones(3), "expected"),
+        (np.ones((0, 3)), np.ones(0), "nothing in it"),
+        (np.where(X == 3, np.nan, X), Y, "X has 1 missing or infinite"),
+        (X, np.array([1.0, np.inf]), "y has 1 missing or infinite"),
+        (sparse.csc_array(np.where(X == 3, np.inf, X)), Y, "X has 1"),
+    ],
+)
+def test_unusable_arrays_are_refused(bad_x, bad_y, words):
+    with pytest.raises(RefusedError, match=words):
+        check_arrays(bad_x, bad_y)
+
+
+def test_standardize():
+    values = np.random.default_rng(0).normal(3.0, 2.0, (50, 4))
+    made = standardize(values)
+    np.testing.assert_allclose(made.mean(axis=0), 0.0, atol=1e-14)
+    np.testing.assert_allclose(made.std(axis=0), 1.0, rtol=1e-14)
+    assert (standardize(np.asfortranarray(values)) == made).all()
+
+
+def test_standardize_names_constant_columns():
+    values = np.full((7, 3), 0.1)
+    values[:, 0] = np.arange(7)
+    with pytest.raises(ValueError, match=r"column 1, 2 \(counted from 0\)"):
+        standardize(values)

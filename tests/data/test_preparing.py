@@ -1,0 +1,137 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dperm.data import digest_arrays, fetch, load_prepared, prepare
+from dperm.data.preparing import prepared_folder
+from dperm.schema import Dataset, Preparation, Problem, Reader, Source
+
+X = np.random.default_rng(0).normal(5.0, 3.0, (40, 4))
+X[:, 2] = 0.0
+Y = np.arange(40.0)
+SOURCE = Source(kind="mirror", files=["X.npy", "y.npy"])
+STANDARD = Preparation(standardize=True, drop_zero_columns=True)
+
+
+def fetched(data, values=X):
+    np.save(Path(data.mirror) / "X.npy", values)
+    np.save(Path(data.mirror) / "y.npy", Y)
+    dataset = Dataset(name="small", sources=[SOURCE])
+    fetch(dataset, data)
+    return Problem(name="small_norm", dataset=dataset, preparation=STANDARD)
+
+
+def fetched_sparse(data, preparation):
+    lines = "1 2:1.5 5:1\n-1 2:2\n"
+    (Path(data.mirror) / "small.txt").write_text(lines)
+    dataset = Dataset(
+        name="sparse",
+        sources=[Source(kind="mirror", files=["small.txt"])],
+        reader=Reader(format="libsvm", options={"n_features": 6}),
+    )
+    fetch(dataset, data)
+    return Problem(name="sparse_raw", dataset=dataset, preparation=preparation)
+
+
+def test_raw_arrays_pass_unchanged(data):
+    made = prepare(replace(fetched(data), preparation=Preparation()), data)
+    assert (made.X == X).all() and (made.y == Y).all()
+    assert made.meta["digest"] == made.meta["dataset_digest"] == digest_arrays(X, Y)
+
+
+def test_standardised_arrays(data):
+    made = prepare(fetched(data), data)
+    kept = X[:, [0, 1, 3]]
+    expected = (kept - kept.mean(axis=0)) / kept.std(axis=0, ddof=0)
+    np.testing.assert_allclose(made.X, expected, atol=1e-14)
+    assert (made.y == Y).all()
+    sizes = {key: made.meta[key] for key in ("n", "p", "nnz", "dropped", "status")}
+    assert sizes == {"n": 40, "p": 3, "nnz": 120, "dropped": 1, "status": "ok"}
+
+
+def test_load_prepared(data):
+    made = prepare(fetched(data), data)
+    loaded = load_prepared("small_norm", data, verify=True)
+    assert (loaded.X == made.X).all() and loaded.X.flags.f_contiguous
+    assert not isinstance(loaded.X, np.memmap)
+    assert loaded.meta == made.meta and loaded.available
+    again = prepare(fetched(data), data)
+    assert again.meta == made.meta
+
+
+def test_sparse_columns_of_zeros_are_dropped(data):
+    made = prepare(fetched_sparse(data, Preparation(drop_zero_columns=True)), data)
+    loaded = load_prepared("sparse_raw", data, verify=True)
+    for X_ in (made.X, loaded.X):
+        assert sparse.issparse(X_) and X_.format == "csc"
+        assert X_.toarray().tolist() == [[1.5, 1.0], [2.0, 0.0]]
+    assert loaded.meta["nnz"] == 3 and loaded.meta["dropped"] == 4
+
+
+def test_sparse_arrays_are_not_standardised(data):
+    problem = fetched_sparse(data, Preparation(standardize=True))
+    with pytest.raises(ValueError, match="sparse_raw: preparation: standardize: found"):
+        prepare(problem, data)
+
+
+def test_constant_columns_are_named(data):
+    problem = replace(fetched(data), preparation=Preparation(standardize=True))
+    with pytest.raises(ValueError, match="small_norm: preparation: column 2 "):
+        prepare(problem, data)
+    assert not prepared_folder("small_norm", data).exists()
+
+
+def test_unavailable_is_carried_over(data):
+    problem = fetched(data)
+    prepare(problem, data)
+    (Path(data.mirror) / "X.npy").unlink()
+    lost = replace(problem.dataset, digest="sha256:" + "0" * 64)
+    fetch(lost, data)
+    made = prepare(problem, data)
+    loaded = load_prepared("small_norm", data)
+    assert made == loaded and not loaded.available and loaded.X is None
+    assert "missing in the mirror folder: X.npy" in loaded.meta["reason"]
+    assert [p.name for p in prepared_folder("small_norm", data).iterdir()] == [
+        "meta.json"
+    ]
+
+
+def test_what_was_not_fetched_is_not_prepared(data):
+    problem = Problem(name="p", dataset=Dataset(name="none", sources=[SOURCE]))
+    with pytest.raises(ValueError, match="p: data set none was not fetched"):
+        prepare(problem, data)
+    other = replace(fetched(data))
+    other.dataset = replace(other.dataset, digest="sha256:" + "0" * 64)
+    with pytest.raises(ValueError, match="fetch it again"):
+        prepare(other, data)
+
+
+def test_damage_is_noticed(data):
+    with pytest.raises(ValueError, match="small_norm: not prepared"):
+        load_prepared("small_norm", data)
+    prepare(fetched(data), data)
+    folder = prepared_folder("small_norm", data)
+    np.save(folder / "y.npy", Y + 1.0)
+    with pytest.raises(ValueError, match="other digest"):
+        load_prepared("small_norm", data, verify=True)
+    (folder / "y.npy").write_bytes(b"")
+    with pytest.raises(ValueError, match="damaged arrays"):
+        load_prepared("small_norm", data)
+
+
+def test_nothing_is_half_written(data, monkeypatch):
+    problem = fetched(data)
+    prepare(problem, data)
+    before = json.loads((prepared_folder("small_norm", data) / "meta.json").read_text())
+
+    def crash(*args):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("dperm.data.preparing.write_json", crash)
+    with pytest.raises(OSError, match="no space"):
+        prepare(replace(problem, preparation=Preparation()), data)
+    assert load_prepared("small_norm", data, verify=True).meta == before

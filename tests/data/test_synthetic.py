@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+from dperm.data import digest_arrays
+from dperm.data.synthetic import logistic_lognormal, sparse_regression
+
+
+def test_sparse_regression_is_as_described():
+    X, y = sparse_regression(400, 30, 5, 100.0, 0.5, seed=3)
+    np.testing.assert_allclose(X.mean(axis=0), 0.0, atol=1e-14)
+    np.testing.assert_allclose(X.std(axis=0), 1.0, rtol=1e-13)
+    w, residual, _, _ = np.linalg.lstsq(X, y, rcond=None)
+    assert (np.abs(w) > 1.0).sum() == 5
+    assert np.sqrt(residual[0] / (400 - 30)) == pytest.approx(0.5, rel=0.1)
+
+
+def test_sparse_regression_without_noise_is_exact():
+    X, y = sparse_regression(50, 20, 3, 10.0, 0.0, seed=1)
+    w = np.linalg.lstsq(X, y, rcond=None)[0]
+    assert (np.abs(w) > 1e-9).sum() == 3
+    np.testing.assert_allclose(X @ w, y, atol=1e-10)
+
+
+def test_logistic_lognormal_has_signal_to_noise_one():
+    X, y = logistic_lognormal(20000, 10, 1.0, seed=5)
+    np.testing.assert_allclose(X.std(axis=0), 1.0, rtol=1e-13)
+    assert set(np.unique(y)) == {-1.0, 1.0}
+    w = np.linalg.lstsq(X, y, rcond=None)[0]
+    # The sign of a + b and of a agree with probability 3/4 if a, b are alike.
+    assert (np.sign(X @ w) == y).mean() == pytest.approx(0.75, abs=0.01)
+
+
+def test_draws_depend_on_the_seed_only():
+    one, again, other = (
+        digest_arrays(*sparse_regression(20, 5, 2, 1.0, 1.0, seed))
+        for seed in (7, 7, 8)
+    )
+    assert one == again != other
+
+
+def test_draws_never_change():
+    # A change here makes the digests in conf/ wrong.
+    found = digest_arrays(*sparse_regression(20, 5, 2, 1.0, 1.0, 7))
+    assert (
+        found
+        == "sha256:c6baa58beb3246428589d0766e5aeaa00a9b0db5baa0a5afe2954ff3574a2dd5"
+    )
+
+
+def test_impossible_number_of_active_coefficients():
+    with pytest.raises(ValueError, match="active: found 6, expected 0 to p = 5"):
+        sparse_regression(20, 5, 6, 1.0, 1.0, 7)

@@ -1,0 +1,145 @@
+import json
+import math
+
+import pytest
+
+from dperm.privacy.accounting import DeltaError, UnknownCalibrationError, epsilon
+from dperm.privacy.calibration import (
+    Calibration,
+    EpsilonError,
+    UnreachableTargetError,
+    calibrate,
+)
+from dperm.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.privacy.smoothness import smoothness_event
+
+ELECTRICITY, CALIFORNIA = 45_312, 20_640
+
+
+def dp_cd(count):
+    return lambda sigma: Ledger((Gaussian(1.0, sigma, count, "", ""),))
+
+
+def dp_sgd(n, passes):
+    return lambda sigma: Ledger(
+        (SampledGaussian(1.0, sigma, passes * n, 1, n, "", ""),)
+    )
+
+
+def private_constants(p, count, calibration):
+    event = smoothness_event(p, 0.1, calibration)
+    return lambda sigma: Ledger((event,)) + dp_cd(count)(sigma)
+
+
+@pytest.mark.parametrize("calibration", ["paper", "strict"])
+@pytest.mark.parametrize("target", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize(
+    "ledger_of",
+    [dp_cd(16), dp_sgd(1000, 2), private_constants(8, 16, "paper")],
+    ids=["dp_cd", "dp_sgd", "private_constants"],
+)
+def test_the_answer_is_safe_and_smallest(ledger_of, target, calibration):
+    try:
+        found = calibrate(ledger_of, target, 1e-6, calibration)
+    except UnreachableTargetError:
+        assert target == 0.1 and len(ledger_of(1.0).events) == 2
+        return
+    assert found.claimed_epsilon <= target
+    assert found.claimed_epsilon == epsilon(found.ledger, 1e-6, calibration)
+    assert found.ledger == ledger_of(found.noise_multiplier)
+    less = ledger_of(found.noise_multiplier * (1 - 1e-3))
+    assert epsilon(less, 1e-6, calibration) > target
+
+
+@pytest.mark.parametrize(
+    ("n", "target", "delta", "ratio"),
+    [
+        (ELECTRICITY, 1.0, ELECTRICITY**-2, 0.85),
+        (CALIFORNIA, 1.0, CALIFORNIA**-2, 0.84),
+        (1000, 10.0, 1e-6, 0.89),
+    ],
+)
+def test_strict_noise_of_dp_cd(n, target, delta, ratio):
+    paper, strict = (
+        calibrate(dp_cd(80), target, delta, name) for name in ("paper", "strict")
+    )
+    share = strict.noise_multiplier / paper.noise_multiplier
+    assert share == pytest.approx(ratio, abs=5e-3)
+    closed = math.sqrt(40) / (
+        math.sqrt(math.log(1 / delta) + target) - math.sqrt(math.log(1 / delta))
+    )
+    assert paper.noise_multiplier == pytest.approx(closed, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n", "passes", "paper", "strict", "true"),
+    [
+        (CALIFORNIA, 2, 0.954, 0.623, 0.09),
+        (CALIFORNIA, 50, 0.967, 0.689, 0.46),
+        (ELECTRICITY, 2, 0.945, 0.604, 0.06),
+        (ELECTRICITY, 50, 0.957, 0.651, 0.33),
+    ],
+)
+def test_noise_of_dp_sgd(n, passes, paper, strict, true):
+    published = calibrate(dp_sgd(n, passes), 1.0, n**-2, "paper")
+    assert published.noise_multiplier == pytest.approx(paper, abs=6e-4)
+    assert published.true_epsilon == pytest.approx(true, abs=6e-3)
+    least = calibrate(dp_sgd(n, passes), 1.0, n**-2, "strict")
+    assert least.noise_multiplier == pytest.approx(strict, abs=6e-4)
+    assert 0.998 < least.true_epsilon == least.claimed_epsilon <= 1
+
+
+@pytest.mark.parametrize(
+    ("passes", "paper", "true"), [(2, 0.446, 7.0), (50, 0.525, 10.46)]
+)
+def test_noise_of_dp_sgd_on_the_sparse_lasso(passes, paper, true):
+    found = calibrate(dp_sgd(1000, passes), 10.0, 1e-6, "paper")
+    assert found.noise_multiplier == pytest.approx(paper, abs=6e-4)
+    assert found.true_epsilon == pytest.approx(true, abs=0.02)
+
+
+def test_published_dp_cd_with_private_constants_splits_its_budget():
+    delta = CALIFORNIA**-2
+    whole = calibrate(private_constants(8, 160, "paper"), 1.0, delta, "paper")
+    rest = calibrate(dp_cd(160), 0.9, delta, "paper")
+    assert whole.noise_multiplier == pytest.approx(rest.noise_multiplier, rel=1e-6)
+    assert rest.true_epsilon < whole.true_epsilon < 0.9
+    strict = calibrate(private_constants(8, 160, "strict"), 1.0, delta, "strict")
+    assert strict.noise_multiplier < 0.8 * whole.noise_multiplier
+
+
+@pytest.mark.parametrize("calibration", ["paper", "strict"])
+def test_without_privacy_there_is_no_noise(calibration):
+    found = calibrate(dp_sgd(1000, 2), math.inf, 1e-6, calibration)
+    assert found.noise_multiplier == 0.0
+    assert found.true_epsilon == found.claimed_epsilon == math.inf
+    assert found.ledger.events[0].scale == 0.0
+
+
+def test_calibration_is_deterministic_and_survives_storage():
+    found = calibrate(dp_sgd(1000, 3), 1.0, 1e-6, "strict")
+    assert calibrate(dp_sgd(1000, 3), 1.0, 1e-6, "strict") == found
+    stored = json.loads(json.dumps(found.to_dict()))
+    assert Calibration.from_dict(stored) == found
+
+
+@pytest.mark.parametrize("target", [0.0, -1.0, math.nan])
+def test_targets_must_be_positive(target):
+    with pytest.raises(EpsilonError, match="positive"):
+        calibrate(dp_cd(1), target, 1e-6, "paper")
+
+
+def test_accountant_errors_come_through():
+    with pytest.raises(DeltaError):
+        calibrate(dp_cd(1), 1.0, 1.0, "paper")
+    with pytest.raises(DeltaError):
+        calibrate(dp_cd(1), math.inf, 0.0, "paper")
+    with pytest.raises(UnknownCalibrationError):
+        calibrate(dp_cd(1), 1.0, 1e-6, "loose")
+
+
+def test_a_fixed_cost_above_the_target_is_out_of_reach():
+    fixed = Ledger((Laplace(1.0, 0.5, 1, "", ""),))
+    for calibration in ("paper", "strict"):
+        with pytest.raises(UnreachableTargetError, match="whatever the noise"):
+            calibrate(lambda s: fixed + dp_cd(1)(s), 1.0, 1e-6, calibration)

@@ -1,0 +1,70 @@
+import doctest
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dperm.privacy import mechanisms
+from dperm.privacy.mechanisms import gaussian, laplace, streams
+
+
+def test_docstrings_are_true():
+    assert doctest.testmod(mechanisms).failed == 0
+
+
+def test_noise_has_unit_scale():
+    """Scale passed as the location would give no noise at all."""
+    rng = streams(1).noise
+    normal, double = gaussian(rng, 20_000), laplace(rng, np.ones(20_000))
+    assert stats.kstest(normal, stats.norm.cdf).pvalue > 0.01
+    assert stats.kstest(double, stats.laplace.cdf).pvalue > 0.01
+    assert stats.kstest(normal * 1.05, stats.norm.cdf).pvalue < 1e-3
+
+
+def test_laplace_follows_its_scales():
+    scales = np.repeat([0.0, 0.5, 20.0], 20_000)
+    drawn = laplace(streams(2).smoothness, scales).reshape(3, -1)
+    assert (drawn[0] == 0).all()
+    assert np.abs(drawn).mean(axis=1) == pytest.approx([0, 0.5, 20.0], rel=0.02)
+    with pytest.raises(ValueError, match="scale"):
+        laplace(streams(2).smoothness, -1.0)
+
+
+def test_scales_do_not_change_the_stream():
+    rngs = streams(3).noise, streams(3).noise
+    first, second = laplace(rngs[0], np.ones(5)), laplace(rngs[1], 3 * np.ones(5))
+    assert second == pytest.approx(3 * first)
+    assert rngs[0].random() == rngs[1].random()
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 999])
+def test_blocks_draw_what_one_call_draws(block):
+    def cut(draw, seed):
+        rng = streams(seed).noise
+        sizes = [block] * (1000 // block) + [1000 % block]
+        return np.concatenate([draw(rng, size) for size in sizes])
+
+    def integers(rng, size):
+        return rng.integers(0, 20_640, size=size, dtype=np.int64)
+
+    for draw in (integers, gaussian, lambda rng, size: laplace(rng, np.ones(size))):
+        assert (cut(draw, 4) == draw(streams(4).noise, 1000)).all()
+
+
+def test_shapes_fill_row_by_row():
+    rows = gaussian(streams(5).noise, (30, 4))
+    assert (rows.ravel() == gaussian(streams(5).noise, 120)).all()
+
+
+def test_streams_repeat_and_do_not_meet():
+    drawn = [rng.random(50) for rng in (*streams(6), *streams(7))]
+    again = [rng.random(50) for rng in (*streams(6), *streams(7))]
+    assert np.array_equal(drawn, again)
+    assert len({tuple(values) for values in drawn}) == 6
+    assert np.abs(np.corrcoef(drawn) - np.eye(6)).max() < 0.5
+
+
+def test_huge_seeds_are_accepted_and_negative_ones_refused():
+    assert 0 <= streams(2**127 + 1).noise.random() < 1
+    with pytest.raises(ValueError, match="negative"):
+        streams(-1)
