@@ -30,7 +30,7 @@ all: $(VENV)/.done  ## everything, at full size: make all JOBS=32
 lint: $(VENV)/.done  ## ruff, snakefmt, snakemake --lint
 	ruff check src tests bench
 	ruff format --check src tests bench
-	snakefmt --check -q Snakefile
+	snakefmt --check Snakefile
 	snakemake --lint
 
 types: $(VENV)/.done  ## mypy

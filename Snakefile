@@ -6,10 +6,10 @@
 #   --config set="seed=7 paper.fresh=20"     any Hydra overrides, for all jobs
 import time
 
-from dperm.config import ConfigError
+from dperm.config import ConfigError, available
 from dperm.experiments.runtable import run_table
 
-PAPERS = ["dpcd"]
+PAPERS = available("paper")
 SCALE = config.get("scale", "full")
 SET = str(config.get("set", ""))
 try:
@@ -46,6 +46,7 @@ def solved(paper, problems):
 
 def shown(kind):
     """The solver results a figure or table is made of, by its wildcards."""
+
     def of(names):
         made = getattr(TABLE.papers[names.paper], kind)[names.name]
         return solved(names.paper, made or TABLE.papers[names.paper].problems)
@@ -63,7 +64,6 @@ def products(paper):
 
 localrules:
     all,
-    dpcd,
 
 
 wildcard_constraints:
@@ -79,24 +79,30 @@ rule all:
         expand(f"{RESULTS}{{paper}}/complete.txt", paper=PAPERS),
 
 
-rule dpcd:
-    input:
-        f"{RESULTS}dpcd/complete.txt",
+for paper in PAPERS:  # `snakemake dpcd`
+
+    rule:
+        name:
+            paper
+        input:
+            f"{RESULTS}{paper}/complete.txt",
+        localrule: True
 
 
 rule fetch:
     output:
         "data/fetched/{dataset}/fetch.json",
-    params:
-        digest=digest("fetch"),
-        problem=lambda names: TABLE.problem_of[names.dataset],
-        attempt=attempt,
     log:
         f"{LOGS}fetch/{{dataset}}.log",
     conda:
         "environment.yml"
+    params:
+        digest=digest("fetch"),
+        run=RUN,
+        problem=lambda names: TABLE.problem_of[names.dataset],
+        attempt=attempt,
     shell:
-        "python -m dperm.fetch problem={params.problem} {RUN} 2>&1 | tee {log}"
+        "python -m dperm.fetch problem={params.problem} {params.run} 2>&1 | tee {log}"
 
 
 rule prepare:
@@ -104,14 +110,15 @@ rule prepare:
         lambda names: f"data/fetched/{TABLE.dataset_of[names.problem]}/fetch.json",
     output:
         "data/prepared/{problem}/meta.json",
-    params:
-        digest=digest("prepare"),
     log:
         f"{LOGS}prepare/{{problem}}.log",
     conda:
         "environment.yml"
+    params:
+        digest=digest("prepare"),
+        run=RUN,
     shell:
-        "python -m dperm.prepare problem={wildcards.problem} {RUN} 2>&1 | tee {log}"
+        "python -m dperm.prepare problem={wildcards.problem} {params.run} 2>&1 | tee {log}"
 
 
 rule optimum:
@@ -119,14 +126,15 @@ rule optimum:
         "data/prepared/{problem}/meta.json",
     output:
         "data/optimum/{problem}/optimum.json",
-    params:
-        digest=digest("optimum"),
     log:
         f"{LOGS}optimum/{{problem}}.log",
     conda:
         "environment.yml"
+    params:
+        digest=digest("optimum"),
+        run=RUN,
     shell:
-        "python -m dperm.optimum problem={wildcards.problem} {RUN} 2>&1 | tee {log}"
+        "python -m dperm.optimum problem={wildcards.problem} {params.run} 2>&1 | tee {log}"
 
 
 rule tune:
@@ -134,18 +142,19 @@ rule tune:
         "data/optimum/{problem}/optimum.json",
     output:
         f"{RESULTS}{{paper}}/{{problem}}/{{solver}}/tune.parquet",
-    params:
-        digest=digest("tune"),
-    threads: 2
     log:
         f"{LOGS}tune/{{paper}}/{{problem}}/{{solver}}.log",
     benchmark:
         f"{LOGS}tune/{{paper}}/{{problem}}/{{solver}}.tsv"
     conda:
         "environment.yml"
+    threads: 2
+    params:
+        digest=digest("tune"),
+        run=RUN,
     shell:
         "python -m dperm.tune paper={wildcards.paper} problem={wildcards.problem}"
-        " solver={wildcards.solver} workers={threads} {RUN} 2>&1 | tee {log}"
+        " solver={wildcards.solver} workers={threads} {params.run} 2>&1 | tee {log}"
 
 
 rule evaluate:
@@ -153,18 +162,19 @@ rule evaluate:
         f"{RESULTS}{{paper}}/{{problem}}/{{solver}}/tune.parquet",
     output:
         f"{RESULTS}{{paper}}/{{problem}}/{{solver}}/evaluate.parquet",
-    params:
-        digest=digest("evaluate"),
-    threads: workflow.cores  # timed: nothing runs beside it
     log:
         f"{LOGS}evaluate/{{paper}}/{{problem}}/{{solver}}.log",
     benchmark:
         f"{LOGS}evaluate/{{paper}}/{{problem}}/{{solver}}.tsv"
     conda:
         "environment.yml"
+    threads: workflow.cores  # timed: nothing runs beside it
+    params:
+        digest=digest("evaluate"),
+        run=RUN,
     shell:
         "python -m dperm.evaluate paper={wildcards.paper} problem={wildcards.problem}"
-        " solver={wildcards.solver} {RUN} 2>&1 | tee {log}"
+        " solver={wildcards.solver} {params.run} 2>&1 | tee {log}"
 
 
 rule figure:
@@ -172,15 +182,16 @@ rule figure:
         shown("figures"),
     output:
         multiext(f"{FIGURES}{{paper}}/{{name}}", ".pdf", ".svg", ".png", ".csv"),
-    params:
-        digest=digest("figures"),
     log:
         f"{LOGS}figure/{{paper}}/{{name}}.log",
     conda:
         "environment.yml"
+    params:
+        digest=digest("figures"),
+        run=RUN,
     shell:
         "python -m dperm.figure paper={wildcards.paper} product={wildcards.name}"
-        " {RUN} 2>&1 | tee {log}"
+        " {params.run} 2>&1 | tee {log}"
 
 
 rule table:
@@ -188,15 +199,16 @@ rule table:
         shown("tables"),
     output:
         multiext(f"{RESULTS}{{paper}}/{{name}}", ".csv", ".md", ".tex"),
-    params:
-        digest=digest("tables"),
     log:
         f"{LOGS}table/{{paper}}/{{name}}.log",
     conda:
         "environment.yml"
+    params:
+        digest=digest("tables"),
+        run=RUN,
     shell:
         "python -m dperm.table paper={wildcards.paper} product={wildcards.name}"
-        " {RUN} 2>&1 | tee {log}"
+        " {params.run} 2>&1 | tee {log}"
 
 
 rule complete:
@@ -209,5 +221,7 @@ rule complete:
         f"{LOGS}complete/{{paper}}.log",
     conda:
         "environment.yml"
+    params:
+        run=RUN,
     shell:
-        "python -m dperm.complete paper={wildcards.paper} {RUN} 2>&1 | tee {log}"
+        "python -m dperm.complete paper={wildcards.paper} {params.run} 2>&1 | tee {log}"

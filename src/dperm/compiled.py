@@ -5,29 +5,36 @@ a time. The polynomials below are plain arithmetic, which the compiler turns int
 instructions. ``error_model="numpy"`` matters as much: the default checks each division
 for zero and keeps the whole loop scalar. The fast-math flags leave infinities and NaN
 alone, so that a diverged run is seen.
+
+A kernel is one function, ``KERNEL``; what it calls is pasted into it, ``INLINE`` or
+``PASTED``. A kernel that called a compiled helper would link it one way when freshly
+compiled and another when loaded from the cache, and the last bits of its sums would
+differ.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-KERNEL = {
+KERNEL: Any = {
     "cache": True,
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }
-INLINE = {**KERNEL, "inline": "always", "cache": False}
+INLINE: Any = {**KERNEL, "inline": "always", "cache": False}  # by Numba
+PASTED: Any = {**KERNEL, "forceinline": True}  # by LLVM; which is faster was measured
 
 _EXP_SERIES = tuple(1.0 / math.factorial(k) for k in range(12, -1, -1))
-# artanh(s) = s (1 + s^2/3 + s^4/5 + ...), its even and odd powers of s^2 apart: a longer
+# artanh(s) = s (1 + s^2/3 + s^4/5 + ...), even and odd powers of s^2 apart: a longer
 # loop would not be unrolled, and so not be vectorised.
 _ATANH_EVEN = tuple(1.0 / (2 * k + 1) for k in range(14, -1, -2))
 _ATANH_ODD = tuple(1.0 / (2 * k + 1) for k in range(15, 0, -2))
-_LOG2_HIGH = 6.93145751953125e-1  # log 2 in two parts, the first with trailing zeros
+_LOG2_HIGH = 6.93145751953125e-1  # log 2 in two parts, the first with few digits
 _LOG2_LOW = 1.42860682030941723212e-6
 
 
@@ -50,7 +57,7 @@ def exp(x):
     p = 1.0 / 6227020800.0
     for c in _EXP_SERIES:
         p = p * r + c
-    return p * _as_float((np.int64(k) + 1023) << 52)
+    return p * _as_float((np.int64(k) + 1023) << 52)  # type: ignore[call-arg]
 
 
 @njit(**INLINE)

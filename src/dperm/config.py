@@ -1,8 +1,9 @@
 """Composing and checking the configuration.
 
-Hydra composes ``conf/`` into the typed classes of ``dperm.schema``; ``validate`` refuses
-what types cannot: unknown names, ranges, grids. Every refusal is a ``ConfigError`` whose
-one-line text names the file, the key, what was found and what was expected.
+Hydra composes ``conf/`` into the typed classes of ``dperm.schema``; ``validate``
+refuses what types cannot: unknown names, ranges, grids. Every refusal is a
+``ConfigError`` whose one-line text names the file, the key, what was found and what was
+expected.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class ConfigError(ValueError):
 def home() -> Path:
     """The folder that holds ``conf/`` and the Snakefile.
 
-    The current folder if it has a ``conf/config.yaml``, else what came with the package.
+    The current folder if it has a ``conf/config.yaml``, else what came with the
+    package.
     """
     if Path("conf/config.yaml").is_file():
         return Path.cwd()
@@ -99,6 +101,9 @@ def compose(overrides: list[str]) -> schema.Config:
     from omegaconf.errors import OmegaConfBaseException
 
     register()
+    overrides = [
+        re.sub(r"(?<=[=,\[])(-?)\.inf\b", r"\1inf", text) for text in overrides
+    ]
     for override in overrides:
         group, _, name = override.partition("=")
         if group in GROUPS and name:

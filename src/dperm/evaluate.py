@@ -1,4 +1,7 @@
-"""Run the tuned settings on fresh seeds: ``python -m dperm.evaluate paper=dpcd problem=california_norm solver=dp_cd``."""
+"""Run the tuned settings on fresh seeds.
+
+``python -m dperm.evaluate problem=... solver=...``
+"""
 
 from dperm.experiments.evaluation import evaluate
 from dperm.stage import main

@@ -1,4 +1,7 @@
-"""Fetch the data set of a problem: ``python -m dperm.fetch problem=california_norm``."""
+"""Fetch the data set of a problem.
+
+``python -m dperm.fetch problem=california_norm``
+"""
 
 from dperm.experiments.dataset import fetch
 from dperm.stage import main

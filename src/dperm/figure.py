@@ -1,4 +1,4 @@
-"""Make the figures of a paper: ``python -m dperm.figure paper=dpcd product=figure1``."""
+"""Make the figures of a paper: ``python -m dperm.figure product=figure1``."""
 
 from dperm.experiments.products import figure
 from dperm.stage import main

@@ -1,4 +1,7 @@
-"""Find and certify the non-private optimum: ``python -m dperm.optimum problem=california_norm``."""
+"""Find and certify the non-private optimum.
+
+``python -m dperm.optimum problem=california_norm``
+"""
 
 from dperm.experiments.dataset import optimum
 from dperm.stage import main

@@ -1,5 +1,6 @@
 """Lanes spread over threads: kernels release the interpreter lock."""
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -21,5 +22,5 @@ def spread(function: Callable, *arrays: np.ndarray, workers: int) -> None:
     edges = np.linspace(0, count, parts + 1).astype(int)
     Parallel(n_jobs=workers, prefer="threads")(
         delayed(function)(*(a[low:high] for a in arrays))
-        for low, high in zip(edges[:-1], edges[1:], strict=True)
+        for low, high in itertools.pairwise(edges)
     )

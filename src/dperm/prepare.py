@@ -1,4 +1,7 @@
-"""Prepare the arrays of a problem: ``python -m dperm.prepare problem=california_norm``."""
+"""Prepare the arrays of a problem.
+
+``python -m dperm.prepare problem=california_norm``
+"""
 
 from dperm.experiments.dataset import prepare
 from dperm.stage import main

@@ -88,7 +88,7 @@ class Problem:
 
 @dataclass
 class Solver:
-    """A solver of ``dperm.solvers`` with its options; variants are YAMLs of their own."""
+    """A solver of ``dperm.solvers`` with its options; a variant is another YAML."""
 
     name: str = MISSING
     label: str = MISSING  # as the paper writes it
@@ -108,7 +108,7 @@ class Run:
 class Product:
     """A figure or a table: the function that makes it and what it is given."""
 
-    kind: str = MISSING  # a function of dperm.figures.<paper> or dperm.tables.<paper>
+    kind: str = MISSING  # a function of the paper's module
     problems: list[str] | None = None
     calibration: str = "paper"
     caption: str = ""
@@ -122,6 +122,7 @@ class Paper:
     name: str = MISSING
     title: str = ""
     reference: str = ""
+    module: str = MISSING  # of dperm.figures and dperm.tables that makes its products
     problems: list[str] = field(default_factory=list)
     offline: list[str] = field(default_factory=list)  # problems of the small scales
     runs: dict[str, Run] = field(default_factory=dict)  # by the solver's name

@@ -1,4 +1,4 @@
-"""Make the tables of a paper: ``python -m dperm.table paper=dpcd product=table1``."""
+"""Make the tables of a paper: ``python -m dperm.table product=table1``."""
 
 from dperm.experiments.products import table
 from dperm.stage import main

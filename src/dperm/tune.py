@@ -1,4 +1,7 @@
-"""Tune a solver on a problem over the grid of a paper: ``python -m dperm.tune paper=dpcd problem=california_norm solver=dp_cd``."""
+"""Tune a solver on a problem over the grid of a paper.
+
+``python -m dperm.tune problem=... solver=...``
+"""
 
 from dperm.experiments.tuning import tune
 from dperm.stage import main

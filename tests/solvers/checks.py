@@ -1,7 +1,8 @@
 """Checks that every solver must pass and every broken one must fail.
 
 Each takes a way to start a run, ``start(problem, lanes, seed)``, and raises
-AssertionError. The formulas of the noise are written here a second time, from the paper.
+AssertionError. The formulas of the noise are written here a second time, from the
+paper.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ def noise_has_the_declared_scale(start, expected_scale, draws=400):
 def sensitivity_is_kept(start, release_of, bound_of, trials=60):
     """No replaced record moves a released value beyond the declared sensitivity.
 
-    ``release_of(problem, w)`` turns weights after one step from zero, without noise, into
-    the released value; ``bound_of(problem, clip)`` is the declared sensitivity, (p,).
+    ``release_of(problem, w)`` turns weights after one step from zero, without noise,
+    into the released value; ``bound_of(problem, clip)`` is the declared sensitivity,
+    (p,).
     """
     rng = np.random.default_rng(5)
     X, y = raw_data("logistic")
@@ -77,7 +79,9 @@ def sensitivity_is_kept(start, release_of, bound_of, trials=60):
             release_of(one, one_step(start, one, 0.0, clip, trial))
             for one in (problem, other)
         )
-        worst = max(worst, float((np.abs(first - second) / bound_of(problem, clip)).max()))
+        worst = max(
+            worst, float((np.abs(first - second) / bound_of(problem, clip)).max())
+        )
     assert worst <= 1.0 + 1e-12
 
 

@@ -9,7 +9,7 @@ from solvers import checks
 
 
 def cd_scale(problem, clip):
-    """Noise of one DP-CD step in w_j: (1 / M_j) 2 C_j / n (Section 5.1, Theorem 3.1)."""
+    """Noise of a DP-CD step in w_j: (1 / M_j) 2 C_j / n (Section 5.1)."""
     M = problem.smoothness
     return 2.0 * np.sqrt(M / M.sum()) * clip / problem.n / M
 
@@ -47,7 +47,10 @@ class OneRecord(dp_sgd.Run):
 
 SOLVERS = {
     "dp_cd": (checks.solver(dp_cd, dp_cd.Options()), cd_scale),
-    "dp_cd_uniform": (checks.solver(dp_cd, dp_cd.Options(sampling="uniform")), cd_scale),
+    "dp_cd_uniform": (
+        checks.solver(dp_cd, dp_cd.Options(sampling="uniform")),
+        cd_scale,
+    ),
     "dp_sgd": (checks.solver(dp_sgd, dp_sgd.Options()), sgd_scale),
 }
 
@@ -156,7 +159,9 @@ BROKEN = {
         of(NoClipSGD, SGD), sgd_release, sgd_bound
     ),
     "noise reused, dp_cd": lambda: checks.noise_is_fresh(of(SameNoiseEachStep, CD)),
-    "noise reused, dp_sgd": lambda: checks.noise_is_fresh(of(SameNoiseEachStepSGD, SGD)),
+    "noise reused, dp_sgd": lambda: checks.noise_is_fresh(
+        of(SameNoiseEachStepSGD, SGD)
+    ),
     "lanes leak, dp_cd": lambda: checks.lanes_do_not_touch(of(LeakyCD, CD)),
     "lanes leak, dp_sgd": lambda: checks.lanes_do_not_touch(of(LeakySGD, SGD)),
 }
@@ -187,7 +192,9 @@ def test_without_noise_and_clip_the_method_is_the_public_one(loss):
     run = dp_cd.Run(problem, lanes, streams(0), dp_cd.Options())
     run.advance(4000 * problem.p)
     best = solve(problem)
-    np.testing.assert_allclose(problem.objective(run.weights)[0], best.value, rtol=1e-12)
+    np.testing.assert_allclose(
+        problem.objective(run.weights)[0], best.value, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("module", [dp_cd, dp_sgd])

@@ -34,8 +34,10 @@ def test_dp_cd(loss, penalty, sampling):
 def test_dp_cd_periodic_averages(loss):
     problem = make_problem(loss)
     found = run(dp_cd, problem, dp_cd.Options(sampling="uniform", periods=4), 40)
-    expected = twins.dp_cd(*raw_data(loss), loss, PENALTIES["elastic"], STEPS[1],
-                           CLIPS[1], 0.7, 40, streams(3), "uniform", periods=4)  # fmt: skip
+    setting = (STEPS[1], CLIPS[1], 0.7, 40, streams(3), "uniform")
+    expected = twins.dp_cd(
+        *raw_data(loss), loss, PENALTIES["elastic"], *setting, periods=4
+    )
     np.testing.assert_allclose(found[1], expected, rtol=1e-10, atol=1e-10)
 
 

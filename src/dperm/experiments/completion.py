@@ -1,4 +1,4 @@
-"""The last stage of a paper: is everything there, and what was the run like?"""
+"""The last stage of a paper: whether everything is there, and its manifest."""
 
 from __future__ import annotations
 

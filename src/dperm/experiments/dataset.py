@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +21,6 @@ def fetch(config: schema.Config) -> None:
     record = data.fetch(config.problem.dataset, config.data)
     if record.available:
         log.info("%s: %s, digest %s", record.name, record.source, record.digest)
-    else:
-        log.warning("%s: unavailable: %s", record.name, record.reason)
 
 
 def prepare(config: schema.Config) -> None:
@@ -38,7 +37,10 @@ def optimum(config: schema.Config) -> Path:
     folder = inputs.optimum_folder(config)
     with store.locked(folder):
         problem = inputs.load_problem(config)
-        record = {"problem": config.problem.name, "status": "unavailable"}
+        record: dict[str, Any] = {
+            "problem": config.problem.name,
+            "status": "unavailable",
+        }
         if problem is not None:
             found = solve(problem)
             start = float(problem.objective(np.zeros(problem.p))[0])

@@ -1,4 +1,4 @@
-"""Evaluate: the chosen settings on fresh seeds, one run at a time, with trajectories."""
+"""Evaluate: the chosen settings on fresh seeds, one run at a time."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Grids as data: what a YAML says about the values to try.
 
 An axis is a list, ``{logspace: [start, stop, num]}`` (the end points themselves, not
-their exponents) or ``{linspace: [start, stop, num]}``. A grid is a mapping of axes, whose
-product is taken; ``{product: {...}}`` says so explicitly, ``{zip: {...}}`` pairs the
-values of axes of equal length, and a list of grids is their union.
+their exponents) or ``{linspace: [start, stop, num]}``. A grid is a mapping of axes,
+whose product is taken; ``{product: {...}}`` says so explicitly, ``{zip: {...}}`` pairs
+the values of axes of equal length, and a list of grids is their union.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 AXES = ("passes", "step", "clip")
-_RANGES = {"logspace": np.geomspace, "linspace": np.linspace}
+_RANGES: dict[str, Any] = {"logspace": np.geomspace, "linspace": np.linspace}
 
 
 def points(grid: Any, where: str = "grid") -> list[dict[str, float]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import importlib
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,11 @@ def figure(config: schema.Config) -> list[Path]:
     """Draw ``product=...``, or all figures of the paper."""
     from dperm.figures import drawing
 
+    folder = inputs.figures_folder(config, config.paper.name)
     written = []
     for name, product in _chosen(config, "figures").items():
-        made = _maker(config, "figures", product)(
-            config, product, _problems(config, product)
-        )
-        folder = inputs.figures_folder(config, config.paper.name)
-        written += drawing.save(*made, folder / name)
+        drawn, rows = _make(config, "figures", product)
+        written += drawing.save(drawn, rows, folder / name)
     return _report(written)
 
 
@@ -34,12 +31,10 @@ def table(config: schema.Config) -> list[Path]:
     """Write ``product=...``, or all tables of the paper."""
     from dperm.tables import writing
 
+    folder = inputs.results_folder(config, config.paper.name)
     written = []
     for name, product in _chosen(config, "tables").items():
-        made = _maker(config, "tables", product)(
-            config, product, _problems(config, product)
-        )
-        folder = inputs.results_folder(config, config.paper.name)
+        made = _make(config, "tables", product)
         written += writing.save(made, folder / name, product.caption)
     return _report(written)
 
@@ -71,14 +66,13 @@ def _chosen(config: schema.Config, kind: str) -> dict[str, schema.Product]:
     return {config.product: known[config.product]}
 
 
-def _maker(
-    config: schema.Config, kind: str, product: schema.Product
-) -> Callable[..., Any]:
-    module = importlib.import_module(f"dperm.{kind}.{config.paper.name}")
+def _make(config: schema.Config, kind: str, product: schema.Product) -> Any:
+    """What the product's function returns, on the product's problems."""
+    module = importlib.import_module(f"dperm.{kind}.{config.paper.module}")
     maker = getattr(module, product.kind, None)
     if maker is None or product.kind.startswith("_"):
         raise ConfigError(
             f"conf/paper/{config.paper.name}.yaml: {kind}: kind {product.kind!r} is no "
             f"function of {module.__name__}"
         )
-    return maker
+    return maker(config, product, _problems(config, product))

@@ -77,8 +77,8 @@ def _add_paper(table: RunTable, paper: str, overrides: list[str]) -> None:
     found = {name: _solver(name, overrides) for name in {solver for _, solver in runs}}
     for name, problem in problems.items():
         _add_problem(table, name, problem.problem)
-    for problem, solver in runs:
-        _add_run(table, problems[problem], found[solver])
+    for chosen, solver in runs:
+        _add_run(table, problems[chosen], found[solver])
     products = {
         kind: {
             name: [chosen for chosen in product.problems or names if chosen in names]

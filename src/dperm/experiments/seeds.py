@@ -1,4 +1,4 @@
-"""Seeds by name: every run has one, recorded in its row, and no two purposes share any."""
+"""Seeds by name: each run has its own, recorded in its row."""
 
 import hashlib
 

@@ -1,7 +1,7 @@
 """Rows of one unit: all lanes of one (stage, calibration, passes, replicate).
 
-A unit's rows are reused where an earlier run left them, computed where not, and kept as a
-part the moment they are there.
+A unit's rows are reused where an earlier run left them, computed where not, and kept as
+a part the moment they are there.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def fresh_passes(passes: float) -> tuple[float, ...]:
-    """Where a trajectory is observed: at the start, after each whole pass, at the end."""
+    """Where a trajectory is observed: start, each whole pass, end."""
     return (0.0, *np.arange(1.0, passes).tolist(), float(passes))
 
 

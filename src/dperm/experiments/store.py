@@ -24,19 +24,19 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A name beside ``path`` to write to; renamed to it at the end, removed on failure."""
+    """A name beside ``path``: renamed to it at the end, removed on failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         yield beside
-        os.replace(beside, path)
+        beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; the kernel frees it when the process ends, however it ends.
+    """Hold the folder's lock; the kernel frees it however the process ends.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RuntimeError(
-                f"{folder}: another dperm process is writing here; wait for it or stop it"
+                f"{folder}: another dperm process is writing here; wait or stop it"
             ) from None
         yield
 

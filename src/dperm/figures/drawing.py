@@ -25,7 +25,7 @@ mpl.use("Agg")
 FORMATS = ("pdf", "svg", "png")
 COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 PANEL = (3.1, 2.7)  # inches
-_STYLE = {
+_STYLE: Any = {
     "font.size": 8.5,
     "axes.titlesize": 9.5,
     "axes.spines.top": False,
@@ -64,7 +64,7 @@ def style(algorithm: str) -> dict[str, Any]:
 
 
 def panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
-    """A figure of equal panels; those of the last row that are not needed are absent."""
+    """A figure of equal panels; spare ones of the last row are absent."""
     with mpl.rc_context(_STYLE):
         columns = min(columns, count)
         rows = -(-count // columns)
@@ -77,7 +77,7 @@ def panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
 
 
 def summary(panel: str, algorithm: str, x: float, values: np.ndarray) -> dict[str, Any]:
-    """One row of the data behind a figure: mean, range and 95 % interval of the mean."""
+    """One row behind a figure: mean, range and 95 % interval of the mean."""
     low, high = results.interval(values)
     found = (values.mean(), values.min(), values.max(), low, high)
     return dict(zip(COLUMNS, (panel, algorithm, x, *found), strict=True))

@@ -92,7 +92,7 @@ def calibrate(
     Calibration
         On the safe side: its claimed epsilon never exceeds the target. The multiplier
         is the smallest one to 1e-7 (relative) for closed forms and to 2e-4 for privacy
-        loss distributions; at least 2**-30.
+        loss distributions, whose bound is not quite smooth; at least 2**-30.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """The non-private optimum w*, F*, with a certificate.
 
-SciPy's L-BFGS-B solves the problem with w split into positive and negative parts, columns
-scaled to equal smoothness; Newton steps on the coordinates that are free polish it. The
-certificate is the duality gap of the composite problem: F(w) - F* <= gap.
+SciPy's L-BFGS-B solves the problem with w split into positive and negative parts,
+columns scaled to equal smoothness; Newton steps on the coordinates that are free polish
+it. The certificate is the duality gap of the composite problem: F(w) - F* <= gap.
 """
 
 from __future__ import annotations

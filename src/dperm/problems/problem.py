@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -40,7 +41,7 @@ class Problem:
     """
 
     name: str
-    A: np.ndarray
+    A: Any
     offset: np.ndarray
     loss: Loss
     penalty: Penalty

@@ -4,7 +4,8 @@ A solver module offers
 
 - ``Options``: a dataclass of the keys its YAML may hold under ``options``,
 - ``steps(problem, passes, options)``: how many steps that many passes are,
-- ``ledger(problem, count, noise_multiplier, options, calibration)``: its privacy, as data,
+- ``ledger(problem, count, noise_multiplier, options, calibration)``: its privacy, as
+data,
 - ``Run(problem, lanes, streams, options, workers)``: a block of lanes under way, with
   ``advance(count)``, ``weights`` (L, p) and ``keep(mask)``,
 - ``lane_bytes(problem)``: memory a lane needs, from which blocks are sized.
@@ -52,7 +53,7 @@ class Lanes:
         )
 
     def noise_scale(self, sensitivity: np.ndarray) -> np.ndarray:
-        """Noise scale for a sensitivity; 0, not NaN, where neither noise nor clip is."""
+        """Noise scale for a sensitivity; 0 where neither noise nor clip is."""
         if self.noise_multiplier == 0:
             return np.zeros_like(sensitivity)
         return self.noise_multiplier * sensitivity

@@ -1,7 +1,8 @@
 """DP-CD: differentially private proximal coordinate descent (Mangold et al. 2022).
 
-Algorithm 1. Each step releases one coordinate of the gradient of f, a mean of per-record
-derivatives clipped to [-C_j, C_j], with Gaussian noise, and takes a proximal step:
+Algorithm 1. Each step releases one coordinate of the gradient of f, a mean of
+per-record derivatives clipped to [-C_j, C_j], with Gaussian noise, and takes a proximal
+step:
 
     w_j <- prox_{gamma_j psi_j}(w_j - gamma_j (g_j + eta_j)),   gamma_j = step / M_j,
     C_j = sqrt(M_j / sum M) C  (Section 5.1),   eta_j ~ N(0, (sigma 2 C_j / n)^2).
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from dperm.compiled import KERNEL, clamp
+from dperm.compiled import KERNEL, PASTED, clamp
 from dperm.parallel import spread
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import Streams, gaussian
@@ -92,7 +93,7 @@ def ledger(
     options: Options,
     calibration: str = "paper",
 ) -> Ledger:
-    """One Gaussian release per step (Appendix B); the order of coordinates is public."""
+    """One Gaussian release per step (Appendix B); the order is public."""
     return Ledger(
         (
             Gaussian(
@@ -205,7 +206,7 @@ def _coordinate_steps(
         )  # fmt: skip
 
 
-@njit(**KERNEL)
+@njit(**PASTED)
 def _one_lane(
     A, loss, order, noise, done, lower, upper,
     step, clip, scale, threshold, shrink, w, v, sums, since,
@@ -229,7 +230,7 @@ def _one_lane(
         v[i] += move * A[i, moved]
 
 
-@njit(**KERNEL)
+@njit(**PASTED)
 def _clipped_mean(column, last, move, v, loss, bound):
     """Bring v up to date and return the mean clipped derivative along the column."""
     total = 0.0

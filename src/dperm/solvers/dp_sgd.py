@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from dperm.compiled import KERNEL, clamp
+from dperm.compiled import INLINE, KERNEL, clamp
 from dperm.parallel import spread
 from dperm.privacy.ledger import Ledger, SampledGaussian
 from dperm.privacy.mechanisms import Streams, gaussian
@@ -179,7 +179,7 @@ def _record_steps(
         )  # fmt: skip
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _one_tile(rows, offset, norms, loss, batches, noise, lower, upper, constants, W):
     """Advance the lanes of one tile; W (p, lanes) changes in place."""
     step, clip, jump = constants[0], constants[1], constants[2]
@@ -203,7 +203,7 @@ def _one_tile(rows, offset, norms, loss, batches, noise, lower, upper, constants
                 w[lane] = prox(forward, threshold[lane], shrink[lane], lower, upper)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _clipped_pull(x, offset, norm, loss, W, step, clip, out):
     """Write step times the clipped derivative at record x to out, for each lane."""
     out[:] = offset

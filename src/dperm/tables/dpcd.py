@@ -23,9 +23,9 @@ def utility(
 ) -> Table:
     """Table 1 in numbers: the terms that the utility bounds compare.
 
-    DP-CD: ||L||_{M^-1} R_M and ||L||^2_{M^-1} / mu_M. DP-SGD and DP-SVRG: Lambda R_I and
-    Lambda^2 / mu_I. Logarithms and constants are left out, as in the paper; ``bound`` is
-    the term times sqrt(p log(1/delta)) / (n epsilon), or its square.
+    DP-CD: ||L||_{M^-1} R_M and ||L||^2_{M^-1} / mu_M. DP-SGD and DP-SVRG: Lambda R_I
+    and Lambda^2 / mu_I. Logarithms and constants are left out, as in the paper;
+    ``bound`` is the term times sqrt(p log(1/delta)) / (n epsilon), or its square.
     """
     rows = [row for name in problems for row in _utility_rows(name)]
     data = pd.DataFrame(rows)
@@ -51,19 +51,25 @@ def _utility_rows(name: str) -> list[dict[str, Any]]:
     rate = np.sqrt(problem.p * np.log(1 / problem.delta)) / (
         problem.n * problem.epsilon
     )
-    common = {"lipschitz_bound": which}
+    terms = {
+        "DP-CD": (weighted, R_M, mu_M),
+        "DP-SGD, DP-SVRG": (overall, R_I, mu_I),
+    }
     return [
-        {"problem": name, "algorithm": algorithm, "lipschitz": constant, "radius": radius,
-         "strong_convexity": mu, "convex_term": constant * radius,
-         "strongly_convex_term": constant**2 / mu if mu > 0 else np.inf,
-         "convex_bound": rate * constant * radius,
-         "strongly_convex_bound": rate**2 * constant**2 / mu if mu > 0 else np.inf,
-         **common}
-        for algorithm, constant, radius, mu in (
-            ("DP-CD", weighted, R_M, mu_M),
-            ("DP-SGD, DP-SVRG", overall, R_I, mu_I),
-        )
-    ]  # fmt: skip
+        {
+            "problem": name,
+            "algorithm": algorithm,
+            "lipschitz": constant,
+            "radius": radius,
+            "strong_convexity": mu,
+            "convex_term": constant * radius,
+            "strongly_convex_term": constant**2 / mu if mu > 0 else np.inf,
+            "convex_bound": rate * constant * radius,
+            "strongly_convex_bound": (rate * constant) ** 2 / mu if mu > 0 else np.inf,
+            "lipschitz_bound": which,
+        }
+        for algorithm, (constant, radius, mu) in terms.items()
+    ]
 
 
 def lipschitz(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, float, str]:
@@ -83,7 +89,7 @@ def lipschitz(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, float, str]:
 
 
 def strong_convexity(problem: Problem) -> tuple[float, float]:
-    """mu_M and mu_I of F: from the Gram matrix for least squares, else from the L2 term."""
+    """mu_M and mu_I of F: by the Gram matrix for least squares, else the L2 term."""
     M, l2 = problem.smoothness, problem.penalty.l2
     if problem.loss.code != LEAST_SQUARES:
         return l2 / float(M.max()), l2

@@ -1,0 +1,1 @@
+"""Benchmarks: ``python -m bench`` prints ratios measured side by side in one run."""

@@ -1,0 +1,161 @@
+"""Kernels against C, lanes against single runs, growth with n, p and lanes, memory.
+
+Every comparison is taken in turns within this run, and the median of the turns is
+printed, because machines drift. Writes ``results/bench.md`` as well.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from tabulate import tabulate
+from threadpoolctl import threadpool_limits
+
+from bench import reference
+from dperm.experiments import provenance, store
+from dperm.privacy.mechanisms import streams
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem, build
+from dperm.solvers import Lanes, dp_cd, dp_sgd
+
+TURNS = 7
+SIZES = {  # the papers' problems: n, p, loss
+    "electricity": (45312, 8, "logistic"),
+    "california": (20640, 8, "least_squares"),
+    "sparse LASSO": (1000, 1000, "least_squares"),
+}
+
+
+def problem(n: int, p: int, loss: str) -> Problem:
+    """A random problem of that size."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p))
+    y = np.sign(X[:, 0] + rng.standard_normal(n))
+    made = build("bench", X, y, loss, Penalty(l1=0.01, l2=0.001))
+    made.rows, made.row_norms, made.global_smoothness  # noqa: B018 (cached outside the clock)
+    return made
+
+
+def lanes(count: int) -> Lanes:
+    """Settings of the useful part of the grids: nothing diverges."""
+    return Lanes(np.geomspace(1e-5, 1e-3, count), np.geomspace(0.1, 10, count), 1.0)
+
+
+def in_turns(*calls: Callable[[], object]) -> list[float]:
+    """Median seconds of each call, taken in turns after a warm-up."""
+    times: list[list[float]] = [[] for _ in calls]
+    for turn in range(TURNS + 1):
+        for call, spent in zip(calls, times, strict=True):
+            start = time.perf_counter()
+            call()
+            if turn:
+                spent.append(time.perf_counter() - start)
+    return [statistics.median(spent) for spent in times]
+
+
+def solve(module, made: Problem, chosen: Lanes, count: int, workers: int = 1):
+    """Run a block of lanes; the final weights."""
+    options = module.Options()
+    run = module.Run(made, chosen, streams(1), options, workers=workers, total=count)
+    run.advance(count)
+    return run.weights
+
+
+def against_c() -> list[list]:
+    """One run of each kernel against one run in C, on the same stream."""
+    lib, rows = reference.library(), []
+    for name, (n, p, loss) in SIZES.items():
+        made = problem(n, p, loss)
+        for module, run, count in (
+            (dp_cd, reference.run_dp_cd, 20 * p),
+            (dp_sgd, reference.run_dp_sgd, min(n, 20000)),
+        ):
+            one = lanes(3).take([1])
+            ours = solve(module, made, one, count)[0]
+            theirs = run(lib, made, one, streams(1), count)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
+            spent = in_turns(
+                lambda m=module, d=made, o=one, c=count: solve(m, d, o, c),
+                lambda r=run, d=made, o=one, c=count: r(lib, d, o, streams(1), c),
+            )
+            label = module.__name__.rsplit(".", 1)[1]
+            per_step = [seconds / count * 1e9 for seconds in spent]
+            rows.append([name, label, *per_step, spent[0] / spent[1]])
+    return rows
+
+
+def lanes_against_single_runs() -> list[list]:
+    """1000 settings in lanes, per setting, against one run of ours and one in C."""
+    lib, rows = reference.library(), []
+    for name, (n, p, loss) in SIZES.items():
+        made, many, one = problem(n, p, loss), lanes(1000), lanes(3).take([1])
+        for module, run, count in (
+            (dp_cd, reference.run_dp_cd, 2 * p),
+            (dp_sgd, reference.run_dp_sgd, min(n, 5000)),
+        ):
+            spent = in_turns(
+                lambda m=module, d=made, s=many, c=count: solve(m, d, s, c),
+                lambda m=module, d=made, s=one, c=count: solve(m, d, s, c),
+                lambda r=run, d=made, s=one, c=count: r(lib, d, s, streams(1), c),
+            )
+            each = spent[0] / 1000
+            label = module.__name__.rsplit(".", 1)[1]
+            rows.append(
+                [name, label, each / count * 1e9, spent[1] / each, spent[2] / each]
+            )
+    return rows
+
+
+def growth() -> list[list]:
+    """How time grows when n, p or the lanes grow tenfold; 10 is linear."""
+    rows = []
+    for label, module, small, large, counts in (
+        ("n", dp_cd, (4000, 8, 64), (40000, 8, 64), (80, 80)),
+        ("p", dp_cd, (4000, 8, 64), (4000, 80, 64), (80, 800)),
+        ("lanes", dp_cd, (4000, 8, 100), (4000, 8, 1000), (80, 80)),
+        ("n", dp_sgd, (4000, 8, 512), (40000, 8, 512), (4000, 40000)),
+        ("p", dp_sgd, (4000, 8, 512), (4000, 80, 512), (4000, 4000)),
+        ("lanes", dp_sgd, (4000, 8, 100), (4000, 8, 1000), (4000, 4000)),
+    ):
+        made = [problem(n, p, "logistic") for n, p, _ in (small, large)]
+        spent = in_turns(
+            *(
+                lambda m=module, d=d, k=size[2], c=count: solve(m, d, lanes(k), c)
+                for d, size, count in zip(made, (small, large), counts, strict=True)
+            )
+        )
+        name = module.__name__.rsplit(".", 1)[1]
+        rows.append([name, label, spent[0], spent[1], spent[1] / spent[0]])
+    return rows
+
+
+def report() -> str:
+    """Run everything and lay it out."""
+    blocks = [
+        ("One run, nanoseconds a step", against_c(),
+         ("problem", "kernel", "ours", "C", "ours / C")),
+        ("1000 settings in lanes, one thread, a setting at a time for comparison",
+         lanes_against_single_runs(),
+         ("problem", "kernel", "ns a step and lane", "our single run / lane",
+          "C run / lane")),
+        ("Seconds for one pass when one size grows tenfold", growth(),
+         ("kernel", "tenfold", "small", "large", "ratio")),
+    ]  # fmt: skip
+    parts = [f"Machine: {provenance.machine()}; {provenance.versions()}."]
+    for title, rows, head in blocks:
+        parts += [f"## {title}", tabulate(rows, head, "pipe", floatfmt=".3g")]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    parts.append(f"Peak memory of this run: {peak:.0f} MiB.")
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        text = report()
+    print(text)
+    store.write_text(Path("results/bench.md"), text)

@@ -1,0 +1,59 @@
+/* Plain C references for the benchmarks: one setting at a time, as one would write it.
+ *
+ * Compiled with -O3 -march=native -ffast-math. Noise comes from numpy's own C library
+ * and bit generator, so that reference and kernel draw the same stream.
+ */
+#include <math.h>
+#include <stddef.h>
+#include "numpy/random/distributions.h"
+
+static double clamp(double x, double c) { return fmin(fmax(x, -c), c); }
+
+static double prox(double v, double threshold, double shrink) {
+    return (v - clamp(v, threshold)) * shrink;
+}
+
+static double mean_derivative(const double *restrict a, const double *restrict v,
+                              ptrdiff_t n, int logistic, double c) {
+    double total = 0.0;
+    if (logistic)
+        for (ptrdiff_t i = 0; i < n; i++) total += clamp(-a[i] / (1.0 + exp(v[i])), c);
+    else
+        for (ptrdiff_t i = 0; i < n; i++) total += clamp(a[i] * v[i], c);
+    return total / n;
+}
+
+/* DP-CD, Algorithm 1; a holds columns (n each), v the margins, w the weights. */
+void dp_cd(bitgen_t *rng, const double *a, double *v, double *w, ptrdiff_t n,
+           const ptrdiff_t *order, ptrdiff_t count, int logistic, const double *step,
+           const double *clip, const double *scale, double l1, double l2) {
+    for (ptrdiff_t k = 0; k < count; k++) {
+        ptrdiff_t j = order[k];
+        const double *restrict column = a + j * n;
+        double g = mean_derivative(column, v, n, logistic, clip[j]);
+        g += scale[j] * random_standard_normal(rng);
+        double old = w[j];
+        w[j] = prox(old - step[j] * g, step[j] * l1, 1.0 / (1.0 + step[j] * l2));
+        double move = w[j] - old;
+        double *restrict margins = v;
+        for (ptrdiff_t i = 0; i < n; i++) margins[i] += move * column[i];
+    }
+}
+
+/* DP-SGD with batches of one record; a holds rows (p each). */
+void dp_sgd(bitgen_t *rng, const double *a, const double *offset, const double *norms,
+            double *restrict w, ptrdiff_t p, const ptrdiff_t *records, ptrdiff_t count,
+            int logistic, double step, double clip, double scale, double l1, double l2) {
+    double threshold = step * l1, shrink = 1.0 / (1.0 + step * l2);
+    for (ptrdiff_t k = 0; k < count; k++) {
+        const double *restrict x = a + records[k] * p;
+        double v = offset[records[k]];
+        for (ptrdiff_t j = 0; j < p; j++) v += x[j] * w[j];
+        double d = logistic ? -1.0 / (1.0 + exp(v)) : v;
+        d = clamp(d, clip / norms[records[k]]);
+        for (ptrdiff_t j = 0; j < p; j++) {
+            double noise = scale * random_standard_normal(rng);
+            w[j] = prox(w[j] - step * (d * x[j] + noise), threshold, shrink);
+        }
+    }
+}

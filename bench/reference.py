@@ -1,0 +1,75 @@
+"""Compiling and calling the C references."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from dperm.privacy.mechanisms import Streams
+from dperm.problems.problem import Problem
+from dperm.solvers import Lanes, dp_cd
+
+FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC", "-shared")
+
+
+def library() -> ctypes.CDLL:
+    """Compile ``reference.c`` against numpy's random library and load it."""
+    import sysconfig
+
+    root = Path(np.get_include()).parents[1]
+    source = Path(__file__).with_name("reference.c")
+    built = Path(tempfile.mkdtemp()) / "reference.so"
+    command = ["gcc", *FLAGS, str(source), "-o", str(built), f"-I{np.get_include()}",
+               f"-I{sysconfig.get_path('include')}", f"-L{root}/random/lib",
+               f"-L{root}/_core/lib", "-lnpyrandom", "-lnpymath", "-lm"]  # fmt: skip
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(built))
+
+
+def _pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _generator(streams: Streams) -> ctypes.c_void_p:
+    return ctypes.c_void_p(streams.noise.bit_generator.ctypes.bit_generator.value)
+
+
+def run_dp_cd(
+    lib: ctypes.CDLL, problem: Problem, lane: Lanes, streams: Streams, count: int
+) -> np.ndarray:
+    """One cyclic run of DP-CD in C; the final weights (p,)."""
+    M, n, p = problem.smoothness, problem.n, problem.p
+    clip = dp_cd.clips(M, lane.clip)[0]
+    scale = lane.noise_scale(dp_cd.sensitivity(clip, n))
+    order = ((1 + np.arange(count)) % p).astype(np.intp)
+    step, w, v = lane.step[0] / M, np.zeros(p), problem.offset.copy()
+    lib.dp_cd(
+        _generator(streams), _pointer(problem.A), _pointer(v), _pointer(w),
+        ctypes.c_ssize_t(n), _pointer(order), ctypes.c_ssize_t(count),
+        ctypes.c_int(problem.loss.code), _pointer(step), _pointer(clip),
+        _pointer(scale), ctypes.c_double(problem.penalty.l1),
+        ctypes.c_double(problem.penalty.l2),
+    )  # fmt: skip
+    return w
+
+
+def run_dp_sgd(
+    lib: ctypes.CDLL, problem: Problem, lane: Lanes, streams: Streams, count: int
+) -> np.ndarray:
+    """One run of DP-SGD with single records in C; the final weights (p,)."""
+    records = streams.sampling.integers(0, problem.n, count).astype(np.intp)
+    w = np.zeros(problem.p)
+    lib.dp_sgd(
+        _generator(streams), _pointer(problem.rows), _pointer(problem.offset),
+        _pointer(problem.row_norms), _pointer(w), ctypes.c_ssize_t(problem.p),
+        _pointer(records), ctypes.c_ssize_t(count), ctypes.c_int(problem.loss.code),
+        ctypes.c_double(lane.step[0] / problem.global_smoothness),
+        ctypes.c_double(lane.clip[0]),
+        ctypes.c_double(2 * lane.clip[0] * lane.noise_multiplier),
+        ctypes.c_double(problem.penalty.l1), ctypes.c_double(problem.penalty.l2),
+    )  # fmt: skip
+    return w

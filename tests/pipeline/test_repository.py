@@ -1,0 +1,65 @@
+"""What the repository promises of itself."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_environment_installs_from_the_lock_file():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    python, pip, inside = environment["dependencies"]
+    assert python.startswith("python=3.1") and pip == "pip"
+    assert inside == {"pip": ["--require-hashes", "-r requirements.lock"]}
+
+
+def test_the_lock_file_holds_every_dependency_with_hashes_and_no_address():
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
+    lock = (ROOT / "requirements.lock").read_text()
+    locked = {name.lower() for name in re.findall(r"^([A-Za-z0-9_.-]+)==", lock, re.M)}
+    for requirement in wanted:
+        assert re.match(r"[A-Za-z0-9_.-]+", requirement)[0].lower() in locked
+    assert "://" not in lock and "--index" not in lock
+    assert lock.count("--hash=sha256:") >= len(locked)
+
+
+def test_the_snakefile_is_short():
+    assert len((ROOT / "Snakefile").read_text().splitlines()) < 250
+
+
+def test_published_numbers_are_complete():
+    import pandas as pd
+
+    for name in ("table2", "table3"):
+        table = pd.read_csv(ROOT / f"conf/published/dpcd/{name}.csv")
+        assert (
+            len(table) == 50 and not table.duplicated(table.columns[:3].tolist()).any()
+        )
+
+
+STAGES = ["fetch", "prepare", "optimum", "tune", "evaluate", "figure", "table"]
+
+
+@pytest.mark.parametrize("stage", [*STAGES, "complete", "privacy"])
+def test_every_stage_is_a_command(stage):
+    command = [sys.executable, "-m", f"dperm.{stage}", "problem=nothing"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("ConfigError: command line: problem 'nothing'")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_help_and_multirun():
+    command = [sys.executable, "-m", "dperm.privacy"]
+    helped = subprocess.run(
+        [*command, "--help"], capture_output=True, text=True, check=False
+    )
+    assert helped.returncode == 0 and "problem:" in helped.stdout
