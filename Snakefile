@@ -17,8 +17,7 @@ try:
 except ConfigError as error:
     sys.exit(str(error))
 
-BELOW = f"{TABLE.folder}/" if TABLE.folder else ""
-RESULTS, FIGURES, LOGS = f"results/{BELOW}", f"figures/{BELOW}", f"logs/{BELOW}"
+RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
 RUN = f"scale={SCALE} {SET}"
 
 
@@ -34,32 +33,9 @@ def attempt(names):
     return time.time() if unavailable(names.dataset) else 0
 
 
-def solved(paper, problems):
-    """The solver results a product of a paper is made of."""
-    return [
-        f"{RESULTS}{paper}/{problem}/{solver}/{stage}.parquet"
-        for problem, solver in TABLE.papers[paper].runs
-        if problem in problems
-        for stage in ("tune", "evaluate")
-    ]
-
-
 def shown(kind):
-    """The solver results a figure or table is made of, by its wildcards."""
-
-    def of(names):
-        made = getattr(TABLE.papers[names.paper], kind)[names.name]
-        return solved(names.paper, made or TABLE.papers[names.paper].problems)
-
-    return of
-
-
-def products(paper):
-    """All files of a paper."""
-    table = TABLE.papers[paper]
-    figures = [f"{FIGURES}{paper}/{name}.svg" for name in table.figures]
-    tables = [f"{RESULTS}{paper}/{name}.csv" for name in table.tables]
-    return figures + tables + solved(paper, table.problems)
+    """The results a figure or table is made of, by its wildcards."""
+    return lambda names: TABLE.behind(names.paper, f"{kind}/{names.name}")
 
 
 localrules:
@@ -177,6 +153,29 @@ rule evaluate:
         " solver={wildcards.solver} {params.run} 2>&1 | tee {log}"
 
 
+rule sweep:
+    input:
+        lambda names: expand(
+            "data/optimum/{problem}/optimum.json",
+            problem=TABLE.papers[names.paper].sweeps[names.name],
+        ),
+    output:
+        f"{RESULTS}{{paper}}/sweeps/{{name}}.parquet",
+    log:
+        f"{LOGS}sweep/{{paper}}/{{name}}.log",
+    benchmark:
+        f"{LOGS}sweep/{{paper}}/{{name}}.tsv"
+    conda:
+        "environment.yml"
+    threads: 2
+    params:
+        digest=digest("sweeps"),
+        run=RUN,
+    shell:
+        "python -m dperm.sweep paper={wildcards.paper} product={wildcards.name}"
+        " workers={threads} {params.run} 2>&1 | tee {log}"
+
+
 rule figure:
     input:
         shown("figures"),
@@ -214,7 +213,7 @@ rule table:
 rule complete:
     # Fails, after everything else was made, if a problem's data could not be had.
     input:
-        lambda names: products(names.paper),
+        lambda names: TABLE.products(names.paper),
     output:
         f"{RESULTS}{{paper}}/complete.txt",
     log:

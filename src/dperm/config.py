@@ -240,12 +240,22 @@ def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
     for name, file in paper.published.items():
         if not (conf_dir() / file).is_file():
             raise ConfigError(f"{where}: published.{name}: no file conf/{file}")
+    for name, sweep in paper.sweeps.items():
+        for spec in (sweep.grid, sweep.small or sweep.grid):
+            try:
+                grid.points(spec, f"{where}: sweeps.{name}.grid", axes=None)
+            except ValueError as error:
+                raise ConfigError(str(error)) from error
+        for chosen in sweep.problems:
+            check_name("problem", chosen, f"{where}: sweeps.{name}.problems")
     for kind in ("figures", "tables"):
         for name, product in getattr(paper, kind).items():
             place = f"{where}: {kind}.{name}"
             _one_of(f"{place}.calibration", product.calibration, CALIBRATIONS)
             for chosen in product.problems or ():
                 check_name("problem", chosen, f"{place}.problems")
+            for chosen in product.sweeps:
+                _one_of(f"{place}.sweeps", chosen, paper.sweeps)
 
 
 def _validate_grid(spec: Any, where: str, problem: schema.Problem) -> None:

@@ -105,11 +105,24 @@ class Run:
 
 
 @dataclass
+class Sweep:
+    """An experiment that is no tuned grid: a function, called at every point."""
+
+    kind: str = MISSING  # a function of dperm.sweeps.<module of the paper>
+    grid: Any = MISSING  # axes of any name
+    small: Any = None  # the grid at scales smoke and quickstart; None: the same
+    replicates: int = 10
+    problems: list[str] = field(default_factory=list)  # whose optimum must be there
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
 class Product:
     """A figure or a table: the function that makes it and what it is given."""
 
     kind: str = MISSING  # a function of the paper's module
     problems: list[str] | None = None
+    sweeps: list[str] = field(default_factory=list)
     calibration: str = "paper"
     caption: str = ""
     options: dict[str, Any] = field(default_factory=dict)
@@ -122,13 +135,14 @@ class Paper:
     name: str = MISSING
     title: str = ""
     reference: str = ""
-    module: str = MISSING  # of dperm.figures and dperm.tables that makes its products
+    module: str = MISSING  # of dperm.figures, tables and sweeps: makes its products
     problems: list[str] = field(default_factory=list)
     offline: list[str] = field(default_factory=list)  # problems of the small scales
     runs: dict[str, Run] = field(default_factory=dict)  # by the solver's name
     calibrations: list[str] = field(default_factory=lambda: ["paper", "strict"])
     replicates: int = 5  # tuning runs of every grid point
     fresh: int = 10  # evaluation runs of every chosen setting
+    sweeps: dict[str, Sweep] = field(default_factory=dict)
     figures: dict[str, Product] = field(default_factory=dict)
     tables: dict[str, Product] = field(default_factory=dict)
     published: dict[str, str] = field(default_factory=dict)  # CSV files below conf/
@@ -188,4 +202,4 @@ class Config:
     setting: Setting = field(default_factory=Setting)
     seed: int = 20220202
     workers: int = 1
-    product: str | None = None  # figure and table: which one, None for all
+    product: str | None = None  # figure, table, sweep: which one, None for all

@@ -11,6 +11,7 @@ import pandas as pd
 
 from dperm import schema
 from dperm.experiments import inputs, provenance, store
+from dperm.experiments.sweeping import sweep_path
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +33,12 @@ def complete(config: schema.Config) -> Path:
         (problem, solver): pd.read_parquet(folder / problem / solver / "tune.parquet")
         for problem, solver in inputs.runs(config)
     }
+    for name in config.paper.sweeps:
+        tables["sweep", name] = pd.read_parquet(sweep_path(config, name))
     store.write_json(folder / "manifest.json", _manifest(config, tables.values()))
     missing = {
-        problem: table["reason"].iloc[0]
-        for (problem, _), table in tables.items()
+        " ".join(name) if name[0] == "sweep" else name[0]: _reason(table)
+        for name, table in tables.items()
         if (table["status"] == "unavailable").any()
     }
     if missing:
@@ -46,6 +49,10 @@ def complete(config: schema.Config) -> Path:
     store.write_text(folder / "complete.txt", text)
     log.info(text.strip())
     return folder / "complete.txt"
+
+
+def _reason(table: pd.DataFrame) -> str:
+    return str(table.loc[table["status"] == "unavailable", "reason"].iloc[0])
 
 
 def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:

@@ -18,7 +18,9 @@ AXES = ("passes", "step", "clip")
 _RANGES: dict[str, Any] = {"logspace": np.geomspace, "linspace": np.linspace}
 
 
-def points(grid: Any, where: str = "grid") -> list[dict[str, float]]:
+def points(
+    grid: Any, where: str = "grid", axes: tuple[str, ...] | None = AXES
+) -> list[dict[str, Any]]:
     """All points of a grid, in the order the YAML lists them, each once.
 
     Parameters
@@ -27,11 +29,13 @@ def points(grid: Any, where: str = "grid") -> list[dict[str, float]]:
         As the module's docstring describes.
     where : str
         File and key, for error messages.
+    axes : tuple of str, or None
+        The axes it must have, of numbers; None for any names, and strings as well.
 
     Returns
     -------
     list of dict
-        One dict of ``passes``, ``step`` and ``clip`` per point.
+        One dict of the axes per point.
 
     Raises
     ------
@@ -39,55 +43,58 @@ def points(grid: Any, where: str = "grid") -> list[dict[str, float]]:
         For an empty grid, an unknown or missing axis, or a value that is no number.
     """
     if isinstance(grid, list):
-        found = [point for part in grid for point in points(part, where)]
+        found = [point for part in grid for point in points(part, where, axes)]
     else:
-        found = _one_grid(grid, where)
-    unique = {tuple(point[axis] for axis in AXES): point for point in found}
+        found = _one_grid(grid, where, axes)
+    unique = {tuple(sorted(point.items())): point for point in found}
     if not unique:
         raise ValueError(f"{where}: the grid is empty; expected at least one point")
     return list(unique.values())
 
 
-def _one_grid(grid: Any, where: str) -> list[dict[str, float]]:
+def _one_grid(
+    grid: Any, where: str, axes: tuple[str, ...] | None
+) -> list[dict[str, Any]]:
     if not isinstance(grid, Mapping):
         raise ValueError(f"{where}: expected a mapping of axes, found {grid!r}")
-    parts: list[list[dict[str, float]]] = []
-    axes = {key: value for key, value in grid.items() if key not in ("zip", "product")}
-    if axes:
-        parts.append(_product(axes, where))
+    named = axes is None
+    parts: list[list[dict[str, Any]]] = []
+    plain = {key: value for key, value in grid.items() if key not in ("zip", "product")}
+    if plain:
+        parts.append(_product(plain, where, named))
     if "product" in grid:
-        parts.append(_product(grid["product"], f"{where}.product"))
+        parts.append(_product(grid["product"], f"{where}.product", named))
     if "zip" in grid:
-        parts.append(_zip(grid["zip"], f"{where}.zip"))
+        parts.append(_zip(grid["zip"], f"{where}.zip", named))
     merged = [
         {key: value for part in combination for key, value in part.items()}
         for combination in itertools.product(*parts)
     ]
-    for point in merged[:1]:
-        _check_axes(point, where)
+    if axes is not None and merged:
+        _check_axes(merged[0], axes, where)
     return merged
 
 
-def _check_axes(point: Mapping[str, float], where: str) -> None:
-    unknown = sorted(set(point) - set(AXES))
-    missing = sorted(set(AXES) - set(point))
+def _check_axes(point: Mapping[str, Any], axes: tuple[str, ...], where: str) -> None:
+    unknown = sorted(set(point) - set(axes))
+    missing = sorted(set(axes) - set(point))
     if unknown:
         raise ValueError(
-            f"{where}: unknown axis {unknown[0]!r}; expected {', '.join(AXES)}"
+            f"{where}: unknown axis {unknown[0]!r}; expected {', '.join(axes)}"
         )
     if missing:
         raise ValueError(f"{where}: axis {missing[0]!r} is missing")
 
 
-def _product(axes: Mapping[str, Any], where: str) -> list[dict[str, float]]:
-    lists = [axis(value, f"{where}.{key}") for key, value in axes.items()]
+def _product(axes: Mapping[str, Any], where: str, named: bool) -> list[dict[str, Any]]:
+    lists = [axis(value, f"{where}.{key}", named) for key, value in axes.items()]
     return [
         dict(zip(axes, values, strict=True)) for values in itertools.product(*lists)
     ]
 
 
-def _zip(axes: Mapping[str, Any], where: str) -> list[dict[str, float]]:
-    lists = [axis(value, f"{where}.{key}") for key, value in axes.items()]
+def _zip(axes: Mapping[str, Any], where: str, named: bool) -> list[dict[str, Any]]:
+    lists = [axis(value, f"{where}.{key}", named) for key, value in axes.items()]
     if len({len(values) for values in lists}) > 1:
         lengths = ", ".join(
             f"{key} {len(values)}" for key, values in zip(axes, lists, strict=True)
@@ -96,8 +103,8 @@ def _zip(axes: Mapping[str, Any], where: str) -> list[dict[str, float]]:
     return [dict(zip(axes, values, strict=True)) for values in zip(*lists, strict=True)]
 
 
-def axis(values: Any, where: str) -> list[float]:
-    """The values of one axis.
+def axis(values: Any, where: str, named: bool = False) -> list[Any]:
+    """The values of one axis; strings and truth values too where ``named``.
 
     Raises
     ------
@@ -110,6 +117,8 @@ def axis(values: Any, where: str) -> list[float]:
         values = [values]
     if not values:
         raise ValueError(f"{where}: empty; expected at least one value")
+    if named and all(isinstance(value, str | bool | int | float) for value in values):
+        return list(values)
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{where}: expected numbers, found {value!r}")

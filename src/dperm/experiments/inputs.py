@@ -35,6 +35,11 @@ def problem_names(config: schema.Config) -> list[str]:
     return config.paper.offline if offline else config.paper.problems
 
 
+def product_problems(product: schema.Product, names: list[str]) -> list[str]:
+    """The product's problems as far as the scale has them; all where it has none."""
+    return [name for name in product.problems or () if name in names] or names
+
+
 def runs(config: schema.Config) -> list[tuple[str, str]]:
     """(problem, solver) of every solver job of the paper at this scale."""
     return [
@@ -103,9 +108,15 @@ def load_optimum(config: schema.Config) -> Optimum:
     FileNotFoundError
         If that stage has not run.
     """
-    folder = optimum_folder(config)
-    record = json.loads((folder / "optimum.json").read_text())
-    return Optimum(np.load(folder / "w.npy"), record["value"], record["gap"])
+    record = load_optimum_record(config, config.problem.name)
+    w = np.load(optimum_folder(config) / "w.npy")
+    return Optimum(w, record["value"], record["gap"])
+
+
+def load_optimum_record(config: schema.Config, problem: str) -> dict[str, Any]:
+    """What ``optimum.json`` of a problem says; status ``unavailable`` without data."""
+    path = Path(config.data.dir, "optimum", problem, "optimum.json")
+    return json.loads(path.read_text())
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def figure(config: schema.Config) -> list[Path]:
 
     folder = inputs.figures_folder(config, config.paper.name)
     written = []
-    for name, product in _chosen(config, "figures").items():
+    for name, product in chosen(config, "figures").items():
         drawn, rows = _make(config, "figures", product)
         written += drawing.save(drawn, rows, folder / name)
     return _report(written)
@@ -33,7 +34,7 @@ def table(config: schema.Config) -> list[Path]:
 
     folder = inputs.results_folder(config, config.paper.name)
     written = []
-    for name, product in _chosen(config, "tables").items():
+    for name, product in chosen(config, "tables").items():
         made = _make(config, "tables", product)
         written += writing.save(made, folder / name, product.caption)
     return _report(written)
@@ -45,14 +46,14 @@ def _report(written: list[Path]) -> list[Path]:
     return written
 
 
-def _problems(config: schema.Config, product: schema.Product) -> list[str]:
-    """The product's problems, as far as the scale has them; all where it has none."""
-    names = inputs.problem_names(config)
-    chosen = [name for name in product.problems or names if name in names]
-    return chosen or names
+def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
+    """The figures, tables or sweeps of the paper that ``product`` names.
 
-
-def _chosen(config: schema.Config, kind: str) -> dict[str, schema.Product]:
+    Raises
+    ------
+    ConfigError
+        If it names none, with the nearest known one.
+    """
     known = getattr(config.paper, kind)
     if config.product is None:
         return known
@@ -68,11 +69,24 @@ def _chosen(config: schema.Config, kind: str) -> dict[str, schema.Product]:
 
 def _make(config: schema.Config, kind: str, product: schema.Product) -> Any:
     """What the product's function returns, on the product's problems."""
+    maker = function_of(config, kind, product.kind)
+    names = inputs.problem_names(config)
+    return maker(config, product, inputs.product_problems(product, names))
+
+
+def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., Any]:
+    """A public function of ``dperm.<kind>.<module of the paper>``.
+
+    Raises
+    ------
+    ConfigError
+        If there is none of that name.
+    """
     module = importlib.import_module(f"dperm.{kind}.{config.paper.module}")
-    maker = getattr(module, product.kind, None)
-    if maker is None or product.kind.startswith("_"):
+    found = getattr(module, name, None)
+    if found is None or name.startswith("_"):
         raise ConfigError(
-            f"conf/paper/{config.paper.name}.yaml: {kind}: kind {product.kind!r} is no "
+            f"conf/paper/{config.paper.name}.yaml: {kind}: kind {name!r} is no "
             f"function of {module.__name__}"
         )
-    return maker(config, product, _problems(config, product))
+    return found

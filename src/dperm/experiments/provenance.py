@@ -46,6 +46,15 @@ def privacy_digest(module: ModuleType) -> str:
     return _digest_of((*names, *sorted(bases | {module.__name__})))
 
 
+def sweep_digest(module: str) -> str:
+    """Digest of the code a paper's sweeps depend on."""
+    own = _digest_of(
+        ("dperm.compiled", "dperm.experiments.seeds", f"dperm.sweeps.{module}")
+    )
+    packages = ("dperm.problems", "dperm.privacy", "dperm.solvers")
+    return "-".join([own, *map(source_digest, packages)])
+
+
 def source_digest(package: str) -> str:
     """Digest of all modules of a package."""
     folder = Path(str(_spec(package).origin)).parent

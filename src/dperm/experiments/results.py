@@ -14,6 +14,7 @@ from dperm import config as configuration
 from dperm import schema
 from dperm.experiments import inputs
 from dperm.experiments.solving import best
+from dperm.experiments.sweeping import sweep_path
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,11 @@ def _load_one(config: schema.Config, problem: str, solver: str) -> Result:
     reason = str(missing["reason"].iloc[0]) if len(missing) else ""
     label = str(tuned["algorithm"].iloc[0])
     return Result(problem, solver, label, tuned, evaluated, reason)
+
+
+def load_sweep(config: schema.Config, name: str) -> pd.DataFrame:
+    """Rows of a sweep."""
+    return pd.read_parquet(sweep_path(config, name))
 
 
 def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict]:

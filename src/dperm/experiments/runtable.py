@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dperm import config as configuration
 from dperm import schema, solvers
 from dperm.experiments import inputs
-from dperm.experiments.provenance import code_digest, source_digest
+from dperm.experiments.provenance import code_digest, source_digest, sweep_digest
 from dperm.experiments.store import digest
+from dperm.experiments.sweeping import points
 
 
 @dataclass
@@ -18,8 +20,11 @@ class PaperTable:
 
     problems: list[str]
     runs: list[tuple[str, str]]
-    figures: dict[str, list[str]]  # name: problems it shows
-    tables: dict[str, list[str]]
+    figures: list[str]
+    tables: list[str]
+    sweeps: dict[str, list[str]]  # name: problems it needs
+    problems_of: dict[str, list[str]]  # figures/name or tables/name: what it shows
+    sweeps_of: dict[str, list[str]]
 
 
 @dataclass
@@ -44,9 +49,36 @@ class RunTable:
     problem_of: dict[str, str] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
 
-    def problems(self) -> list[str]:
-        """All problems of all papers."""
-        return sorted(self.dataset_of)
+    def below(self, top: str) -> str:
+        """A top folder with the scale's below it, ending in a slash."""
+        return f"{top}/{self.folder}/" if self.folder else f"{top}/"
+
+    def behind(self, paper: str, product: str) -> list[str]:
+        """Files that ``figures/<name>`` or ``tables/<name>`` is made of."""
+        table = self.papers[paper]
+        sweeps, problems = table.sweeps_of[product], table.problems_of[product]
+        return self._solved(paper, problems) + self._swept(paper, sweeps)
+
+    def products(self, paper: str) -> list[str]:
+        """All files of a paper."""
+        table = self.papers[paper]
+        made = [
+            f"{self.below('figures')}{paper}/{name}.svg" for name in table.figures
+        ] + [f"{self.below('results')}{paper}/{name}.csv" for name in table.tables]
+        every = self._solved(paper, table.problems) + self._swept(paper, table.sweeps)
+        return made + every
+
+    def _solved(self, paper: str, problems: Iterable[str]) -> list[str]:
+        return [
+            f"{self.below('results')}{paper}/{problem}/{solver}/{stage}.parquet"
+            for problem, solver in self.papers[paper].runs
+            if problem in problems
+            for stage in ("tune", "evaluate")
+        ]
+
+    def _swept(self, paper: str, names: Iterable[str]) -> list[str]:
+        folder = f"{self.below('results')}{paper}/sweeps"
+        return [f"{folder}/{name}.parquet" for name in names]
 
 
 def run_table(papers: list[str], overrides: list[str]) -> RunTable:
@@ -79,20 +111,56 @@ def _add_paper(table: RunTable, paper: str, overrides: list[str]) -> None:
         _add_problem(table, name, problem.problem)
     for chosen, solver in runs:
         _add_run(table, problems[chosen], found[solver])
-    products = {
-        kind: {
-            name: [chosen for chosen in product.problems or names if chosen in names]
-            for name, product in getattr(config.paper, kind).items()
-        }
-        for kind in ("figures", "tables")
-    }
-    table.papers[paper] = PaperTable(names, runs, **products)
-    for kind, made in products.items():
+    _add_products(table, config, names, runs)
+    for name in config.paper.sweeps:
+        _add_sweep(table, config, name, overrides)
+    titles = [problem.problem.title for problem in problems.values()]
+    for kind in ("figures", "tables"):
         code = source_digest(f"dperm.{kind}")
-        for name in made:
-            product = asdict(getattr(config.paper, kind)[name])
-            shown = [problem.problem.title for problem in problems.values()]
-            table.digests[f"{kind}/{paper}/{name}"] = digest([product, shown, code])
+        for name, product in getattr(config.paper, kind).items():
+            key = f"{kind}/{paper}/{name}"
+            table.digests[key] = digest([asdict(product), titles, code])
+
+
+def _add_products(
+    table: RunTable, config: schema.Config, names: list[str], runs: list
+) -> None:
+    """Which problems and sweeps each figure and table shows."""
+    paper = config.paper
+    products = {
+        f"{kind}/{name}": product
+        for kind, made in (("figures", paper.figures), ("tables", paper.tables))
+        for name, product in made.items()
+    }
+    table.papers[paper.name] = PaperTable(
+        problems=names,
+        runs=runs,
+        figures=list(paper.figures),
+        tables=list(paper.tables),
+        sweeps={name: sweep.problems for name, sweep in paper.sweeps.items()},
+        problems_of={key: _shown(made, names) for key, made in products.items()},
+        sweeps_of={key: list(made.sweeps) for key, made in products.items()},
+    )
+
+
+def _shown(product: schema.Product, names: list[str]) -> list[str]:
+    """Problems of a product at this scale; one made of sweeps alone has none."""
+    if product.sweeps and product.problems is None:
+        return []
+    return inputs.product_problems(product, names)
+
+
+def _add_sweep(
+    table: RunTable, config: schema.Config, name: str, overrides: list[str]
+) -> None:
+    sweep, paper = config.paper.sweeps[name], config.paper
+    for needed in sweep.problems:
+        if needed not in table.dataset_of:
+            _add_problem(table, needed, _problem(needed, overrides).problem)
+    identity = [asdict(sweep), points(config, sweep), config.seed]
+    replicates = config.scale.replicates or sweep.replicates
+    code = sweep_digest(paper.module)
+    table.digests[f"sweeps/{paper.name}/{name}"] = digest([identity, replicates, code])
 
 
 def _problem(name: str, overrides: list[str]) -> schema.Config:

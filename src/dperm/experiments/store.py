@@ -88,7 +88,7 @@ class Parts:
         tables = [
             table
             for path in sorted(self.folder.glob(f"{context}-*.parquet"))
-            if (table := _read_or_drop(path)) is not None
+            if (table := read_or_drop(path)) is not None
         ]
         return pd.concat(tables, ignore_index=True) if tables else None
 
@@ -98,9 +98,12 @@ class Parts:
         write_table(self.folder / f"{context}-{digest(points)}.parquet", rows)
 
 
-def _read_or_drop(path: Path) -> pd.DataFrame | None:
+def read_or_drop(path: Path) -> pd.DataFrame | None:
+    """A Parquet file; None, and it is gone, if it is missing or unreadable."""
     try:
         return pd.read_parquet(path)
+    except FileNotFoundError:
+        return None
     except (OSError, ValueError) as error:  # pyarrow's errors are of these kinds
         log.warning("%s is unreadable and dropped: %s", path, error)
         path.unlink(missing_ok=True)
