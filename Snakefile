@@ -4,6 +4,7 @@
 #   snakemake -j 32 all                      all papers
 #   snakemake -j 2 dpcd --config scale=smoke a small version under results/smoke
 #   --config set="seed=7 paper.fresh=20"     any Hydra overrides, for all jobs
+import os
 import time
 
 from dperm.config import ConfigError, available
@@ -18,6 +19,7 @@ except ConfigError as error:
     sys.exit(str(error))
 
 RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
+os.environ["DPERM_STARTED"] = str(time.time())  # for the manifest
 RUN = f"scale={SCALE} {SET}"
 
 
@@ -53,6 +55,7 @@ wildcard_constraints:
 rule all:
     input:
         expand(f"{RESULTS}{{paper}}/complete.txt", paper=PAPERS),
+        [TABLE.products(paper) for paper in PAPERS],
 
 
 for paper in PAPERS:  # `snakemake dpcd`
@@ -62,6 +65,7 @@ for paper in PAPERS:  # `snakemake dpcd`
             paper
         input:
             f"{RESULTS}{paper}/complete.txt",
+            TABLE.products(paper),
         localrule: True
 
 

@@ -19,7 +19,8 @@ def main(stage: Stage) -> None:
     Hydra's own flags (``--help``, ``--cfg job``, ``-m`` for multirun) work as usual.
     A refused configuration or a missing input ends with one line and exit code 1.
     """
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("dperm").setLevel(logging.INFO)
     logging.captureWarnings(True)
     arguments = sys.argv[1:]
     try:

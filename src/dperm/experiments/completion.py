@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import logging
+import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -59,6 +61,7 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
     """What a reader of the committed figures wants to know of the run behind them."""
     rows = pd.concat(tables)
     spent = rows["seconds"].sum()
+    started = os.environ.get("DPERM_STARTED")  # by the Snakefile
     return {
         "paper": config.paper.name,
         "scale": config.scale.name,
@@ -70,4 +73,5 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
         "machine": provenance.machine(),
         "runs": len(rows),
         "solver_seconds": round(float(spent), 1),
+        "wall_seconds": round(time.time() - float(started)) if started else None,
     }

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from dperm import schema
 from dperm.experiments import results
@@ -54,7 +55,7 @@ def _curve(axes: Axes, result: results.Result, calibration: str, axis: str) -> R
         values = group["relative_error"].to_numpy()
         rows.append(drawing.summary(result.problem, result.label, float(x), values))
     true = runs["true_epsilon"].iloc[0]
-    label = f"{result.label} (true $\\epsilon$ {true:.2g})"
+    label = f"{result.label} (true $\\epsilon$ {true:#.2g})"
     drawing.curve(axes, pd.DataFrame(rows), result.label, label)
     return rows
 
@@ -62,13 +63,14 @@ def _curve(axes: Axes, result: results.Result, calibration: str, axis: str) -> R
 def _finish(axes: Axes, axis: str) -> None:
     axes.set_yscale("log")
     axes.set_ylabel("relative error")
-    axes.set_xlabel("passes on data" if axis == "passes" else "seconds")
-    if axis == "seconds":
-        axes.set_xscale("symlog", linthresh=_first_time(axes))
-    axes.legend(loc="best")
-
-
-def _first_time(axes: Axes) -> float:
-    """The earliest positive time of any curve: below it the axis is linear."""
-    times = np.concatenate([np.asarray(line.get_xdata()) for line in axes.lines])
-    return float(times[times > 0].min())
+    if axis == "passes":
+        axes.set_xlabel("passes on data")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    else:  # the start, at 0 seconds, has no place on a logarithmic axis
+        axes.set_xlabel("seconds")
+        axes.set_xscale("log", nonpositive="mask")
+        start = float(np.asarray(axes.lines[0].get_ydata())[0])
+        axes.axhline(start, color="0.6", linewidth=0.8, linestyle=":", label="w = 0")
+        low, high = axes.get_ylim()  # room for the legend below the curves
+        axes.set_ylim(bottom=low * (low / high) ** 0.4)
+    axes.legend(loc="best" if axis == "passes" else "lower left")

@@ -20,8 +20,6 @@ from matplotlib.figure import Figure
 
 from dperm.experiments import results, store
 
-mpl.use("Agg")
-
 FORMATS = ("pdf", "svg", "png")
 COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 PANEL = (3.1, 2.7)  # inches
@@ -43,6 +41,9 @@ _STYLE: Any = {
     "pdf.fonttype": 42,
     "figure.constrained_layout.use": True,
 }
+mpl.use("Agg")
+mpl.rcParams.update(_STYLE)
+
 # algorithm: colour, line style, marker
 CURVES: dict[str, tuple[str, Any, str]] = {
     "DP-CD": ("#0072B2", "-", "o"),
@@ -65,15 +66,14 @@ def style(algorithm: str) -> dict[str, Any]:
 
 def panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
     """A figure of equal panels; spare ones of the last row are absent."""
-    with mpl.rc_context(_STYLE):
-        columns = min(columns, count)
-        rows = -(-count // columns)
-        size = (PANEL[0] * columns, PANEL[1] * rows)
-        figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False)
-        flat = list(axes.flat)
-        for spare in flat[count:]:
-            spare.remove()
-        return figure, flat[:count]
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    size = (PANEL[0] * columns, PANEL[1] * rows)
+    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False)
+    flat = list(axes.flat)
+    for spare in flat[count:]:
+        spare.remove()
+    return figure, flat[:count]
 
 
 def summary(panel: str, algorithm: str, x: float, values: np.ndarray) -> dict[str, Any]:
@@ -110,12 +110,11 @@ def save(figure: Figure, rows: Sequence[dict[str, Any]], stem: Path) -> list[Pat
     The bytes depend on the data alone: no dates, no random identifiers.
     """
     written = []
-    with mpl.rc_context(_STYLE):
-        for kind in FORMATS:
-            path = stem.with_suffix(f".{kind}")
-            with store.whole(path) as beside:
-                figure.savefig(beside, format=kind, metadata=_metadata(kind))
-            written.append(path)
+    for kind in FORMATS:
+        path = stem.with_suffix(f".{kind}")
+        with store.whole(path) as beside:
+            figure.savefig(beside, format=kind, metadata=_metadata(kind))
+        written.append(path)
     plt.close(figure)
     table = pd.DataFrame(rows, columns=COLUMNS)
     store.write_text(stem.with_suffix(".csv"), table.to_csv(index=False))

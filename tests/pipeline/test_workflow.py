@@ -1,0 +1,157 @@
+"""The Snakefile itself, in a folder of its own."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from dperm.experiments.solving import PROVENANCE
+
+ROOT = Path(__file__).parents[2]
+SMALL = "paper.offline=[diabetes] scale.keep.clip=2"
+
+
+def snakemake(folder: Path, cores: int, target: str, **config: str):
+    """Run Snakemake on the repository's Snakefile in another folder."""
+    settings = [f"{key}={value}" for key, value in {"scale": "smoke", **config}.items()]
+    options = ["-j", str(cores), "-q", "all", "--directory", str(folder)]
+    command = [sys.executable, "-m", "dperm", *options, "--config", *settings, "--"]
+    command.append(target)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The paper's smoke run on one problem, with one core and with two."""
+    folders = []
+    for cores in (1, 2):
+        folder = tmp_path_factory.mktemp(f"cores{cores}")
+        done = snakemake(folder, cores, "dpcd", set=SMALL)
+        assert done.returncode == 0, done.stderr[-3000:]
+        folders.append(folder)
+    return folders
+
+
+def numbers(path: Path) -> pd.DataFrame:
+    return pd.read_parquet(path).drop(columns=PROVENANCE)
+
+
+def test_cores_do_not_matter(finished):
+    one, two = finished
+    tables = sorted(path.relative_to(one) for path in one.glob("results/**/*.parquet"))
+    tables = [path for path in tables if "lanes" not in path.parts]
+    assert len(tables) == 2 * 3
+    for path in tables:
+        pd.testing.assert_frame_equal(
+            numbers(one / path), numbers(two / path), check_exact=True
+        )
+
+
+def test_everything_promised_is_there(finished):
+    folder = finished[0]
+    results, figures = folder / "results/smoke/dpcd", folder / "figures/smoke/dpcd"
+    for name in ("table1", "table2", "table2_strict", "table3", "noise", "lead"):
+        for suffix in (".csv", ".md", ".tex"):
+            assert (results / f"{name}{suffix}").stat().st_size > 0
+    for name in ("figure1", "figure2", "figure2_strict", "figure3"):
+        for suffix in (".pdf", ".svg", ".png", ".csv"):
+            assert (figures / f"{name}{suffix}").stat().st_size > 0
+    table = pd.read_csv(results / "table2.csv")
+    assert table.columns.tolist() == [
+        "problem", "algorithm", "passes", "mean", "std", "fresh_mean", "fresh_ci_low",
+        "fresh_ci_high", "step", "clip", "published_mean", "published_std",
+    ]  # fmt: skip
+    curves = pd.read_csv(figures / "figure2.csv")
+    assert curves.columns.tolist() == [
+        "panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high",
+    ]  # fmt: skip
+    assert (curves.groupby(["panel", "algorithm"])["x"].min() == 0).all()
+
+
+def test_a_second_run_does_nothing_and_figures_rebuild_to_the_same_bytes(finished):
+    folder = finished[0]
+    done = snakemake(folder, 1, "dpcd", set=SMALL)
+    assert "Nothing to be done" in done.stdout + done.stderr or done.returncode == 0
+    figures = folder / "figures/smoke/dpcd"
+    before = {path.name: path.read_bytes() for path in figures.iterdir()}
+    newest = max(path.stat().st_mtime for path in folder.glob("results/**/*.parquet"))
+    for path in figures.iterdir():
+        path.unlink()
+    assert snakemake(folder, 1, "dpcd", set=SMALL).returncode == 0
+    assert before == {path.name: path.read_bytes() for path in figures.iterdir()}
+    assert newest == max(
+        path.stat().st_mtime for path in folder.glob("results/**/*.parquet")
+    )
+
+
+def test_a_wrong_configuration_stops_before_anything_runs(tmp_path):
+    done = snakemake(tmp_path, 1, "dpcd", set="problem.privacy.epsilon=0")
+    assert done.returncode == 1
+    assert "privacy.epsilon: expected a positive number" in done.stdout + done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_data_that_cannot_be_had_leave_an_empty_panel_and_exit_code_1(tmp_path):
+    missing = (
+        "paper.offline=[diabetes,electricity_norm] scale.keep.clip=2 data.retries=0"
+    )
+    environment = {key: v for key, v in os.environ.items() if key != "DPERM_MIRROR"}
+    environment["DPERM_OPENML_SERVER"] = "http://127.0.0.1:9/api/v1/xml"
+    command = [sys.executable, "-m", "dperm", "-j", "2", "-q", "all",
+               "--directory", str(tmp_path), "--config", "scale=smoke",
+               f"set={missing}", "--", "dpcd"]  # fmt: skip
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert (tmp_path / "figures/smoke/dpcd/figure2.svg").exists()
+    text = (tmp_path / "figures/smoke/dpcd/figure2.svg").read_text()
+    assert "Not available" in text
+    curves = pd.read_csv(tmp_path / "figures/smoke/dpcd/figure2.csv")
+    assert set(curves["panel"]) == {"diabetes"}
+    assert not (tmp_path / "results/smoke/dpcd/complete.txt").exists()
+
+
+@pytest.mark.slow
+def test_a_wheel_carries_the_configuration_and_the_snakefile(tmp_path):
+    """Built, installed beside the dependencies of this environment, and run."""
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o",
+             str(tmp_path), str(ROOT)]  # fmt: skip
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("dperm-*.whl")
+    home = tmp_path / "venv"
+    venv.create(home, with_pip=True)
+    python = home / "bin" / "python"
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--no-deps", wheel], check=True
+    )
+    # The dependencies come from this environment; dperm must come from the wheel.
+    site = next(home.glob("lib/python*/site-packages"))
+    outer = next(Path(path) for path in sys.path if path.endswith("site-packages"))
+    (site / "outer.pth").write_text(f"{outer}\n")
+    work = tmp_path / "work"
+    work.mkdir()
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    where = [python, "-c", "import dperm; print(dperm.__file__)"]
+    found = subprocess.run(
+        where, cwd=work, env=environment, capture_output=True, text=True
+    )
+    assert str(site) in found.stdout
+    command = [python, "-m", "dperm", "-j", "2", "-q", "all", "--config", "scale=smoke",
+               f"set={SMALL}", "--", "figures/smoke/dpcd/figure2.svg"]  # fmt: skip
+    done = subprocess.run(
+        command, cwd=work, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (work / "figures/smoke/dpcd/figure2.png").exists()
