@@ -7,6 +7,11 @@ Bassily et al. 2014, Abadi et al. 2016, as run by Mangold et al. 2022, Section 6
 
 with a batch of b records drawn uniformly without replacement; b = 1 in the papers. The
 gradient of one record is phi'(v_i) A_i, so clipping it clips phi' to C / ||A_i||.
+
+Where A is sparse, a record's margin and gradient touch few coordinates, but the noise
+moves all of them in every step. Between two records that touch it a coordinate only
+takes noisy proximal steps, which are caught up with when it is needed, all at once,
+while its lanes lie in the cache.
 """
 
 from __future__ import annotations
@@ -16,19 +21,21 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from dperm.compiled import INLINE, KERNEL, clamp
+from dperm.compiled import INLINE, KERNEL, ORDERED, clamp
 from dperm.parallel import spread
 from dperm.privacy.ledger import Ledger, SampledGaussian
 from dperm.privacy.mechanisms import Streams, gaussian
 from dperm.problems.losses import derivative
 from dperm.problems.penalties import prox, prox_constants
 from dperm.problems.problem import Problem
-from dperm.solvers import Lanes
+from dperm.solvers import SPARSE_BLOCK, Lanes
 
 # Rows of a tile's constants: step / b, C, step times noise scale, threshold, shrinkage.
 _TILE = 256  # lanes of a tile, whose weights stay in the cache together
+_SPARSE_TILE = 64  # the same where A is sparse
 _VECTOR = 8  # lanes one instruction advances
 _DRAWS = 1 << 19  # normals drawn at a time
+_SPARSE_DRAWS = 1 << 23  # where A is sparse: long walks in the cache
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,11 @@ def lane_bytes(problem: Problem) -> int:
     return 16 * problem.p
 
 
+def block_bytes(problem: Problem) -> int:
+    """Memory of lanes that run at the same time."""
+    return SPARSE_BLOCK if problem.is_sparse else 1 << 26
+
+
 class Run:
     """A block of DP-SGD lanes under way; see ``dperm.solvers`` for the methods.
 
@@ -114,7 +126,8 @@ class Run:
     def _lay_out(self, constants: np.ndarray, weights: np.ndarray) -> None:
         """Put the lanes' constants (L, 5) and weights (L, p) into tiles."""
         self.size = len(weights)
-        self.constants, self.tiles = _tiled(constants), _tiled(weights)
+        most = _SPARSE_TILE if self.problem.is_sparse else _TILE
+        self.constants, self.tiles = _tiled(constants, most), _tiled(weights, most)
 
     @property
     def weights(self) -> np.ndarray:
@@ -127,7 +140,8 @@ class Run:
 
     def advance(self, count: int) -> None:
         """Take ``count`` more record steps in every lane."""
-        chunk = max(1, _DRAWS // self.problem.p)
+        draws = _SPARSE_DRAWS if self.problem.is_sparse else _DRAWS
+        chunk = max(1, draws // self.problem.p)
         while count > 0:
             self._steps(min(chunk, count))
             count -= chunk
@@ -144,19 +158,24 @@ class Run:
         problem, penalty = self.problem, self.problem.penalty
         batches = self._batches(count)
         noise = gaussian(self.streams.noise, (count, problem.p))
-        shared = (problem.rows, problem.offset, problem.row_norms, problem.loss.code)
+        rows, kernel = problem.rows, _record_steps
+        matrix: tuple[np.ndarray, ...] = (rows,)
+        if problem.is_sparse:
+            kernel, noise = _sparse_record_steps, _transposed(noise)
+            matrix = (rows.data, rows.indices, rows.indptr)
+        shared = (problem.offset, problem.row_norms, problem.loss.code)
         box = (penalty.lower, penalty.upper)
 
         def run(*tiles: np.ndarray) -> None:
-            _record_steps(*shared, batches, noise, *box, *tiles)
+            kernel(*matrix, *shared, batches, noise, *box, *tiles)
 
         spread(run, self.constants, self.tiles, workers=self.workers)
 
 
-def _tiled(values: np.ndarray) -> np.ndarray:
+def _tiled(values: np.ndarray, most: int) -> np.ndarray:
     """Lay values (L, m) out as (tile, m, lane), padded with idle lanes."""
     size = len(values)
-    width = min(_TILE, -(-size // _VECTOR) * _VECTOR)
+    width = min(most, -(-size // _VECTOR) * _VECTOR)
     tiles = -(-size // width) if size else 0
     padded = np.pad(values, ((0, tiles * width - size), (0, 0)))
     return np.ascontiguousarray(padded.reshape(tiles, width, -1).transpose(0, 2, 1))
@@ -216,3 +235,92 @@ def _clipped_pull(x, offset, norm, loss, W, step, clip, out):
         return
     for lane in range(out.shape[0]):
         out[lane] = step[lane] * clamp(derivative(loss, out[lane]), clip[lane] / norm)
+
+
+@njit(**KERNEL)
+def _transposed(noise):
+    """The noise (steps, p) as (p, steps), moved in blocks that fit into the cache."""
+    steps, p = noise.shape
+    out, side = np.empty((p, steps)), 32
+    for low in range(0, p, side):
+        for start in range(0, steps, side):
+            for j in range(low, min(low + side, p)):
+                for k in range(start, min(start + side, steps)):
+                    out[j, k] = noise[k, j]
+    return out
+
+
+@njit(**ORDERED)
+def _sparse_record_steps(
+    data, columns, starts, offset, norms, loss, batches, noise, lower, upper,
+    constants, tiles,
+):  # fmt: skip
+    """``_record_steps`` on CSR rows; noise is (p, steps).
+
+    A coordinate is brought up to date when a record touches it, and at the end.
+    """
+    steps, size = batches.shape
+    tile_count, p, lanes = tiles.shape
+    pull = np.empty((size, lanes))
+    done = np.empty(p, dtype=np.int64)  # steps a coordinate has taken
+    for t in range(tile_count):
+        W = tiles[t]
+        step, clip, jump = constants[t, 0], constants[t, 1], constants[t, 2]
+        threshold, shrink = constants[t, 3], constants[t, 4]
+        done[:] = 0
+        for k in range(steps):
+            for b in range(size):
+                i = batches[k, b]
+                out = pull[b]
+                out[:] = offset[i]
+                for e in range(starts[i], starts[i + 1]):
+                    j, x = columns[e], data[e]
+                    w = W[j]
+                    if done[j] < k:
+                        _walk(w, noise[j, done[j]:k], jump, threshold, shrink, lower,
+                              upper)  # fmt: skip
+                        done[j] = k
+                    for lane in range(lanes):
+                        out[lane] += x * w[lane]
+                bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
+                for lane in range(lanes):
+                    slope = clamp(derivative(loss, out[lane]), clip[lane] * bound)
+                    out[lane] = step[lane] * slope
+            for b in range(size):
+                for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):
+                    x, w, last = data[e], W[columns[e]], pull[b]
+                    for lane in range(lanes):
+                        w[lane] -= x * last[lane]
+            for b in range(size):
+                for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):
+                    j = columns[e]
+                    if done[j] == k:
+                        _walk(W[j], noise[j, k : k + 1], jump, threshold, shrink, lower,
+                              upper)  # fmt: skip
+                        done[j] = k + 1
+        for j in range(p):
+            if done[j] < steps:
+                _walk(W[j], noise[j, done[j]:steps], jump, threshold, shrink, lower,
+                      upper)  # fmt: skip
+
+
+@njit(**INLINE)
+def _walk(w, noise, jump, threshold, shrink, lower, upper):
+    """Proximal steps with noise and no gradient, one a number; w (lanes) changes.
+
+    Four at a time, so that the weights stay in registers for as long.
+    """
+    whole = noise.shape[0] // 4 * 4
+    for k in range(0, whole, 4):
+        a, b, c, d = noise[k], noise[k + 1], noise[k + 2], noise[k + 3]
+        for lane in range(w.shape[0]):
+            z, t, s = jump[lane], threshold[lane], shrink[lane]
+            x = prox(w[lane] - a * z, t, s, lower, upper)
+            x = prox(x - b * z, t, s, lower, upper)
+            x = prox(x - c * z, t, s, lower, upper)
+            w[lane] = prox(x - d * z, t, s, lower, upper)
+    for k in range(whole, noise.shape[0]):
+        a = noise[k]
+        for lane in range(w.shape[0]):
+            x = w[lane] - a * jump[lane]
+            w[lane] = prox(x, threshold[lane], shrink[lane], lower, upper)
