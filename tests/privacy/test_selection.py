@@ -121,7 +121,7 @@ def test_the_closed_form_of_theorem_4_2_is_safe():
         for T in (1, 20)
     ]
     assert found[0] == pytest.approx(0.19, abs=0.01)
-    assert found[1] == pytest.approx(0.58, abs=0.01)
+    assert found[1] == pytest.approx(0.585, abs=0.01)
 
 
 def test_gumbel_noise_needs_less_with_many_rounds():

@@ -114,25 +114,36 @@ def ledger(
     calibration: str = "paper",
 ) -> Ledger:
     """One selection and one Laplace release an iteration; epsilon' = 1 / multiplier."""
-    claim = 1 / noise_multiplier if noise_multiplier else None
     inside = is_inside(options, calibration)
+    unit = _DERIVATIVE if inside else _SCORE
+    sound = is_sound(problem, options, calibration)
+    return releases(count, noise_multiplier, options.noise, unit, sound)
+
+
+_DERIVATIVE = "2 C_j / n, the replace-one change of a clipped mean derivative"
+_SCORE = "2 C / (n sqrt(sum M)), the replace-one change of each score"
+
+
+def releases(
+    count: int, noise_multiplier: float, noise: str, unit: str, sound: bool
+) -> Ledger:
+    """The ledger of ``count`` iterations, whatever the problem; see ``ledger``."""
+    claim = 1 / noise_multiplier if noise_multiplier else None
     selection = NoisyMax(
         sensitivity=1.0,
         scale=noise_multiplier,
         count=count,
-        unit="2 C_j / n, the replace-one change of a clipped mean derivative"
-        if inside
-        else "2 C / (n sqrt(sum M)), the replace-one change of each score",
+        unit=unit,
         source="Mangold et al. 2023, Algorithm 2, line 3; Theorem 4.2",
-        noise=options.noise,
-        published_pure=claim if options.noise == "laplace" else None,
-        sound=is_sound(problem, options, calibration),
+        noise=noise,
+        published_pure=claim if noise == "laplace" else None,
+        sound=sound,
     )
     value = ChosenValue(
         sensitivity=1.0,
         scale=noise_multiplier,
         count=count,
-        unit="2 C_j / n, the replace-one change of a clipped mean derivative",
+        unit=_DERIVATIVE,
         source="Mangold et al. 2023, Algorithm 2, line 4",
     )
     return Ledger((selection, value))
