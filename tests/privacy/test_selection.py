@@ -151,7 +151,9 @@ def test_pure_curves_are_those_of_randomised_response(pure):
     exact = np.maximum(true - np.exp(losses) * false, 0.0)
     np.testing.assert_allclose(pure_delta(losses, pure), exact, atol=1e-15)
     for order in (1.5, 2.0, 30.0):
-        moments = true**order * false ** (1 - order) + false**order * true ** (1 - order)
+        moments = true**order * false ** (1 - order) + false**order * true ** (
+            1 - order
+        )
         divergence = math.log(moments) / (order - 1)
         assert pure_renyi(np.array([order]), pure)[0] == pytest.approx(divergence)
 

@@ -153,7 +153,9 @@ class OneDrawForAll(dp_gcd.Run):
 
 
 @pytest.mark.parametrize(("noise", "calibration"), KINDS)
-@pytest.mark.parametrize("broken", [NoSelectionNoise, HalfSelectionNoise, OneDrawForAll])
+@pytest.mark.parametrize(
+    "broken", [NoSelectionNoise, HalfSelectionNoise, OneDrawForAll]
+)
 def test_broken_selection_noise_is_caught(broken, noise, calibration):
     with pytest.raises(AssertionError):
         selection_noise_is_declared(broken, noise, calibration)
@@ -165,7 +167,10 @@ def kernel_follows_the_noise(monkeypatch=None, factor=1.0):
     With Laplace noise b on both scores, P = e^(-x) (1/2 + x/4) at a gap of x b.
     """
     problem, wins, count = level_problem(p=2), 0, 4000
-    M, D = problem.smoothness, 2 * CLIP / (problem.n * np.sqrt(problem.smoothness.sum()))
+    M, D = (
+        problem.smoothness,
+        2 * CLIP / (problem.n * np.sqrt(problem.smoothness.sum())),
+    )
     A = problem.A.copy()
     A[:, 1] *= 0.2  # a smaller derivative, but the same M is kept
     object.__setattr__(problem, "A", A)
@@ -246,7 +251,7 @@ def test_noise_inside_an_l1_rule_loses_more_than_two_epsilon():
 
 
 def test_noise_on_the_score_does_not():
-    """The same data with noise on the score: within 2 epsilon', up to sampling error."""
+    """The same data, noise on the score: within 2 epsilon', up to sampling error."""
     loss, (first, second) = privacy_loss("strict")
     error = np.sqrt(1 / (first * 40_000) + 1 / (second * 40_000))
     assert abs(loss) < 0.6 + 3 * error
@@ -281,7 +286,7 @@ START = checks.solver(dp_gcd, dp_gcd.Options())
 
 
 def released(start, seed, noise, calibration):
-    """The step in the chosen coordinate, as a released derivative, and the exact one."""
+    """Released less exact derivative of the chosen coordinate, in sensitivities."""
     X, y = raw_data("logistic")
     problem = build("x", X, y, "logistic", Penalty())
     run = start(problem, Lanes(np.ones(1), np.full(1, 0.8), noise, calibration),

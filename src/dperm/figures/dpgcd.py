@@ -76,7 +76,9 @@ def _curve(
         values = group["relative_error"].to_numpy()
         rows.append(drawing.summary(result.problem, label, float(x), values))
     true = runs["true_epsilon"].iloc[0]
-    cost = f"true $\\epsilon$ {true:.2g}" if np.isfinite(true) else "no sound $\\epsilon$"
+    cost = (
+        f"true $\\epsilon$ {true:.2g}" if np.isfinite(true) else "no sound $\\epsilon$"
+    )
     return f"{label} ({cost})", rows
 
 
@@ -95,7 +97,7 @@ def _draw(axes: Axes, curves: list[tuple[str, Rows]], axis: str) -> None:
     if axis == "seconds":
         times = [row["x"] for _, rows in curves for row in rows if row["x"] > 0]
         axes.set_xscale("symlog", linthresh=min(times))
-    axes.legend(loc="best", fontsize=6.5)
+    axes.legend(loc="best", fontsize=6.5, frameon=False)
 
 
 def histograms(
@@ -136,7 +138,8 @@ def _histogram(axes: Axes, name: str, values: np.ndarray) -> Rows:
     axes.set_ylim(bottom=0.7)
     axes.set_xlabel("$|w^*_j|$")
     axes.set_ylabel("coordinates")
-    axes.legend(loc="upper right", title=f"{(values > 0).sum()} of {len(values)} not 0")
+    title = f"{(values > 0).sum()} of {len(values)} not 0"
+    axes.legend(loc="upper right", title=title, frameon=False)
     middles = (edges[1:] + edges[:-1]) / 2
     bins = zip(middles, counts, edges[:-1], edges[1:], strict=True)
     rows: Rows = [
@@ -177,7 +180,7 @@ def noise(
     for at in (left, right):
         at.axhline(1.0, color="0.3", linewidth=0.8)
         at.set_xlabel("rounds T")
-        at.legend(fontsize=6.5)
+        at.legend(fontsize=6.5, frameon=False)
     return figure, rows
 
 

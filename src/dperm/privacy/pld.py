@@ -169,8 +169,8 @@ def _discretise(profile: Profile, top: float, interval: float) -> _Release:
 def _tilt(releases: Sequence[_Release], delta: float, interval: float) -> float:
     """Return half the order, per cell, of the best Chernoff bound on epsilon.
 
-    (1 - e^-x) e^-ax is at most (1/(a+1)) (a/(a+1))^a, which keeps the order finite where
-    the largest loss of all has a probability above delta.
+    (1 - e^-x) e^-ax is at most (1/(a+1)) (a/(a+1))^a, which keeps the order finite
+    where the largest loss of all has a probability above delta.
     """
 
     def bound(order: float) -> float:

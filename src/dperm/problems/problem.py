@@ -169,7 +169,7 @@ def build(
     else:
         _check_labels(name, y)
         signs = np.asarray(y, dtype=np.float64)
-        A = X.multiply(signs[:, None]) if sparse.issparse(X) else X * signs[:, None]
+        A = sparse.diags_array(signs) @ X if sparse.issparse(X) else X * signs[:, None]
         offset = np.zeros(len(y))
     if sparse.issparse(A):
         A = sparse.csc_array(A, dtype=np.float64)

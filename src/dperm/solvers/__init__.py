@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-
 SPARSE_BLOCK = 1 << 30  # bytes of a block's lanes where A is sparse: noise is shared
 
 

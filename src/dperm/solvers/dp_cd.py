@@ -149,7 +149,7 @@ class Run:
 
     def _prepare_dense(self, M: np.ndarray, lanes: Lanes) -> None:
         """Constants of every lane and coordinate, (L, p)."""
-        self.names = _LANE_ARRAYS
+        self.names: tuple[str, ...] = _LANE_ARRAYS
         self.clip = clips(M, lanes.clip)
         self.scale = lanes.noise_scale(sensitivity(self.clip, self.problem.n))
         self.step = np.outer(lanes.step, 1.0 / M)
@@ -202,7 +202,8 @@ class Run:
         shared: tuple[Any, ...] = (self.problem.loss.code, order, noise)
         box = (penalty.lower, penalty.upper)
         if self.problem.is_sparse:
-            kernel, matrix = _sparse_steps, (A.data, A.indices, A.indptr)
+            kernel = _sparse_steps
+            matrix: tuple[Any, ...] = (A.data, A.indices, A.indptr)
             shared += (self.M, self.share, penalty.l1, penalty.l2)
         else:
             kernel, matrix = _coordinate_steps, (A,)
@@ -305,7 +306,7 @@ def _sparse_steps(
             new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
             here[lane], move[lane] = new, new - old
             moved = max(moved, abs(new - old))
-        if not moved == 0.0:
+        if moved != 0.0:
             for e in range(starts[j], starts[j + 1]):
                 x, margins, slopes = data[e], v[rows[e]], d[rows[e]]
                 for lane in range(lanes):

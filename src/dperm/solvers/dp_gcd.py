@@ -25,6 +25,7 @@ D / epsilon' on the score itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -219,7 +220,8 @@ class Run:
 
     def _step(self, selection: np.ndarray, value: float) -> None:
         problem, penalty = self.problem, self.problem.penalty
-        kernels, data = (_dense_step, _dense_step), (problem.A,)
+        kernels = (_dense_step, _dense_step)
+        data: tuple[Any, ...] = (problem.A,)
         if problem.is_sparse:
             data = (problem.A.data, problem.A.indices, problem.A.indptr)
             kernels = (_sparse_step, _sparse_tiles)
@@ -366,9 +368,7 @@ def _moved(w, gradient, step, l1, l2, lower, upper):
 
 
 @njit(**PASTED)
-def _select(
-    g, w, M, share, l1, l2, lower, upper, rule, inside, outside, selection
-):
+def _select(g, w, M, share, l1, l2, lower, upper, rule, inside, outside, selection):
     """Coordinate of the largest noisy score; the first of equals.
 
     A score that is no number (M_j = 0) is never taken.
