@@ -16,6 +16,8 @@ while its lanes lie in the cache.
 
 from __future__ import annotations
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -142,9 +144,18 @@ class Run:
         """Take ``count`` more record steps in every lane."""
         draws = _SPARSE_DRAWS if self.problem.is_sparse else _DRAWS
         chunk = max(1, draws // self.problem.p)
-        while count > 0:
-            self._steps(min(chunk, count))
-            count -= chunk
+        sizes = [min(chunk, count - low) for low in range(0, count, chunk)]
+        if not (self.problem.is_sparse and self.workers > 1 and sizes):
+            for size in sizes:
+                self._steps(size)
+            return
+        with ThreadPoolExecutor(1) as ahead:  # draws one chunk while the lanes run
+            drawn = ahead.submit(self._noise, sizes[0])
+            for size, following in itertools.zip_longest(sizes, sizes[1:]):
+                noise = drawn.result()
+                if following:
+                    drawn = ahead.submit(self._noise, following)
+                self._steps(size, noise)
 
     def _batches(self, count: int) -> np.ndarray:
         """Records of each step, shape (count, batch)."""
@@ -154,14 +165,19 @@ class Run:
             return rng.integers(0, n, (count, 1))
         return np.stack([rng.choice(n, size, replace=False) for _ in range(count)])
 
-    def _steps(self, count: int) -> None:
+    def _noise(self, count: int) -> np.ndarray:
+        """Noise of so many steps: (count, p), or (p, count) where A is sparse."""
+        noise = gaussian(self.streams.noise, (count, self.problem.p))
+        return _transposed(noise) if self.problem.is_sparse else noise
+
+    def _steps(self, count: int, noise: np.ndarray | None = None) -> None:
         problem, penalty = self.problem, self.problem.penalty
         batches = self._batches(count)
-        noise = gaussian(self.streams.noise, (count, problem.p))
+        noise = self._noise(count) if noise is None else noise
         rows, kernel = problem.rows, _record_steps
         matrix: tuple[np.ndarray, ...] = (rows,)
         if problem.is_sparse:
-            kernel, noise = _sparse_record_steps, _transposed(noise)
+            kernel = _sparse_record_steps
             matrix = (rows.data, rows.indices, rows.indptr)
         shared = (problem.offset, problem.row_norms, problem.loss.code)
         box = (penalty.lower, penalty.upper)
@@ -265,8 +281,10 @@ def _sparse_record_steps(
     done = np.empty(p, dtype=np.int64)  # steps a coordinate has taken
     for t in range(tile_count):
         W = tiles[t]
-        step, clip, jump = constants[t, 0], constants[t, 1], constants[t, 2]
-        threshold, shrink = constants[t, 3], constants[t, 4]
+        own = constants[t]
+        step, clip, shrink = own[0], own[1], own[4]
+        plain = lower == -np.inf and upper == np.inf
+        plain = plain and ((shrink == 1.0) | (shrink == 0.0)).all()  # 0: idle lanes
         done[:] = 0
         for k in range(steps):
             for b in range(size):
@@ -277,8 +295,7 @@ def _sparse_record_steps(
                     j, x = columns[e], data[e]
                     w = W[j]
                     if done[j] < k:
-                        _walk(w, noise[j, done[j]:k], jump, threshold, shrink, lower,
-                              upper)  # fmt: skip
+                        _walk(plain, w, noise[j, done[j] : k], own, lower, upper)
                         done[j] = k
                     for lane in range(lanes):
                         out[lane] += x * w[lane]
@@ -295,30 +312,31 @@ def _sparse_record_steps(
                 for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):
                     j = columns[e]
                     if done[j] == k:
-                        _walk(W[j], noise[j, k : k + 1], jump, threshold, shrink, lower,
-                              upper)  # fmt: skip
+                        _walk(plain, W[j], noise[j, k : k + 1], own, lower, upper)
                         done[j] = k + 1
         for j in range(p):
             if done[j] < steps:
-                _walk(W[j], noise[j, done[j]:steps], jump, threshold, shrink, lower,
-                      upper)  # fmt: skip
+                _walk(plain, W[j], noise[j, done[j] : steps], own, lower, upper)
 
 
 @njit(**INLINE)
-def _walk(w, noise, jump, threshold, shrink, lower, upper):
+def _walk(plain, w, noise, constants, lower, upper):
     """Proximal steps with noise and no gradient, one a number; w (lanes) changes.
 
-    Four at a time, so that the weights stay in registers for as long.
+    ``plain`` says that there is neither shrinkage nor a box: the same bits for less.
+    Four steps at a time, so that the weights stay in registers for as long.
     """
-    whole = noise.shape[0] // 4 * 4
+    jump, threshold, shrink = constants[2], constants[3], constants[4]
+    whole = noise.shape[0] // 4 * 4 if plain else 0
     for k in range(0, whole, 4):
         a, b, c, d = noise[k], noise[k + 1], noise[k + 2], noise[k + 3]
         for lane in range(w.shape[0]):
-            z, t, s = jump[lane], threshold[lane], shrink[lane]
-            x = prox(w[lane] - a * z, t, s, lower, upper)
-            x = prox(x - b * z, t, s, lower, upper)
-            x = prox(x - c * z, t, s, lower, upper)
-            w[lane] = prox(x - d * z, t, s, lower, upper)
+            z, t = jump[lane], threshold[lane]
+            x = w[lane] - a * z
+            x = x - clamp(x, t) - b * z
+            x = x - clamp(x, t) - c * z
+            x = x - clamp(x, t) - d * z
+            w[lane] = x - clamp(x, t)
     for k in range(whole, noise.shape[0]):
         a = noise[k]
         for lane in range(w.shape[0]):
