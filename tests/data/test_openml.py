@@ -72,7 +72,7 @@ def test_the_target_is_by_default_openml_s(site, data, monkeypatch):
 def test_an_unknown_id(site, data, monkeypatch):
     text = f"<oml:error {NAMESPACE}><oml:code>111</oml:code>"
     text += "<oml:message>Unknown dataset</oml:message></oml:error>"
-    site.put(f"/api/v1/xml/data/{number}", site.status(412, text.encode()))
+    site.put("/api/v1/xml/data/151", site.status(412, text.encode()))
     monkeypatch.setenv(SERVER, site.url("/api/v1/xml"))
     record = fetch(SET, data)
     assert record.status == "unavailable" and len(record.tried) == 1
@@ -87,7 +87,7 @@ def test_damaged_data_are_refused(site, data, monkeypatch):
 
 
 def test_a_silent_server_is_given_up(site, data, monkeypatch):
-    site.put(f"/api/v1/xml/data/{number}", site.silent)
+    site.put("/api/v1/xml/data/151", site.silent)
     monkeypatch.setenv(SERVER, site.url("/api/v1/xml"))
     started = time.monotonic()
     record = fetch(SET, replace(data, timeout=1.0))
@@ -102,10 +102,10 @@ def test_a_child_that_hangs_is_stopped(site, data, monkeypatch):
     assert "time-out: not complete after 0.1 s" in record.reason
 
 
-def test_mtp_comes_from_openml_and_is_solved(site, data, monkeypatch):
+def test_mtp_comes_from_openml(site, data, monkeypatch):
     """The shipped data set of mtp, whose only source is OpenML, on a local server."""
     from dperm.config import compose
-    from dperm.data import load_fetched
+    from dperm.data.fetching import load_fetched
 
     rows = [b"@relation mtp", b"@attribute a numeric", b"@attribute b numeric"]
     rows += [b"@attribute target numeric", b"@data", b"1,2,3", b"2,1,5", b"4,0,1"]
