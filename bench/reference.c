@@ -57,3 +57,29 @@ void dp_sgd(bitgen_t *rng, const double *a, const double *offset, const double *
         }
     }
 }
+
+/* One iteration of DP-GCD (GS-r, noise on the score) on CSC columns; d (n) is scratch. */
+ptrdiff_t dp_gcd(const double *restrict data, const int *restrict rows,
+                 const int *restrict starts, double *restrict v, double *restrict d,
+                 double *restrict w, ptrdiff_t n, ptrdiff_t p, const double *restrict m,
+                 const double *restrict share, const double *restrict noise, double value,
+                 double step, double clip, double scale, double outside, double l1) {
+    ptrdiff_t found = 0;
+    double best = -INFINITY, taken = 0.0;
+    for (ptrdiff_t i = 0; i < n; i++) d[i] = -1.0 / (1.0 + exp(v[i]));
+    for (ptrdiff_t j = 0; j < p; j++) {
+        double total = 0.0, bound = clip * share[j];
+        for (int e = starts[j]; e < starts[j + 1]; e++)
+            total += clamp(data[e] * d[rows[e]], bound);
+        double g = total / n;
+        double a = prox(w[j] - g / m[j], l1 / m[j], 1.0) - w[j];
+        double score = sqrt(m[j]) * fabs(a) + outside * noise[j];
+        if (score > best) { best = score; found = j; taken = g; }
+    }
+    double gamma = step / m[found], g = taken + scale * share[found] * value;
+    double move = prox(w[found] - gamma * g, gamma * l1, 1.0) - w[found];
+    w[found] += move;
+    for (int e = starts[found]; e < starts[found + 1]; e++)
+        v[rows[e]] += move * data[e];
+    return found;
+}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dperm.privacy.mechanisms import Streams
+from dperm.privacy.mechanisms import Streams, laplace
 from dperm.problems.problem import Problem
-from dperm.solvers import Lanes, dp_cd
+from dperm.solvers import Lanes, dp_cd, dp_gcd
 
 FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC", "-shared")
 
@@ -72,4 +72,27 @@ def run_dp_sgd(
         ctypes.c_double(2 * lane.clip[0] * lane.noise_multiplier),
         ctypes.c_double(problem.penalty.l1), ctypes.c_double(problem.penalty.l2),
     )  # fmt: skip
+    return w
+
+
+def run_dp_gcd(
+    lib: ctypes.CDLL, problem: Problem, lane: Lanes, streams: Streams, count: int
+) -> np.ndarray:
+    """One run of DP-GCD (logistic, GS-r, noise on the score) in C; weights (p,)."""
+    A, n, p = problem.A, problem.n, problem.p
+    M, w, v = problem.smoothness, np.zeros(p), problem.offset.copy()
+    share, scratch = dp_gcd.share(M), np.empty(n)
+    indices, starts = A.indices.astype(np.int32), A.indptr.astype(np.int32)
+    scale = float(lane.noise_multiplier * dp_gcd.sensitivity(lane.clip, n)[0])
+    for _ in range(count):
+        noise = laplace(streams.sampling, np.ones(p))
+        value = float(laplace(streams.noise, 1.0))
+        lib.dp_gcd(
+            _pointer(A.data), _pointer(indices), _pointer(starts), _pointer(v),
+            _pointer(scratch), _pointer(w), ctypes.c_ssize_t(n), ctypes.c_ssize_t(p),
+            _pointer(M), _pointer(share), _pointer(noise), ctypes.c_double(value),
+            ctypes.c_double(lane.step[0]), ctypes.c_double(lane.clip[0]),
+            ctypes.c_double(scale), ctypes.c_double(scale / np.sqrt(M.sum())),
+            ctypes.c_double(problem.penalty.l1),
+        )  # fmt: skip
     return w

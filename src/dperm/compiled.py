@@ -26,6 +26,9 @@ KERNEL: Any = {
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }
+# Arithmetic as it is written, for kernels whose bits must not depend on whether the
+# compiler made a lane part of a vector or of what is left over.
+ORDERED: Any = {**KERNEL, "fastmath": {"nsz"}}
 INLINE: Any = {**KERNEL, "inline": "always", "cache": False}  # by Numba
 PASTED: Any = {**KERNEL, "forceinline": True}  # by LLVM; which is faster was measured
 

@@ -9,6 +9,7 @@ expected.
 from __future__ import annotations
 
 import difflib
+import itertools
 import os
 import re
 from pathlib import Path
@@ -232,8 +233,12 @@ def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
     for key in ("replicates", "fresh"):
         if getattr(paper, key) < 1:
             raise ConfigError(f"{where}: {key}: expected 1 or more")
+    _one_of(f"{where}: evaluated", paper.evaluated, ("all", "best"))
     for name, run in paper.runs.items():
         check_name("solver", name, f"{where}: runs")
+        left_out = itertools.chain.from_iterable(run.leave_out.values())
+        for calibration in (*(run.calibrations or ()), *left_out):
+            _one_of(f"{where}: runs.{name}: calibrations", calibration, CALIBRATIONS)
         for chosen in run.problems or ():
             check_name("problem", chosen, f"{where}: runs.{name}.problems")
         _validate_grid(run.grid, f"{where}: runs.{name}.grid", problem)

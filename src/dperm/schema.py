@@ -102,6 +102,8 @@ class Run:
 
     grid: Any = MISSING
     problems: list[str] | None = None  # None: all problems of the paper
+    calibrations: list[str] | None = None  # None: those of the paper
+    leave_out: dict[str, list[str]] = field(default_factory=dict)  # problem: these
 
 
 @dataclass
@@ -142,6 +144,7 @@ class Paper:
     calibrations: list[str] = field(default_factory=lambda: ["paper", "strict"])
     replicates: int = 5  # tuning runs of every grid point
     fresh: int = 10  # evaluation runs of every chosen setting
+    evaluated: str = "all"  # all | best: numbers of passes that are evaluated
     sweeps: dict[str, Sweep] = field(default_factory=dict)
     figures: dict[str, Product] = field(default_factory=dict)
     tables: dict[str, Product] = field(default_factory=dict)

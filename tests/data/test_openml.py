@@ -24,24 +24,24 @@ SET = Dataset(
 )
 
 
-def serve(site, monkeypatch, body=ARFF, checksum=None):
+def serve(site, monkeypatch, body=ARFF, checksum=None, number=151, target="class"):
     url = site.put("/data/electricity.arff", site.good(body, "text/plain"))
     checksum = checksum or hashlib.md5(body).hexdigest()
     fields = {
-        "id": 151,
+        "id": number,
         "name": "electricity",
         "version": 1,
         "description": "prices",
         "format": "ARFF",
         "url": url,
-        "default_target_attribute": "class",
+        "default_target_attribute": target,
         "status": "active",
         "md5_checksum": checksum,
     }
     inner = "".join(f"<oml:{k}>{v}</oml:{k}>" for k, v in fields.items())
     outer = "data_set_description"
     text = f"<oml:{outer} {NAMESPACE}>{inner}</oml:{outer}>"
-    site.put("/api/v1/xml/data/151", site.good(text.encode(), "text/xml"))
+    site.put(f"/api/v1/xml/data/{number}", site.good(text.encode(), "text/xml"))
     monkeypatch.setenv(SERVER, site.url("/api/v1/xml"))
 
 
@@ -100,3 +100,18 @@ def test_a_child_that_hangs_is_stopped(site, data, monkeypatch):
     serve(site, monkeypatch)
     record = fetch(SET, replace(data, timeout=2.0))
     assert "time-out: not complete after 0.1 s" in record.reason
+
+
+def test_mtp_comes_from_openml(site, data, monkeypatch):
+    """The shipped data set of mtp, whose only source is OpenML, on a local server."""
+    from dperm.config import compose
+    from dperm.data.fetching import load_fetched
+
+    rows = [b"@relation mtp", b"@attribute a numeric", b"@attribute b numeric"]
+    rows += [b"@attribute target numeric", b"@data", b"1,2,3", b"2,1,5", b"4,0,1"]
+    serve(site, monkeypatch, b"\n".join(rows) + b"\n", number=405, target="target")
+    mtp = compose(["problem=mtp"]).problem.dataset
+    record = fetch(mtp, data)
+    assert (record.status, record.source, record.n) == ("ok", "openml 405", 3)
+    X, y = load_fetched("mtp", data)
+    assert X.tolist() == [[1, 2], [2, 1], [4, 0]] and y.tolist() == [3, 5, 1]

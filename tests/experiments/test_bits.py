@@ -27,7 +27,7 @@ for loss, labels in (("least_squares", y), ("logistic", np.sign(y))):
 """
 
 
-@pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd"])
+@pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd", "dp_gcd"])
 def test_compiled_and_cached_code_agree(solver, tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", SCRIPT, solver]

@@ -45,6 +45,13 @@ def test_published_numbers_are_complete():
         )
 
 
+def test_published_support_is_complete():
+    import pandas as pd
+
+    table = pd.read_csv(ROOT / "conf/published/dpgcd/table3.csv")
+    assert len(table) == 12 and not table.duplicated(["problem", "algorithm"]).any()
+
+
 STAGES = ["fetch", "prepare", "optimum", "tune", "evaluate", "figure", "table"]
 
 

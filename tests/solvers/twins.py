@@ -68,3 +68,46 @@ def dp_sgd(X, y, loss, penalty, step, clip, sigma, count, streams, batch=1):
         noise = sigma * 2 * clip * streams.noise.standard_normal(p)
         w = prox(w - gamma * (total + noise) / batch, gamma, penalty)
     return w
+
+
+def greedy_score(rule, g, w, M, penalty):
+    """One coordinate's score under GS-s, GS-r or GS-q (Mangold et al. 2023, App. C)."""
+    if rule == "GS-s":
+        low = penalty.l2 * w + penalty.l1 * (np.sign(w) if w else -1)
+        high = penalty.l2 * w + penalty.l1 * (np.sign(w) if w else 1)
+        low = -np.inf if w <= penalty.lower else low
+        high = np.inf if w >= penalty.upper else high
+        return max(low + g, -g - high, 0.0) / np.sqrt(M)
+    a = prox(w - g / M, 1 / M, penalty) - w
+    if rule == "GS-r":
+        return np.sqrt(M) * abs(a)
+
+    def psi(v):
+        return penalty.l1 * abs(v) + penalty.l2 / 2 * v**2
+
+    return np.sqrt(max(-2 * (g * a + M / 2 * a**2 + psi(w + a) - psi(w)), 0))
+
+
+def dp_gcd(X, y, loss, penalty, step, clip, multiplier, count, streams, rule,
+           inside, noise="laplace"):  # fmt: skip
+    """Algorithm 2 of Mangold et al. 2023; epsilon' = 1 / multiplier."""
+    n, p = X.shape
+    M = smoothness(loss, X)
+    C = np.sqrt(M / M.sum()) * clip
+    w = np.zeros(p)
+    for _ in range(count):
+        if noise == "laplace":
+            chi = streams.sampling.laplace(size=p)
+        else:
+            chi = streams.sampling.standard_exponential(p)
+            chi = -np.log(chi) if noise == "gumbel" else chi
+        derivatives = [phi_prime(loss, X[i], y[i], w) for i in range(n)]
+        g = np.clip(np.array(derivatives)[:, None] * X, -C, C).mean(axis=0)
+        seen = g + multiplier * 2 * C / n * chi if inside else g
+        scores = [greedy_score(rule, seen[k], w[k], M[k], penalty) for k in range(p)]
+        if not inside:
+            scores += multiplier * 2 * clip / (n * np.sqrt(M.sum())) * chi
+        j = int(np.argmax(scores))
+        released = g[j] + multiplier * 2 * C[j] / n * streams.noise.laplace()
+        w[j] = prox(w[j] - step / M[j] * released, step / M[j], penalty)
+    return w

@@ -74,7 +74,8 @@ def run_lanes(
     workers : int
         Threads.
     """
-    size = max(workers, BLOCK_BYTES // module.lane_bytes(problem))
+    memory = getattr(module, "block_bytes", lambda problem: BLOCK_BYTES)(problem)
+    size = max(workers, memory // module.lane_bytes(problem))
     blocks = [
         _run_block(module, options, problem, lanes.take(slice(low, low + size)),
                    checkpoints, seed, measure, workers)

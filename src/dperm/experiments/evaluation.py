@@ -36,9 +36,17 @@ def evaluate(config: schema.Config) -> Path:
             table = unavailable(config, inputs.unavailable_reason(config))
         else:
             _warm_up(job)
-            table = collect(job, list(_units(job, best(tuned))), workers=1)
+            chosen = _evaluated(config, best(tuned))
+            table = collect(job, list(_units(job, chosen)), workers=1)
         store.write_table(folder / "evaluate.parquet", table)
     return folder / "evaluate.parquet"
+
+
+def _evaluated(config: schema.Config, chosen: pd.DataFrame) -> pd.DataFrame:
+    """All chosen settings, or of every calibration the best number of passes."""
+    if config.paper.evaluated == "all":
+        return chosen
+    return chosen.loc[chosen.groupby("calibration")["mean"].idxmin()]
 
 
 def _units(job: inputs.Job, chosen: pd.DataFrame) -> Iterator[Unit]:

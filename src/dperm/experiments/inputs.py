@@ -68,6 +68,14 @@ def grid_points(config: schema.Config) -> list[dict[str, float]]:
     return grid.thin(found, config.scale.keep)
 
 
+def run_calibrations(config: schema.Config) -> list[str]:
+    """The calibrations of the chosen solver on the chosen problem."""
+    run = config.paper.runs[config.solver.name]
+    known = config.paper.calibrations if run.calibrations is None else run.calibrations
+    left_out = run.leave_out.get(config.problem.name, ())
+    return [name for name in known if name not in left_out]
+
+
 def load_problem(config: schema.Config) -> Problem | None:
     """The problem on its prepared arrays, or None if its data are unavailable."""
     spec = config.problem

@@ -25,7 +25,7 @@ _SHARED = (
     "dperm.problems.problem",
     "dperm.solvers",
 )
-_PRIVACY = ("accounting", "calibration", "ledger", "pld")
+_PRIVACY = ("accounting", "calibration", "ledger", "pld", "selection")
 
 
 def code_digest(module: ModuleType) -> str:

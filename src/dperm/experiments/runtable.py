@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from dperm import config as configuration
@@ -195,15 +195,17 @@ def _add_run(table: RunTable, at: schema.Config, by: schema.Config) -> None:
         raise configuration.ConfigError(
             f"conf/solver: the YAML of {solver.name!r} must carry its own name"
         )
+    kinds = inputs.run_calibrations(replace(by, problem=at.problem))
     identity: list[Any] = [
         table.digests[f"optimum/{at.problem.name}"],
         asdict(at.problem.privacy),
         [solver.name, solver.label, solver.algorithm, solver.options],
         code_digest(solvers.load(solver.algorithm)),
-        [inputs.grid_points(by), paper.calibrations, by.seed],
+        [inputs.grid_points(by), kinds, by.seed],
     ]
     name = f"{paper.name}/{at.problem.name}/{solver.name}"
     replicates = by.scale.replicates or paper.replicates
     table.digests[f"tune/{name}"] = digest([identity, replicates])
     fresh = by.scale.fresh or paper.fresh
-    table.digests[f"evaluate/{name}"] = digest([identity, fresh])
+    how = [] if paper.evaluated == "all" else [paper.evaluated]
+    table.digests[f"evaluate/{name}"] = digest([identity, fresh, *how])

@@ -103,7 +103,7 @@ def _compute(
         unit.calibration.noise_multiplier,
         unit.calibration.calibration,
     )
-    watched = {job.steps(value): value for value in _checkpoints(unit)}
+    watched = {job.steps(value): value for value in _checkpoints(job, unit)}
     snapshots = run_lanes(
         job.module, job.options, job.problem, lanes, sorted(watched), _seed(job, unit),
         lambda W: supports(W, job.optimum.support), workers,
@@ -118,9 +118,13 @@ def _compute(
     return _common(job, unit, pd.concat(parts, ignore_index=True), context)
 
 
-def _checkpoints(unit: Unit) -> list[float]:
-    """Where divergence is looked for, powers of 4, and what is observed."""
-    fixed = [value for value in (1.0, 4.0, 16.0, 64.0) if value < unit.passes]
+def _checkpoints(job: Job, unit: Unit) -> list[float]:
+    """Where divergence is looked for, powers of 4, and what is observed.
+
+    Sparse problems are large: what diverges at once should not run for a whole pass.
+    """
+    early = (1 / 16,) if job.problem.is_sparse else ()
+    fixed = [value for value in (*early, 1.0, 4.0, 16.0, 64.0) if value < unit.passes]
     return sorted({*fixed, *(value for value in unit.observed if value > 0)})
 
 

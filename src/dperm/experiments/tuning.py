@@ -50,7 +50,7 @@ def tune(config: schema.Config) -> Path:
 def _units(job: inputs.Job) -> Iterator[Unit]:
     points = inputs.grid_points(job.config)
     passes = unique_passes(job, [point["passes"] for point in points])
-    kinds = job.config.paper.calibrations
+    kinds = inputs.run_calibrations(job.config)
     found = calibrations(job, kinds, passes)
     replicates = job.config.scale.replicates or job.config.paper.replicates
     for kind in kinds:

@@ -51,6 +51,10 @@ CURVES: dict[str, tuple[str, Any, str]] = {
     "DP-SGD": ("#D55E00", "-.", "^"),
     "DP-CD-uniform": ("#56B4E9", ":", "D"),
     "DP-GCD": ("#CC79A7", (0, (5, 1)), "v"),
+    "DP-GCD, GS-s": ("#882255", "--", "P"),
+    "DP-GCD, GS-q": ("#999933", ":", "X"),
+    "DP-GCD, Gumbel": ("#882255", "--", "P"),
+    "DP-GCD, permute-and-flip": ("#999933", ":", "X"),
 }
 _OTHERS = ("#E69F00", "#000000", "#F0E442")
 

@@ -69,6 +69,8 @@ class Event:
         What sensitivity and scale are measured in.
     source : str
         Where the release is defined: paper and place.
+    sound : bool
+        Whether a bound of its cost can be proved at all.
 
     Raises
     ------
@@ -83,6 +85,7 @@ class Event:
     count: int
     unit: str
     source: str
+    sound = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -87,3 +87,29 @@ def laplace(rng: Generator, scale: ArrayLike) -> NDArray[np.float64]:
         If a scale is negative (from numpy).
     """
     return np.asarray(rng.laplace(loc=0.0, scale=np.asarray(scale, dtype=float)))
+
+
+def exponential(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    """Return standard exponential noise, density exp(-x) for x >= 0.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Stream to draw from; it advances.
+    size : int or tuple of int
+        Shape; filled in row-major order.
+    """
+    return rng.standard_exponential(size)
+
+
+def gumbel(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    """Return standard Gumbel noise, distribution function exp(-exp(-x)).
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Stream to draw from; it advances.
+    size : int or tuple of int
+        Shape; filled in row-major order.
+    """
+    return -np.log(rng.standard_exponential(size))

@@ -49,10 +49,14 @@ class Profile:
         Maps an array of epsilon >= 0 to delta(epsilon), with good RELATIVE precision.
     count : int
         How often it is composed with itself.
+    top : float or None
+        Largest loss that has mass, if it is known: the grid then holds it exactly,
+        which matters where losses are atoms.
     """
 
     delta: Callable[[Any], Any]
     count: int = 1
+    top: float | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,12 @@ def composed_epsilon(
         epsilon >= 0, inf if no finite one is found.
     """
     mass = TAIL * delta / len(profiles)
-    tops = [_largest_loss(profile, mass / profile.count) for profile in profiles]
+    tops = [
+        _largest_loss(profile, mass / profile.count)
+        if profile.top is None
+        else profile.top
+        for profile in profiles
+    ]
     if sum(profile.count * float(profile.delta(0.0)) for profile in profiles) <= delta:
         return 0.0  # total variation distances add
     interval, bound, points = max(tops) / FIRST_CELLS, math.inf, 0
@@ -126,7 +135,7 @@ def epsilon_on_grid(
 
     pairs = zip(profiles, tops, strict=True)
     releases = [_discretise(profile, top, interval) for profile, top in pairs]
-    tilt = _tilt(releases, delta)
+    tilt = _tilt(releases, delta, interval)
     first, tilted, log_scale = _compose(releases, tilt)
     masses, first = np.maximum(tilted[max(-first, 0) :], 0.0), max(first, 0)
     log_weights = log_scale - tilt * (first + np.arange(masses.size))
@@ -157,12 +166,18 @@ def _discretise(profile: Profile, top: float, interval: float) -> _Release:
     return _Release(masses, float(deltas[-1]), profile.count)
 
 
-def _tilt(releases: Sequence[_Release], delta: float) -> float:
-    """Return half the order, per cell, of the best Chernoff bound on epsilon."""
+def _tilt(releases: Sequence[_Release], delta: float, interval: float) -> float:
+    """Return half the order, per cell, of the best Chernoff bound on epsilon.
+
+    (1 - e^-x) e^-ax is at most (1/(a+1)) (a/(a+1))^a, which keeps the order finite
+    where the largest loss of all has a probability above delta.
+    """
 
     def bound(order: float) -> float:
         cumulant = sum(release.count * release.tilted(order)[1] for release in releases)
-        return (cumulant - math.log(delta)) / order
+        power = order / interval
+        factor = -math.log1p(power) - power * math.log1p(1 / power)
+        return (cumulant + factor - math.log(delta)) / order
 
     widest = max(release.masses.size for release in releases)
     return float(min(np.exp2(np.arange(-13.0, 9.0)) / widest, key=bound)) / 2

@@ -13,11 +13,12 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from dperm.compiled import KERNEL
+from dperm.compiled import KERNEL, ORDERED
 from dperm.parallel import spread
 from dperm.problems.losses import LOGISTIC, LOSSES, Loss, derivative, value
 from dperm.problems.penalties import Penalty
 
+_LANES = 16  # weight vectors whose margins are summed side by side, A sparse
 _TILE = 1024  # rows of margins kept in the first-level cache
 
 
@@ -59,14 +60,24 @@ class Problem:
         """Number of features."""
         return self.A.shape[1]
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether A is a CSC array; nothing ever makes a dense one of it."""
+        return sparse.issparse(self.A)
+
     @cached_property
-    def rows(self) -> np.ndarray:
-        """A with each record's features side by side, for record-wise solvers."""
-        return np.ascontiguousarray(self.A)
+    def rows(self) -> Any:
+        """A with each record's features side by side, for record-wise solvers.
+
+        A C-ordered ndarray, or a CSR array.
+        """
+        return self.A.tocsr() if self.is_sparse else np.ascontiguousarray(self.A)
 
     @cached_property
     def row_norms(self) -> np.ndarray:
         """Euclidean norm of each record, shape (n,)."""
+        if self.is_sparse:
+            return np.sqrt(np.asarray(self.A.multiply(self.A).sum(axis=1)).ravel())
         return np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows))
 
     @cached_property
@@ -74,7 +85,7 @@ class Problem:
         """M_j = sup phi'' ||X_j||^2 / n, valid for moves along coordinate j; (p,)."""
         squares = (
             self.A.multiply(self.A).sum(axis=0)
-            if sparse.issparse(self.A)
+            if self.is_sparse
             else np.einsum("ij,ij->j", self.A, self.A)
         )
         return self.loss.curvature * np.asarray(squares).ravel() / self.n
@@ -83,7 +94,8 @@ class Problem:
     def global_smoothness(self) -> float:
         """Beta = sup phi'' times the largest eigenvalue of X^T X / n."""
         gram = self.A.T @ self.A if self.p <= self.n else self.A @ self.A.T
-        top = np.linalg.eigvalsh(np.asarray(gram))[-1]
+        gram = gram.toarray() if self.is_sparse else np.asarray(gram)
+        top = np.linalg.eigvalsh(gram)[-1]
         return float(self.loss.curvature * top / self.n)
 
     def objective(self, W: np.ndarray, workers: int = 1) -> np.ndarray:
@@ -108,7 +120,11 @@ class Problem:
         return np.where(np.isfinite(total), total, np.inf)
 
     def _mean_losses(self, W: np.ndarray, out: np.ndarray) -> None:
-        _mean_losses(self.A, self.offset, self.loss.code, W, out)
+        if not self.is_sparse:
+            _mean_losses(self.A, self.offset, self.loss.code, W, out)
+            return
+        columns = (self.A.data, self.A.indices, self.A.indptr)
+        _sparse_mean_losses(*columns, self.offset, self.loss.code, W, out)
 
     def gradient(self, w: np.ndarray) -> np.ndarray:
         """Gradient of the smooth part f at w; shape (p,)."""
@@ -152,8 +168,13 @@ def build(
         A, offset = X, -np.asarray(y, dtype=np.float64)
     else:
         _check_labels(name, y)
-        A, offset = X * y[:, None], np.zeros(len(y))
-    if not sparse.issparse(A):
+        signs = np.asarray(y, dtype=np.float64)
+        A = sparse.diags_array(signs) @ X if sparse.issparse(X) else X * signs[:, None]
+        offset = np.zeros(len(y))
+    if sparse.issparse(A):
+        A = sparse.csc_array(A, dtype=np.float64)
+        A.sort_indices()
+    else:
         A = np.asfortranarray(A, dtype=np.float64)
     return Problem(name, A, offset, kind, penalty, epsilon, delta, digest)
 
@@ -194,3 +215,34 @@ def _mean_losses(A, offset, loss, W, out):
             for i in range(m):
                 total += value(loss, margins[i])
         out[lane] = total / n
+
+
+@njit(**ORDERED)
+def _sparse_mean_losses(data, rows, starts, offset, loss, W, out):
+    """Write the mean loss of each row of W to out, A in CSC columns.
+
+    A few rows of W side by side: an entry of A, read once, serves them all. Columns in
+    which they are all zero cost nothing.
+    """
+    n, p = offset.shape[0], W.shape[1]
+    margins, w = np.empty((n, _LANES)), np.zeros(_LANES)
+    for first in range(0, W.shape[0], _LANES):
+        size = min(_LANES, W.shape[0] - first)
+        w[:] = 0.0
+        for i in range(n):
+            margins[i, :] = offset[i]
+        for j in range(p):
+            used = False
+            for k in range(size):
+                w[k] = W[first + k, j]
+                used |= w[k] != 0.0
+            if used:
+                for e in range(starts[j], starts[j + 1]):
+                    x, m = data[e], margins[rows[e]]
+                    for k in range(_LANES):
+                        m[k] += x * w[k]
+        for k in range(size):
+            total = 0.0
+            for i in range(n):
+                total += value(loss, margins[i, k])
+            out[first + k] = total / n

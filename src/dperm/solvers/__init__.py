@@ -8,7 +8,8 @@ A solver module offers
 data,
 - ``Run(problem, lanes, streams, options, workers)``: a block of lanes under way, with
   ``advance(count)``, ``weights`` (L, p) and ``keep(mask)``,
-- ``lane_bytes(problem)``: memory a lane needs, from which blocks are sized.
+- ``lane_bytes(problem)``: memory a lane needs, from which blocks are sized, and, where
+another size than the engine's is right, ``block_bytes(problem)``.
 
 Nothing here knows of files, grids or seeds.
 """
@@ -23,6 +24,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+SPARSE_BLOCK = 1 << 30  # bytes of a block's lanes where A is sparse: noise is shared
 
 
 @dataclass(frozen=True)

@@ -11,24 +11,26 @@ step:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-from dperm.compiled import KERNEL, PASTED, clamp
+from dperm.compiled import KERNEL, ORDERED, PASTED, clamp
 from dperm.parallel import spread
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import Streams, gaussian
 from dperm.problems.losses import derivative
 from dperm.problems.penalties import prox, prox_constants
 from dperm.problems.problem import Problem
-from dperm.solvers import Lanes
+from dperm.solvers import SPARSE_BLOCK, Lanes
 
 SAMPLINGS = ("cyclic", "uniform")
 _LANE_ARRAYS = (
     *("step", "clip", "scale", "threshold", "shrink"),
     *("weights", "margins", "sums", "since"),
 )
+_SPARSE_ARRAYS = ("step", "clip", "scale", "weights", "margins")
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,22 @@ def ledger(
 
 def lane_bytes(problem: Problem) -> int:
     """Margins (n), weights and per-coordinate constants (p) of one lane."""
+    if problem.is_sparse:
+        return 16 * (problem.n + problem.p)
     return 8 * (problem.n + 6 * problem.p)
 
 
+def block_bytes(problem: Problem) -> int:
+    """Memory of lanes that run at the same time."""
+    return SPARSE_BLOCK if problem.is_sparse else 1 << 26
+
+
 class Run:
-    """A block of DP-CD lanes under way; see ``dperm.solvers`` for the methods."""
+    """A block of DP-CD lanes under way; see ``dperm.solvers`` for the methods.
+
+    Where A is sparse, step, clip and noise scale are kept as one number a lane, and
+    averages of periods are not taken.
+    """
 
     def __init__(
         self,
@@ -126,18 +139,32 @@ class Run:
     ):
         M = self.smoothness(problem, lanes, streams, options)
         self.problem, self.options, self.workers = problem, options, workers
-        self.streams = streams
-        self.clip = clips(M, lanes.clip)
-        self.scale = lanes.noise_scale(sensitivity(self.clip, problem.n))
-        self.step = np.outer(lanes.step, 1.0 / M)
-        self.threshold, self.shrink = prox_constants(problem.penalty, self.step)
+        self.streams, self.done = streams, 0
+        self.period = total // options.periods if options.periods else 0
         size = len(lanes.step)
         self.weights = np.zeros((size, problem.p))
         self.margins = np.tile(problem.offset, (size, 1))
-        self.sums = np.zeros((size, problem.p))
-        self.since = np.zeros((size, problem.p), dtype=np.int64)
-        self.done = 0
-        self.period = total // options.periods if options.periods else 0
+        prepare = self._prepare_sparse if problem.is_sparse else self._prepare_dense
+        prepare(M, lanes)
+
+    def _prepare_dense(self, M: np.ndarray, lanes: Lanes) -> None:
+        """Constants of every lane and coordinate, (L, p)."""
+        self.names: tuple[str, ...] = _LANE_ARRAYS
+        self.clip = clips(M, lanes.clip)
+        self.scale = lanes.noise_scale(sensitivity(self.clip, self.problem.n))
+        self.step = np.outer(lanes.step, 1.0 / M)
+        self.threshold, self.shrink = prox_constants(self.problem.penalty, self.step)
+        self.sums = np.zeros_like(self.weights)
+        self.since = np.zeros(self.weights.shape, dtype=np.int64)
+
+    def _prepare_sparse(self, M: np.ndarray, lanes: Lanes) -> None:
+        """Constants of every lane (L,), and of every coordinate (p,)."""
+        if self.options.periods:
+            raise ValueError("options.periods: not available where A is sparse")
+        self.names = _SPARSE_ARRAYS
+        self.M, self.share = M, clips(M, np.ones(1))[0]
+        self.step, self.clip = lanes.step, lanes.clip
+        self.scale = lanes.noise_scale(sensitivity(lanes.clip, self.problem.n))
 
     def smoothness(
         self, problem: Problem, lanes: Lanes, streams: Streams, options: Options
@@ -159,7 +186,7 @@ class Run:
 
     def keep(self, mask: np.ndarray) -> None:
         """Drop the lanes outside the mask."""
-        for name in _LANE_ARRAYS:
+        for name in self.names:
             setattr(self, name, getattr(self, name)[mask])
 
     def _order(self, count: int) -> np.ndarray:
@@ -171,14 +198,21 @@ class Run:
     def _steps(self, count: int) -> None:
         order = self._order(count)
         noise = gaussian(self.streams.noise, count)
-        penalty = self.problem.penalty
-        shared = (self.problem.A, self.problem.loss.code, order, noise, self.done)
+        penalty, A = self.problem.penalty, self.problem.A
+        shared: tuple[Any, ...] = (self.problem.loss.code, order, noise)
         box = (penalty.lower, penalty.upper)
+        if self.problem.is_sparse:
+            kernel = _sparse_steps
+            matrix: tuple[Any, ...] = (A.data, A.indices, A.indptr)
+            shared += (self.M, self.share, penalty.l1, penalty.l2)
+        else:
+            kernel, matrix = _coordinate_steps, (A,)
+            shared += (self.done,)
 
         def run(*lanes: np.ndarray) -> None:
-            _coordinate_steps(*shared, *box, *lanes)
+            kernel(*matrix, *shared, *box, *lanes)
 
-        lanes = (getattr(self, name) for name in _LANE_ARRAYS)
+        lanes = (getattr(self, name) for name in self.names)
         spread(run, *lanes, workers=self.workers)
 
     def _restart_from_average(self) -> None:
@@ -239,3 +273,44 @@ def _clipped_mean(column, last, move, v, loss, bound):
         v[i] = margin
         total += clamp(column[i] * derivative(loss, margin), bound)
     return total / v.shape[0]
+
+
+@njit(**ORDERED)
+def _sparse_steps(
+    data, rows, starts, loss, order, noise, M, share, l1, l2, lower, upper,
+    step, clip, scale, W, V,
+):  # fmt: skip
+    """The steps on CSC columns: one costs its column's entries; changes W and V.
+
+    The lanes lie side by side, so that an entry, read once, serves all of them. The
+    derivatives are kept, and renewed where a lane of the slice has moved.
+    """
+    lanes, n = V.shape
+    w, v = np.ascontiguousarray(W.T), np.ascontiguousarray(V.T)
+    d, total, move = np.empty((n, lanes)), np.empty(lanes), np.empty(lanes)
+    for i in range(n):
+        for lane in range(lanes):
+            d[i, lane] = derivative(loss, v[i, lane])
+    for k in range(order.shape[0]):
+        j = order[k]
+        total[:] = 0.0
+        for e in range(starts[j], starts[j + 1]):
+            x, slopes = data[e], d[rows[e]]
+            for lane in range(lanes):
+                total[lane] += clamp(x * slopes[lane], clip[lane] * share[j])
+        here, moved = w[j], 0.0
+        for lane in range(lanes):
+            gamma, old = step[lane] / M[j], here[lane]
+            released = total[lane] / n + scale[lane] * share[j] * noise[k]
+            shrink = 1.0 / (1.0 + gamma * l2)
+            new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
+            here[lane], move[lane] = new, new - old
+            moved = max(moved, abs(new - old))
+        if moved != 0.0:
+            for e in range(starts[j], starts[j + 1]):
+                x, margins, slopes = data[e], v[rows[e]], d[rows[e]]
+                for lane in range(lanes):
+                    margins[lane] += x * move[lane]
+                    slopes[lane] = derivative(loss, margins[lane])
+    W[:] = w.T
+    V[:] = v.T

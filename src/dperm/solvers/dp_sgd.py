@@ -7,28 +7,37 @@ Bassily et al. 2014, Abadi et al. 2016, as run by Mangold et al. 2022, Section 6
 
 with a batch of b records drawn uniformly without replacement; b = 1 in the papers. The
 gradient of one record is phi'(v_i) A_i, so clipping it clips phi' to C / ||A_i||.
+
+Where A is sparse, a record's margin and gradient touch few coordinates, but the noise
+moves all of them in every step. Between two records that touch it a coordinate only
+takes noisy proximal steps, which are caught up with when it is needed, all at once,
+while its lanes lie in the cache.
 """
 
 from __future__ import annotations
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
-from dperm.compiled import INLINE, KERNEL, clamp
+from dperm.compiled import INLINE, KERNEL, ORDERED, clamp
 from dperm.parallel import spread
 from dperm.privacy.ledger import Ledger, SampledGaussian
 from dperm.privacy.mechanisms import Streams, gaussian
 from dperm.problems.losses import derivative
 from dperm.problems.penalties import prox, prox_constants
 from dperm.problems.problem import Problem
-from dperm.solvers import Lanes
+from dperm.solvers import SPARSE_BLOCK, Lanes
 
 # Rows of a tile's constants: step / b, C, step times noise scale, threshold, shrinkage.
 _TILE = 256  # lanes of a tile, whose weights stay in the cache together
+_SPARSE_TILE = 64  # the same where A is sparse
 _VECTOR = 8  # lanes one instruction advances
 _DRAWS = 1 << 19  # normals drawn at a time
+_SPARSE_DRAWS = 1 << 23  # where A is sparse: long walks in the cache
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,11 @@ def lane_bytes(problem: Problem) -> int:
     return 16 * problem.p
 
 
+def block_bytes(problem: Problem) -> int:
+    """Memory of lanes that run at the same time."""
+    return SPARSE_BLOCK if problem.is_sparse else 1 << 26
+
+
 class Run:
     """A block of DP-SGD lanes under way; see ``dperm.solvers`` for the methods.
 
@@ -114,7 +128,8 @@ class Run:
     def _lay_out(self, constants: np.ndarray, weights: np.ndarray) -> None:
         """Put the lanes' constants (L, 5) and weights (L, p) into tiles."""
         self.size = len(weights)
-        self.constants, self.tiles = _tiled(constants), _tiled(weights)
+        most = _SPARSE_TILE if self.problem.is_sparse else _TILE
+        self.constants, self.tiles = _tiled(constants, most), _tiled(weights, most)
 
     @property
     def weights(self) -> np.ndarray:
@@ -127,10 +142,20 @@ class Run:
 
     def advance(self, count: int) -> None:
         """Take ``count`` more record steps in every lane."""
-        chunk = max(1, _DRAWS // self.problem.p)
-        while count > 0:
-            self._steps(min(chunk, count))
-            count -= chunk
+        draws = _SPARSE_DRAWS if self.problem.is_sparse else _DRAWS
+        chunk = max(1, draws // self.problem.p)
+        sizes = [min(chunk, count - low) for low in range(0, count, chunk)]
+        if not (self.problem.is_sparse and self.workers > 1 and sizes):
+            for size in sizes:
+                self._steps(size)
+            return
+        with ThreadPoolExecutor(1) as ahead:  # draws one chunk while the lanes run
+            drawn = ahead.submit(self._noise, sizes[0])
+            for size, following in itertools.zip_longest(sizes, sizes[1:]):
+                noise = drawn.result()
+                if following:
+                    drawn = ahead.submit(self._noise, following)
+                self._steps(size, noise)
 
     def _batches(self, count: int) -> np.ndarray:
         """Records of each step, shape (count, batch)."""
@@ -140,23 +165,33 @@ class Run:
             return rng.integers(0, n, (count, 1))
         return np.stack([rng.choice(n, size, replace=False) for _ in range(count)])
 
-    def _steps(self, count: int) -> None:
+    def _noise(self, count: int) -> np.ndarray:
+        """Noise of so many steps: (count, p), or (p, count) where A is sparse."""
+        noise = gaussian(self.streams.noise, (count, self.problem.p))
+        return _transposed(noise) if self.problem.is_sparse else noise
+
+    def _steps(self, count: int, noise: np.ndarray | None = None) -> None:
         problem, penalty = self.problem, self.problem.penalty
         batches = self._batches(count)
-        noise = gaussian(self.streams.noise, (count, problem.p))
-        shared = (problem.rows, problem.offset, problem.row_norms, problem.loss.code)
+        noise = self._noise(count) if noise is None else noise
+        rows, kernel = problem.rows, _record_steps
+        matrix: tuple[np.ndarray, ...] = (rows,)
+        if problem.is_sparse:
+            kernel = _sparse_record_steps
+            matrix = (rows.data, rows.indices, rows.indptr)
+        shared = (problem.offset, problem.row_norms, problem.loss.code)
         box = (penalty.lower, penalty.upper)
 
         def run(*tiles: np.ndarray) -> None:
-            _record_steps(*shared, batches, noise, *box, *tiles)
+            kernel(*matrix, *shared, batches, noise, *box, *tiles)
 
         spread(run, self.constants, self.tiles, workers=self.workers)
 
 
-def _tiled(values: np.ndarray) -> np.ndarray:
+def _tiled(values: np.ndarray, most: int) -> np.ndarray:
     """Lay values (L, m) out as (tile, m, lane), padded with idle lanes."""
     size = len(values)
-    width = min(_TILE, -(-size // _VECTOR) * _VECTOR)
+    width = min(most, -(-size // _VECTOR) * _VECTOR)
     tiles = -(-size // width) if size else 0
     padded = np.pad(values, ((0, tiles * width - size), (0, 0)))
     return np.ascontiguousarray(padded.reshape(tiles, width, -1).transpose(0, 2, 1))
@@ -216,3 +251,94 @@ def _clipped_pull(x, offset, norm, loss, W, step, clip, out):
         return
     for lane in range(out.shape[0]):
         out[lane] = step[lane] * clamp(derivative(loss, out[lane]), clip[lane] / norm)
+
+
+@njit(**KERNEL)
+def _transposed(noise):
+    """The noise (steps, p) as (p, steps), moved in blocks that fit into the cache."""
+    steps, p = noise.shape
+    out, side = np.empty((p, steps)), 32
+    for low in range(0, p, side):
+        for start in range(0, steps, side):
+            for j in range(low, min(low + side, p)):
+                for k in range(start, min(start + side, steps)):
+                    out[j, k] = noise[k, j]
+    return out
+
+
+@njit(**ORDERED)
+def _sparse_record_steps(
+    data, columns, starts, offset, norms, loss, batches, noise, lower, upper,
+    constants, tiles,
+):  # fmt: skip
+    """``_record_steps`` on CSR rows; noise is (p, steps).
+
+    A coordinate is brought up to date when a record touches it, and at the end.
+    """
+    steps, size = batches.shape
+    tile_count, p, lanes = tiles.shape
+    pull = np.empty((size, lanes))
+    done = np.empty(p, dtype=np.int64)  # steps a coordinate has taken
+    for t in range(tile_count):
+        W = tiles[t]
+        own = constants[t]
+        step, clip, shrink = own[0], own[1], own[4]
+        plain = lower == -np.inf and upper == np.inf
+        plain = plain and ((shrink == 1.0) | (shrink == 0.0)).all()  # 0: idle lanes
+        done[:] = 0
+        for k in range(steps):
+            for b in range(size):
+                i = batches[k, b]
+                out = pull[b]
+                out[:] = offset[i]
+                for e in range(starts[i], starts[i + 1]):
+                    j, x = columns[e], data[e]
+                    w = W[j]
+                    if done[j] < k:
+                        _walk(plain, w, noise[j, done[j] : k], own, lower, upper)
+                        done[j] = k
+                    for lane in range(lanes):
+                        out[lane] += x * w[lane]
+                bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
+                for lane in range(lanes):
+                    slope = clamp(derivative(loss, out[lane]), clip[lane] * bound)
+                    out[lane] = step[lane] * slope
+            for b in range(size):
+                for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):
+                    x, w, last = data[e], W[columns[e]], pull[b]
+                    for lane in range(lanes):
+                        w[lane] -= x * last[lane]
+            for b in range(size):
+                for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):
+                    j = columns[e]
+                    if done[j] == k:
+                        _walk(plain, W[j], noise[j, k : k + 1], own, lower, upper)
+                        done[j] = k + 1
+        for j in range(p):
+            if done[j] < steps:
+                _walk(plain, W[j], noise[j, done[j] : steps], own, lower, upper)
+
+
+@njit(**INLINE)
+def _walk(plain, w, noise, constants, lower, upper):
+    """Proximal steps with noise and no gradient, one a number; w (lanes) changes.
+
+    ``plain`` says that there is neither shrinkage nor a box: the same bits for less.
+    Four steps at a time, so that the weights stay in registers for as long.
+    """
+    jump, threshold, shrink = constants[2], constants[3], constants[4]
+    whole = noise.shape[0] // 4 * 4 if plain else 0
+    for k in range(0, whole, 4):
+        a, b, c, d = noise[k], noise[k + 1], noise[k + 2], noise[k + 3]
+        for lane in range(w.shape[0]):
+            z, t = jump[lane], threshold[lane]
+            x = w[lane] - a * z
+            x = x - clamp(x, t) - b * z
+            x = x - clamp(x, t) - c * z
+            x = x - clamp(x, t) - d * z
+            w[lane] = x - clamp(x, t)
+    for k in range(whole, noise.shape[0]):
+        a = noise[k]
+        for lane in range(w.shape[0]):
+            x = w[lane] - a * jump[lane]
+            w[lane] = prox(x, threshold[lane], shrink[lane], lower, upper)
