@@ -2,9 +2,9 @@
 
 import itertools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from joblib import Parallel, delayed
 
 _SLICES_PER_WORKER = 4  # so that a slow slice does not hold up the others for long
 
@@ -20,7 +20,10 @@ def spread(function: Callable, *arrays: np.ndarray, workers: int) -> None:
         function(*arrays)
         return
     edges = np.linspace(0, count, parts + 1).astype(int)
-    Parallel(n_jobs=workers, prefer="threads")(
-        delayed(function)(*(a[low:high] for a in arrays))
-        for low, high in itertools.pairwise(edges)
-    )
+    with ThreadPoolExecutor(workers) as pool:  # joblib's threads poll every 10 ms
+        done = [
+            pool.submit(function, *(a[low:high] for a in arrays))
+            for low, high in itertools.pairwise(edges)
+        ]
+        for future in done:
+            future.result()

@@ -14,6 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from joblib import Parallel, delayed
+
 from dperm.experiments import store
 from dperm.experiments.inputs import Job
 from dperm.experiments.provenance import privacy_digest
@@ -31,15 +33,20 @@ def calibrations(
     wanted = {
         (kind, value): _key(job, kind, value) for kind in kinds for value in passes
     }
-    entries = []
-    found = {}
-    for (kind, value), key in wanted.items():
-        entry = known.get(key) or _entry(job, kind, value, key)
-        entries.append(entry)
-        found[kind, value] = Calibration.from_dict(entry["calibrated"])
-    kept = [entry for key, entry in known.items() if key not in wanted.values()]
-    store.write_json(path, entries + kept)
-    return found
+    missing = [pair for pair, key in wanted.items() if key not in known]
+    if missing:
+        log.info("calibrating %d noises", len(missing))
+    made = Parallel(n_jobs=job.config.workers, prefer="threads")(
+        delayed(_entry)(job, *pair, wanted[pair]) for pair in missing
+    )
+    known |= {entry["key"]: entry for entry in made}
+    first = [known[key] for key in wanted.values()]
+    others = [entry for key, entry in known.items() if key not in wanted.values()]
+    store.write_json(path, first + others)
+    return {
+        pair: Calibration.from_dict(known[key]["calibrated"])
+        for pair, key in wanted.items()
+    }
 
 
 def one(job: Job, kind: str, passes: float) -> Calibration:
@@ -54,7 +61,6 @@ def one(job: Job, kind: str, passes: float) -> Calibration:
 
 
 def _entry(job: Job, kind: str, passes: float, key: str) -> dict[str, Any]:
-    log.info("calibrating %s noise for %g passes", kind, passes)
     calibrated = one(job, kind, passes)
     return {
         "key": key,

@@ -28,7 +28,7 @@ from dperm.solvers import SPARSE_BLOCK, Lanes
 SAMPLINGS = ("cyclic", "uniform")
 _LANE_ARRAYS = (
     *("step", "clip", "scale", "threshold", "shrink"),
-    *("weights", "margins", "sums", "since"),
+    *("weights", "sums", "since", "places"),
 )
 _SPARSE_ARRAYS = ("step", "clip", "scale", "weights", "margins")
 
@@ -150,6 +150,7 @@ class Run:
     def _prepare_dense(self, M: np.ndarray, lanes: Lanes) -> None:
         """Constants of every lane and coordinate, (L, p)."""
         self.names: tuple[str, ...] = _LANE_ARRAYS
+        self.places = np.arange(len(self.weights))  # of the lanes' rows in margins
         self.clip = clips(M, lanes.clip)
         self.scale = lanes.noise_scale(sensitivity(self.clip, self.problem.n))
         self.step = np.outer(lanes.step, 1.0 / M)
@@ -200,7 +201,7 @@ class Run:
         noise = gaussian(self.streams.noise, count)
         penalty, A = self.problem.penalty, self.problem.A
         shared: tuple[Any, ...] = (self.problem.loss.code, order, noise)
-        box = (penalty.lower, penalty.upper)
+        box: tuple[Any, ...] = (penalty.lower, penalty.upper)
         if self.problem.is_sparse:
             kernel = _sparse_steps
             matrix: tuple[Any, ...] = (A.data, A.indices, A.indptr)
@@ -208,6 +209,7 @@ class Run:
         else:
             kernel, matrix = _coordinate_steps, (A,)
             shared += (self.done,)
+            box += (self.margins,)
 
         def run(*lanes: np.ndarray) -> None:
             kernel(*matrix, *shared, *box, *lanes)
@@ -222,21 +224,21 @@ class Run:
         self.sums[:] = 0.0
         self.since[:] = self.done
         self.margins[:] = self.problem.offset
-        for lane, w in enumerate(self.weights):
-            self.margins[lane] += self.problem.A @ w
+        for place, w in zip(self.places, self.weights, strict=True):
+            self.margins[place] += self.problem.A @ w
 
 
 @njit(**KERNEL)
 def _coordinate_steps(
     A, loss, order, noise, done, lower, upper,
-    step, clip, scale, threshold, shrink, W, V, sums, since,
+    V, step, clip, scale, threshold, shrink, W, sums, since, places,
 ):  # fmt: skip
     """Take the steps in every lane; changes W, V, sums and since in place."""
     for lane in range(W.shape[0]):
         _one_lane(
             A, loss, order, noise, done, lower, upper,
             step[lane], clip[lane], scale[lane], threshold[lane], shrink[lane],
-            W[lane], V[lane], sums[lane], since[lane],
+            W[lane], V[places[lane]], sums[lane], since[lane],
         )  # fmt: skip
 
 

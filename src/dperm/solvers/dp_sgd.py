@@ -33,7 +33,8 @@ from dperm.problems.problem import Problem
 from dperm.solvers import SPARSE_BLOCK, Lanes
 
 # Rows of a tile's constants: step / b, C, step times noise scale, threshold, shrinkage.
-_TILE = 256  # lanes of a tile, whose weights stay in the cache together
+_TILE = 256  # lanes of a tile at most, and
+_TILE_SIZE = 1 << 17  # weights, which stay in the cache together
 _SPARSE_TILE = 64  # the same where A is sparse
 _VECTOR = 8  # lanes one instruction advances
 _DRAWS = 1 << 19  # normals drawn at a time
@@ -128,7 +129,8 @@ class Run:
     def _lay_out(self, constants: np.ndarray, weights: np.ndarray) -> None:
         """Put the lanes' constants (L, 5) and weights (L, p) into tiles."""
         self.size = len(weights)
-        most = _SPARSE_TILE if self.problem.is_sparse else _TILE
+        fitting = _TILE_SIZE // self.problem.p // _VECTOR * _VECTOR
+        most = _SPARSE_TILE if self.problem.is_sparse else min(_TILE, max(64, fitting))
         self.constants, self.tiles = _tiled(constants, most), _tiled(weights, most)
 
     @property
