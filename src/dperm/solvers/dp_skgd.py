@@ -19,7 +19,7 @@ box, as DP-CD does.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -295,6 +295,7 @@ class Run(dp_cd.Run):
     ):
         _check_penalty(problem, options)
         self.sketch = Sketch(problem, options)
+        self._norms: np.ndarray | None = None
         kept = dp_cd.Options("uniform", periods=options.periods)
         super().__init__(problem, lanes, streams, kept, workers, total)
         if not self.sketch.single:
@@ -316,7 +317,7 @@ class Run(dp_cd.Run):
         """Coordinates of single sampling: block j of p holds coordinate j."""
         return self.sketch.draw(self.streams.sampling, count)
 
-    def _chunks(self, count: int):
+    def _chunks(self, count: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
         """The next sets: yields (order, sets), order being indices into sets."""
         if not self.sketch.nice:
             yield self.sketch.draw(self.streams.sampling, count), self.sketch.sets
@@ -349,13 +350,14 @@ class Run(dp_cd.Run):
 
     def _inverse_norms(self, sets: Sequence[np.ndarray]) -> np.ndarray:
         """1 / ||A_iS|| of each record on each set, shape (sets, n); partitions once."""
-        if not self.sketch.nice and hasattr(self, "_norms"):
+        if not self.sketch.nice and self._norms is not None:
             return self._norms
         A = self.problem.A
         squares = [np.einsum("ij,ij->i", A[:, s], A[:, s]) for s in sets]
         with np.errstate(divide="ignore"):
-            self._norms = 1.0 / np.sqrt(np.array(squares))
-        return self._norms
+            norms: np.ndarray = 1.0 / np.sqrt(np.array(squares))
+        self._norms = norms
+        return norms
 
 
 def _check_penalty(problem: Problem, options: Options) -> None:

@@ -101,15 +101,18 @@ def regimes(
     ratio: float,
     others: float,
     epsilon: float,
+    draws: int,
     solver_steps: int,
+    solver_dimension: int,
 ) -> list[dict[str, Any]]:
     """Excess of the two methods of a regime, each at its best step and length.
 
     Clipping at the Lipschitz bound leaves the dynamics linear, so that the iterate
     after K steps has a known law (Gaussian, given how often each coordinate was drawn).
     The step and K with the least EXPECTED excess are found from it, and the excess is
-    drawn from it. Where K is at most ``solver_steps`` the solver itself runs too, with
-    clipping, on a design of few records, each standing for n / rows of them.
+    drawn from it, ``draws`` times. Where K and d are at most ``solver_steps`` and
+    ``solver_dimension`` the solver itself runs too, once, with clipping, on a design of
+    few records, each standing for n / rows of them.
     """
     d, n = int(point["d"]), float(point["n"])
     f = quadratic(point["regime"], d, ratio, others)
@@ -121,13 +124,14 @@ def regimes(
         step, count, expected = tuned(f, method, unit, n)
         noise = unit * math.sqrt(count)
         drawn = streams(seed + index)
-        law = drawn_excess(f, method, step, count, noise, n, drawn)
         common = {"algorithm": name, "step": step, "steps": count, "expected": expected,
                   "start": f.start, **terms(f, method, name)}  # fmt: skip
-        rows.append({**common, "source": "law", "excess": law})
-        if count <= solver_steps:
-            excess = run_solver(f, method, step, count, noise, n, design, drawn)
-            rows.append({**common, "source": "solver", "excess": excess})
+        for draw in range(draws):
+            law = drawn_excess(f, method, step, count, noise, n, drawn)
+            rows.append({**common, "source": "law", "draw": draw, "excess": law})
+        if count <= solver_steps and d <= solver_dimension:
+            ran = run_solver(f, method, step, count, noise, n, design, drawn)
+            rows.append({**common, "source": "solver", "draw": 0, "excess": ran})
     return rows
 
 
@@ -236,7 +240,7 @@ def _terms(noise: float, radius: np.ndarray, strong: float) -> dict[str, float]:
 
 # --- (d) smoothness in blocks ---------------------------------------------------------
 
-BLOCK_METHODS = {
+BLOCK_METHODS: dict[str, dict[str, Any]] = {
     "single": {},
     "single IS": {"probabilities": "importance"},
     "aligned": {"groups": "aligned"},
