@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from dperm import schema
 from dperm.experiments import inputs, results
 from dperm.experiments.results import Result
-from dperm.figures import drawing
-from dperm.figures.dpcd import trajectories
+from dperm.figures import dpcd, drawing
 from dperm.solvers import dp_skgd
 from dperm.tables.dpskgd import fitted, fresh, solver_bounds, solver_options
 
@@ -33,6 +33,22 @@ LEVELS: dict[str, tuple[str, Any]] = {
 }
 SHADE: Any = {"color": "#009E73", "alpha": 0.08, "linewidth": 0}
 MARKS = "osD^vP*X<>hp"
+
+
+def trajectories(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Relative error along the chosen runs, as for DP-CD, under one legend."""
+    figure, rows = dpcd.trajectories(config, product, problems)
+    for at in figure.axes:
+        at.set_title(at.get_title(), fontsize=9)
+        legend = at.get_legend()
+        if legend:
+            legend.remove()
+        for line in at.lines:
+            line.set_label(str(line.get_label()).split(" (true")[0])
+    _shared_legend(figure, figure.axes, 2 if len(problems) == 1 else 3)
+    return figure, rows
 
 
 # --- (a), (b) -------------------------------------------------------------------------
@@ -57,7 +73,18 @@ def samplings(
         else:
             size = _features(name)
             rows += _sampled(at, name, found[name], product.calibration, size)
+    _shared_legend(figure, axes, 6 if len(problems) > 1 else 3)
     return figure, rows
+
+
+def _shared_legend(figure: Figure, axes: list[Axes], columns: int) -> None:
+    """One legend below all panels, each label once."""
+    handles: dict[str, Any] = {}
+    for at in axes:
+        for handle, label in zip(*at.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center",
+                  ncols=columns, frameon=False, fontsize=7.5)  # fmt: skip
 
 
 def _features(name: str) -> int:
@@ -90,8 +117,7 @@ def _sampled(
              xlabel="blocks $b$ (1 full, $p$ single)")  # fmt: skip
     ticks = sorted({row["x"] for drawn in families.values() for row in drawn})
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.minorticks_off()
-    axes.legend(loc="best", ncols=2)
+    axes.xaxis.set_minor_locator(NullLocator())
     return levels + [row for drawn in families.values() for row in drawn]
 
 
@@ -173,7 +199,8 @@ def _excess(axes: Axes, regime: str, table: pd.DataFrame) -> Rows:
     axes.set(xscale="log", yscale="log", xlabel="$d$", ylabel="excess / start",
              title=TITLES[regime])  # fmt: skip
     _powers(axes, sorted(table["d"].unique()))
-    axes.legend(loc="best", fontsize=6.5)
+    _headroom(axes)
+    axes.legend(loc="upper left", fontsize=6.5, frameon=False)
     return rows
 
 
@@ -206,13 +233,20 @@ def _gain(axes: Axes, regime: str, table: pd.DataFrame, fits: dict) -> Rows:
     axes.set(xscale="log", yscale="log", xlabel="$d$",
              ylabel=f"{worse} / {better}", title="Gain")  # fmt: skip
     _powers(axes, sorted(table["d"].unique()))
-    axes.legend(loc="best", fontsize=6.5)
+    _headroom(axes)
+    axes.legend(loc="upper left", fontsize=6.5, frameon=False)
     return rows
+
+
+def _headroom(axes: Axes, share: float = 0.45) -> None:
+    """Room for a legend above the curves of a logarithmic panel."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high * (high / low) ** share)
 
 
 def _powers(axes: Axes, values: list[float]) -> None:
     axes.set_xticks(values, [f"{value:g}" for value in values])
-    axes.minorticks_off()
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 # --- (d) ------------------------------------------------------------------------------
@@ -251,7 +285,7 @@ def blocks(
         at.set(xscale="log", yscale="log", ylabel="relative error", title=panel,
                xlabel="largest / smallest smoothness of a group")  # fmt: skip
         _powers(at, sorted(table["ratio"].unique()))
-    axes[0].legend(loc="upper left", ncols=2)
+    _shared_legend(figure, axes, 4)
     return figure, rows
 
 
@@ -285,7 +319,10 @@ def theory(
             rows += _points(at, name, key, mark, titles[name].title, terms, means)
     for at, key in zip(axes, ("convex", "strongly convex"), strict=True):
         _quadrants(at, f"{key} row of Table 1")
-    axes[0].legend(loc="upper left", fontsize=6)
+    for family, (colour, _, _) in FAMILIES.items():
+        axes[0].plot([], [], "s", color=colour, markersize=5, label=family)
+    axes[0].plot([], [], "s", color="#000000", markersize=5, label="no sketch")
+    _shared_legend(figure, axes, 3)
     return figure, rows
 
 
@@ -318,7 +355,8 @@ def _quadrants(axes: Axes, title: str) -> None:
     axes.set(xscale="log", yscale="log", title=title,
              xlabel="bound / bound of single uniform",
              ylabel="error / error of single uniform")  # fmt: skip
-    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    left, right = min(axes.get_xlim()[0], 0.3), max(axes.get_xlim()[1], 3.0)
+    low, high = min(axes.get_ylim()[0], 0.3), max(axes.get_ylim()[1], 3.0)
     axes.fill_between([left, 1.0], low, 1.0, **SHADE)
     axes.fill_between([1.0, right], 1.0, high, **SHADE)
     axes.axhline(1.0, color="0.5", linewidth=0.8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -16,10 +17,13 @@ from dperm.experiments import inputs, results
 from dperm.experiments.results import Result
 from dperm.privacy.accounting import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.privacy.calibration import calibrate
+from dperm.problems.optimum import Optimum
+from dperm.problems.problem import Problem
 from dperm.solvers import dp_skgd, load, make_options
 from dperm.tables.writing import Table, number
 
 Bounds = dict[str, bounds.Bound]
+CONTROL = "control: one law twice, tuned twice"
 DECIDED = 1.02  # a predicted ratio nearer to 1 than this is no prediction
 
 
@@ -28,10 +32,9 @@ DECIDED = 1.02  # a predicted ratio nearer to 1 than this is no prediction
 
 def solver_bounds(name: str, solvers: list[str], dominating: bool = False) -> Bounds:
     """Table 1's row of each solver on a problem; empty without its data."""
-    problem = inputs.load_problem(configuration.compose([f"problem={name}"]))
-    if problem is None:
+    problem, optimum = loaded(name)
+    if problem is None or optimum is None:
         return {}
-    optimum = inputs.load_optimum(configuration.compose([f"problem={name}"]))
     found = {}
     for solver in solvers:
         module, options = solver_options(solver)
@@ -44,6 +47,14 @@ def solver_bounds(name: str, solvers: list[str], dominating: bool = False) -> Bo
     return found
 
 
+def loaded(name: str) -> tuple[Problem | None, Optimum | None]:
+    """A problem and its optimum; None without its data."""
+    config = configuration.compose([f"problem={name}"])
+    problem = inputs.load_problem(config)
+    return problem, inputs.load_optimum(config) if problem else None
+
+
+@functools.cache  # composing takes longer than all else here
 def solver_options(solver: str) -> tuple[Any, Any]:
     """The module of a solver's YAML and its Options."""
     chosen = configuration.compose([f"solver={solver}"]).solver
@@ -97,9 +108,8 @@ def _theory_rows(
     terms = solver_bounds(name, [result.solver for result in usable])
     if not terms:
         return []
-    config = configuration.compose([f"problem={name}"])
-    problem, optimum = inputs.load_problem(config), inputs.load_optimum(config)
-    assert problem is not None
+    problem, optimum = loaded(name)
+    assert problem is not None and optimum is not None
     once, twice = bounds.rates(problem)
     rows = []
     for result in usable:
@@ -271,7 +281,7 @@ def noise(config: schema.Config, product: schema.Product, problems: list[str]) -
     """Theorem 4.1's noise, its Renyi curve's and the exact one; cost of the first."""
     rows = []
     for name in problems:
-        problem = inputs.load_problem(configuration.compose([f"problem={name}"]))
+        problem, _ = loaded(name)
         if problem is None:
             continue
         logs = math.log(1 / problem.delta)
@@ -332,8 +342,10 @@ def reading(
 ) -> Table:
     """One page: what helps, what hurts, and whether Table 1 said so."""
     rows = comparisons(config, product, problems)
-    lines = [_summary(question, rows) for question in QUESTIONS]
-    lines += [_line(row) for row in rows if row["question"] in list(QUESTIONS)[:2]]
+    lines = [_summary(question, rows) for question in (*QUESTIONS, CONTROL)]
+    told = (*list(QUESTIONS)[:2], CONTROL)
+    lines += [_line(row) for row in rows if row["question"] in told]
+    lines += _ranks(theory(config, product, problems).data)
     lines += [_regime_line(row) for row in fitted(results.load_sweep(config,
               "regimes"))]  # fmt: skip
     lines += _alignment(results.load_sweep(config, "blocks"))
@@ -343,7 +355,11 @@ def reading(
 def comparisons(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> list[dict[str, Any]]:
-    """Every question on every problem: measured ratio, predicted ratios, verdict."""
+    """Every question on every problem: measured ratio, predicted ratios, verdict.
+
+    Where two samplings have one law, their ratio shows what the luck of tuning alone
+    can do, since the interval holds the fresh runs' spread only.
+    """
     found = results.load(config, problems)
     rows: list[dict[str, Any]] = []
     for name in problems:
@@ -353,7 +369,8 @@ def comparisons(
             for first, second in pairs:
                 if first in by_name and second in by_name:
                     pair = (by_name[first], by_name[second])
-                    row: dict[str, Any] = {"question": question, "problem": name}
+                    asked = CONTROL if same_law(name, first, second) else question
+                    row: dict[str, Any] = {"question": asked, "problem": name}
                     values = [fresh(r, product.calibration) for r in pair]
                     measured = compared(values[0], values[1])
                     said = _predicted(terms[first], terms[second])
@@ -363,6 +380,20 @@ def comparisons(
         for key in ("convex", "strong"):
             row[f"{key}_right"] = agrees(row[f"predicted_{key}"], row["verdict"])
     return rows
+
+
+def same_law(name: str, first: str, second: str) -> bool:
+    """Whether two samplings coincide on a problem: importance where all M are equal."""
+    problem, _ = loaded(name)
+    chosen = [solver_options(solver) for solver in (first, second)]
+    if problem is None or any(module is not dp_skgd for module, _ in chosen):
+        return False
+    a, b = (dp_skgd.Sketch(problem, options) for _, options in chosen)
+    if a.nice or b.nice or len(a.sets) != len(b.sets):
+        return False
+    return np.allclose(a.q, b.q, rtol=1e-9) and all(
+        np.array_equal(*pair) for pair in zip(a.sets, b.sets, strict=True)
+    )
 
 
 def compared(first: np.ndarray, second: np.ndarray) -> dict[str, Any]:
@@ -435,6 +466,25 @@ def _regime_line(row: dict[str, Any]) -> dict[str, str]:
         "convex row": number(row["convex_row"]),
         "strongly convex row": number(row["strong_row"]),
     }
+
+
+def _ranks(table: pd.DataFrame) -> list[dict[str, str]]:
+    """How well the order of the bounds is the order of the errors, by problem."""
+    lines = []
+    for name, group in table.groupby("problem", sort=False):
+        told = {
+            key: stats.spearmanr(group[key], group["excess"]).statistic
+            if np.isfinite(group[key]).all() and len(group) > 2
+            else math.nan
+            for key in ("convex", "strongly_convex")
+        }
+        lines.append(
+            {"what": f"{name}: rank correlation of bound and error, "
+             f"{len(group)} methods",
+             "convex row": number(told["convex"], 2),
+             "strongly convex row": number(told["strongly_convex"], 2)}
+        )  # fmt: skip
+    return lines
 
 
 def _alignment(table: pd.DataFrame) -> list[dict[str, str]]:
