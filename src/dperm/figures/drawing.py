@@ -55,6 +55,12 @@ CURVES: dict[str, tuple[str, Any, str]] = {
     "DP-GCD, GS-q": ("#999933", ":", "X"),
     "DP-GCD, Gumbel": ("#882255", "--", "P"),
     "DP-GCD, permute-and-flip": ("#999933", ":", "X"),
+    "DP-SVRG": ("#CC79A7", (0, (4, 1, 1, 1)), "v"),
+    "DP-SkGD single": ("#0072B2", "-", "o"),
+    "DP-SkGD single IS": ("#E69F00", "--", "s"),
+    "DP-SkGD single IS (composite)": ("#E69F00", "--", "s"),
+    "DP-SkGD full": ("#009E73", (0, (5, 1)), "D"),
+    "DP-SkGD 4 blocks": ("#56B4E9", ":", "P"),
 }
 _OTHERS = ("#E69F00", "#000000", "#F0E442")
 

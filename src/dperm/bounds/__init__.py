@@ -1,0 +1,1 @@
+"""Right-hand sides of utility theorems, one file per paper; they solve nothing."""
