@@ -159,10 +159,7 @@ rule evaluate:
 
 rule sweep:
     input:
-        lambda names: expand(
-            "data/optimum/{problem}/optimum.json",
-            problem=TABLE.papers[names.paper].sweeps[names.name],
-        ),
+        lambda names: TABLE.swept_from(names.paper, names.name),
     output:
         f"{RESULTS}{{paper}}/sweeps/{{name}}.parquet",
     log:

@@ -17,7 +17,7 @@ from scipy import sparse
 from tabulate import tabulate
 from threadpoolctl import threadpool_limits
 
-from bench import reference
+from bench import dpsco, reference
 from dperm.experiments import provenance, store
 from dperm.privacy.mechanisms import streams
 from dperm.problems.penalties import Penalty
@@ -184,6 +184,7 @@ def report() -> str:
         ("One iteration of DP-GCD on sparse data, ten non-zeros a column; nanoseconds "
          "a feature, noise included", greedy_on_sparse_data(),
          ("p", "ours", "C", "ours / C", "64 lanes, a feature and lane")),
+        *dpsco.blocks(),
     ]  # fmt: skip
     parts = [f"Machine: {provenance.machine()}; {provenance.versions()}."]
     for title, rows, head in blocks:

@@ -251,7 +251,7 @@ def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
                 grid.points(spec, f"{where}: sweeps.{name}.grid", axes=None)
             except ValueError as error:
                 raise ConfigError(str(error)) from error
-        for chosen in sweep.problems:
+        for chosen in (*sweep.problems, *sweep.prepared):
             check_name("problem", chosen, f"{where}: sweeps.{name}.problems")
     for kind in ("figures", "tables"):
         for name, product in getattr(paper, kind).items():

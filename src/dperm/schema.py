@@ -115,6 +115,7 @@ class Sweep:
     small: Any = None  # the grid at scales smoke and quickstart; None: the same
     replicates: int = 10
     problems: list[str] = field(default_factory=list)  # whose optimum must be there
+    prepared: list[str] = field(default_factory=list)  # whose arrays must be there
     options: dict[str, Any] = field(default_factory=dict)
 
 

@@ -40,6 +40,12 @@ def product_problems(product: schema.Product, names: list[str]) -> list[str]:
     return [name for name in product.problems or () if name in names] or names
 
 
+def sweep_prepared(config: schema.Config, sweep: schema.Sweep) -> list[str]:
+    """Problems whose arrays a sweep reads; at the small scales the offline ones."""
+    offline = config.scale.problems == "offline" and sweep.prepared
+    return config.paper.offline if offline else sweep.prepared
+
+
 def runs(config: schema.Config) -> list[tuple[str, str]]:
     """(problem, solver) of every solver job of the paper at this scale."""
     return [

@@ -25,6 +25,7 @@ class PaperTable:
     sweeps: dict[str, list[str]]  # name: problems it needs
     problems_of: dict[str, list[str]]  # figures/name or tables/name: what it shows
     sweeps_of: dict[str, list[str]]
+    prepared: dict[str, list[str]]  # name of a sweep: problems whose arrays it needs
 
 
 @dataclass
@@ -67,6 +68,13 @@ class RunTable:
         ] + [f"{self.below('results')}{paper}/{name}.csv" for name in table.tables]
         every = self._solved(paper, table.problems) + self._swept(paper, table.sweeps)
         return made + every
+
+    def swept_from(self, paper: str, sweep: str) -> list[str]:
+        """Files that a sweep reads."""
+        table = self.papers[paper]
+        optima = [f"data/optimum/{name}/optimum.json" for name in table.sweeps[sweep]]
+        arrays = [f"data/prepared/{name}/meta.json" for name in table.prepared[sweep]]
+        return optima + arrays
 
     def _solved(self, paper: str, problems: Iterable[str]) -> list[str]:
         return [
@@ -140,6 +148,10 @@ def _add_products(
         sweeps={name: sweep.problems for name, sweep in paper.sweeps.items()},
         problems_of={key: _shown(made, names) for key, made in products.items()},
         sweeps_of={key: list(made.sweeps) for key, made in products.items()},
+        prepared={
+            name: inputs.sweep_prepared(config, sweep)
+            for name, sweep in paper.sweeps.items()
+        },
     )
 
 
@@ -154,7 +166,7 @@ def _add_sweep(
     table: RunTable, config: schema.Config, name: str, overrides: list[str]
 ) -> None:
     sweep, paper = config.paper.sweeps[name], config.paper
-    for needed in sweep.problems:
+    for needed in (*sweep.problems, *inputs.sweep_prepared(config, sweep)):
         if needed not in table.dataset_of:
             _add_problem(table, needed, _problem(needed, overrides).problem)
     identity = [asdict(sweep), points(config, sweep), config.seed]

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
-from dperm import schema
+from dperm import data, schema
 from dperm.experiments import grid, inputs, provenance, seeds, store
 from dperm.experiments.products import chosen, function_of
 from dperm.experiments.tuning import Meter
@@ -73,6 +73,10 @@ def _tasks(config: schema.Config, name: str, what: schema.Sweep) -> Iterator[Tas
     optima = [
         inputs.load_optimum_record(config, problem).get("digest")
         for problem in what.problems
+    ]
+    optima += [
+        data.load_prepared(name, config.data).meta
+        for name in inputs.sweep_prepared(config, what)
     ]
     for point in points(config, what):
         for replicate in range(replicates):

@@ -113,12 +113,15 @@ class PublishedCost:
         Sampling rate, noise multiplier and count of sampled Gaussians.
     advanced : tuple of (float, int)
         Pure epsilon and count of releases under advanced composition.
+    direct : float
+        Sum of squares x that is said to cost sqrt(2 x log(1/delta)), which adds.
     """
 
     pure: float = 0.0
     concentrated: float = 0.0
     sampled: tuple[tuple[float, float, int], ...] = ()
     advanced: tuple[tuple[float, int], ...] = ()
+    direct: float = 0.0
 
     def __add__(self, other: PublishedCost) -> PublishedCost:
         return PublishedCost(
@@ -126,6 +129,7 @@ class PublishedCost:
             self.concentrated + other.concentrated,
             self.sampled + other.sampled,
             self.advanced + other.advanced,
+            self.direct + other.direct,
         )
 
 
@@ -217,6 +221,7 @@ def _sampled_renyi_epsilon(cost: PublishedCost, delta: float) -> float:
 def _paper(ledger: Ledger, delta: float) -> float:
     cost = sum(map(published_cost, ledger.events), PublishedCost())
     added = cost.pure + advanced_epsilon(cost.advanced, delta)
+    added += math.sqrt(2 * cost.direct * math.log(1 / delta))
     if cost.sampled:
         return added + _sampled_renyi_epsilon(cost, delta)
     return added + gaussian_renyi_epsilon(cost.concentrated, delta)

@@ -42,7 +42,7 @@ _TILE = 1024  # rows whose margins stay in the first-level cache
 _NORMS = 1 << 22  # record norms on drawn sets held at a time
 _LANE_ARRAYS = (
     *("clip", "scale", "step", "threshold", "shrink"),
-    *("weights", "margins", "sums", "since"),
+    *("weights", "sums", "since", "places"),
 )
 
 
@@ -339,7 +339,7 @@ class Run(dp_cd.Run):
         shared = (
             *(problem.A, problem.loss.code, order, starts, np.concatenate(sets)),
             *(shares(problem.smoothness, sets), self._inverse_norms(sets)),
-            *(noise, done, penalty.lower, penalty.upper),
+            *(noise, done, penalty.lower, penalty.upper, self.margins),
         )
 
         def run(*lanes: np.ndarray) -> None:
@@ -372,8 +372,8 @@ def _check_penalty(problem: Problem, options: Options) -> None:
 
 @njit(**KERNEL)
 def _block_kernel(
-    A, loss, order, starts, members, shares, norms, noise, done, lower, upper,
-    clip, scale, step, threshold, shrink, W, V, sums, since,
+    A, loss, order, starts, members, shares, norms, noise, done, lower, upper, V,
+    clip, scale, step, threshold, shrink, W, sums, since, places,
 ):  # fmt: skip
     """Take the steps in every lane; changes W, V, sums and since in place."""
     width = 0
@@ -384,7 +384,7 @@ def _block_kernel(
         _one_lane(
             A, loss, order, starts, members, shares, norms, noise, done, lower, upper,
             clip[lane], scale[lane], step[lane], threshold[lane], shrink[lane],
-            W[lane], V[lane], sums[lane], since[lane], gradient, moves, pull,
+            W[lane], V[places[lane]], sums[lane], since[lane], gradient, moves, pull,
         )  # fmt: skip
 
 

@@ -145,7 +145,7 @@ class Run(dp_sgd.Run):
             if since == 0:
                 self._begin_epoch()
             chunk = min(most, count, self.epoch - since)
-            self._steps(chunk)
+            self._inner(chunk)
             self.done += chunk
             count -= chunk
             if self.done % self.epoch == 0:
@@ -165,7 +165,8 @@ class Run(dp_sgd.Run):
 
         spread(run, self.constants, self.tiles, workers=self.workers)
 
-    def _steps(self, count: int) -> None:
+    def _inner(self, count: int) -> None:
+        """Take steps within one epoch."""
         problem, penalty = self.problem, self.problem.penalty
         records = self._batches(count)[:, 0]
         noise = gaussian(self.streams.noise, (count, problem.p))

@@ -1,0 +1,220 @@
+"""Feasible sets: linear oracle, Euclidean projection, diameter.
+
+Every function takes rows, (L, d), and treats each by itself. An oracle returns a point
+of the set with the least inner product with a row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+Array = NDArray[np.float64]
+_HALVINGS = 64  # of the multiplier's interval in a projection
+_NEWTON = 60  # steps at most, for each multiplier
+
+
+def dual_exponent(p: float) -> float:
+    """The q with 1/p + 1/q = 1.
+
+    Raises
+    ------
+    ValueError
+        If p is below 1: there is no such norm.
+    """
+    if not p >= 1:
+        raise ValueError(f"p: expected 1 or more, found {p}")
+    if p == 1:
+        return math.inf
+    return 1.0 if math.isinf(p) else p / (p - 1)
+
+
+def norms(rows: Array, p: float) -> Array:
+    """The l_p norm of each row, without overflow; shape (L,)."""
+    size = np.abs(np.atleast_2d(rows))
+    top = size.max(axis=1)
+    if math.isinf(p):
+        return top
+    safe = np.where(top > 0, top, 1.0)
+    return top * ((size / safe[:, None]) ** p).sum(axis=1) ** (1 / p)
+
+
+@dataclass(frozen=True)
+class Ball:
+    """The l_p ball of some radius about zero, 1 <= p <= infinity."""
+
+    p: float
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        dual_exponent(self.p)
+        if not self.radius > 0:
+            raise ValueError(f"radius: expected a positive one, found {self.radius}")
+
+    @property
+    def diameter(self) -> float:
+        """In l_p: twice the radius."""
+        return 2 * self.radius
+
+    def oracle(self, g: Array) -> Array:
+        """-radius sign(g) |g|^(q-1) / ||g||_q^(q-1); zero where g is zero."""
+        g = np.atleast_2d(g)
+        if self.p == 1:
+            return self._vertex(g)
+        if math.isinf(self.p):
+            return -self.radius * np.sign(g)
+        if self.p == 2:
+            size = np.sqrt(np.einsum("ij,ij->i", g, g))
+            return g * (-self.radius / np.where(size > 0, size, 1.0))[:, None]
+        return self._smooth(g)
+
+    def _smooth(self, g: Array) -> Array:
+        size = np.abs(g)
+        top = size.max(axis=1, keepdims=True)
+        size /= np.where(top > 0, top, 1.0)
+        powers = _power(size, 1 / (self.p - 1))
+        lengths = (powers * size).sum(axis=1) ** (1 / self.p)
+        return (
+            -np.sign(g) * powers * (self.radius / np.maximum(lengths, 1e-300))[:, None]
+        )
+
+    def _vertex(self, g: Array) -> Array:
+        rows = np.arange(len(g))
+        at = np.abs(g).argmax(axis=1)
+        found = np.zeros_like(g)
+        found[rows, at] = -self.radius * np.sign(g[rows, at])
+        return found
+
+    def project(self, x: Array) -> Array:
+        """The nearest point in Euclidean distance."""
+        x = np.atleast_2d(x)
+        if math.isinf(self.p):
+            return np.clip(x, -self.radius, self.radius)
+        outside = norms(x, self.p) > self.radius
+        found = np.array(x, dtype=float)
+        if outside.any():
+            found[outside] = self._boundary(found[outside])
+        return found
+
+    def _boundary(self, x: Array) -> Array:
+        if self.p == 2:
+            return x * (self.radius / norms(x, 2))[:, None]
+        if self.p == 1:
+            weights = self.radius * project_simplex(np.abs(x) / self.radius)
+            return np.sign(x) * weights
+        return np.sign(x) * self._by_multiplier(np.abs(x))
+
+    def _by_multiplier(self, size: Array) -> Array:
+        """Solve y + t y^(p-1) = size for the t that puts y on the sphere, p > 1."""
+        low = np.zeros(len(size))
+        high = np.full(len(size), 1.0)
+        while True:
+            outside = norms(self._shrunk(size, high), self.p) > self.radius
+            if not outside.any():
+                break
+            low, high = np.where(outside, high, low), np.where(outside, 4 * high, high)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            outside = norms(self._shrunk(size, middle), self.p) > self.radius
+            low, high = np.where(outside, middle, low), np.where(outside, high, middle)
+        return self._shrunk(size, high)
+
+    def _shrunk(self, size: Array, t: Array) -> Array:
+        """Each y >= 0 with y + t y^(p-1) = size, by Newton's method in log y.
+
+        There the left side is convex, so that from above no iterate passes the root.
+        """
+        a, tiny = self.p - 1, 1e-300
+        goal, log_t = np.maximum(size, tiny), np.log(np.maximum(t, tiny))[:, None]
+        u = np.minimum(np.log(goal), (np.log(goal) - log_t) / a)
+        for _ in range(_NEWTON):
+            plain, power = np.exp(u), np.exp(log_t + a * u)
+            move = (plain + power - goal) / (plain + a * power)
+            u -= np.maximum(move, 0.0)
+            if (move <= 1e-15 * np.maximum(1.0, np.abs(u))).all():
+                break
+        return np.where(size > 0, np.exp(u), 0.0)
+
+
+def _power(size: Array, exponent: float) -> Array:
+    """Powers, whole ones by multiplication."""
+    if exponent == round(exponent) and exponent <= 64:
+        return size ** round(exponent)
+    return size**exponent
+
+
+def project_simplex(x: Array) -> Array:
+    """The nearest point of {y >= 0, sum y = 1} (Held, Wolfe and Crowder 1974)."""
+    x = np.atleast_2d(x)
+    ordered = -np.sort(-x, axis=1)
+    excess = np.cumsum(ordered, axis=1) - 1.0
+    counts = np.arange(1, x.shape[1] + 1)
+    kept = (ordered * counts > excess).sum(axis=1)
+    shift = excess[np.arange(len(x)), kept - 1] / kept
+    return np.maximum(x - shift[:, None], 0.0)
+
+
+@dataclass(frozen=True)
+class Simplex:
+    """The vectors that are not negative and sum to the radius."""
+
+    radius: float = 1.0
+    p: float = 1.0
+
+    @property
+    def diameter(self) -> float:
+        """In l_1: twice the radius."""
+        return 2 * self.radius
+
+    def oracle(self, g: Array) -> Array:
+        """The vertex at the least entry."""
+        g = np.atleast_2d(g)
+        found = np.zeros_like(g)
+        found[np.arange(len(g)), g.argmin(axis=1)] = self.radius
+        return found
+
+    def project(self, x: Array) -> Array:
+        """The nearest point in Euclidean distance."""
+        return self.radius * project_simplex(np.atleast_2d(x) / self.radius)
+
+
+@dataclass(frozen=True)
+class Polytope:
+    """The convex hull of vertices (K, d)."""
+
+    vertices: Array
+    p: float = 1.0
+
+    @property
+    def diameter(self) -> float:
+        """Largest l_p distance of two vertices."""
+        return max(
+            float(norms(self.vertices - vertex, self.p).max())
+            for vertex in self.vertices
+        )
+
+    @property
+    def centre(self) -> Array:
+        """Mean of the vertices; what makes scores small where 0 is far away."""
+        return self.vertices.mean(axis=0)
+
+    def oracle(self, g: Array) -> Array:
+        """The vertex with the least inner product."""
+        return self.vertices[(np.atleast_2d(g) @ self.vertices.T).argmin(axis=1)]
+
+    def project(self, x: Array) -> Array:
+        """The nearest point in Euclidean distance, by non-negative least squares.
+
+        The weights' sum is held to 1 by a heavy row, then exactly by rescaling.
+        """
+        heavy = 1e6 * max(1.0, float(np.abs(self.vertices).max()))
+        system = np.vstack([self.vertices.T, np.full(len(self.vertices), heavy)])
+        found = []
+        for row in np.atleast_2d(x):
+            weights, _ = nnls(system, np.append(row, heavy))
+            found.append((weights / weights.sum()) @ self.vertices)
+        return np.array(found)
