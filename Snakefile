@@ -19,7 +19,7 @@ except ConfigError as error:
     sys.exit(str(error))
 
 RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
-os.environ["DPERM_STARTED"] = str(time.time())  # for the manifest
+os.environ.update(DPERM_STARTED=str(time.time()))  # for the manifest
 RUN = f"scale={SCALE} {SET}"
 
 
