@@ -141,12 +141,8 @@ def _join_full(families: dict[str, Rows]) -> None:
 def _family(axes: Axes, family: str, table: pd.DataFrame) -> None:
     if not len(table):
         return
-    colour, line, marker = FAMILIES[family]
-    low = (table["mean"] - table["ci_low"]).clip(upper=0.95 * table["mean"])
     label = {"nice": r"$\tau$-nice"}.get(family, family)
-    axes.errorbar(table["x"], table["mean"], yerr=[low, table["ci_high"] -
-                  table["mean"]], color=colour, linestyle=line, marker=marker,
-                  markersize=4, capsize=2, label=label)  # fmt: skip
+    _errorbars(axes, table, *FAMILIES[family], label)
 
 
 # --- (c) ------------------------------------------------------------------------------
@@ -292,10 +288,11 @@ def blocks(
 def _errorbars(
     axes: Axes, table: pd.DataFrame, colour: str, line: Any, marker: str, label: str
 ) -> None:
-    low = (table["mean"] - table["ci_low"]).clip(upper=0.95 * table["mean"])
-    axes.errorbar(table["x"], table["mean"], yerr=[low, table["ci_high"] -
-                  table["mean"]], color=colour, linestyle=line, marker=marker,
-                  markersize=4, capsize=2, label=label)  # fmt: skip
+    mean, low, high = (table[key].to_numpy() for key in ("mean", "ci_low", "ci_high"))
+    down = np.minimum(mean - low, 0.95 * mean)  # a logarithmic axis has no zero
+    axes.errorbar(table["x"].to_numpy(), mean, yerr=np.stack((down, high - mean)),
+                  color=colour, linestyle=line, marker=marker, markersize=4, capsize=2,
+                  label=label)  # fmt: skip
 
 
 # --- (e) ------------------------------------------------------------------------------
