@@ -6,8 +6,9 @@ tell the curves apart in greyscale.
 
 from __future__ import annotations
 
+import functools
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,28 @@ CURVES: dict[str, tuple[str, Any, str]] = {
     "DP-SkGD 4 blocks": ("#56B4E9", ":", "P"),
 }
 _OTHERS = ("#E69F00", "#000000", "#F0E442")
+
+
+def styled(make: Callable[..., Any]) -> Callable[..., Any]:
+    """A figure's function with the house's sizes for legends and titles too."""
+
+    @functools.wraps(make)
+    def inside(*arguments: Any, **keys: Any) -> Any:
+        with mpl.rc_context(_STYLE):
+            return make(*arguments, **keys)
+
+    return inside
+
+
+def shared_legend(figure: Figure, columns: int) -> None:
+    """One legend below all panels, each label once."""
+    found: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    figure.legend(
+        found.values(), found.keys(), loc="outside lower center", ncols=columns
+    )
 
 
 def style(algorithm: str) -> dict[str, Any]:
