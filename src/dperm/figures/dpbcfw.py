@@ -122,9 +122,10 @@ def _percent(value: float) -> str:
 def samplings(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> tuple[Figure, Rows]:
-    """Figure 1: samplings, one panel a pair of sparsities."""
+    """Figure 1: samplings, one panel a pair of sparsities, laid out as printed."""
     table = _where(_read(config, "samplings"), constraint=product.options["constraint"])
     pairs = table[["active", "density"]].drop_duplicates().to_numpy().tolist()
+    pairs.sort(reverse=True)
     figure, axes = drawing.panels(len(pairs), 3)
     names = list(table["sampling"].unique())
     rows: Rows = []
@@ -353,11 +354,11 @@ def samples(
     table = table.assign(excess=table["loss"] - table[options["against"]])
     table = _where(table, epsilon=options["epsilon"])
     shares = sorted(table["share"].unique())
-    figure, axes = drawing.panels(2 * len(shares), len(shares))
+    figure, axes = drawing.panels(2 * len(shares), 2)
     rows: Rows = []
     at = iter(axes)
-    for update in UPDATES:
-        for share in shares:
+    for share in shares:
+        for update in UPDATES:
             axis, shown = next(at), _where(table, share=share)
             panel = f"{UPDATES[update]}, $\\eta$ = {share:g} $\\|x_{{true}}\\|_1$"
             rows += _slopes(axis, panel, shown, update, options["noise"])
@@ -366,7 +367,7 @@ def samples(
             ticks = sorted(shown["n"].unique())
             axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axis.minorticks_off()
-            axis.legend(loc="best", fontsize=6.5)
+            axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6.5)
     return figure, rows
 
 
@@ -384,14 +385,21 @@ def _slopes(
     ]
     rows: Rows = []
     for name, runs, look in curves:
-        slope, low, high = judging.slope(runs["n"], runs["excess"])
-        label = f"{name}: {slope:.2f} [{low:.2f}, {high:.2f}]"
+        label = f"{name}: {_slope(runs)}"
         rows += _curve(axes, panel, label, runs, look, "n", "excess")
     sizes = np.array(sorted(table["n"].unique()))
     height = chosen.groupby("n")["excess"].mean().iloc[0]
     line = height * (sizes / sizes[0]) ** (-2 / 3)
     axes.plot(sizes, line, color="#D55E00", linewidth=0.9, label="theory: -0.67")
     return rows
+
+
+def _slope(runs: pd.DataFrame) -> str:
+    """Slope and its interval in words; none is fitted to an excess below 0."""
+    slope, low, high = judging.slope(runs["n"], runs["excess"])
+    if np.isnan(slope):
+        return "no slope,\nsome excess below 0"
+    return f"{slope:.2f} [{low:.2f}, {high:.2f}]"
 
 
 # --- what the paper does not show -----------------------------------------------------

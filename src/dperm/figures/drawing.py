@@ -132,7 +132,8 @@ def empty(axes: Axes, reason: str) -> None:
     axes.set_yticks([])
     axes.grid(False)
     axes.spines[:].set_visible(False)
-    text = "\n".join(textwrap.wrap("Not available: " + reason, 44)[:14])
+    reason = f"Not available: {reason}"
+    text = textwrap.fill(reason, 44, max_lines=14, placeholder=" ...")
     axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=6.5, color="0.35",
               transform=axes.transAxes)  # fmt: skip
 
