@@ -355,6 +355,7 @@ def samples(
     table = _where(table, epsilon=options["epsilon"])
     shares = sorted(table["share"].unique())
     figure, axes = drawing.panels(2 * len(shares), 2)
+    figure.set_figwidth(1.6 * figure.get_figwidth())  # room for the legends
     rows: Rows = []
     at = iter(axes)
     for share in shares:
