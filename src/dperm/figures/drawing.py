@@ -36,7 +36,7 @@ _STYLE: Any = {
     "legend.frameon": False,
     "legend.fontsize": 7.5,
     "lines.linewidth": 1.6,
-    "savefig.dpi": 200,
+    "savefig.dpi": 150,
     "svg.hashsalt": "dperm",
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
@@ -151,7 +151,8 @@ def save(figure: Figure, rows: Sequence[dict[str, Any]], stem: Path) -> list[Pat
         written.append(path)
     plt.close(figure)
     table = pd.DataFrame(rows, columns=COLUMNS)
-    store.write_text(stem.with_suffix(".csv"), table.to_csv(index=False))
+    text = table.to_csv(index=False, float_format="%.7g")
+    store.write_text(stem.with_suffix(".csv"), text)
     return [*written, stem.with_suffix(".csv")]
 
 
