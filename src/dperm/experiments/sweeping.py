@@ -122,7 +122,7 @@ def _one(
         measured = function(config, point, seed, **what.options)
     rows = pd.DataFrame(measured if isinstance(measured, list) else [measured])
     if "seconds" not in rows:
-        rows["seconds"] = time.perf_counter() - start
+        rows["seconds"] = (time.perf_counter() - start) / len(rows)
     if "status" not in rows:
         rows["status"] = "ok"
     known = {
