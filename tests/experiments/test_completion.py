@@ -28,7 +28,7 @@ def finished(configured, monkeypatch):
 def test_the_manifest_tells_what_it_took(finished):
     made = finished(60)
     assert made["wall_seconds"] == 60
-    assert made["runs"] > 0 and made["solver_seconds"] > 0
+    assert made["runs"] == 2 * 2 * 2 * 2 * 4  # as in test_stages
 
 
 def test_a_command_that_computes_nothing_keeps_the_time(finished):
