@@ -385,6 +385,7 @@ def comparisons(
 def _asked(name: str, by_name: dict[str, Result], kind: str) -> list[dict[str, Any]]:
     """The questions that a problem's solvers can answer."""
     terms = solver_bounds(name, list(by_name)) if by_name else {}
+    problem, _ = loaded(name)
     known = {
         solver: measured(
             fresh(result, kind), result.tuned[result.tuned["calibration"] == kind]
@@ -392,7 +393,7 @@ def _asked(name: str, by_name: dict[str, Result], kind: str) -> list[dict[str, A
         for solver, result in by_name.items()
     }
     return [
-        {"question": CONTROL if same_law(name, first, second) else question,
+        {"question": CONTROL if same_law(problem, first, second) else question,
          "problem": name, "first": by_name[first].label,
          "second": by_name[second].label, **compared(known[first], known[second]),
          **_predicted(terms[first], terms[second])}
@@ -402,9 +403,8 @@ def _asked(name: str, by_name: dict[str, Result], kind: str) -> list[dict[str, A
     ]  # fmt: skip
 
 
-def same_law(name: str, first: str, second: str) -> bool:
+def same_law(problem: Problem | None, first: str, second: str) -> bool:
     """Whether two samplings coincide on a problem: importance where all M are equal."""
-    problem, _ = loaded(name)
     chosen = [solver_options(solver) for solver in (first, second)]
     if problem is None or any(module is not dp_skgd for module, _ in chosen):
         return False
