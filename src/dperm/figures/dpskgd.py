@@ -273,7 +273,8 @@ def blocks(
         for method, group in part.groupby("method", sort=False):
             drawn = [
                 drawing.summary(panel, method, float(ratio),
-                                seen["relative_error"].to_numpy())
+                                seen.groupby("replicate")["relative_error"].mean()
+                                .to_numpy())
                 for ratio, seen in group.groupby("ratio")
             ]  # fmt: skip
             _errorbars(at, pd.DataFrame(drawn), *BLOCKS[method], method)
