@@ -30,6 +30,7 @@ _LANE_ARRAYS = (
     *("step", "clip", "scale", "threshold", "shrink"),
     *("weights", "sums", "since", "places"),
 )
+_SPARSE_CHUNK = 1 << 14  # steps whose coordinates are laid out together
 _SPARSE_ARRAYS = ("step", "clip", "scale", "weights", "margins")
 
 
@@ -179,6 +180,8 @@ class Run:
             chunk = count
             if self.period:
                 chunk = min(count, self.period - self.done % self.period)
+            elif self.problem.is_sparse:
+                chunk = min(count, _SPARSE_CHUNK)
             self._steps(chunk)
             self.done += chunk
             count -= chunk
@@ -205,7 +208,8 @@ class Run:
         if self.problem.is_sparse:
             kernel = _sparse_steps
             matrix: tuple[Any, ...] = (A.data, A.indices, A.indptr)
-            shared += (self.M, self.share, penalty.l1, penalty.l2)
+            touched, places = np.unique(order, return_inverse=True)
+            shared += (touched, places, self.M, self.share, penalty.l1, penalty.l2)
         else:
             kernel, matrix = _coordinate_steps, (A,)
             shared += (self.done,)
@@ -279,16 +283,20 @@ def _clipped_mean(column, last, move, v, loss, bound):
 
 @njit(**ORDERED)
 def _sparse_steps(
-    data, rows, starts, loss, order, noise, M, share, l1, l2, lower, upper,
-    step, clip, scale, W, V,
+    data, rows, starts, loss, order, noise, touched, places,
+    M, share, l1, l2, lower, upper, step, clip, scale, W, V,
 ):  # fmt: skip
     """The steps on CSC columns: one costs its column's entries; changes W and V.
 
     The lanes lie side by side, so that an entry, read once, serves all of them. The
-    derivatives are kept, and renewed where a lane of the slice has moved.
+    derivatives are kept, and renewed where a lane of the slice has moved. Of the
+    weights the ``touched`` coordinates are laid out; order = touched[places].
     """
     lanes, n = V.shape
-    w, v = np.ascontiguousarray(W.T), np.ascontiguousarray(V.T)
+    w, v = np.empty((touched.shape[0], lanes)), np.ascontiguousarray(V.T)
+    for u in range(touched.shape[0]):
+        for lane in range(lanes):
+            w[u, lane] = W[lane, touched[u]]
     d, total, move = np.empty((n, lanes)), np.empty(lanes), np.empty(lanes)
     for i in range(n):
         for lane in range(lanes):
@@ -300,7 +308,7 @@ def _sparse_steps(
             x, slopes = data[e], d[rows[e]]
             for lane in range(lanes):
                 total[lane] += clamp(x * slopes[lane], clip[lane] * share[j])
-        here, moved = w[j], 0.0
+        here, moved = w[places[k]], 0.0
         for lane in range(lanes):
             gamma, old = step[lane] / M[j], here[lane]
             released = total[lane] / n + scale[lane] * share[j] * noise[k]
@@ -314,5 +322,7 @@ def _sparse_steps(
                 for lane in range(lanes):
                     margins[lane] += x * move[lane]
                     slopes[lane] = derivative(loss, margins[lane])
-    W[:] = w.T
+    for u in range(touched.shape[0]):
+        for lane in range(lanes):
+            W[lane, touched[u]] = w[u, lane]
     V[:] = v.T
