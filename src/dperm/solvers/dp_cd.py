@@ -25,6 +25,7 @@ from dperm.problems.penalties import prox, prox_constants
 from dperm.problems.problem import Problem
 from dperm.solvers import SPARSE_BLOCK, Lanes
 
+CENTRED = True  # runs on sparse data standardised implicitly
 SAMPLINGS = ("cyclic", "uniform")
 _LANE_ARRAYS = (
     *("step", "clip", "scale", "threshold", "shrink"),
@@ -205,9 +206,13 @@ class Run:
         penalty, A = self.problem.penalty, self.problem.A
         shared: tuple[Any, ...] = (self.problem.loss.code, order, noise)
         box: tuple[Any, ...] = (penalty.lower, penalty.upper)
-        if self.problem.is_sparse:
+        if self.problem.is_centred:
+            kernel, S = _centred_steps, A.S
+            matrix: tuple[Any, ...] = (S.data, S.indices, S.indptr, A.a, A.b)
+            shared += (self.M, self.share, penalty.l1, penalty.l2)
+        elif self.problem.is_sparse:
             kernel = _sparse_steps
-            matrix: tuple[Any, ...] = (A.data, A.indices, A.indptr)
+            matrix = (A.data, A.indices, A.indptr)
             touched, places = np.unique(order, return_inverse=True)
             shared += (touched, places, self.M, self.share, penalty.l1, penalty.l2)
         else:
@@ -326,3 +331,32 @@ def _sparse_steps(
         for lane in range(lanes):
             W[lane, touched[u]] = w[u, lane]
     V[:] = v.T
+
+
+@njit(**KERNEL)
+def _centred_steps(
+    data, rows, starts, a, b, loss, order, noise, M, share, l1, l2, lower, upper,
+    step, clip, scale, W, V,
+):  # fmt: skip
+    """The steps for A = S + a b^T, see ``problems.centred``; changes W and V.
+
+    A step moves every margin, so that it costs O(n) whatever is done: the one column it
+    reads is filled in.
+    """
+    n, still = V.shape[1], np.zeros(V.shape[1])
+    column = np.empty(n)
+    for k in range(order.shape[0]):
+        j = order[k]
+        for i in range(n):
+            column[i] = a[i] * b[j]
+        for e in range(starts[j], starts[j + 1]):
+            column[rows[e]] += data[e]
+        for lane in range(W.shape[0]):
+            v, gamma, old = V[lane], step[lane] / M[j], W[lane, j]
+            gradient = _clipped_mean(column, still, 0.0, v, loss, clip[lane] * share[j])
+            released = gradient + scale[lane] * share[j] * noise[k]
+            shrink = 1.0 / (1.0 + gamma * l2)
+            new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
+            W[lane, j] = new
+            for i in range(n):
+                v[i] += (new - old) * column[i]
