@@ -115,7 +115,7 @@ def without_a_network(folder: Path, paper: str, settings: str):
 
 
 def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path):
-    left_out = "dp_gcd_s dp_gcd_q dp_gcd_gumbel dp_gcd_flip".split()
+    left_out = ["dp_gcd_s", "dp_gcd_q", "dp_gcd_gumbel", "dp_gcd_flip"]
     settings = [
         "paper.offline=[sparse_small,mtp] paper.figures.figure1.problems=null",
         *(f"~paper.runs.{name}" for name in left_out),
