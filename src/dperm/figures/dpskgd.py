@@ -73,7 +73,7 @@ def samplings(
         else:
             size = _features(name)
             rows += _sampled(at, name, found[name], product.calibration, size)
-    _shared_legend(figure, axes, 6 if len(problems) > 1 else 3)
+    _shared_legend(figure, axes, 6 if len(problems) > 1 else 2)
     return figure, rows
 
 
