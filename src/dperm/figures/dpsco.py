@@ -18,7 +18,8 @@ from dperm.figures import drawing
 from dperm.privacy.generalised_gaussian import regularity
 from dperm.problems.sets import dual_exponent
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
+Rows = list[Row]
 LABELS = {
     "noisy_sfw": "NoisySFW",
     "noisy_sfw_all": "NoisySFW, all records",
@@ -95,11 +96,41 @@ def norm(p: float) -> str:
     return "\N{INFINITY}" if math.isinf(p) else f"{p:g}"
 
 
+def interval(values: np.ndarray) -> tuple[float, float]:
+    """Student's 95 % interval of a mean; not a number where one run gives none."""
+    return results.interval(values) if len(values) > 1 else (math.nan, math.nan)
+
+
+def exponents(table: pd.DataFrame, axis: str, column: str) -> np.ndarray:
+    """Slope in logarithms of each replicate that was run at every value of the axis.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns replicate, ``axis`` and ``column``; several rows of a replicate at one
+        value are averaged.
+
+    Returns
+    -------
+    ndarray (replicates,)
+    """
+    wide = table.pivot_table(index="replicate", columns=axis, values=column).dropna()
+    logs = np.log(np.maximum(wide.to_numpy(), 1e-300))
+    return np.polyfit(np.log(wide.columns.to_numpy(float)), logs.T, 1)[0]
+
+
+def _measured(panel: str, algorithm: str, x: float, values: np.ndarray) -> Row:
+    """``drawing.summary`` of runs, without an interval where there is one run only."""
+    low, high = interval(values)
+    row = drawing.summary(panel, algorithm, x, values)
+    return row | {"ci_low": low, "ci_high": high}
+
+
 def _against(
     group: pd.DataFrame, x: str, panel: str, algorithm: str, y: str = "share"
 ) -> Rows:
     return [
-        drawing.summary(panel, algorithm, float(value), at[y].to_numpy())
+        _measured(panel, algorithm, float(value), at[y].to_numpy())
         for value, at in group.groupby(x)
     ]
 
@@ -284,6 +315,7 @@ def _terms(axes: Axes, measured: Rows, d: float, panel: str) -> Rows:
     return rows
 
 
+LEAST_BEYOND = 2  # runs beyond a quantile; with fewer it is not shown
 BETAS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 
 
@@ -327,7 +359,7 @@ def _tail(
 ) -> Rows:
     rows: Rows = []
     for beta in BETAS:
-        if len(values) * beta < 2:
+        if len(values) * beta < LEAST_BEYOND:
             continue
         middle, low, high = quantile(values, beta)
         row = drawing.summary(panel, label, math.log(1 / beta), np.array([middle]))
@@ -349,20 +381,23 @@ def runtime(
         if part.empty:
             continue
         found = _against(part, "n", "runtime", LABELS[solver], "seconds")
-        exponent = time_exponent(part)
-        _line(at, found, f"{LABELS[solver]}: $n^{{{exponent:.2f}}}$", _look(solver))
+        power, low, high = time_exponent(part)
+        label = f"{LABELS[solver]}: $n^{{{power:.2f}}}$"
+        label += "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+        _line(at, found, label, _look(solver))
         rows += found
     _log_axes(at, "records n", "seconds, one core")
     at.legend(frameon=False, loc="upper left", fontsize=7)
     return figure, rows
 
 
-def time_exponent(table: pd.DataFrame, start: float = 1e4) -> float:
-    """Exponent of the median time in n, from ``start`` on (or everywhere)."""
+def time_exponent(
+    table: pd.DataFrame, start: float = 1e4
+) -> tuple[float, float, float]:
+    """Exponent of time in n, from ``start`` on (or everywhere), with its interval."""
     late = table[table["n"] >= start]
-    used = late if late["n"].nunique() > 1 else table
-    median = used.groupby("n")["seconds"].median()
-    return float(np.polyfit(np.log(median.index), np.log(median), 1)[0])
+    slopes = exponents(late if late["n"].nunique() > 1 else table, "n", "seconds")
+    return (float(slopes.mean()), *interval(slopes))
 
 
 def bought(
@@ -380,8 +415,8 @@ def bought(
             found = []
             for _, group in table[mask].groupby("n"):
                 x = float(group["seconds"].median())
-                found.append(drawing.summary(f"epsilon = {epsilon:g}", LABELS[solver],
-                                             x, group["share"].to_numpy()))  # fmt: skip
+                found.append(_measured(f"epsilon = {epsilon:g}", LABELS[solver],
+                                       x, group["share"].to_numpy()))  # fmt: skip
             if found:
                 _line(at, found, LABELS[solver], _look(solver))
                 rows += found
