@@ -98,8 +98,10 @@ def _headed(figure: Figure, table: pd.DataFrame, calibration: str) -> None:
     targets = sorted(set(table["epsilon"]) - {math.inf})
     noise = NOISE[calibration] if targets else NOISE["none"]
     shown = [rf"$\epsilon$ = {targets[0]:g}, "] if len(targets) == 1 else []
-    runs = table["replicate"].nunique()
-    about = f"mean and range of {runs} runs" if runs > 1 else "one run, no interval"
+    each = table.groupby(["method", "p", "n", "d"])["replicate"].nunique()
+    few, many = each.min(), each.max()
+    runs = f"{many} runs" if few == many else f"{few} to {many} runs"
+    about = f"mean and range of {runs}" if many > 1 else "one run, no interval"
     figure.suptitle("".join([*shown, noise, ": ", about]), fontsize=9)
 
 
