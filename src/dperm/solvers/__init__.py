@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+OFFERED = ("Options", "steps", "ledger", "Run", "lane_bytes")
 SPARSE_BLOCK = 1 << 30  # bytes of a block's lanes where A is sparse: noise is shared
 
 
@@ -68,25 +69,30 @@ def names() -> list[str]:
 
 
 def load(algorithm: str) -> ModuleType:
-    """The module of an algorithm: a name of this package, or a dotted path.
+    """The module of an algorithm: of this package, or another that can be imported.
 
     Raises
     ------
     ValueError
-        If there is none; the message names the nearest known algorithm.
+        If there is none, with the nearest known algorithm, or it is no solver.
     """
-    path = algorithm if "." in algorithm else f"{__name__}.{algorithm}"
+    own = algorithm not in names()
+    path = algorithm if own else f"{__name__}.{algorithm}"
     try:
-        return importlib.import_module(path)
+        module = importlib.import_module(path)
     except ModuleNotFoundError as error:
         if error.name is None or not path.startswith(error.name):
             raise
         near = difflib.get_close_matches(algorithm, names(), n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise ValueError(
-            f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or the "
-            f"dotted path of an importable module{hint}"
+            f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or a "
+            f"module beside conf/ or installed{hint}"
         ) from None
+    missing = [name for name in OFFERED if not hasattr(module, name)]
+    if own and missing:
+        raise ValueError(f"algorithm {algorithm!r}: has no {', '.join(missing)}")
+    return module
 
 
 def make_options(module: ModuleType, given: dict[str, Any]) -> Any:
