@@ -118,6 +118,7 @@ class Sweep:
     problems: list[str] = field(default_factory=list)  # whose optimum must be there
     prepared: list[str] = field(default_factory=list)  # whose arrays must be there
     options: dict[str, Any] = field(default_factory=dict)
+    smoke: bool = True  # whether a scale that is not thorough runs it
 
 
 @dataclass
@@ -130,6 +131,7 @@ class Product:
     calibration: str = "paper"
     caption: str = ""
     options: dict[str, Any] = field(default_factory=dict)
+    smoke: bool = True  # whether a scale that is not thorough makes it
 
 
 @dataclass
@@ -163,6 +165,7 @@ class Scale:
     keep: dict[str, int] = field(default_factory=dict)  # grid axis: values kept
     replicates: int | None = None
     fresh: int | None = None
+    thorough: bool = True  # false: sweeps and products with smoke: false are left out
 
 
 @dataclass
