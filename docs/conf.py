@@ -17,7 +17,8 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
-exclude_patterns = ["_build", "examples"]
+exclude_patterns = ["_build", "api/modules.rst", "examples"]
+suppress_warnings = ["ref.python"]  # n and p in prose are no cross-references
 html_theme = "furo"
 html_title = "dperm"
 

@@ -27,6 +27,7 @@ def executed(path: Path) -> nbformat.NotebookNode:
         timeout=600,
         kernel_name="python3",
         record_timing=False,
+        coalesce_streams=True,
         resources={"metadata": {"path": str(HERE)}},
     )
     client.execute()

@@ -5,11 +5,11 @@ A solver module offers
 - ``Options``: a dataclass of the keys its YAML may hold under ``options``,
 - ``steps(problem, passes, options)``: how many steps that many passes are,
 - ``ledger(problem, count, noise_multiplier, options, calibration)``: its privacy, as
-data,
+  data,
 - ``Run(problem, lanes, streams, options, workers)``: a block of lanes under way, with
   ``advance(count)``, ``weights`` (L, p) and ``keep(mask)``,
 - ``lane_bytes(problem)``: memory a lane needs, from which blocks are sized, and, where
-another size than the engine's is right, ``block_bytes(problem)``.
+  another size than the engine's is right, ``block_bytes(problem)``.
 
 Nothing here knows of files, grids or seeds.
 """
