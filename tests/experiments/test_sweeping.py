@@ -23,7 +23,9 @@ def swept(configured, monkeypatch):
     module = types.ModuleType("dperm.sweeps.dpcd")
     module.power = power
     monkeypatch.setitem(sys.modules, "dperm.sweeps.dpcd", module)
-    monkeypatch.setattr("dperm.experiments.provenance.sweep_digest", lambda name: "1")
+    monkeypatch.setattr(
+        "dperm.experiments.provenance.product_digest", lambda kind, name: "1"
+    )
 
     def make(values, *overrides, results="results"):
         config = configured("scale=full", *overrides, results=results)

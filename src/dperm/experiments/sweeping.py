@@ -76,7 +76,7 @@ def _part(folder: Path, task: Task) -> Path:
 
 def _tasks(config: schema.Config, name: str, what: schema.Sweep) -> Iterator[Task]:
     replicates = config.scale.replicates or what.replicates
-    code = provenance.sweep_digest(config.paper.module)
+    code = provenance.product_digest("sweeps", config.paper.module)
     optima = [
         inputs.load_optimum_record(config, problem).get("digest")
         for problem in needed(config, what)
