@@ -81,8 +81,8 @@ def collect(job: inputs.Job, units: list[Unit], workers: int) -> pd.DataFrame:
 class Meter:
     """Progress of a stage: what is done, of how much, and the time left.
 
-    Time is taken to be in proportion to work, for lanes their passes; what an earlier
-    run left says nothing of the speed.
+    Time is taken to be in proportion to work, for lanes their passes. What an earlier
+    run left says nothing of the speed, and nor does the first hundredth, which compiles.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class Meter:
         self.name, self._total, self._what, self._every = name, total, what, every
         self._start = self._last = time.monotonic()
         self._done, self._worked, self._left = 0, 0.0, work or total
+        self._early = self._left / 100
         log.info("%s: %d %s", name, total, what)
 
     def advance(self, count: int, work: float = 0.0, fresh: bool = True) -> None:
@@ -99,10 +100,13 @@ class Meter:
         self._left -= work or count
         self._worked += (work or count) if fresh else 0.0
         now = time.monotonic()
-        if now - self._last >= self._every and self._worked:
-            self._last, spent = now, now - self._start
-            log.info(
-                "%s: %d of %d %s in %s, about %s left",
-                *(self.name, self._done, self._total, self._what),
-                *map(tqdm.format_interval, (spent, spent * self._left / self._worked)),
-            )
+        if now - self._last >= self._every:
+            self._last, spent = now, tqdm.format_interval(now - self._start)
+            at = (self.name, self._done, self._total, self._what, spent)
+            log.info("%s: %d of %d %s in %s%s", *at, self._remaining(now))
+
+    def _remaining(self, now: float) -> str:
+        if self._worked <= self._early:
+            return ""
+        left = (now - self._start) * self._left / self._worked
+        return f", about {tqdm.format_interval(left)} left"
