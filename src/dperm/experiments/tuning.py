@@ -82,7 +82,7 @@ class Meter:
     """Progress of a stage: what is done, of how much, and the time left.
 
     Time is taken to be in proportion to work, for lanes their passes. What an earlier
-    run left says nothing of the speed, and nor does the first hundredth, which compiles.
+    run left says nothing of the speed, nor does the first hundredth, which compiles.
     """
 
     def __init__(
