@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dperm.experiments import provenance
+from dperm import config as configuration
+from dperm.experiments import provenance, runtable, sweeping
 
 
 @pytest.fixture
@@ -65,3 +66,45 @@ def test_modules_are_found_in_every_form_of_import():
     assert "dperm.tables.comparing" in found  # from dperm.tables.comparing import ...
     assert "dperm.solvers.dp_skgd" in found and "dperm.solvers" in found
     assert not any(name.endswith(".fitted") for name in found)  # a function
+
+
+@pytest.mark.parametrize(
+    ("kind", "module"),
+    [
+        ("sweeps", "dperm.problems.stochastic"),
+        ("sweeps", "dperm.problems.sets"),
+        ("sweeps", "dperm.solvers.sco_baselines"),
+        ("sweeps", "dperm.privacy.generalised_gaussian"),
+        ("sweeps", "dperm.compiled"),
+        ("figures", "dperm.problems.sets"),
+        ("tables", "dperm.figures.dpsco"),  # shares its fits and intervals
+        ("tables", "dperm.solvers.poly_sfw"),
+    ],
+)
+def test_an_edit_behind_dpsco_counts(edited, kind, module):
+    before, after = edited(kind, "dpsco", module, "ADDED = 1")
+    assert before != after
+
+
+def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
+    config = configuration.compose(["paper=dpsco"])
+    what = config.paper.sweeps["rates"]
+
+    def keys():
+        return {
+            (point["solver"], point["n"], point["d"], replicate): key
+            for point, replicate, key in sweeping._tasks(config, "rates", what)
+        }
+
+    def digest():
+        table = runtable.run_table(["dpsco"], [])
+        return table.digests["sweeps/dpsco/rates"]
+
+    before, whole = keys(), digest()
+    section = sweeping._section
+    changed = lambda name: section(name) + [1] * (name == "noisy_sfw_all")  # noqa: E731
+    monkeypatch.setattr(sweeping, "_section", changed)
+    after = keys()
+    moved = {at[0] for at in before if before[at] != after[at]}
+    assert moved == {"noisy_sfw_all"}
+    assert digest() != whole

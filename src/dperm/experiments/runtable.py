@@ -11,7 +11,7 @@ from dperm import schema, solvers
 from dperm.experiments import inputs
 from dperm.experiments.provenance import code_digest, product_digest
 from dperm.experiments.store import digest
-from dperm.experiments.sweeping import needed, points
+from dperm.experiments.sweeping import needed, points, solver_section
 
 
 @dataclass
@@ -170,7 +170,9 @@ def _add_sweep(
     for problem in (*problems, *inputs.sweep_prepared(config, sweep)):
         if problem not in table.dataset_of:
             _add_problem(table, problem, _problem(problem, overrides).problem)
-    identity = [asdict(sweep), points(config, sweep), config.seed]
+    found = points(config, sweep)
+    sections = [solver_section(point) for point in found if "solver" in point]
+    identity = [asdict(sweep), found, config.seed, *sections]
     replicates = config.scale.replicates or sweep.replicates
     code = product_digest("sweeps", paper.module)
     table.digests[f"sweeps/{paper.name}/{name}"] = digest([identity, replicates, code])
