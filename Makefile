@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help quickstart test all lint types unit smoke bench lock clean
+.PHONY: help quickstart test all lint types unit smoke bench docs notebooks lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -28,8 +28,8 @@ all: $(VENV)/.done  ## everything, at full size: make all JOBS=32
 	snakemake -j $(JOBS) all
 
 lint: $(VENV)/.done  ## ruff, snakefmt, snakemake --lint
-	ruff check src tests bench
-	ruff format --check src tests bench
+	ruff check src tests bench docs notebooks
+	ruff format --check src tests bench docs notebooks
 	snakefmt --check Snakefile
 	snakemake --lint
 
@@ -45,10 +45,17 @@ smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
 	python -m bench
 
+docs: $(VENV)/.done  ## the documentation site, docs/_build/html/index.html
+	rm -rf docs/api
+	sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+notebooks: $(VENV)/.done  ## run the notebooks again and keep what they print
+	python notebooks/build.py
+
 lock:  ## resolve requirements.lock anew
 	uv pip compile pyproject.toml --group dev --universal --generate-hashes \
 	  --no-header --no-annotate -q -o requirements.lock
 
 clean:  ## remove results and figures of the small scales, logs and caches
 	rm -rf results/smoke results/quickstart figures/smoke figures/quickstart logs
-	rm -rf .snakemake .mypy_cache .ruff_cache build dist
+	rm -rf .snakemake .mypy_cache .ruff_cache build dist docs/api docs/_build

@@ -9,10 +9,10 @@ expected.
 from __future__ import annotations
 
 import difflib
+import functools
 import itertools
 import os
 import re
-from pathlib import Path
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
@@ -20,49 +20,30 @@ from yaml import YAMLError
 
 from dperm import schema, solvers
 from dperm.experiments import grid
+from dperm.locate import ConfigError, available, conf_dir, conf_dirs, conf_file
 from dperm.problems.losses import LOSSES
 
 GROUPS = ("paper", "dataset", "problem", "solver", "scale")
 CALIBRATIONS = ("paper", "strict")
 
 
-class ConfigError(ValueError):
-    """A configuration that is refused; the text says where and why, in one line."""
-
-
-def home() -> Path:
-    """The folder that holds ``conf/`` and the Snakefile.
-
-    The current folder if it has a ``conf/config.yaml``, else what came with the
-    package.
-    """
-    if Path("conf/config.yaml").is_file():
-        return Path.cwd()
-    here = Path(__file__).resolve().parent
-    packaged = here / "share"
-    return packaged if packaged.is_dir() else here.parents[1]
-
-
-def conf_dir() -> Path:
-    """The folder of the configuration; ``DPERM_CONF`` names another one."""
-    named = os.environ.get("DPERM_CONF")
-    path = Path(named).resolve() if named else home() / "conf"
-    if not (path / "config.yaml").is_file():
-        raise ConfigError(f"{path}: expected a folder that holds config.yaml")
-    return path
-
-
+@functools.cache
 def register() -> None:
-    """Give Hydra the typed classes, so that it refuses unknown keys and wrong types."""
+    """Give Hydra the typed classes and the reader's own folder.
+
+    With the classes it refuses unknown keys and wrong types.
+    """
     from hydra.core.config_store import ConfigStore
+    from hydra.core.plugins import Plugins
+    from hydra.plugins.search_path_plugin import SearchPathPlugin
 
-    store = ConfigStore.instance()
-    store.store(name="schema", node=schema.Config)
+    class OwnFolder(SearchPathPlugin):
+        def manipulate_search_path(self, search_path: Any) -> None:
+            for folder in conf_dirs()[:-1]:
+                search_path.prepend("own", f"file://{folder}", anchor="main")
 
-
-def available(group: str) -> list[str]:
-    """Names of the YAML files of a group."""
-    return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+    ConfigStore.instance().store(name="schema", node=schema.Config)
+    Plugins.instance().register(OwnFolder)
 
 
 def check_name(group: str, name: str, where: str) -> None:
@@ -252,7 +233,7 @@ def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
             check_name("problem", chosen, f"{where}: runs.{name}.problems")
         _validate_grid(run.grid, f"{where}: runs.{name}.grid", problem)
     for name, file in paper.published.items():
-        if not (conf_dir() / file).is_file():
+        if conf_file(file) is None:
             raise ConfigError(f"{where}: published.{name}: no file conf/{file}")
     for name, sweep in paper.sweeps.items():
         for spec in (sweep.grid, sweep.small or sweep.grid):

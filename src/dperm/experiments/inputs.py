@@ -140,6 +140,8 @@ def load_optimum(config: schema.Config) -> Optimum:
 def load_optimum_record(config: schema.Config, problem: str) -> dict[str, Any]:
     """What ``optimum.json`` of a problem says; status ``unavailable`` without data."""
     path = Path(config.data.dir, "optimum", problem, "optimum.json")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: run `dperm optimum problem={problem}` first")
     return json.loads(path.read_text())
 
 

@@ -100,7 +100,10 @@ def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.P
 
 def published(config: schema.Config, name: str) -> pd.DataFrame:
     """A table of the paper as printed."""
-    return pd.read_csv(configuration.conf_dir() / config.paper.published[name])
+    path = configuration.conf_file(config.paper.published[name])
+    if path is None:
+        raise FileNotFoundError(f"conf/{config.paper.published[name]}")
+    return pd.read_csv(path)
 
 
 def interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float]:

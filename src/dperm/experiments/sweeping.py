@@ -111,7 +111,7 @@ def _compute(
 ) -> None:
     """Compute the tasks, over processes; each becomes a part the moment it is done."""
     function = function_of(config, "sweeps", what.kind)
-    meter = Meter(f"sweep {name}", len(todo))
+    meter = Meter(f"sweep {name}", len(todo), "points")
     jobs = (delayed(_one)(config, name, what, function, task, parts) for task in todo)
     for _ in Parallel(n_jobs=config.workers, return_as="generator_unordered")(jobs):
         meter.advance(1)

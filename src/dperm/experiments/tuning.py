@@ -67,31 +67,46 @@ def collect(job: inputs.Job, units: list[Unit], workers: int) -> pd.DataFrame:
     parts = store.Parts(job.folder)
     tables, computed = [], 0
     lanes = sum(len(unit.points) for unit in units)
-    meter = Meter(f"{units[0].stage} {job.folder}", lanes)
+    work = sum(len(unit.points) * unit.passes for unit in units)
+    meter = Meter(f"{units[0].stage} {job.folder}", lanes, "lanes", work)
     for unit in units:
         table, fresh = rows(job, unit, parts, workers)
         tables.append(table)
         computed += fresh
-        meter.advance(len(unit.points))
+        meter.advance(len(unit.points), len(unit.points) * unit.passes, fresh > 0)
     log.info("%s: %d lanes reused, %d computed", meter.name, lanes - computed, computed)
     return pd.concat(tables, ignore_index=True).sort_values(IDENTITY, ignore_index=True)
 
 
 class Meter:
-    """Progress of a stage: lanes done and time left, a line every few seconds."""
+    """Progress of a stage: what is done, of how much, and the time left.
 
-    def __init__(self, name: str, total: int, every: float = 5.0):
-        self.name, self._total, self._every = name, total, every
+    Time is taken to be in proportion to work, for lanes their passes. What an earlier
+    run left says nothing of the speed, nor does the first hundredth, which compiles.
+    """
+
+    def __init__(
+        self, name: str, total: int, what: str, work: float = 0.0, every: float = 5.0
+    ):
+        self.name, self._total, self._what, self._every = name, total, what, every
         self._start = self._last = time.monotonic()
-        self._done = 0
+        self._done, self._worked, self._left = 0, 0.0, work or total
+        self._early = self._left / 100
+        log.info("%s: %d %s", name, total, what)
 
-    def advance(self, count: int) -> None:
-        """Count lanes as done, and say so if it is time."""
+    def advance(self, count: int, work: float = 0.0, fresh: bool = True) -> None:
+        """Count so many as done, and say so if it is time."""
         self._done += count
+        self._left -= work or count
+        self._worked += (work or count) if fresh else 0.0
         now = time.monotonic()
         if now - self._last >= self._every:
-            self._last = now
-            text = tqdm.format_meter(
-                self._done, self._total, now - self._start, unit=" lanes", ncols=0
-            )
-            log.info("%s: %s", self.name, text)
+            self._last, spent = now, tqdm.format_interval(now - self._start)
+            at = (self.name, self._done, self._total, self._what, spent)
+            log.info("%s: %d of %d %s in %s%s", *at, self._remaining(now))
+
+    def _remaining(self, now: float) -> str:
+        if self._worked <= self._early:
+            return ""
+        left = (now - self._start) * self._left / self._worked
+        return f", about {tqdm.format_interval(left)} left"
