@@ -17,7 +17,7 @@ from scipy import sparse
 from tabulate import tabulate
 from threadpoolctl import threadpool_limits
 
-from bench import dpsco, reference
+from bench import dpsco, featurewise, reference
 from dperm.experiments import provenance, store
 from dperm.privacy.mechanisms import streams
 from dperm.problems.penalties import Penalty
@@ -185,6 +185,11 @@ def report() -> str:
          "a feature, noise included", greedy_on_sparse_data(),
          ("p", "ours", "C", "ours / C", "64 lanes, a feature and lane")),
         *dpsco.blocks(),
+        ("Frank-Wolfe, microseconds a step: gradient kept, residual kept, recomputed",
+         featurewise.against_recomputation(in_turns),
+         ("problem", "gradient kept", "residual kept", "recomputed", "ratio")),
+        ("Frank-Wolfe, microseconds a step as d doubles, n = 1000, 1 % non-zeros",
+         featurewise.growth(in_turns), ("d", "gradient kept", "recomputed", "ratio")),
     ]  # fmt: skip
     parts = [f"Machine: {provenance.machine()}; {provenance.versions()}."]
     for title, rows, head in blocks:

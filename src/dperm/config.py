@@ -165,7 +165,16 @@ def typed(config: DictConfig) -> schema.Config:
     if result.data.mirror is None and mirror:
         result.data.mirror = mirror
     validate(result)
+    if not result.scale.thorough:
+        _leave_out(result.paper)
     return result
+
+
+def _leave_out(paper: schema.Paper) -> None:
+    """Drop what the paper marks as not needed for a smoke run."""
+    for kind in ("sweeps", "figures", "tables"):
+        kept = {name: made for name, made in getattr(paper, kind).items() if made.smoke}
+        setattr(paper, kind, kept)
 
 
 def validate(config: schema.Config) -> None:

@@ -117,6 +117,7 @@ class Sweep:
     problems: list[str] = field(default_factory=list)  # whose optimum must be there
     prepared: list[str] = field(default_factory=list)  # whose arrays must be there
     options: dict[str, Any] = field(default_factory=dict)
+    smoke: bool = True  # whether a scale that is not thorough runs it
 
 
 @dataclass
@@ -129,6 +130,7 @@ class Product:
     calibration: str = "paper"
     caption: str = ""
     options: dict[str, Any] = field(default_factory=dict)
+    smoke: bool = True  # whether a scale that is not thorough makes it
 
 
 @dataclass
@@ -176,6 +178,7 @@ class Scale:
     keep: dict[str, int] = field(default_factory=dict)  # grid axis: values kept
     replicates: int | None = None
     fresh: int | None = None
+    thorough: bool = True  # false: sweeps and products with smoke: false are left out
 
 
 @dataclass

@@ -51,7 +51,10 @@ def sweep_digest(module: str) -> str:
     own = _digest_of(
         ("dperm.compiled", "dperm.experiments.seeds", f"dperm.sweeps.{module}")
     )
-    packages = ("dperm.problems", "dperm.privacy", "dperm.solvers")
+    packages = (
+        *("dperm.problems", "dperm.privacy", "dperm.solvers"),
+        "dperm.featurewise",
+    )
     return "-".join([own, *map(source_digest, packages)])
 
 

@@ -11,7 +11,7 @@ from dperm import schema, solvers
 from dperm.experiments import inputs
 from dperm.experiments.provenance import code_digest, source_digest, sweep_digest
 from dperm.experiments.store import digest
-from dperm.experiments.sweeping import points
+from dperm.experiments.sweeping import needed, points
 
 
 @dataclass
@@ -145,7 +145,7 @@ def _add_products(
         runs=runs,
         figures=list(paper.figures),
         tables=list(paper.tables),
-        sweeps={name: sweep.problems for name, sweep in paper.sweeps.items()},
+        sweeps={name: needed(config, sweep) for name, sweep in paper.sweeps.items()},
         problems_of={key: _shown(made, names) for key, made in products.items()},
         sweeps_of={key: list(made.sweeps) for key, made in products.items()},
         prepared={
@@ -166,9 +166,10 @@ def _add_sweep(
     table: RunTable, config: schema.Config, name: str, overrides: list[str]
 ) -> None:
     sweep, paper = config.paper.sweeps[name], config.paper
-    for needed in (*sweep.problems, *inputs.sweep_prepared(config, sweep)):
-        if needed not in table.dataset_of:
-            _add_problem(table, needed, _problem(needed, overrides).problem)
+    problems = needed(config, sweep)
+    for problem in (*problems, *inputs.sweep_prepared(config, sweep)):
+        if problem not in table.dataset_of:
+            _add_problem(table, problem, _problem(problem, overrides).problem)
     identity = [asdict(sweep), points(config, sweep), config.seed]
     replicates = config.scale.replicates or sweep.replicates
     code = sweep_digest(paper.module)

@@ -43,6 +43,13 @@ def points(config: schema.Config, what: schema.Sweep) -> list[Point]:
     return grid.points(what.small if small else what.grid, axes=None)
 
 
+def needed(config: schema.Config, what: schema.Sweep) -> list[str]:
+    """The problems a sweep needs at the configured scale; offline ones at the small."""
+    offline = config.scale.problems == "offline"
+    kept = config.paper.offline if offline else what.problems
+    return [name for name in what.problems if name in kept]
+
+
 def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
     path = sweep_path(config, name)
     with store.locked(path.parent / name):
@@ -72,7 +79,7 @@ def _tasks(config: schema.Config, name: str, what: schema.Sweep) -> Iterator[Tas
     code = provenance.sweep_digest(config.paper.module)
     optima = [
         inputs.load_optimum_record(config, problem).get("digest")
-        for problem in what.problems
+        for problem in needed(config, what)
     ]
     optima += [
         data.load_prepared(name, config.data).meta

@@ -6,8 +6,9 @@ tell the curves apart in greyscale.
 
 from __future__ import annotations
 
+import functools
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ _STYLE: Any = {
     "legend.frameon": False,
     "legend.fontsize": 7.5,
     "lines.linewidth": 1.6,
-    "savefig.dpi": 200,
+    "savefig.dpi": 150,
     "svg.hashsalt": "dperm",
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
@@ -63,6 +64,28 @@ CURVES: dict[str, tuple[str, Any, str]] = {
     "DP-SkGD 4 blocks": ("#56B4E9", ":", "P"),
 }
 _OTHERS = ("#E69F00", "#000000", "#F0E442")
+
+
+def styled(make: Callable[..., Any]) -> Callable[..., Any]:
+    """A figure's function with the house's sizes for legends and titles too."""
+
+    @functools.wraps(make)
+    def inside(*arguments: Any, **keys: Any) -> Any:
+        with mpl.rc_context(_STYLE):
+            return make(*arguments, **keys)
+
+    return inside
+
+
+def shared_legend(figure: Figure, columns: int) -> None:
+    """One legend below all panels, each label once."""
+    found: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    figure.legend(
+        found.values(), found.keys(), loc="outside lower center", ncols=columns
+    )
 
 
 def style(algorithm: str) -> dict[str, Any]:
@@ -109,7 +132,8 @@ def empty(axes: Axes, reason: str) -> None:
     axes.set_yticks([])
     axes.grid(False)
     axes.spines[:].set_visible(False)
-    text = "\n".join(textwrap.wrap("Not available: " + reason, 44)[:14])
+    reason = f"Not available: {reason}"
+    text = textwrap.fill(reason, 44, max_lines=14, placeholder=" ...")
     axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=6.5, color="0.35",
               transform=axes.transAxes)  # fmt: skip
 
@@ -127,7 +151,8 @@ def save(figure: Figure, rows: Sequence[dict[str, Any]], stem: Path) -> list[Pat
         written.append(path)
     plt.close(figure)
     table = pd.DataFrame(rows, columns=COLUMNS)
-    store.write_text(stem.with_suffix(".csv"), table.to_csv(index=False))
+    text = table.to_csv(index=False, float_format="%.7g")
+    store.write_text(stem.with_suffix(".csv"), text)
     return [*written, stem.with_suffix(".csv")]
 
 

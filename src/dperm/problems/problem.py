@@ -15,7 +15,7 @@ from scipy import sparse
 
 from dperm.compiled import KERNEL, ORDERED
 from dperm.parallel import spread
-from dperm.problems.losses import LOGISTIC, LOSSES, Loss, derivative, value
+from dperm.problems.losses import LEAST_SQUARES, LOSSES, Loss, derivative, value
 from dperm.problems.penalties import Penalty
 
 _LANES = 16  # weight vectors whose margins are summed side by side, A sparse
@@ -30,9 +30,9 @@ class Problem:
     ----------
     name : str
     A : ndarray (n, p), Fortran order, or scipy.sparse.csc_array
-        X for least squares, diag(y) X for the logistic loss.
+        X for least squares, diag(y) X for the other losses.
     offset : ndarray, shape (n,)
-        -y for least squares, 0 for the logistic loss.
+        -y for least squares, 0 for the other losses.
     loss : Loss
     penalty : Penalty
     epsilon, delta : float
@@ -126,15 +126,24 @@ class Problem:
         columns = (self.A.data, self.A.indices, self.A.indptr)
         _sparse_mean_losses(*columns, self.offset, self.loss.code, W, out)
 
+    def mean_loss(self, margins: np.ndarray) -> float:
+        """(1/n) sum_i phi(v_i) of margins v (n,)."""
+        return float(_mean_value(self.loss.code, margins))
+
     def gradient(self, w: np.ndarray) -> np.ndarray:
         """Gradient of the smooth part f at w; shape (p,)."""
         return self.A.T @ self.derivatives(self.A @ w + self.offset) / self.n
 
     def derivatives(self, margins: np.ndarray) -> np.ndarray:
         """Phi' of each margin; shape (n,)."""
-        out = np.empty_like(margins)
-        _derivatives(self.loss.code, margins, out)
-        return out
+        return derivatives(self.loss, margins)
+
+
+def derivatives(loss: Loss, margins: np.ndarray) -> np.ndarray:
+    """Phi' of each margin; shape (n,)."""
+    out = np.empty_like(margins)
+    _derivatives(loss.code, margins, out)
+    return out
 
 
 def build(
@@ -153,21 +162,21 @@ def build(
     ----------
     X : ndarray (n, p) or scipy sparse array
     y : ndarray, shape (n,)
-        Labels in {-1, +1} for the logistic loss.
-    loss : {"least_squares", "logistic"}
+        Labels in {-1, +1} unless the loss is least squares.
+    loss : {"least_squares", "logistic", "smoothed_hinge"}
 
     Raises
     ------
     ValueError
-        If the loss is unknown or a logistic label is neither -1 nor +1.
+        If the loss is unknown or a label that must be -1 or +1 is neither.
     """
     if loss not in LOSSES:
         raise ValueError(f"loss {loss!r}: expected one of {', '.join(LOSSES)}")
     kind = LOSSES[loss]
-    if kind.code != LOGISTIC:
+    if kind.code == LEAST_SQUARES:
         A, offset = X, -np.asarray(y, dtype=np.float64)
     else:
-        _check_labels(name, y)
+        _check_labels(name, loss, y)
         signs = np.asarray(y, dtype=np.float64)
         A = sparse.diags_array(signs) @ X if sparse.issparse(X) else X * signs[:, None]
         offset = np.zeros(len(y))
@@ -179,12 +188,12 @@ def build(
     return Problem(name, A, offset, kind, penalty, epsilon, delta, digest)
 
 
-def _check_labels(name: str, y: np.ndarray) -> None:
+def _check_labels(name: str, loss: str, y: np.ndarray) -> None:
     strange = set(np.unique(y)) - {-1.0, 1.0}
     if strange:
         found = sorted(strange)[:3]
         raise ValueError(
-            f"problem {name}: logistic labels must be -1 or +1, found {found}"
+            f"problem {name}: {loss} labels must be -1 or +1, found {found}"
         )
 
 
@@ -193,6 +202,15 @@ def _derivatives(loss, margins, out):
     """Write phi' of each margin to out."""
     for i in range(margins.shape[0]):
         out[i] = derivative(loss, margins[i])
+
+
+@njit(**KERNEL)
+def _mean_value(loss, margins):
+    """Mean of phi over the margins."""
+    total = 0.0
+    for i in range(margins.shape[0]):
+        total += value(loss, margins[i])
+    return total / margins.shape[0]
 
 
 @njit(**KERNEL)

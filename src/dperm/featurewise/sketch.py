@@ -1,0 +1,104 @@
+"""The public Johnson-Lindenstrauss sketch J (m, n), the same on every node.
+
+Entries are N(0, 1/m) from a public seed (Lou and Cheung 2020, line 1 and equation 16).
+With m = n the sketch is the identity: nothing would be gained by mixing.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+
+from dperm.compiled import KERNEL
+from dperm.privacy.mechanisms import gaussian, streams
+
+
+class Sketch:
+    """J, applied to sparse columns and transposed.
+
+    Parameters
+    ----------
+    n : int
+        Records.
+    m : int
+        Length of a sketched feature, at most n.
+    seed : int
+        Public.
+    """
+
+    def __init__(self, n: int, m: int, seed: int):
+        if not 1 <= m <= n:
+            raise ValueError(f"sketch length: expected 1 to n = {n}, found {m}")
+        self.n, self.m, self.seed = n, m, seed
+        self._latest: tuple[bytes, np.ndarray] | None = None
+
+    @property
+    def identity(self) -> bool:
+        """Whether J is the identity."""
+        return self.m == self.n
+
+    @cached_property
+    def by_record(self) -> np.ndarray:
+        """J transposed, (n, m): what one record adds lies side by side."""
+        drawn = gaussian(streams(self.seed).sampling, (self.n, self.m))
+        drawn /= np.sqrt(self.m)
+        return drawn
+
+    @cached_property
+    def column_norms(self) -> np.ndarray:
+        """||J_:i|| for every record i, shape (n,)."""
+        if self.identity:
+            return np.ones(self.n)
+        return np.sqrt(np.einsum("ij,ij->i", self.by_record, self.by_record))
+
+    @cached_property
+    def leading_singular_value(self) -> float:
+        """sigma(J) of equation 17."""
+        if self.identity:
+            return 1.0
+        gram = self.by_record.T @ self.by_record
+        return float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
+
+    def feature(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """J a for a column with these non-zeros; shape (m,)."""
+        out = np.zeros(self.m)
+        if self.identity:
+            out[rows] = values
+        else:
+            _combine(self.by_record, rows, values, out)
+        return out
+
+    def predictions(self, q: np.ndarray) -> np.ndarray:
+        """J^T q for q (m,), which estimates A x / n; shape (n,).
+
+        Nodes of one process ask for the same q in turn and share the answer.
+        """
+        if self.identity:
+            return q
+        content, latest = q.tobytes(), self._latest
+        if latest is None or latest[0] != content:
+            out = np.empty(self.n)
+            _project(self.by_record, q, out)
+            self._latest = latest = (content, out)
+        return latest[1]
+
+
+@njit(**KERNEL)
+def _combine(by_record, rows, values, out):
+    """Add the records' rows of J^T, weighted, to out."""
+    for c in range(rows.shape[0]):
+        row = by_record[rows[c]]
+        for k in range(out.shape[0]):
+            out[k] += values[c] * row[k]
+
+
+@njit(**KERNEL)
+def _project(by_record, q, out):
+    """Write J^T q to out."""
+    for i in range(out.shape[0]):
+        total = 0.0
+        for k in range(q.shape[0]):
+            total += by_record[i, k] * q[k]
+        out[i] = total
