@@ -65,8 +65,8 @@ def count(
 ) -> Finding:  # fmt: skip
     """A mean number of coordinates, printed as a whole number.
 
-    Reproduced where the fresh mean rounds to it, with a caveat within one of it or where
-    the tuning mean rounds to it.
+    Reproduced where the fresh mean rounds to it; with a caveat within one of it, or
+    where the tuning mean rounds to it.
     """
     printed, fresh, chosen = row[published], ours[value], ours[tuned]
     if abs(fresh - printed) <= 0.5:
@@ -116,6 +116,14 @@ def formula(row: Row, ours: Row, published: str, value: str, limit: float) -> Fi
     return Finding(verdict, reason, Estimate(found, found, found), str(row[published]))
 
 
+def mark(row: Row, ours: Row, published: str, at_most: float, means: str) -> Finding:
+    """A tick in a table: the number that stands for it is as small as it must be."""
+    found = ours["value"]
+    verdict = REPRODUCED if (found <= at_most) == (row[published] == "yes") else NOT
+    reason = f"{means} {shown(found)}, a tick being at most {at_most:g}"
+    return Finding(verdict, reason, Estimate(found, found, found), str(row[published]))
+
+
 def _printed(row: Row, published: str, spread: str | None) -> Estimate:
     mean = float(row[published])
     if spread is None or math.isnan(row[spread]):
@@ -130,7 +138,7 @@ def _text(row: Row, published: str, spread: str | None) -> str:
     return text if spread is None else f"{text} ± {row[spread]:.1g}"
 
 
-KINDS = {each.__name__: each for each in (error, count, seconds, exact, formula)}
+KINDS = {each.__name__: each for each in (error, count, seconds, exact, formula, mark)}
 
 
 def judged(
@@ -172,10 +180,30 @@ def _one(
     if kind == "seconds":
         given["runs"] = evidence.config.scale.fresh or evidence.config.paper.fresh
     try:
+        if kind == "mark":
+            ours = {"value": _marked(evidence, row, keys, given, options)}
+            return mark(row, ours, column, **given)
         ours = _ours(evidence, {key: row[key] for key in keys}, options)
         return KINDS[kind](row, ours, column, **given)
     except MissingError as error:
         return Finding(UNTESTED, str(error), published=text)
+
+
+def _marked(
+    evidence: Evidence,
+    row: Row,
+    keys: list[str],
+    given: dict[str, Any],
+    options: dict[str, Any],
+) -> float:
+    """The largest number of the rows behind a tick; takes its options off ``given``."""
+    file = given.pop("file", options["file"])
+    value, per = given.pop("value"), given.pop("per", None)
+    rows = evidence.rows(file, given.pop("where", {key: row[key] for key in keys}))
+    found = rows[value] / rows[per] if per else rows[value]
+    if found.isna().all():
+        raise MissingError(f"{evidence.path(file)} has no {value}")
+    return float(found.max())
 
 
 def _ours(evidence: Evidence, names: Row, options: dict[str, Any]) -> Row:

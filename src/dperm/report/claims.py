@@ -1,8 +1,9 @@
 """The claims stage: every claim of every paper, judged from the result files.
 
-A claim is an entry of ``claims`` in ``conf/paper/<paper>.yaml``: its place, what it says
-(in our words), a rule and the rule's options. The rule ``cells`` stands for all cells of
-a published table. No verdict is written by hand, and what is not there is a verdict too.
+A claim is an entry of ``claims`` in ``conf/paper/<paper>.yaml``: its place, what it
+says (in our words), a rule and the rule's options. The rule ``cells`` stands for all
+cells of a published table. No verdict is written by hand, and a missing result is a
+verdict too.
 """
 
 from __future__ import annotations

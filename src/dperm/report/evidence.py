@@ -18,14 +18,7 @@ import pandas as pd
 from dperm import schema
 from dperm.experiments import inputs, results
 
-# value and interval, in the order they are looked for
-COLUMNS = (
-    ("fresh_mean", "fresh_ci_low", "fresh_ci_high"),
-    ("mean", "ci_low", "ci_high"),
-    ("exponent", "ci_low", "ci_high"),
-    ("ratio", "ci_low", "ci_high"),
-    ("relative_error", "ci_low", "ci_high"),
-)
+FIGURE = ("mean", "ci_low", "ci_high")  # of the data behind a figure
 
 
 class MissingError(RuntimeError):
@@ -143,7 +136,7 @@ class Reading:
     Attributes
     ----------
     value : str
-        Column; None takes the first known triple of mean and interval.
+        Column; None takes ``fresh_mean``, or ``mean`` where there is none.
     best, last : str
         Keep the row with the least, or the largest, value of this column.
     per : str
@@ -184,12 +177,22 @@ class Reading:
         return self._checked(Estimate(*found))
 
     def _columns(self, rows: pd.DataFrame) -> tuple[str, str | None, str | None]:
-        for triple in COLUMNS:
-            if self.value in (None, triple[0]) and set(triple) <= set(rows.columns):
-                return triple
-        if self.value is None or self.value not in rows:
-            raise MissingError(f"no column {self.value or 'with a mean'}")
-        return self.value, None, None
+        """The value's column and those of its interval, which stand right after it."""
+        columns = list(rows.columns)
+        value = self.value or ("fresh_mean" if "fresh_mean" in columns else "mean")
+        if value not in columns:
+            raise MissingError(f"no column {value}")
+        place = columns.index(value)
+        after = [*columns[place + 1 : place + 3], "", ""]
+        if after[0].endswith("ci_low") and after[1].endswith("ci_high"):
+            return value, after[0], after[1]
+        if (
+            value == "mean"
+            and "fresh_mean" not in columns
+            and set(FIGURE) < set(columns)
+        ):
+            return FIGURE
+        return value, None, None
 
     def _averaged(self, values: pd.Series, scale: float) -> Estimate:
         mean = float(values.mean()) / scale

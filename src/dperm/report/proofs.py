@@ -78,11 +78,13 @@ def noisy_max_step(gap: float, pure: float) -> Case:
         return -distance + math.log1p(distance / 2)
 
     found = log_chance(gap - 2 * pure) - log_chance(gap)
-    return Case(found, pure, "gradients move both ways, so a selection costs up to twice")
+    return Case(
+        found, pure, "gradients move both ways, so a selection costs up to twice"
+    )
 
 
 def greedy_noise(epsilon: float, delta: float, rounds: float) -> Case:
-    """The closed form of Mangold et al. 2023, Theorem 4.2, selections at twice epsilon'.
+    """Mangold et al. 2023, closed form of Theorem 4.2, selections at twice epsilon'.
 
     Laplace scale 8 L sqrt(T log(1/delta)) / (n epsilon), sensitivity 2 L / n, for T
     selections and T values.
@@ -117,7 +119,7 @@ def single_pass_selections(epsilon: float, delta: float, n: float) -> Case:
 def node_selections(
     epsilon: float, delta: float, nodes: float, iterations: float
 ) -> Case:
-    """Lou and Cheung 2020, Lemma 3: one record lies on all nodes, K T selections compose.
+    """Lou and Cheung 2020, Lemma 3: a record is on all nodes, K T selections compose.
 
     Laplace scale 8 G eta sqrt(2 T log(2/delta)) / (n epsilon) on scores that move by
     2 G eta / n: the K of the printed scale cancels.
@@ -128,7 +130,12 @@ def node_selections(
 
 
 def sketched_features(
-    epsilon: float, delta: float, n: float, length: float, nodes: float, iterations: float
+    epsilon: float,
+    delta: float,
+    n: float,
+    length: float,
+    nodes: float,
+    iterations: float,
 ) -> Case:
     """Lou and Cheung 2020, Lemma 2: a sketched feature moves by ||J_:i||, whatever n.
 

@@ -1,7 +1,7 @@
 """The rules that judge claims: small functions, registered by name.
 
-A rule takes the evidence and its options and returns a ``Finding``. None of them knows a
-paper. Every threshold stands in the claim's YAML; those that most claims share are
+A rule takes the evidence and its options and returns a ``Finding``. None of them knows
+a paper. Every threshold stands in the claim's YAML; those that most claims share are
 ``CLOSE`` and ``ROUGH`` here, one pair for all papers.
 
 A number is *in* a target if it lies in it and its 95 % interval stays within the looser
@@ -11,10 +11,11 @@ caveat; else it is not.
 
 from __future__ import annotations
 
-import functools
+import inspect
+import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +23,13 @@ import pandas as pd
 from scipy import stats
 
 from dperm.report import proofs
-from dperm.report.evidence import Estimate, Evidence, MissingError, Reading
+from dperm.report.evidence import (
+    Estimate,
+    Evidence,
+    MissingError,
+    Reading,
+    matching,
+)
 from dperm.tables.writing import number
 
 Verdict = Literal[
@@ -161,9 +168,14 @@ def together(
     if counts[CAVEAT] and held:
         held += f", {counts[CAVEAT]} nearly"
     told = _listed(known, verdicts)
-    parts = [f"expected {target}", held, told, *(f"missing {text}" for text in lost)]
+    parts = [f"expected {target}", held, told]
+    parts += [f"missing {text}" for text in lost[:LISTED]]
+    if len(lost) > LISTED:
+        parts.append(f"and {len(lost) - LISTED} more missing")
     return Finding(
-        verdict, "; ".join(filter(None, parts)), _decisive(known, verdicts, need, target)
+        verdict,
+        "; ".join(filter(None, parts)),
+        _decisive(known, verdicts, need, target),
     )
 
 
@@ -213,11 +225,25 @@ def _decisive(
     return known[ordered[place]]
 
 
-def _read(reading: Reading, rows: pd.DataFrame) -> Estimate | str:
-    try:
-        return reading.of(rows)
-    except MissingError as error:
-        return str(error)
+Measure = Callable[[pd.DataFrame], Estimate]
+
+
+def by_group(
+    rows: pd.DataFrame, each: str | list[str] | None, measure: Measure
+) -> dict[str, Estimate | str]:
+    """What ``measure`` finds in every group, or why it finds nothing."""
+    found: dict[str, Estimate | str] = {}
+    for name, part in groups(rows, each):
+        try:
+            found[name] = measure(part)
+        except MissingError as error:
+            found[name] = str(error)
+    return found
+
+
+def _exactly(number: float) -> Estimate:
+    """A number without an interval."""
+    return Estimate(number, number, number)
 
 
 # --- rules ----------------------------------------------------------------------------
@@ -236,9 +262,7 @@ def value(
     **reading: Any,
 ) -> Finding:
     """A number, of every group, lies where the claim says."""
-    rows = evidence.rows(file, where)
-    reader = Reading(**reading)
-    found = {name: _read(reader, part) for name, part in groups(rows, each)}
+    found = by_group(evidence.rows(file, where), each, Reading(**reading).of)
     return together(found, Range.of(at_least, at_most, nearly), need)
 
 
@@ -261,17 +285,13 @@ def ratio(
     ``over`` and ``under`` say which rows; several algorithms stand for the best of them
     where ``best`` is given.
     """
-    from dperm.report.evidence import matching
-
-    rows = evidence.rows(file, where)
     reader = Reading(**reading)
-    found: dict[str, Estimate | str] = {}
-    for name, part in groups(rows, each):
-        try:
-            pair = [reader.of(matching(part, one, file)) for one in (over, under)]
-            found[name] = pair[0].over(pair[1])
-        except MissingError as error:
-            found[name] = str(error)
+
+    def measure(part: pd.DataFrame) -> Estimate:
+        top, bottom = (reader.of(matching(part, one, file)) for one in (over, under))
+        return top.over(bottom)
+
+    found = by_group(evidence.rows(file, where), each, measure)
     return together(found, Range.of(at_least, at_most, nearly), need)
 
 
@@ -290,40 +310,25 @@ def monotone(
 ) -> Finding:
     """Values fall (or rise) along a column, in every group.
 
-    Judged is the largest ratio of a value to the one before it, which must not exceed
-    1, or ``slack`` for a caveat; nor may the last be above the first.
+    Judged is the largest ratio of a value to the one before it, and of the last to the
+    first: it must not exceed 1, or ``slack`` for a caveat.
     """
-    rows = evidence.rows(file, where)
     reader = Reading(**reading)
-    found: dict[str, Estimate | str] = {}
-    for name, part in groups(rows, each):
+
+    def measure(part: pd.DataFrame) -> Estimate:
         keys = sorted(part[along].unique()) if order is None else list(order)
-        values = [_read(reader, part[part[along] == key]) for key in keys]
-        steps = [_step(*pair, falling) for pair in zip(values, values[1:], strict=False)]
-        ends = _step(values[0], values[-1], falling) if len(values) > 1 else "one value"
-        known = [step for step in [*steps, ends] if isinstance(step, Estimate)]
-        if len(known) < len(steps) + 1:
-            found[name] = f"no value for some {along} of {keys}"
-        else:
-            found[name] = max(known, key=lambda step: step.value)
+        values = [reader.of(part[part[along] == key]) for key in keys]
+        if len(values) < 2:
+            raise MissingError(f"fewer than two values along {along}")
+        steps = [*itertools.pairwise(values), (values[0], values[-1])]
+        against = (b.over(a) if falling else a.over(b) for a, b in steps)
+        return _exactly(max(step.value for step in against))
+
+    found = by_group(evidence.rows(file, where), each, measure)
     finding = together(found, Range(high=1.0, loose_high=max(1.0, slack)), need)
     direction = "falls" if falling else "rises"
-    text = f"largest step against the order ({direction} along {along}): "
-    return _reworded(finding, text + finding.reason)
-
-
-def _step(
-    before: Estimate | str, after: Estimate | str, falling: bool
-) -> Estimate | str:
-    """How far a value is above (falling) or below (rising) the one before it."""
-    if isinstance(before, str) or isinstance(after, str):
-        return "missing"
-    step = after.over(before) if falling else before.over(after)
-    return Estimate(step.value, step.value, step.value)
-
-
-def _reworded(finding: Finding, reason: str) -> Finding:
-    return Finding(finding.verdict, reason, finding.reproduced, finding.published)
+    text = f"{direction} along {along}; largest step against it: {finding.reason}"
+    return replace(finding, reason=text)
 
 
 @rule
@@ -339,26 +344,24 @@ def flat(
     nearly: float = ROUGH,
     **reading: Any,
 ) -> Finding:
-    """The largest of several numbers over the smallest: does a parameter matter?
+    """Whether a parameter matters: the largest of several numbers over the smallest.
 
     ``within`` claims that it does not, ``at_least`` that it does.
     """
-    rows = evidence.rows(file, where)
     reader = Reading(**reading)
-    found: dict[str, Estimate | str] = {}
-    for name, part in groups(rows, each):
-        known = [_read(reader, one) for _, one in groups(part, along)]
-        values = [one for one in known if isinstance(one, Estimate)]
-        if len(values) < 2:
-            found[name] = f"fewer than two values along {along}"
-            continue
-        most = max(values, key=lambda one: one.value)
-        least = min(values, key=lambda one: one.value)
-        spread = most.value / least.value
-        found[name] = Estimate(spread, spread, spread)
+
+    def measure(part: pd.DataFrame) -> Estimate:
+        known = by_group(part, along, reader.of).values()
+        values = [one.value for one in known if isinstance(one, Estimate)]
+        if len(values) < 2 or min(values) <= 0:
+            raise MissingError(f"fewer than two positive values along {along}")
+        return _exactly(max(values) / min(values))
+
+    found = by_group(evidence.rows(file, where), each, measure)
     target = Range.of(at_least, within if at_least is None else None, nearly)
     finding = together(found, target, need)
-    return _reworded(finding, f"largest over smallest along {along}: {finding.reason}")
+    text = f"largest over smallest along {along}: {finding.reason}"
+    return replace(finding, reason=text)
 
 
 @rule
@@ -370,26 +373,23 @@ def slope(
     where: dict[str, Any] | None = None,
     each: str | list[str] | None = None,
     need: str | float = "all",
-    start: float = 0.0,
     at_least: float | None = None,
     at_most: float | None = None,
     nearly: Any = None,
 ) -> Finding:
     """Exponent of a power law by least squares of logarithms, with its interval."""
-    rows = evidence.rows(file, where)
-    found: dict[str, Estimate | str] = {}
-    for name, part in groups(rows, each):
-        found[name] = _fitted(part[part[x] >= start], x, y)
+
+    def measure(part: pd.DataFrame) -> Estimate:
+        kept = part[(part[x] > 0) & (part[y] > 0)]
+        if kept[x].nunique() < 3:
+            raise MissingError(f"fewer than three positive points ({len(kept)})")
+        fit = stats.linregress(np.log(kept[x]), np.log(kept[y]))
+        half = float(stats.t.ppf(0.975, len(kept) - 2) * fit.stderr)
+        found = float(fit.slope)
+        return Estimate(found, found - half, found + half)
+
+    found = by_group(evidence.rows(file, where), each, measure)
     return together(found, Range.of(at_least, at_most, nearly), need)
-
-
-def _fitted(rows: pd.DataFrame, x: str, y: str) -> Estimate | str:
-    kept = rows[(rows[x] > 0) & (rows[y] > 0)]
-    if kept[x].nunique() < 3:
-        return f"fewer than three positive points ({len(kept)})"
-    fit = stats.linregress(np.log(kept[x]), np.log(kept[y]))
-    half = stats.t.ppf(0.975, len(kept) - 2) * fit.stderr
-    return Estimate(float(fit.slope), float(fit.slope - half), float(fit.slope + half))
 
 
 @rule
@@ -404,8 +404,8 @@ def never(
 ) -> Finding:
     """Something never happens: no hit at all, and the chance of one bounded.
 
-    The bound is Clopper and Pearson's (95 %, two-sided) over all runs together; where it
-    is above ``at_most`` there were too few runs to say "never".
+    The bound is Clopper and Pearson's (95 %, two-sided) over all runs together; where
+    it is above ``at_most`` there were too few runs to say "never".
     """
     rows = evidence.rows(file, where)
     seen, tried = int(rows[hits].sum()), int(rows[runs].sum())
@@ -445,36 +445,24 @@ def fewer(
     The second takes the amount of its lowest value, the first the least amount at which
     it is no higher than that.
     """
-    from dperm.report.evidence import matching
-
-    rows = evidence.rows(file, where)
     reader = Reading(**reading)
-    found: dict[str, Estimate | str] = {}
-    for name, part in groups(rows, each):
-        try:
-            tables = [matching(part, one, file) for one in (first, second)]
-            found[name] = _times_less(*tables, along, reader)
-        except MissingError as error:
-            found[name] = str(error)
+
+    def measure(part: pd.DataFrame) -> Estimate:
+        tables = [matching(part, one, file) for one in (first, second)]
+        ours, theirs = (
+            {float(key): reader.of(rows).value for key, rows in table.groupby(along)
+             if key > 0}  # the start, at no cost, is nobody's achievement
+            for table in tables
+        )  # fmt: skip
+        if not ours or not theirs:
+            raise MissingError("no row of one of the two")
+        goal = min(theirs.values())
+        amount = min(key for key, each in theirs.items() if each == goal)
+        enough = [key for key, each in ours.items() if each <= goal]
+        return _exactly(amount / min(enough) if enough else 0.0)
+
+    found = by_group(evidence.rows(file, where), each, measure)
     return together(found, Range.of(at_least, None, nearly), need)
-
-
-def _times_less(
-    first: pd.DataFrame, second: pd.DataFrame, along: str, reader: Reading
-) -> Estimate:
-    ours, theirs = (
-        {float(key): reader.of(part).value for key, part in table.groupby(along)}
-        for table in (first, second)
-    )
-    ours.pop(0.0, None)  # the start, at no cost, is nobody's achievement
-    theirs.pop(0.0, None)
-    if not ours or not theirs:
-        raise MissingError("no row of one of the two")
-    goal = min(theirs.values())
-    amount = min(key for key, each in theirs.items() if each == goal)
-    enough = [key for key, each in ours.items() if each <= goal]
-    times = amount / min(enough) if enough else 0.0
-    return Estimate(times, times, times)
 
 
 @rule
@@ -518,18 +506,18 @@ def check_options(name: str, options: dict[str, Any]) -> None:
     ValueError
         Naming what was found and what was expected.
     """
-    import inspect
-
     if name not in RULES:
         raise ValueError(f"rule {name!r} is unknown; expected one of {sorted(RULES)}")
     known = inspect.signature(RULES[name]).parameters
-    reading = {"value", "best", "last", "per", "missing"}
+    reading = {each.name for each in fields(Reading)}
     takes = set(known) - {"evidence"}
     if "reading" in known:
         takes |= reading
     if "given" not in known and not set(options) <= takes:
         wrong = sorted(set(options) - takes)
-        raise ValueError(f"rule {name}: unknown options {wrong}; it takes {sorted(takes)}")
+        raise ValueError(
+            f"rule {name}: unknown options {wrong}; it takes {sorted(takes)}"
+        )
     needed = {
         key
         for key, parameter in known.items()
@@ -537,12 +525,6 @@ def check_options(name: str, options: dict[str, Any]) -> None:
         and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     } - {"evidence"}
     if not needed <= set(options):
-        raise ValueError(f"rule {name}: options {sorted(needed - set(options))} missing")
-
-
-@functools.cache
-def described() -> dict[str, str]:
-    """First lines of all rules, for the report."""
-    return {
-        name: str(function.__doc__).splitlines()[0] for name, function in RULES.items()
-    }
+        raise ValueError(
+            f"rule {name}: options {sorted(needed - set(options))} missing"
+        )
