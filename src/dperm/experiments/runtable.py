@@ -106,6 +106,8 @@ def run_table(papers: list[str], overrides: list[str]) -> RunTable:
     table = RunTable(folder=configuration.compose(overrides).scale.folder)
     for paper in papers:
         _add_paper(table, paper, [f"paper={paper}", *overrides])
+    claims = [value for key, value in table.digests.items() if key.startswith("claims")]
+    table.digests["claims"] = digest([claims, source_digest("dperm.report")])
     return table
 
 
@@ -122,6 +124,7 @@ def _add_paper(table: RunTable, paper: str, overrides: list[str]) -> None:
     _add_products(table, config, names, runs)
     for name in config.paper.sweeps:
         _add_sweep(table, config, name, overrides)
+    _add_claims(table, config)
     titles = [problem.problem.title for problem in problems.values()]
     for kind in ("figures", "tables"):
         code = source_digest(f"dperm.{kind}")
@@ -174,6 +177,13 @@ def _add_sweep(
     replicates = config.scale.replicates or sweep.replicates
     code = sweep_digest(paper.module)
     table.digests[f"sweeps/{paper.name}/{name}"] = digest([identity, replicates, code])
+
+
+def _add_claims(table: RunTable, config: schema.Config) -> None:
+    paper, folder = config.paper, configuration.conf_dir()
+    printed = [(folder / file).read_text() for file in paper.published.values()]
+    claims = [asdict(claim) for claim in paper.claims]
+    table.digests[f"claims/{paper.name}"] = digest([claims, printed])
 
 
 def _problem(name: str, overrides: list[str]) -> schema.Config:
