@@ -10,7 +10,7 @@ from dperm.experiments import dataset
 def data_dir(tmp_path_factory):
     """The bundled data sets, fetched, prepared and solved once."""
     folder = tmp_path_factory.mktemp("data")
-    for problem in ("diabetes", "breast_cancer"):
+    for problem in ("diabetes", "breast_cancer", "sparse_small"):
         config = compose([f"problem={problem}", f"data.dir={folder}"])
         for stage in (dataset.fetch, dataset.prepare, dataset.optimum):
             stage(config)

@@ -51,7 +51,9 @@ class Dataset:
 class Preparation:
     """What is done to the arrays before a problem is made of them."""
 
-    standardize: bool = False  # columns to mean 0 and standard deviation 1 (ddof 0)
+    # Columns to mean 0 and standard deviation 1 (ddof 0); sparse ones not filled in,
+    # which the solvers dp_cd and dp_gcd can work with.
+    standardize: bool = False
     drop_zero_columns: bool = False
 
 

@@ -72,10 +72,14 @@ def test_sparse_columns_of_zeros_are_dropped(data):
     assert loaded.meta["nnz"] == 3 and loaded.meta["dropped"] == 4
 
 
-def test_sparse_arrays_are_not_standardised(data):
-    problem = fetched_sparse(data, Preparation(standardize=True))
-    with pytest.raises(ValueError, match="sparse_raw: preparation: standardize: found"):
-        prepare(problem, data)
+def test_sparse_arrays_are_left_to_be_standardised_by_the_problem(data):
+    standard = Preparation(standardize=True, drop_zero_columns=True)
+    made = prepare(fetched_sparse(data, standard), data)
+    plain = prepare(fetched_sparse(data, Preparation(drop_zero_columns=True)), data)
+    assert made.meta["implicit"] and not plain.meta["implicit"]
+    assert made.meta["digest"] == plain.meta["digest"]
+    with pytest.raises(ValueError, match="sparse_raw: preparation: column "):
+        prepare(fetched_sparse(data, Preparation(standardize=True)), data)
 
 
 def test_constant_columns_are_named(data):

@@ -2,7 +2,11 @@ import numpy as np
 import pytest
 
 from dperm.data import digest_arrays
-from dperm.data.synthetic import logistic_lognormal, sparse_regression
+from dperm.data.synthetic import (
+    logistic_lognormal,
+    sparse_classification,
+    sparse_regression,
+)
 
 
 def test_sparse_regression_is_as_described():
@@ -28,6 +32,17 @@ def test_logistic_lognormal_has_signal_to_noise_one():
     w = np.linalg.lstsq(X, y, rcond=None)[0]
     # The sign of a + b and of a agree with probability 3/4 if a, b are alike.
     assert (np.sign(X @ w) == y).mean() == pytest.approx(0.75, abs=0.01)
+
+
+def test_sparse_classification_is_as_described():
+    X, y = sparse_classification(3000, 40, 0.1, 4, seed=2)
+    assert X.format == "csc" and set(X.data) == {1.0}
+    assert X.nnz / (3000 * 40) == pytest.approx(0.1, rel=0.05)
+    w = np.linalg.lstsq(X.toarray(), y, rcond=None)[0]
+    assert (np.sign(w[:4]) == [1, -1, 1, -1]).all()
+    assert np.abs(w[4:]).max() < np.abs(w[:4]).min()
+    thin, _ = sparse_classification(50, 400, 0.001, 0, seed=2)
+    assert (np.diff(thin.indptr) > 0).all()
 
 
 def test_draws_depend_on_the_seed_only():

@@ -55,6 +55,56 @@ def test_rows_do_not_depend_on_the_workers(configured, solver):
     )
 
 
+@pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd", "dp_gcd", "dp_gcd_flip"])
+def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver):
+    settings = ("paper=dpgcd", "problem=sparse_small", f"solver={solver}")
+    config = configured(*settings, results="one")
+    assert inputs.load_problem(config).is_sparse
+    one = pd.read_parquet(tuning.tune(config))
+    two = configured(*settings, "workers=2", results="two")
+    two = pd.read_parquet(tuning.tune(two))
+    pd.testing.assert_frame_equal(numbers(one), numbers(two), check_exact=True)
+    chosen = solving.best(one)
+    assert len(chosen) and (chosen["mean"] <= one["relative_error"].max()).all()
+    evaluated = pd.read_parquet(evaluation.evaluate(config))
+    assert (evaluated["status"] == "ok").all()
+
+
+def test_a_sparse_problem_standardised(configured, tmp_path):
+    """Without filling it in; what would have to is refused by name."""
+    from dperm.config import ConfigError
+    from dperm.data import fetch, prepare
+    from dperm.experiments import dataset
+
+    settings = ("paper=dpgcd", "problem=sparse_small", f"data.dir={tmp_path / 'own'}",
+                "problem.preparation.standardize=true")  # fmt: skip
+    config = configured(*settings, "solver=dp_gcd")
+    fetch(config.problem.dataset, config.data)
+    made = prepare(config.problem, config.data)
+    assert made.meta["implicit"] and made.X.format == "csc"
+    dataset.optimum(config)
+    problem = inputs.load_problem(config)
+    assert problem.is_centred
+    np.testing.assert_allclose(problem.smoothness, 0.25, rtol=1e-12)
+    plain = configured("problem=sparse_small")
+    assert problem.digest != inputs.load_problem(plain).digest
+    for solver in ("dp_gcd", "dp_cd"):
+        table = pd.read_parquet(tuning.tune(configured(*settings, f"solver={solver}")))
+        assert (table["status"] == "ok").any()
+    for solver in ("dp_sgd", "dp_cd_priv"):
+        with pytest.raises(ConfigError, match=f"dp_cd or dp_gcd, found {solver}"):
+            inputs.Job.load(configured(*settings, f"solver={solver}"))
+
+
+def test_the_paper_s_panels_know_no_stand_in():
+    from dperm.config import compose
+
+    paper = compose(["paper=dpgcd"]).paper
+    assert "sparse_small" in paper.offline and "sparse_small" not in paper.problems
+    shown = [*paper.figures.values(), *paper.tables.values()]
+    assert not any("sparse_small" in (product.problems or ()) for product in shown)
+
+
 def with_grid(config, clips, passes=2, steps=(0.1, 1.0)):
     """The configuration with another grid, not thinned."""
     grid = {"passes": [passes], "step": list(steps), "clip": list(clips)}

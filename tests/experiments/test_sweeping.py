@@ -23,7 +23,9 @@ def swept(configured, monkeypatch):
     module = types.ModuleType("dperm.sweeps.dpcd")
     module.power = power
     monkeypatch.setitem(sys.modules, "dperm.sweeps.dpcd", module)
-    monkeypatch.setattr("dperm.experiments.provenance.sweep_digest", lambda name: "1")
+    monkeypatch.setattr(
+        "dperm.experiments.provenance.product_digest", lambda kind, name: "1"
+    )
 
     def make(values, *overrides, results="results"):
         config = configured("scale=full", *overrides, results=results)
@@ -77,3 +79,10 @@ def test_axes_of_any_name_and_kind():
     assert len(found) == 6 and found[0] == {"method": "a", "n": 10.0, "flag": True}
     with pytest.raises(ValueError, match="grid is empty"):
         grid.points([], axes=None)
+
+
+def test_seconds_of_a_point_add_up_over_its_rows(swept, monkeypatch):
+    monkeypatch.setattr(sweeping.time, "perf_counter", iter(range(0, 99, 6)).__next__)
+    (path,) = sweeping.sweep(swept([1]))
+    table = pd.read_parquet(path)
+    assert (table.groupby(["kind", "replicate"])["seconds"].sum() == 6.0).all()

@@ -97,23 +97,51 @@ def test_a_wrong_configuration_stops_before_anything_runs(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
-def test_data_that_cannot_be_had_leave_an_empty_panel_and_exit_code_1(tmp_path):
-    missing = (
-        "paper.offline=[diabetes,electricity_norm] scale.keep.clip=2 data.retries=0"
-    )
+def without_a_network(folder: Path, paper: str, settings: str):
+    """A smoke run with no mirror and an OpenML that does not answer."""
     environment = {key: v for key, v in os.environ.items() if key != "DPERM_MIRROR"}
     environment["DPERM_OPENML_SERVER"] = "http://127.0.0.1:9/api/v1/xml"
     command = [sys.executable, "-m", "dperm", "-j", "2", "-q", "all",
-               "--directory", str(tmp_path), "--config", "scale=smoke",
-               f"set={missing}", "--", "dpcd"]  # fmt: skip
-    done = subprocess.run(
+               "--directory", str(folder), "--config", "scale=smoke",
+               f"set={settings} data.retries=0", "--", paper]  # fmt: skip
+    return subprocess.run(
         command,
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path):
+    offline = "paper.offline=[sparse_small,mtp] scale.keep.clip=2"
+    done = without_a_network(tmp_path, "dpgcd", offline)
+    assert done.returncode == 1
+    figures, results = (
+        tmp_path / "figures/smoke/dpgcd",
+        tmp_path / "results/smoke/dpgcd",
+    )
+    for name in ("figure1", "melting_point"):  # mtp alone; both, for want of its own
+        assert "Not available" in (figures / f"{name}.svg").read_text()
+    curves = pd.read_csv(figures / "melting_point.csv")
+    assert set(curves["panel"]) == {"sparse_small"}
+    assert set(curves["algorithm"]) == {"DP-CD", "DP-SGD", "DP-GCD"}
+    sizes = pd.read_csv(results / "table1.csv").set_index("problem")
+    assert sizes.loc["sparse_small", "status"] == "ok"
+    assert "openml 405" in sizes.loc["mtp", "status"]
+    for name in ("figure1_strict", "figure2", "figure3", "figure4", "noise"):
+        assert (figures / f"{name}.svg").exists()
+    for name in ("table2", "table3", "table4", "noise", "mechanisms", "lead"):
+        assert (results / f"{name}.csv").exists()
+    assert not (results / "complete.txt").exists()
+    log = (tmp_path / "logs/smoke/complete/dpgcd.log").read_text()
+    assert "made all but" in log and "mtp: " in log
+
+
+def test_data_that_cannot_be_had_leave_an_empty_panel_and_exit_code_1(tmp_path):
+    missing = "paper.offline=[diabetes,electricity_norm] scale.keep.clip=2"
+    done = without_a_network(tmp_path, "dpcd", missing)
     assert done.returncode == 1
     assert (tmp_path / "figures/smoke/dpcd/figure2.svg").exists()
     text = (tmp_path / "figures/smoke/dpcd/figure2.svg").read_text()

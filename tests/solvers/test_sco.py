@@ -526,6 +526,50 @@ def test_one_record_moves_an_average_by_two_steps_at_most(p):
     assert 0.02 < worst <= 1.0
 
 
+class Stutters(Given):
+    """Hands out the last record of a batch again with the next one."""
+
+    def take(self, count):
+        self.taken = max(0, self.taken - 1)
+        return super().take(count)
+
+
+def records_of_linear_methods(name, source, monkeypatch, n=64):
+    """Indices of the records that reach a kernel of the method, in order."""
+    seen = []
+    module = {"poly_sfw": poly_sfw, "phased_sgd": phased_sgd}[name]
+
+    def watch(kernel):
+        def count(rows, *rest):
+            seen.extend(rows[:, 0].tolist())
+            return kernel(rows, *rest)
+
+        return count
+
+    kernels = {"poly_sfw": ("gradient_sums", "_steps"), "phased_sgd": ("_steps",)}
+    for kernel in kernels[name]:
+        monkeypatch.setattr(module, kernel, watch(getattr(module, kernel)))
+    x = np.random.default_rng(0).standard_normal((n, 4))
+    x[:, 0] = np.arange(n)
+    setup = Setup("least_squares", 1.0 if name == "poly_sfw" else 2.0, 4)
+    lanes = module.Lanes(setup, [INF], [""], DELTA)
+    given = (source(x, np.ones(n)), n)
+    if name == "poly_sfw":
+        poly_sfw.Run(lanes, *given, streams(1), poly_sfw.Options()).solve()
+    else:
+        phased_sgd.Run([lanes], *given, [streams(1)], phased_sgd.Options()).solve()
+    return seen
+
+
+@pytest.mark.parametrize("name", ["poly_sfw", "phased_sgd"])
+def test_linear_methods_use_each_record_once(name, monkeypatch):
+    seen = records_of_linear_methods(name, Given, monkeypatch)
+    assert len(seen) == len(set(seen)) >= 63
+    monkeypatch.undo()
+    twice = records_of_linear_methods(name, Stutters, monkeypatch)
+    assert len(twice) > len(set(twice))
+
+
 def test_ledger_of_phased_sgd():
     for kind in ("paper", "strict"):
         noise = phased_sgd.noise_multiplier(1.0, DELTA, kind)
@@ -570,6 +614,35 @@ def test_published_noise_of_dp_fw_costs_more_than_it_says():
         scale = sco_baselines.selection_scale(setup, n, strict, 100)
         ledger = sco_baselines.selection_ledger(setup, n, scale, 100)
         assert 0.75 < true_epsilon(ledger, delta) <= 1.0
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, INF])
+def test_sensitivity_search_of_full_batches(p):
+    """A replaced record moves the mean gradient by 2 L / n at most, in both norms."""
+    n, d, worst = 40, 5, 0.0
+    setup = Setup("least_squares", p, d)
+    x, y = records(n, d, setup.q)
+    rng = np.random.default_rng(0)
+    target = sco_baselines.Target(INF, DELTA, "none")
+    options = sco_baselines.Options("mirror_descent")
+
+    def mean(rows, labels, w):
+        source = Given(rows, labels)
+        run = sco_baselines.Run(setup, target, source, n, streams(1), options)
+        return run._gradient(w)
+
+    for trial in range(60):
+        w = setup.ball.project(3 * rng.standard_normal(d))[0]
+        z, t = x.copy(), y.copy()
+        z[0] = rng.choice([-1.0, 1.0], d) * (1e3 if trial % 3 else 1.0)
+        t[0] = rng.choice([-1.0, 1.0]) * (1e3 if trial % 2 else 1.0)
+        moved = mean(x, y, w) - mean(z, t, w)
+        euclidean = np.linalg.norm(moved) * n / 2
+        assert euclidean <= sco_baselines.euclidean_lipschitz(setup) * (1 + 1e-9)
+        dual = norms(moved, setup.q)[0] * n / 2
+        assert dual <= setup.lipschitz * (1 + 1e-9)
+        worst = max(worst, dual / setup.lipschitz)
+    assert worst > 0.4
 
 
 def test_ledger_of_full_batches():

@@ -63,6 +63,23 @@ def test_noise_of_k_releases():
     assert gaussian_epsilon(1 / one, 1e-6) == pytest.approx(1.0, rel=1e-6)
 
 
+@pytest.mark.parametrize("n", [2.0**20, 2.0**23])
+@pytest.mark.parametrize(("regime", "name"), cases())
+def test_the_chosen_step_and_length_lie_inside_the_grid(regime, name, n):
+    """And nothing on a finer and wider grid is 5 % better."""
+    unit = sweeps.one_release(1.0, 1 / n**2)
+    f = sweeps.quadratic(regime, 16, 10240.0, 0.0)
+    method = sweeps.method_of(name, f, 32)
+    step, count, expected = sweeps.tuned(f, method, unit, n)
+    assert min(sweeps.STEPS) < step < max(sweeps.STEPS)
+    assert count < sweeps.LONGEST
+    wider = [
+        sweeps.expected_excess(f, method, s, int(k), unit * np.sqrt(k), n)
+        for s in np.geomspace(1e-4, 1.95, 60) for k in np.geomspace(1, 1e8, 60)
+    ]  # fmt: skip
+    assert expected < 1.05 * min(wider)
+
+
 def test_rows_of_a_point():
     point = {"regime": "steep", "d": 4, "n": 1048576}
     given = {"ratio": 100.0, "others": 0.0, "epsilon": 1.0, "draws": 2}

@@ -122,7 +122,29 @@ def standardize(X: np.ndarray) -> np.ndarray:
     >>> standardize(np.array([[1.0], [3.0]])).ravel().tolist()
     [-1.0, 1.0]
     """
-    constant = np.flatnonzero(X.max(axis=0) == X.min(axis=0))
+    check_constant(X)
+    # C order sums row after row: the same bits whatever the processor.
+    X = np.ascontiguousarray(X)
+    centred = X - X.mean(axis=0)
+    return centred / np.sqrt((centred * centred).mean(axis=0))
+
+
+def check_constant(X: Any) -> None:
+    """Refuse columns that have no standard deviation.
+
+    Parameters
+    ----------
+    X : array or CSC array, shape (n, p)
+
+    Raises
+    ------
+    ValueError
+        Naming the first ones.
+    """
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sparse.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    constant = np.flatnonzero(high == low)
     if constant.size:
         columns = ", ".join(str(j) for j in constant[:10])
         more = ", ..." if constant.size > 10 else ""
@@ -130,7 +152,3 @@ def standardize(X: np.ndarray) -> np.ndarray:
             f"column {columns}{more} (counted from 0) of {X.shape[1]} is constant "
             "and cannot be standardised"
         )
-    # C order sums row after row: the same bits whatever the processor.
-    X = np.ascontiguousarray(X)
-    centred = X - X.mean(axis=0)
-    return centred / np.sqrt((centred * centred).mean(axis=0))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.data.arrays import digest_arrays, nonzeros, standardize
+from dperm.data.arrays import check_constant, digest_arrays, nonzeros, standardize
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
 from dperm.data.store import (
     load_arrays,
@@ -34,7 +34,8 @@ class Prepared:
     y : ndarray, shape (n,), float64
     meta : dict
         name, status, reason, n, p, nnz, digest, dataset, dataset_digest, preparation,
-        dropped (columns).
+        dropped (columns), implicit (whether sparse columns are yet to be standardised,
+        by the problem).
     """
 
     X: Any
@@ -143,8 +144,14 @@ def _make(problem: Problem, record: FetchRecord, X: Any, y: np.ndarray) -> Prepa
         X = _apply(problem.preparation, X)
     except ValueError as error:
         raise ValueError(f"problem {problem.name}: preparation: {error}") from error
+    implicit = problem.preparation.standardize and sparse.issparse(X)
     sizes = {"n": X.shape[0], "p": X.shape[1], "nnz": nonzeros(X)}
-    found = {**sizes, "dropped": p - X.shape[1], "digest": digest_arrays(X, y)}
+    found = {
+        **sizes,
+        "dropped": p - X.shape[1],
+        "implicit": implicit,
+        "digest": digest_arrays(X, y),
+    }
     return Prepared(X, y, {**_meta(problem, record), **found})
 
 
@@ -154,7 +161,8 @@ def _apply(preparation: Preparation, X: Any) -> Any:
     if not preparation.standardize:
         return X if sparse.issparse(X) else np.asfortranarray(X)
     if sparse.issparse(X):
-        raise ValueError("standardize: found a sparse data set, expected a dense one")
+        check_constant(X)
+        return X  # standardised when used: filled in it would not fit
     return np.asfortranarray(standardize(X))
 
 
@@ -177,5 +185,6 @@ def _meta(problem: Problem, record: FetchRecord) -> dict[str, Any]:
         "p": None,
         "nnz": None,
         "dropped": None,
+        "implicit": False,
         "digest": None,
     }

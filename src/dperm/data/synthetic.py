@@ -7,8 +7,10 @@ does not show, and sums run in a fixed order, so that no processor does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dperm.data.arrays import standardize
 
@@ -76,6 +78,37 @@ def logistic_lognormal(
     return X, np.where(scores >= 0.0, 1.0, -1.0)
 
 
+def sparse_classification(
+    n: int, p: int, density: float, active: int, seed: int
+) -> tuple[sparse.csc_array, np.ndarray]:
+    """Classification on few non-zero features, with few active coefficients.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows and features.
+    density : float
+        Chance that an entry is 1 and not 0.
+    active : int
+        Coefficients that are not zero, at the first positions, -1 and +1 by turns.
+    seed : int
+
+    Returns
+    -------
+    X : csc_array, shape (n, p)
+        Of zeros and ones; every column has at least one 1.
+    y : array, shape (n,)
+        -1 or +1: the sign of Xw + e, e normal with standard deviation 1/4.
+    """
+    rng = _generator(seed)
+    X = (rng.random((n, p)) < density).astype(float)
+    X[rng.integers(0, n, p), np.arange(p)] = 1.0
+    w = np.zeros(p)
+    w[:active] = np.where(np.arange(active) % 2, -1.0, 1.0)
+    scores = _product(X, w) + 0.25 * _normal(rng, n)
+    return sparse.csc_array(X), np.where(scores >= 0.0, 1.0, -1.0)
+
+
 def _generator(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
 
@@ -92,7 +125,8 @@ def _product(X: np.ndarray, w: np.ndarray) -> np.ndarray:
     return product
 
 
-GENERATORS: dict[str, Callable[..., tuple[np.ndarray, np.ndarray]]] = {
+GENERATORS: dict[str, Callable[..., tuple[Any, np.ndarray]]] = {
+    "sparse_classification": sparse_classification,
     "sparse_regression": sparse_regression,
     "logistic_lognormal": logistic_lognormal,
 }

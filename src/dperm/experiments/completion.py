@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import logging
 import os
 import time
@@ -37,7 +38,7 @@ def complete(config: schema.Config) -> Path:
     }
     for name in config.paper.sweeps:
         tables["sweep", name] = pd.read_parquet(sweep_path(config, name))
-    store.write_json(folder / "manifest.json", _manifest(config, tables.values()))
+    _write_manifest(folder / "manifest.json", _manifest(config, tables.values()))
     missing = {
         " ".join(name) if name[0] == "sweep" else name[0]: _reason(table)
         for name, table in tables.items()
@@ -55,6 +56,14 @@ def complete(config: schema.Config) -> Path:
 
 def _reason(table: pd.DataFrame) -> str:
     return str(table.loc[table["status"] == "unavailable", "reason"].iloc[0])
+
+
+def _write_manifest(path: Path, made: dict) -> None:
+    """Write it; a command that computed nothing keeps the last one's date and time."""
+    before = json.loads(path.read_text()) if path.exists() else {}
+    if before.get("configuration") == made["configuration"]:
+        made |= {key: before[key] for key in ("date", "wall_seconds") if key in before}
+    store.write_json(path, made)
 
 
 def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:

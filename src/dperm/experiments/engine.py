@@ -70,7 +70,8 @@ def run_lanes(
         Increasing numbers of steps; the last one ends the run.
     seed : int
     measure : callable
-        Maps weights (L, p) to named arrays (L,); called at every checkpoint.
+        Maps weights (L, p) to named arrays (L,); called at every checkpoint with the
+        lanes that have not diverged before.
     workers : int
         Threads.
     """
@@ -101,8 +102,8 @@ def _run_block(
     )
     seconds += time.perf_counter()
     alive = np.arange(len(lanes.step))
-    weights = np.zeros((len(alive), problem.p))
     objective = np.full(len(alive), start)
+    measures: dict[str, np.ndarray] = {}
     diverged = np.zeros(len(alive), dtype=bool)
     snapshots, done = [], 0
     for count in checkpoints:
@@ -110,18 +111,21 @@ def _run_block(
             seconds -= time.perf_counter()
             run.advance(count - done)
             seconds += time.perf_counter()
-            weights[alive] = run.weights
-            objective[alive] = problem.objective(weights[alive], workers)
+            weights = run.weights
+            objective[alive] = problem.objective(weights, workers)
+            for name, values in measure(weights).items():
+                known = measures.setdefault(name, np.zeros(len(diverged), values.dtype))
+                known[alive] = values
+            del weights  # maybe a copy, and large
             lost = ~(objective[alive] <= DIVERGED * start)
             diverged[alive[lost]] = True
             if lost.any():
                 alive = alive[~lost]
                 run.keep(~lost)
         done = count
+        seen = {name: values.copy() for name, values in measures.items()}
         snapshots.append(
-            Snapshot(
-                count, objective.copy(), diverged.copy(), measure(weights), seconds
-            )
+            Snapshot(count, objective.copy(), diverged.copy(), seen, seconds)
         )
     return snapshots
 

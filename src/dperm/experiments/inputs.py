@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dperm import data, schema, solvers
-from dperm.config import ConfigError, number
+from dperm.config import ConfigError, compose, number
 from dperm.experiments import grid, store
 from dperm.problems.optimum import Optimum
 from dperm.problems.penalties import Penalty
@@ -82,6 +82,13 @@ def run_calibrations(config: schema.Config) -> list[str]:
     return [name for name in known if name not in left_out]
 
 
+def at_problem(config: schema.Config, name: str) -> schema.Config:
+    """The configuration of another problem, with the same places for data."""
+    composed = compose([f"problem={name}"])
+    composed.data = config.data
+    return composed
+
+
 def load_problem(config: schema.Config) -> Problem | None:
     """The problem on its prepared arrays, or None if its data are unavailable."""
     spec = config.problem
@@ -98,9 +105,12 @@ def load_problem(config: schema.Config) -> Problem | None:
     )
     epsilon, delta = spec.privacy.epsilon, number(spec.privacy.delta, n, where)
     identity = [prepared.meta["digest"], spec.loss, asdict(penalty), epsilon, delta]
+    implicit = bool(prepared.meta.get("implicit"))
+    if implicit:
+        identity.append("standardised implicitly")
     return build(
         spec.name, prepared.X, prepared.y, spec.loss, penalty, epsilon, delta,
-        store.digest(identity),
+        store.digest(identity), standardised=implicit,
     )  # fmt: skip
 
 
@@ -145,11 +155,23 @@ class Job:
 
     @classmethod
     def load(cls, config: schema.Config) -> Job | None:
-        """Load it, or None if the data are unavailable."""
+        """Load it, or None if the data are unavailable.
+
+        Raises
+        ------
+        ConfigError
+            If the data are sparse, standardised, and the solver would fill them in.
+        """
         problem = load_problem(config)
         if problem is None:
             return None
         module = solvers.load(config.solver.algorithm)
+        if problem.is_centred and not getattr(module, "CENTRED", False):
+            raise ConfigError(
+                f"conf/problem/{problem.name}.yaml: preparation.standardize on sparse "
+                f"data: expected dp_cd or dp_gcd, found {config.solver.algorithm}, "
+                "which would fill them in"
+            )
         options = solvers.make_options(module, config.solver.options)
         return cls(config, problem, load_optimum(config), module, options)
 

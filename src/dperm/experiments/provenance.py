@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import platform
 import subprocess
+from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +26,10 @@ _SHARED = (
     "dperm.problems.problem",
     "dperm.solvers",
 )
+# Reading configuration and data and storing files: no numbers come from there, but for
+# the modules that are counted all the same.
+_PLUMBING = ("dperm.config", "dperm.data", "dperm.experiments", "dperm.schema")
+_COUNTED = tuple(f"dperm.experiments.{name}" for name in ("engine", "results", "seeds"))
 _PRIVACY = ("accounting", "calibration", "ledger", "pld", "selection")
 
 
@@ -46,23 +51,50 @@ def privacy_digest(module: ModuleType) -> str:
     return _digest_of((*names, *sorted(bases | {module.__name__})))
 
 
-def sweep_digest(module: str) -> str:
-    """Digest of the code a paper's sweeps depend on."""
-    own = _digest_of(
-        ("dperm.compiled", "dperm.experiments.seeds", f"dperm.sweeps.{module}")
-    )
-    packages = (
-        *("dperm.problems", "dperm.privacy", "dperm.solvers"),
-        "dperm.featurewise",
-    )
-    return "-".join([own, *map(source_digest, packages)])
+def product_digest(kind: str, module: str) -> str:
+    """Digest of the code behind a paper's figures, tables or sweeps.
+
+    Parameters
+    ----------
+    kind : {"figures", "tables", "sweeps"}
+    module : str
+        Of the paper: ``dperm.<kind>.<module>`` and what of ours it imports, and what
+        that imports, without reading and storing.
+    """
+    return _digest_of(imported(f"dperm.{kind}.{module}"))
 
 
-def source_digest(package: str) -> str:
-    """Digest of all modules of a package."""
-    folder = Path(str(_spec(package).origin)).parent
-    names = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
-    return _digest_of((package, *(f"{package}.{name}" for name in names)))
+@functools.cache
+def imported(name: str) -> tuple[str, ...]:
+    """A module and the modules of ours it imports, transitively; sorted."""
+    found, todo = set(), [name]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += [other for other in _imports(name) if _counts(other)]
+    return tuple(sorted(found))
+
+
+def _imports(name: str) -> Iterator[str]:
+    """Modules a module of ours names in its imports, also those inside functions."""
+    for node in ast.walk(ast.parse(Path(str(_spec(name).origin)).read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _counts(name: str) -> bool:
+    """Whether a name is a module of ours whose code counts, and no function of one."""
+    plumbing = any(f"{name}.".startswith(f"{top}.") for top in _PLUMBING)
+    if not name.startswith("dperm.") or (plumbing and name not in _COUNTED):
+        return False
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # its parent is a module, no package
+        return False
 
 
 @functools.cache

@@ -9,9 +9,9 @@ from typing import Any
 from dperm import config as configuration
 from dperm import schema, solvers
 from dperm.experiments import inputs
-from dperm.experiments.provenance import code_digest, source_digest, sweep_digest
+from dperm.experiments.provenance import code_digest, product_digest
 from dperm.experiments.store import digest
-from dperm.experiments.sweeping import needed, points
+from dperm.experiments.sweeping import needed, points, solver_section
 
 
 @dataclass
@@ -127,8 +127,8 @@ def _add_paper(table: RunTable, paper: str, overrides: list[str]) -> None:
     _add_claims(table, config)
     titles = [problem.problem.title for problem in problems.values()]
     for kind in ("figures", "tables"):
-        code = source_digest(f"dperm.{kind}")
         for name, product in getattr(config.paper, kind).items():
+            code = product_digest(kind, config.paper.module)
             key = f"{kind}/{paper}/{name}"
             table.digests[key] = digest([asdict(product), titles, code])
 
@@ -173,9 +173,11 @@ def _add_sweep(
     for problem in (*problems, *inputs.sweep_prepared(config, sweep)):
         if problem not in table.dataset_of:
             _add_problem(table, problem, _problem(problem, overrides).problem)
-    identity = [asdict(sweep), points(config, sweep), config.seed]
+    found = points(config, sweep)
+    sections = [solver_section(point) for point in found if "solver" in point]
+    identity = [asdict(sweep), found, config.seed, *sections]
     replicates = config.scale.replicates or sweep.replicates
-    code = sweep_digest(paper.module)
+    code = product_digest("sweeps", paper.module)
     table.digests[f"sweeps/{paper.name}/{name}"] = digest([identity, replicates, code])
 
 

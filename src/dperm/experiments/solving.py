@@ -130,11 +130,12 @@ def _checkpoints(job: Job, unit: Unit) -> list[float]:
 
 def supports(W: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
     """Sizes of the supports of W (L, p), and how they agree with a mask (p,)."""
-    nonzero = W != 0
+    size = np.array([np.count_nonzero(w) for w in W])
+    right = (W[:, truth] != 0).sum(axis=1)
     return {
-        "support_size": nonzero.sum(axis=1),
-        "true_positives": (nonzero & truth).sum(axis=1),
-        "false_positives": (nonzero & ~truth).sum(axis=1),
+        "support_size": size,
+        "true_positives": right,
+        "false_positives": size - right,
     }
 
 
@@ -152,7 +153,9 @@ def _snapshot_rows(
 
 
 def _start_rows(job: Job, unit: Unit, todo: pd.DataFrame) -> pd.DataFrame:
-    nothing = supports(np.zeros((len(todo), job.problem.p)), job.optimum.support)
+    none = np.zeros(len(todo), dtype=np.int64)
+    names = ("support_size", "true_positives", "false_positives")
+    nothing = dict.fromkeys(names, none)
     objective = np.full(len(todo), job.start)
     still = Snapshot(0, objective, np.zeros(len(todo), dtype=bool), nothing, 0.0)
     return _snapshot_rows(job, unit, todo, still, 0.0)

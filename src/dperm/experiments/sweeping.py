@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
+from dperm import config as configuration
 from dperm import data, schema
 from dperm.experiments import grid, inputs, provenance, seeds, store
 from dperm.experiments.products import chosen, function_of
@@ -41,6 +43,17 @@ def points(config: schema.Config, what: schema.Sweep) -> list[Point]:
     """The points of a sweep at the configured scale."""
     small = config.scale.problems == "offline" and what.small is not None
     return grid.points(what.small if small else what.grid, axes=None)
+
+
+def solver_section(point: Point) -> list[Any]:
+    """What the YAML of the point's solver says; nothing where it has no ``solver``."""
+    return _section(point["solver"]) if "solver" in point else []
+
+
+@functools.cache
+def _section(solver: str) -> list[Any]:
+    spec = configuration.compose([f"solver={solver}"]).solver
+    return [spec.algorithm, spec.options]
 
 
 def needed(config: schema.Config, what: schema.Sweep) -> list[str]:
@@ -76,7 +89,7 @@ def _part(folder: Path, task: Task) -> Path:
 
 def _tasks(config: schema.Config, name: str, what: schema.Sweep) -> Iterator[Task]:
     replicates = config.scale.replicates or what.replicates
-    code = provenance.sweep_digest(config.paper.module)
+    code = provenance.product_digest("sweeps", config.paper.module)
     optima = [
         inputs.load_optimum_record(config, problem).get("digest")
         for problem in needed(config, what)
@@ -88,7 +101,8 @@ def _tasks(config: schema.Config, name: str, what: schema.Sweep) -> Iterator[Tas
     for point in points(config, what):
         for replicate in range(replicates):
             identity = [config.paper.name, name, what.kind, what.options, config.seed]
-            key = store.digest([identity, point, replicate, code, optima])
+            given = [identity, point, replicate, code, optima]
+            key = store.digest([*given, *solver_section(point)])
             yield point, replicate, key
 
 
@@ -122,7 +136,7 @@ def _one(
         measured = function(config, point, seed, **what.options)
     rows = pd.DataFrame(measured if isinstance(measured, list) else [measured])
     if "seconds" not in rows:
-        rows["seconds"] = time.perf_counter() - start
+        rows["seconds"] = (time.perf_counter() - start) / len(rows)
     if "status" not in rows:
         rows["status"] = "ok"
     known = {

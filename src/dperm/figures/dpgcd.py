@@ -9,7 +9,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dperm import config as configuration
 from dperm import schema
 from dperm.experiments import inputs, results
 from dperm.figures import drawing
@@ -113,8 +112,7 @@ def histograms(
     rows: Rows = []
     for name, at in zip(problems, axes, strict=True):
         at.set_title(_title(titles[name]))
-        composed = configuration.compose([f"problem={name}"])
-        composed.data = config.data
+        composed = inputs.at_problem(config, name)
         if inputs.load_optimum_record(composed, name).get("status") == "unavailable":
             drawing.empty(at, inputs.unavailable_reason(composed))
             continue

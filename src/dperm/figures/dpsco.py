@@ -18,7 +18,8 @@ from dperm.figures import drawing
 from dperm.privacy.generalised_gaussian import regularity
 from dperm.problems.sets import dual_exponent
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
+Rows = list[Row]
 LABELS = {
     "noisy_sfw": "NoisySFW",
     "noisy_sfw_all": "NoisySFW, all records",
@@ -28,16 +29,18 @@ LABELS = {
     "sco_dp_fw": "DP-FW, full batches",
     "sco_mirror_descent": "DP mirror descent, full batches",
 }
-LOOKS = {
+LOOKS: dict[str, tuple[str, Any, str]] = {
     "noisy_sfw": ("#0072B2", "-", "o"),
     "noisy_sfw_all": ("#56B4E9", "--", "s"),
-    "poly_sfw": ("#CC79A7", "-", "D"),
-    "phased_sgd": ("#009E73", "-", "^"),
+    "poly_sfw": ("#CC79A7", (0, (5, 1)), "D"),
+    "phased_sgd": ("#009E73", (0, (3, 1, 1, 1)), "^"),
     "sco_dp_sgd": ("#000000", ":", "v"),
     "sco_dp_fw": ("#D55E00", "-.", "P"),
     "sco_mirror_descent": ("#E69F00", "-.", "X"),
 }
-MARKERS = "osD^vPX"
+MARKERS = "osD^vPX<>*"
+NOISE = {"paper": "published noise", "strict": "strict noise", "none": "no noise"}
+SLOPES = {-0.5: ":", -1.0: "--"}  # line styles of Table 1's exponents
 TERMS = {  # exponents of n in Table 1: statistical term, privacy term
     "poly_sfw": (-0.5, -0.5),
     "noisy_sfw": (-0.5, -1.0),
@@ -69,8 +72,8 @@ def rates(
         _slopes(at, part, TERMS[solver])
         _log_axes(at, "records n", "excess / initial risk")
         at.set_title(f"{LABELS[solver]}, $p$ = {norm(p)}")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+    _headed(figure, table, product.calibration)
+    drawing.shared_legend(figure, 5)
     _share_limits(axes)
     return figure, rows
 
@@ -90,16 +93,58 @@ def together(config: schema.Config, product: schema.Product) -> pd.DataFrame:
     return table.assign(share=table["excess"] / table["initial"])
 
 
+def _headed(figure: Figure, table: pd.DataFrame, calibration: str) -> None:
+    """Say above the panels which target and noise they show, and of how many runs."""
+    targets = sorted(set(table["epsilon"]) - {math.inf})
+    noise = NOISE[calibration] if targets else NOISE["none"]
+    shown = [rf"$\epsilon$ = {targets[0]:g}, "] if len(targets) == 1 else []
+    each = table.groupby(["method", "p", "n", "d"])["replicate"].nunique()
+    few, many = each.min(), each.max()
+    runs = f"{many} runs" if few == many else f"{few} to {many} runs"
+    about = f"mean and range of {runs}" if many > 1 else "one run, no interval"
+    figure.suptitle("".join([*shown, noise, ": ", about]), fontsize=9)
+
+
 def norm(p: float) -> str:
     """The p of a norm, for titles."""
     return "\N{INFINITY}" if math.isinf(p) else f"{p:g}"
+
+
+def interval(values: np.ndarray) -> tuple[float, float]:
+    """Student's 95 % interval of a mean; not a number where one run gives none."""
+    return results.interval(values) if len(values) > 1 else (math.nan, math.nan)
+
+
+def exponents(table: pd.DataFrame, axis: str, column: str) -> np.ndarray:
+    """Slope in logarithms of each replicate that was run at every value of the axis.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns replicate, ``axis`` and ``column``; several rows of a replicate at one
+        value are averaged.
+
+    Returns
+    -------
+    ndarray (replicates,)
+    """
+    wide = table.pivot_table(index="replicate", columns=axis, values=column).dropna()
+    logs = np.log(np.maximum(wide.to_numpy(), 1e-300))
+    return np.polyfit(np.log(wide.columns.to_numpy(float)), logs.T, 1)[0]
+
+
+def _measured(panel: str, algorithm: str, x: float, values: np.ndarray) -> Row:
+    """``drawing.summary`` of runs, without an interval where there is one run only."""
+    low, high = interval(values)
+    row = drawing.summary(panel, algorithm, x, values)
+    return row | {"ci_low": low, "ci_high": high}
 
 
 def _against(
     group: pd.DataFrame, x: str, panel: str, algorithm: str, y: str = "share"
 ) -> Rows:
     return [
-        drawing.summary(panel, algorithm, float(value), at[y].to_numpy())
+        _measured(panel, algorithm, float(value), at[y].to_numpy())
         for value, at in group.groupby(x)
     ]
 
@@ -128,12 +173,13 @@ def _slopes(axes: Axes, part: pd.DataFrame, exponents: Sequence[float]) -> None:
     if part.empty:
         return
     sizes = np.array([part["n"].min(), part["n"].max()], dtype=float)
-    for exponent, style in zip(sorted(set(exponents)), ("--", ":"), strict=False):
-        axes.plot(sizes, 1.5 * (sizes / sizes[0]) ** exponent, color="0.6",
-                  linestyle=style, linewidth=0.9, zorder=0)  # fmt: skip
-        axes.annotate(f"$n^{{{exponent:g}}}$", (sizes[1], 1.5 * (sizes[1] / sizes[0])
-                      ** exponent), fontsize=6.5, color="0.45", ha="right",
-                      va="bottom")  # fmt: skip
+    for exponent in sorted(set(exponents)):
+        ends = 1.5 * (sizes / sizes[0]) ** exponent
+        axes.plot(sizes, ends, color="0.6", linestyle=SLOPES[exponent], linewidth=0.9,
+                  zorder=0)  # fmt: skip
+        label, at = f"$n^{{{exponent:g}}}$", (sizes[1], ends[1])
+        axes.annotate(label, at, (2, -3), textcoords="offset points", fontsize=6.5,
+                      color="0.45")  # fmt: skip
 
 
 def _log_axes(axes: Axes, x: str, y: str) -> None:
@@ -180,7 +226,8 @@ def price(
         at.axhline(0.5, color="0.6", linewidth=0.8, zorder=0)
         _log_axes(at, "records n", "excess / initial risk")
         at.set_title(f"{LABELS[solver]}, $p$ = {norm(p)}")
-    axes[0].legend(frameon=False, loc="lower left", fontsize=6.5)
+    figure.suptitle(f"$d$ = {product.options['d']}", fontsize=9)
+    drawing.shared_legend(figure, 5)
     _share_limits(axes)
     return figure, rows
 
@@ -206,11 +253,15 @@ def dimension(
         for index, ((p, solver), group) in enumerate(keys):
             label = f"{LABELS[solver]}, p = {norm(p)}"
             found = _against(group, "d", f"epsilon = {value:g}", label)
-            _line(at, found, label, _shade(index, len(keys)))
+            look = _shade(index, len(keys)) | {"linestyle": LOOKS[solver][1]}
+            _line(at, found, label, look)
             rows += found
         shown = "no noise" if math.isinf(value) else rf"$\epsilon$ = {value:g}, strict"
         at.set_title(f"{shown}, $n$ = {n:,}")
         _log_axes(at, "dimension d", "excess / initial risk")
+        ticks = sorted(part["d"].unique())
+        at.set_xticks(ticks, [f"{d:g}" for d in ticks])
+        at.xaxis.minorticks_off()
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=7)
     return figure, rows
@@ -246,9 +297,11 @@ def transition(
         _line(at, found, r"PolySFW, $\epsilon$ = 1", dot)
         rows += found
         _log_axes(at, "p - 1", "excess / initial risk")
-        at.set_title(f"$d$ = {d:g}, $n$ = {table['n'].max():,}")
+        noise = NOISE[product.calibration]
+        at.set_title(f"$d$ = {d:g}, $n$ = {table['n'].max():,}, {noise}")
         ticks = [NEAREST, 0.01, 0.1, 1.0]
         at.set_xticks(ticks, ["0", "0.01", "0.1", "1"])
+        at.xaxis.minorticks_off()
         at.set_ylim(bottom=max(at.get_ylim()[0], 1e-4))
     figure.set_size_inches(4.0 * len(axes) + 2.2, 3.2)
     handles, labels = axes[0].get_legend_handles_labels()
@@ -284,6 +337,7 @@ def _terms(axes: Axes, measured: Rows, d: float, panel: str) -> Rows:
     return rows
 
 
+LEAST_BEYOND = 2  # runs beyond a quantile; with fewer it is not shown
 BETAS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 
 
@@ -300,7 +354,7 @@ def quantile(values: np.ndarray, beta: float) -> tuple[float, float, float]:
 def quantiles(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> tuple[Figure, Rows]:
-    """Quantiles against log(1/beta), over the median, with straight lines beside."""
+    """Quantiles against log(1/beta): a straight line grows like the logarithm."""
     table = together(config, product)
     figure, axes = drawing.panels(2, 2)
     rows: Rows = []
@@ -311,14 +365,16 @@ def quantiles(
             label = f"{LABELS[solver]}, $p$ = {norm(p)}"
             rows += _tail(at, group["share"].to_numpy(), f"epsilon = {epsilon:g}",
                           label, _shade(index, max(3, len(keys))))  # fmt: skip
-        kind = "no noise" if math.isinf(epsilon) else rf"$\epsilon$ = {epsilon:g}"
+        kind = NOISE["none"]
+        if math.isfinite(epsilon):
+            kind = rf"$\epsilon$ = {epsilon:g}, {NOISE[product.calibration]}"
         at.set_title(
             f"{kind}, {group['run'].nunique() * group['replicate'].nunique():,} runs"
         )
         at.set_xlabel(r"$\log(1/\beta)$")
         at.set_ylabel(r"$1-\beta$ quantile of excess / initial")
         at.set_ylim(bottom=0)
-        at.legend(frameon=False, loc="upper left")
+    drawing.shared_legend(figure, 3)
     return figure, rows
 
 
@@ -327,7 +383,7 @@ def _tail(
 ) -> Rows:
     rows: Rows = []
     for beta in BETAS:
-        if len(values) * beta < 2:
+        if len(values) * beta < LEAST_BEYOND:
             continue
         middle, low, high = quantile(values, beta)
         row = drawing.summary(panel, label, math.log(1 / beta), np.array([middle]))
@@ -342,27 +398,32 @@ def runtime(
     """Seconds against n."""
     table = together(config, product)
     figure, (at,) = drawing.panels(1, 1)
-    figure.set_size_inches(5.2, 3.8)
+    figure.set_size_inches(7.6, 3.6)
     rows: Rows = []
     for solver in LABELS:
         part = table[table["method"] == solver]
         if part.empty:
             continue
         found = _against(part, "n", "runtime", LABELS[solver], "seconds")
-        exponent = time_exponent(part)
-        _line(at, found, f"{LABELS[solver]}: $n^{{{exponent:.2f}}}$", _look(solver))
+        power, low, high = time_exponent(part)
+        label = f"{LABELS[solver]}: $n^{{{power:.2f}}}$"
+        label += "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+        _line(at, found, label, _look(solver))
         rows += found
     _log_axes(at, "records n", "seconds, one core")
-    at.legend(frameon=False, loc="upper left", fontsize=7)
+    d = config.paper.sweeps[product.sweeps[0]].options["d"]
+    at.set_title(f"$d$ = {d}, {NOISE[product.calibration]}")
+    figure.legend(loc="outside right center", fontsize=7)
     return figure, rows
 
 
-def time_exponent(table: pd.DataFrame, start: float = 1e4) -> float:
-    """Exponent of the median time in n, from ``start`` on (or everywhere)."""
+def time_exponent(
+    table: pd.DataFrame, start: float = 1e4
+) -> tuple[float, float, float]:
+    """Exponent of time in n, from ``start`` on (or everywhere), with its interval."""
     late = table[table["n"] >= start]
-    used = late if late["n"].nunique() > 1 else table
-    median = used.groupby("n")["seconds"].median()
-    return float(np.polyfit(np.log(median.index), np.log(median), 1)[0])
+    slopes = exponents(late if late["n"].nunique() > 1 else table, "n", "seconds")
+    return (float(slopes.mean()), *interval(slopes))
 
 
 def bought(
@@ -380,14 +441,14 @@ def bought(
             found = []
             for _, group in table[mask].groupby("n"):
                 x = float(group["seconds"].median())
-                found.append(drawing.summary(f"epsilon = {epsilon:g}", LABELS[solver],
-                                             x, group["share"].to_numpy()))  # fmt: skip
+                found.append(_measured(f"epsilon = {epsilon:g}", LABELS[solver],
+                                       x, group["share"].to_numpy()))  # fmt: skip
             if found:
                 _line(at, found, LABELS[solver], _look(solver))
                 rows += found
         at.set_title(rf"$\epsilon$ = {epsilon:g}, strict")
         _log_axes(at, "seconds, one core", "excess / initial risk")
-    axes[0].legend(frameon=False, loc="lower left", fontsize=6)
+    drawing.shared_legend(figure, 4)
     return figure, rows
 
 
@@ -416,9 +477,10 @@ def lower_bound(
                 for n, value in bound.items()
             ]  # fmt: skip
         at.set_title(f"$d$ = {d:g}")
-        at.plot([], [], color="0.4", linestyle=":", label="the bound's shape")
+        at.plot([], [], color="0.4", linestyle=":", label="shape of the lower bound")
         _log_axes(at, "records n", "excess risk")
-    axes[0].legend(frameon=False, loc="lower left")
+    _headed(figure, table, product.calibration)
+    drawing.shared_legend(figure, 5)
     return figure, rows
 
 
@@ -440,7 +502,11 @@ def real(
             drawing.empty(at, str(lost["reason"].iloc[0]))
             continue
         rows += _losses(at, part, name)
-    axes[0].legend(frameon=False, loc="best", fontsize=6.5)
+    for label, line in (
+        ("strict noise", "-"), ("published noise", ":"), ("$w$ = 0", "--"),
+    ):  # fmt: skip
+        axes[0].plot([], [], color="0.4", linestyle=line, label=label)
+    drawing.shared_legend(figure, 4)
     return figure, rows
 
 

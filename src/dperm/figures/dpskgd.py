@@ -73,7 +73,7 @@ def samplings(
         else:
             size = _features(name)
             rows += _sampled(at, name, found[name], product.calibration, size)
-    _shared_legend(figure, axes, 6 if len(problems) > 1 else 3)
+    _shared_legend(figure, axes, 6 if len(problems) > 1 else 2)
     return figure, rows
 
 
@@ -273,7 +273,8 @@ def blocks(
         for method, group in part.groupby("method", sort=False):
             drawn = [
                 drawing.summary(panel, method, float(ratio),
-                                seen["relative_error"].to_numpy())
+                                seen.groupby("replicate")["relative_error"].mean()
+                                .to_numpy())
                 for ratio, seen in group.groupby("ratio")
             ]  # fmt: skip
             _errorbars(at, pd.DataFrame(drawn), *BLOCKS[method], method)

@@ -151,7 +151,7 @@ def save(figure: Figure, rows: Sequence[dict[str, Any]], stem: Path) -> list[Pat
         written.append(path)
     plt.close(figure)
     table = pd.DataFrame(rows, columns=COLUMNS)
-    text = table.to_csv(index=False, float_format="%.7g")
+    text = table.to_csv(index=False, float_format="%.10g")
     store.write_text(stem.with_suffix(".csv"), text)
     return [*written, stem.with_suffix(".csv")]
 

@@ -11,6 +11,9 @@ from numba import njit
 
 from dperm.compiled import INLINE, clamp
 
+_CHUNK = 1 << 17  # numbers looked at together
+_SQUARABLE = 1e150  # below it no sum of squares is infinite
+
 
 @dataclass(frozen=True)
 class Penalty:
@@ -24,8 +27,18 @@ class Penalty:
     def value(self, W: np.ndarray) -> np.ndarray:
         """Psi of each row of W (L, p); infinity outside the box. Shape (L,)."""
         W = np.atleast_2d(W)
-        inside = ((self.lower <= W) & (self.upper >= W)).all(axis=1)
-        total = self.l1 * np.abs(W).sum(axis=1) + 0.5 * self.l2 * (W * W).sum(axis=1)
+        size = max(1, _CHUNK // W.shape[1])  # of what stays in the cache
+        parts = [self._value(W[k : k + size]) for k in range(0, len(W), size)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _value(self, W: np.ndarray) -> np.ndarray:
+        absolute = np.abs(W).sum(axis=1)
+        inside = ~np.isnan(absolute)
+        if np.isfinite((self.lower, self.upper)).any():
+            inside &= ((self.lower <= W) & (self.upper >= W)).all(axis=1)
+        total = self.l1 * absolute
+        if self.l2 or not (absolute < _SQUARABLE).all():  # 0 times infinity is no 0
+            total = total + 0.5 * self.l2 * (W * W).sum(axis=1)
         return np.where(inside, total, np.inf)
 
     def conjugate(self, u: np.ndarray) -> float:

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from dperm.compiled import KERNEL, ORDERED
 from dperm.parallel import spread
+from dperm.problems.centred import Centred, centred, is_sparse
 from dperm.problems.losses import LEAST_SQUARES, LOSSES, Loss, derivative, value
 from dperm.problems.penalties import Penalty
 
@@ -29,7 +30,7 @@ class Problem:
     Attributes
     ----------
     name : str
-    A : ndarray (n, p), Fortran order, or scipy.sparse.csc_array
+    A : ndarray (n, p), Fortran order, scipy.sparse.csc_array, or Centred
         X for least squares, diag(y) X for the other losses.
     offset : ndarray, shape (n,)
         -y for least squares, 0 for the other losses.
@@ -62,39 +63,58 @@ class Problem:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether A is a CSC array; nothing ever makes a dense one of it."""
-        return sparse.issparse(self.A)
+        """Whether A is kept by its entries; nothing ever makes a dense one of it."""
+        return is_sparse(self.A)
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether A is sparse and standardised implicitly, a ``Centred``."""
+        return isinstance(self.A, Centred)
 
     @cached_property
     def rows(self) -> Any:
         """A with each record's features side by side, for record-wise solvers.
 
         A C-ordered ndarray, or a CSR array.
+
+        Raises
+        ------
+        ValueError
+            If A is standardised implicitly: no record is sparse then.
         """
+        if self.is_centred:
+            raise ValueError(
+                f"problem {self.name}: preparation.standardize on sparse data: records "
+                "would have to be filled in; only DP-CD and DP-GCD solve it"
+            )
         return self.A.tocsr() if self.is_sparse else np.ascontiguousarray(self.A)
 
     @cached_property
     def row_norms(self) -> np.ndarray:
         """Euclidean norm of each record, shape (n,)."""
-        if self.is_sparse:
+        if self.is_sparse and not self.is_centred:
             return np.sqrt(np.asarray(self.A.multiply(self.A).sum(axis=1)).ravel())
         return np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows))
 
     @cached_property
     def smoothness(self) -> np.ndarray:
         """M_j = sup phi'' ||X_j||^2 / n, valid for moves along coordinate j; (p,)."""
-        squares = (
-            self.A.multiply(self.A).sum(axis=0)
-            if self.is_sparse
-            else np.einsum("ij,ij->j", self.A, self.A)
-        )
+        if self.is_centred:
+            squares = self.A.column_squares()
+        elif self.is_sparse:
+            squares = self.A.multiply(self.A).sum(axis=0)
+        else:
+            squares = np.einsum("ij,ij->j", self.A, self.A)
         return self.loss.curvature * np.asarray(squares).ravel() / self.n
 
     @cached_property
     def global_smoothness(self) -> float:
         """Beta = sup phi'' times the largest eigenvalue of X^T X / n."""
-        gram = self.A.T @ self.A if self.p <= self.n else self.A @ self.A.T
-        gram = gram.toarray() if self.is_sparse else np.asarray(gram)
+        if self.is_centred:
+            gram = self.A.gram()
+        else:
+            gram = self.A.T @ self.A if self.p <= self.n else self.A @ self.A.T
+            gram = gram.toarray() if self.is_sparse else np.asarray(gram)
         top = np.linalg.eigvalsh(gram)[-1]
         return float(self.loss.curvature * top / self.n)
 
@@ -122,6 +142,11 @@ class Problem:
     def _mean_losses(self, W: np.ndarray, out: np.ndarray) -> None:
         if not self.is_sparse:
             _mean_losses(self.A, self.offset, self.loss.code, W, out)
+            return
+        if self.is_centred:
+            with np.errstate(over="ignore", invalid="ignore"):
+                for k, w in enumerate(W):
+                    out[k] = self.mean_loss(self.A @ w + self.offset)
             return
         columns = (self.A.data, self.A.indices, self.A.indptr)
         _sparse_mean_losses(*columns, self.offset, self.loss.code, W, out)
@@ -155,6 +180,7 @@ def build(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     digest: str = "",
+    standardised: bool = False,
 ) -> Problem:
     """Make a Problem of prepared arrays.
 
@@ -164,23 +190,29 @@ def build(
     y : ndarray, shape (n,)
         Labels in {-1, +1} unless the loss is least squares.
     loss : {"least_squares", "logistic", "smoothed_hinge"}
+    standardised : bool
+        Standardise the columns of a sparse X, without filling them in.
 
     Raises
     ------
     ValueError
-        If the loss is unknown or a label that must be -1 or +1 is neither.
+        If the loss is unknown or a label that must be -1 or +1 is neither, or if
+        a column to be standardised is constant.
     """
     if loss not in LOSSES:
         raise ValueError(f"loss {loss!r}: expected one of {', '.join(LOSSES)}")
     kind = LOSSES[loss]
+    A: Any
     if kind.code == LEAST_SQUARES:
-        A, offset = X, -np.asarray(y, dtype=np.float64)
+        A, offset, signs = X, -np.asarray(y, dtype=np.float64), np.ones(len(y))
     else:
         _check_labels(name, loss, y)
         signs = np.asarray(y, dtype=np.float64)
         A = sparse.diags_array(signs) @ X if sparse.issparse(X) else X * signs[:, None]
         offset = np.zeros(len(y))
-    if sparse.issparse(A):
+    if standardised:
+        A = centred(X, signs)
+    elif sparse.issparse(A):
         A = sparse.csc_array(A, dtype=np.float64)
         A.sort_indices()
     else:

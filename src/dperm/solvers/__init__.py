@@ -9,7 +9,8 @@ data,
 - ``Run(problem, lanes, streams, options, workers)``: a block of lanes under way, with
   ``advance(count)``, ``weights`` (L, p) and ``keep(mask)``,
 - ``lane_bytes(problem)``: memory a lane needs, from which blocks are sized, and, where
-another size than the engine's is right, ``block_bytes(problem)``.
+another size than the engine's is right, ``block_bytes(problem)``,
+- ``CENTRED = True`` where it runs on a ``problems.centred`` matrix.
 
 Nothing here knows of files, grids or seeds.
 """

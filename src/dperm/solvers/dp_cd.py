@@ -25,11 +25,13 @@ from dperm.problems.penalties import prox, prox_constants
 from dperm.problems.problem import Problem
 from dperm.solvers import SPARSE_BLOCK, Lanes
 
+CENTRED = True  # runs on sparse data standardised implicitly
 SAMPLINGS = ("cyclic", "uniform")
 _LANE_ARRAYS = (
     *("step", "clip", "scale", "threshold", "shrink"),
     *("weights", "sums", "since", "places"),
 )
+_SPARSE_CHUNK = 1 << 14  # steps whose coordinates are laid out together
 _SPARSE_ARRAYS = ("step", "clip", "scale", "weights", "margins")
 
 
@@ -179,6 +181,8 @@ class Run:
             chunk = count
             if self.period:
                 chunk = min(count, self.period - self.done % self.period)
+            elif self.problem.is_sparse:
+                chunk = min(count, _SPARSE_CHUNK)
             self._steps(chunk)
             self.done += chunk
             count -= chunk
@@ -202,10 +206,15 @@ class Run:
         penalty, A = self.problem.penalty, self.problem.A
         shared: tuple[Any, ...] = (self.problem.loss.code, order, noise)
         box: tuple[Any, ...] = (penalty.lower, penalty.upper)
-        if self.problem.is_sparse:
-            kernel = _sparse_steps
-            matrix: tuple[Any, ...] = (A.data, A.indices, A.indptr)
+        if self.problem.is_centred:
+            kernel, S = _centred_steps, A.S
+            matrix: tuple[Any, ...] = (S.data, S.indices, S.indptr, A.a, A.b)
             shared += (self.M, self.share, penalty.l1, penalty.l2)
+        elif self.problem.is_sparse:
+            kernel = _sparse_steps
+            matrix = (A.data, A.indices, A.indptr)
+            touched, places = np.unique(order, return_inverse=True)
+            shared += (touched, places, self.M, self.share, penalty.l1, penalty.l2)
         else:
             kernel, matrix = _coordinate_steps, (A,)
             shared += (self.done,)
@@ -279,16 +288,20 @@ def _clipped_mean(column, last, move, v, loss, bound):
 
 @njit(**ORDERED)
 def _sparse_steps(
-    data, rows, starts, loss, order, noise, M, share, l1, l2, lower, upper,
-    step, clip, scale, W, V,
+    data, rows, starts, loss, order, noise, touched, places,
+    M, share, l1, l2, lower, upper, step, clip, scale, W, V,
 ):  # fmt: skip
     """The steps on CSC columns: one costs its column's entries; changes W and V.
 
     The lanes lie side by side, so that an entry, read once, serves all of them. The
-    derivatives are kept, and renewed where a lane of the slice has moved.
+    derivatives are kept, and renewed where a lane of the slice has moved. Of the
+    weights the ``touched`` coordinates are laid out; order = touched[places].
     """
     lanes, n = V.shape
-    w, v = np.ascontiguousarray(W.T), np.ascontiguousarray(V.T)
+    w, v = np.empty((touched.shape[0], lanes)), np.ascontiguousarray(V.T)
+    for u in range(touched.shape[0]):
+        for lane in range(lanes):
+            w[u, lane] = W[lane, touched[u]]
     d, total, move = np.empty((n, lanes)), np.empty(lanes), np.empty(lanes)
     for i in range(n):
         for lane in range(lanes):
@@ -300,7 +313,7 @@ def _sparse_steps(
             x, slopes = data[e], d[rows[e]]
             for lane in range(lanes):
                 total[lane] += clamp(x * slopes[lane], clip[lane] * share[j])
-        here, moved = w[j], 0.0
+        here, moved = w[places[k]], 0.0
         for lane in range(lanes):
             gamma, old = step[lane] / M[j], here[lane]
             released = total[lane] / n + scale[lane] * share[j] * noise[k]
@@ -314,5 +327,36 @@ def _sparse_steps(
                 for lane in range(lanes):
                     margins[lane] += x * move[lane]
                     slopes[lane] = derivative(loss, margins[lane])
-    W[:] = w.T
+    for u in range(touched.shape[0]):
+        for lane in range(lanes):
+            W[lane, touched[u]] = w[u, lane]
     V[:] = v.T
+
+
+@njit(**KERNEL)
+def _centred_steps(
+    data, rows, starts, a, b, loss, order, noise, M, share, l1, l2, lower, upper,
+    step, clip, scale, W, V,
+):  # fmt: skip
+    """The steps for A = S + a b^T, see ``problems.centred``; changes W and V.
+
+    A step moves every margin, so that it costs O(n) whatever is done: the one column it
+    reads is filled in.
+    """
+    n, still = V.shape[1], np.zeros(V.shape[1])
+    column = np.empty(n)
+    for k in range(order.shape[0]):
+        j = order[k]
+        for i in range(n):
+            column[i] = a[i] * b[j]
+        for e in range(starts[j], starts[j + 1]):
+            column[rows[e]] += data[e]
+        for lane in range(W.shape[0]):
+            v, gamma, old = V[lane], step[lane] / M[j], W[lane, j]
+            gradient = _clipped_mean(column, still, 0.0, v, loss, clip[lane] * share[j])
+            released = gradient + scale[lane] * share[j] * noise[k]
+            shrink = 1.0 / (1.0 + gamma * l2)
+            new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
+            W[lane, j] = new
+            for i in range(n):
+                v[i] += (new - old) * column[i]

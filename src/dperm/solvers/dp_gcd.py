@@ -40,6 +40,7 @@ from dperm.problems.penalties import prox
 from dperm.problems.problem import Problem
 from dperm.solvers import SPARSE_BLOCK, Lanes
 
+CENTRED = True  # runs on sparse data standardised implicitly
 RULES = ("GS-s", "GS-r", "GS-q")
 _GROUP = 8  # lanes that share a column while it is in the cache
 _FEW = 4  # from so many lanes on, sparse lanes lie side by side
@@ -222,9 +223,13 @@ class Run:
         problem, penalty = self.problem, self.problem.penalty
         kernels = (_dense_step, _dense_step)
         data: tuple[Any, ...] = (problem.A,)
-        if problem.is_sparse:
+        if problem.is_sparse and not problem.is_centred:
             data = (problem.A.data, problem.A.indices, problem.A.indptr)
             kernels = (_sparse_step, _sparse_tiles)
+        if problem.is_centred:
+            S = problem.A.S
+            data = (S.data, S.indices, S.indptr, problem.A.a, problem.A.b)
+            kernels = (_centred_step, _centred_step)
         psi = (penalty.l1, penalty.l2, penalty.lower, penalty.upper)
         shared = (problem.loss.code, problem.smoothness, self.share, *psi)
         drawn = (RULES.index(self.options.rule), selection, value)
@@ -350,6 +355,75 @@ def _sparse_tiles(
             W[lane, j] += move
             for e in range(starts[j], starts[j + 1]):
                 V[lane, rows[e]] += move * data[e]
+
+
+@njit(**ORDERED)
+def _centred_step(
+    data, rows, starts, a, b, loss, M, share, l1, l2, lower, upper, rule, selection,
+    value, scale, inside, outside, step, clip, W, V, chosen,
+):  # fmt: skip
+    """As ``_sparse_step`` for A = S + a b^T, see ``problems.centred``.
+
+    Where S has no entry the derivative of record i is b_j a_i d_i. The a_i d_i, sorted
+    once, with their running sums, give the clipped sum over all records of a column at
+    once; the column's entries are then put right.
+    """
+    n, p = V.shape[1], W.shape[1]
+    d, sums = np.empty(n), np.zeros(n + 1)
+    for lane in range(W.shape[0]):
+        w, v, best, found, taken = W[lane], V[lane], -np.inf, 0, 0.0
+        for i in range(n):
+            d[i] = a[i] * derivative(loss, v[i])
+        ordered = np.sort(d)
+        for i in range(n):
+            sums[i + 1] = sums[i] + ordered[i]
+        for j in range(p):
+            bound = clip[lane] * share[j]
+            total = _sum_over_all(ordered, sums, b[j], bound)
+            for e in range(starts[j], starts[j + 1]):
+                i = rows[e]
+                full = clamp((a[i] * data[e] + b[j]) * d[i], bound)
+                total += full - clamp(b[j] * d[i], bound)
+            gradient = total / n
+            noisy = gradient + inside[lane] * share[j] * selection[j]
+            score = _score(rule, noisy, w[j], M[j], l1, l2, lower, upper)
+            score += outside[lane] * selection[j]
+            if score > best:
+                best, found, taken = score, j, gradient
+        j = chosen[lane] = found
+        noisy = taken + scale[lane] * share[j] * value
+        move = _moved(w[j], noisy, step[lane] / M[j], l1, l2, lower, upper) - w[j]
+        w[j] += move
+        for i in range(n):
+            v[i] += move * b[j] * a[i]
+        for e in range(starts[j], starts[j + 1]):
+            v[rows[e]] += move * data[e]
+
+
+@njit(**PASTED)
+def _sum_over_all(ordered, sums, b, bound):
+    """Sum of clamp(b d, bound) over all d, which are sorted and have running sums."""
+    if b == 0.0:
+        return 0.0
+    n, most = ordered.shape[0], bound / abs(b)
+    low, high = _count_below(ordered, -most), _count_below(ordered, most)
+    total, excess = sums[high] - sums[low], n - high - low
+    if excess != 0:
+        total += most * excess
+    return b * total
+
+
+@njit(**PASTED)
+def _count_below(ordered, x):
+    """How many of the sorted numbers are less than x."""
+    low, high = 0, ordered.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if ordered[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @njit(**PASTED)

@@ -124,14 +124,20 @@ class Run:
             ),
             axis=1,
         )
-        self._lay_out(constants, np.zeros((len(step), problem.p)))
+        self._lay_out(constants)
+        self.tiles = np.zeros((len(self.constants), problem.p, self._width))
 
-    def _lay_out(self, constants: np.ndarray, weights: np.ndarray) -> None:
-        """Put the lanes' constants (L, 5) and weights (L, p) into tiles."""
-        self.size = len(weights)
+    def _lay_out(self, constants: np.ndarray) -> None:
+        """Put the lanes' constants (L, 5) into tiles."""
+        self.size = len(constants)
         fitting = _TILE_SIZE // self.problem.p // _VECTOR * _VECTOR
         most = _SPARSE_TILE if self.problem.is_sparse else min(_TILE, max(64, fitting))
-        self.constants, self.tiles = _tiled(constants, most), _tiled(weights, most)
+        self.constants = _tiled(constants, most)
+
+    @property
+    def _width(self) -> int:
+        """Lanes of a tile."""
+        return self.constants.shape[2]
 
     @property
     def weights(self) -> np.ndarray:
@@ -140,7 +146,8 @@ class Run:
 
     def keep(self, mask: np.ndarray) -> None:
         """Drop the lanes outside the mask."""
-        self._lay_out(_untiled(self.constants, self.size)[mask], self.weights[mask])
+        self._lay_out(_untiled(self.constants, self.size)[mask])
+        self.tiles = _regrouped(self.tiles, np.flatnonzero(mask), self._width)
 
     def advance(self, count: int) -> None:
         """Take ``count`` more record steps in every lane."""
@@ -199,9 +206,32 @@ def _tiled(values: np.ndarray, most: int) -> np.ndarray:
     return np.ascontiguousarray(padded.reshape(tiles, width, -1).transpose(0, 2, 1))
 
 
-def _untiled(tiles: np.ndarray, size: int) -> np.ndarray:
-    """The values (L, m) that ``_tiled`` laid out."""
-    return tiles.transpose(0, 2, 1).reshape(-1, tiles.shape[1])[:size]
+@njit(**KERNEL)
+def _untiled(tiles, size):
+    """The values (L, m) that ``_tiled`` laid out, in blocks that fit the cache."""
+    _, m, width = tiles.shape
+    out, side = np.empty((size, m)), 32
+    for low in range(0, m, side):
+        high = min(low + side, m)
+        for lane in range(size):
+            t, k = lane // width, lane % width
+            for j in range(low, high):
+                out[lane, j] = tiles[t, j, k]
+    return out
+
+
+@njit(**KERNEL)
+def _regrouped(tiles, lanes, width):
+    """Tiles of so many lanes each that hold some lanes of the given tiles."""
+    _, m, before = tiles.shape
+    out = np.zeros((-(-len(lanes) // width) if width else 0, m, width))
+    for t in range(out.shape[0]):
+        chosen = lanes[t * width : (t + 1) * width]
+        tile, place = chosen // before, chosen % before
+        for j in range(m):
+            for k in range(len(chosen)):
+                out[t, j, k] = tiles[tile[k], j, place[k]]
+    return out
 
 
 @njit(**KERNEL)

@@ -125,17 +125,13 @@ class Run(dp_sgd.Run):
         jump = step * full_noise(problem, options) * lanes.noise_scale(full)
         constants = dp_sgd._untiled(self.constants, self.size)
         constants = np.concatenate((constants, jump[:, None]), axis=1)
-        self._lay_out(constants, np.zeros((self.size, 4 * problem.p)))
+        self._lay_out(constants)
+        self.tiles = np.zeros((len(self.constants), 4 * problem.p, self._width))
 
     @property
     def weights(self) -> np.ndarray:
         """Weights of the lanes, shape (L, p)."""
         return dp_sgd._untiled(self.tiles, self.size)[:, : self.problem.p]
-
-    def keep(self, mask: np.ndarray) -> None:
-        """Drop the lanes outside the mask."""
-        state = dp_sgd._untiled(self.tiles, self.size)[mask]
-        self._lay_out(dp_sgd._untiled(self.constants, self.size)[mask], state)
 
     def advance(self, count: int) -> None:
         """Take ``count`` more record steps in every lane."""

@@ -124,11 +124,16 @@ def child_sensitivity(
     2 (2^depth / b) L1 times how far the iterate can have gone since the parent: the
     steps at the leaves below the left sibling, M (1 - prod (1 - eta)).
     """
-    stay = 1.0
-    for before in range(leaf - 2 ** (t - depth), leaf):
-        stay *= 1 - min(1.0, step(t, before, options))
+    first = leaf - 2 ** (t - depth)
+    stay = _weight(t, first, options) / _weight(t, leaf, options)
     moved = setup.diameter * (1 - stay)
     return 2 * 2**depth / b * setup.smoothness * moved
+
+
+def _weight(t: int, leaf: int, options: Options) -> int:
+    """Leaves k to l - 1 keep 1 - eta each, together weight(k) / weight(l)."""
+    at = (2 ** (t - 1) + 1 if options.steps == "sawtooth" else 2**t) + leaf
+    return (at - 2) * (at - 1)
 
 
 def printed_sensitivity(setup: Setup, b: int) -> float:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm import config as configuration
 from dperm import schema
 from dperm.experiments import inputs, results
 from dperm.experiments.results import Result
@@ -27,7 +26,7 @@ def utility(
     and Lambda^2 / mu_I. Logarithms and constants are left out, as in the paper;
     ``bound`` is the term times sqrt(p log(1/delta)) / (n epsilon), or its square.
     """
-    rows = [row for name in problems for row in _utility_rows(name)]
+    rows = [row for name in problems for row in _utility_rows(config, name)]
     data = pd.DataFrame(rows)
     shown = data.copy()
     for column in data.columns[2:-1]:
@@ -35,8 +34,8 @@ def utility(
     return Table(data, shown)
 
 
-def _utility_rows(name: str) -> list[dict[str, Any]]:
-    config = configuration.compose([f"problem={name}"])
+def _utility_rows(config: schema.Config, name: str) -> list[dict[str, Any]]:
+    config = inputs.at_problem(config, name)
     problem = inputs.load_problem(config)
     if problem is None:
         return [{"problem": name, "algorithm": _MISSING}]

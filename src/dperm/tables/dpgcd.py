@@ -28,8 +28,7 @@ def sizes(config: schema.Config, product: schema.Product, problems: list[str]) -
 
 
 def _size(config: schema.Config, name: str) -> dict[str, Any]:
-    composed = configuration.compose([f"problem={name}"])
-    composed.data = config.data
+    composed = inputs.at_problem(config, name)
     problem = inputs.load_problem(composed)
     if problem is None:
         return {"problem": name, "status": inputs.unavailable_reason(composed)}
@@ -119,8 +118,7 @@ def _support_row(
     _, tuned, fresh = _best(result, calibration)
     wrong = int((fresh["false_positives"] > 0).sum())
     low, high = clopper_pearson(wrong, len(fresh))
-    composed = configuration.compose([f"problem={result.problem}"])
-    composed.data = config.data
+    composed = inputs.at_problem(config, result.problem)
     return {
         "problem": result.problem,
         "algorithm": result.label,

@@ -12,12 +12,15 @@ from dperm import schema
 from dperm.experiments import results
 from dperm.figures.dpsco import (
     LABELS,
+    LEAST_BEYOND,
     TERMS,
+    interval,
     norm,
     quantile,
     time_exponent,
     together,
 )
+from dperm.figures.dpsco import exponents as replicate_slopes
 from dperm.privacy.accounting import gaussian_epsilon, true_epsilon
 from dperm.privacy.generalised_gaussian import (
     noise_multiplier,
@@ -40,28 +43,28 @@ RATES = {  # Table 1's upper bounds, logarithms left out
 }
 
 
-def slope(table: pd.DataFrame, axis: str) -> dict[str, Any] | None:
+FITTED = ("exponent", "ci_low", "ci_high", "from", "to", "runs")
+
+
+def slope(table: pd.DataFrame, axis: str) -> dict[str, Any]:
     """Exponent of the excess risk in an axis, where it is below half the initial one.
 
-    Each replicate gives a slope of its own; the interval is Student's.
+    Each replicate gives a slope of its own; the interval is Student's. Without three
+    values of the axis, or two replicates that have them all, ``reason`` says so and
+    nothing is fitted.
     """
     means = table.groupby(axis)["share"].mean()
     kept = means.index[means < BELOW]
+    nothing = dict.fromkeys(FITTED)
     if len(kept) < LEAST_POINTS:
-        return None
-    wide = table[table[axis].isin(kept)].pivot_table(
-        index="replicate", columns=axis, values="share"
-    )
-    logs = np.log(np.maximum(wide.to_numpy(), 1e-300))
-    slopes = np.polyfit(np.log(wide.columns.to_numpy(float)), logs.T, 1)[0]
-    low, high = results.interval(slopes)
-    return {
-        "exponent": float(slopes.mean()),
-        "ci_low": low,
-        "ci_high": high,
-        "from": float(min(kept)),
-        "to": float(max(kept)),
-    }
+        return nothing | {"reason": f"{len(kept)} of {len(means)} below half"}
+    slopes = replicate_slopes(table[table[axis].isin(kept)], axis, "share")
+    if len(slopes) < 2:
+        return nothing | {"reason": f"{len(slopes)} run"}
+    low, high = interval(slopes)
+    ends = float(min(kept)), float(max(kept))
+    found = (float(slopes.mean()), low, high, *ends, len(slopes))
+    return dict(zip(FITTED, found, strict=True)) | {"reason": ""}
 
 
 def exponents(
@@ -71,13 +74,11 @@ def exponents(
     table = together(config, product)
     rows = []
     for keys, group in table.groupby([*KEYS, "d"], sort=False):
-        found = slope(group, "n")
         statistical, private = TERMS[str(keys[0])]
         row = dict(zip([*KEYS, "d"], keys, strict=True))
         row |= {"statistical_exponent": statistical, "privacy_exponent": private,
                 "bound": RATES[str(keys[0])]}  # fmt: skip
-        rows.append(row | (found or dict.fromkeys(("exponent", "ci_low", "ci_high",
-                                                   "from", "to"))))  # fmt: skip
+        rows.append(row | slope(group, "n"))
     data = pd.DataFrame(rows).sort_values([*KEYS, "d"], ignore_index=True)
     return Table(data, _wide(data))
 
@@ -109,13 +110,16 @@ def _named(keys: dict[str, Any]) -> dict[str, str]:
 
 
 def _interval(row: dict[str, Any]) -> str:
-    if row["exponent"] is None or pd.isna(row["exponent"]):
-        return "too few sizes"
-    ends = f"{row['ci_low']:.2f}, {row['ci_high']:.2f}"
-    return f"{row['exponent']:.2f} [{ends}] from n = {number(row['from'])}"
+    if row["reason"]:
+        return f"not fitted: {row['reason']}"
+    return f"{_bracketed(row)} from n = {number(row['from'])}"
 
 
-D_TERMS = "0 to log d (p = 1); 1/2 (1 < p <= 2); 1/2 - 1/p and 1 - 1/p (p > 2)"
+def _bracketed(row: dict[str, Any]) -> str:
+    """An exponent and its interval, as far as there is one."""
+    if pd.isna(row["ci_low"]):
+        return f"{row['exponent']:.2f} (one run: no interval)"
+    return f"{row['exponent']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
 
 
 def dimension_exponents(
@@ -126,23 +130,34 @@ def dimension_exponents(
     rows = []
     for keys, group in table.groupby(KEYS, sort=False):
         row = dict(zip(KEYS, keys, strict=True))
-        for n in sorted(group["n"].unique(), reverse=True):
-            found = slope(group[group["n"] == n], "d")
-            if found:
-                rows.append(row | {"n": n} | found)
-                break
-    columns = [*KEYS, "n", "exponent", "ci_low", "ci_high", "from", "to"]
-    data = pd.DataFrame(rows, columns=columns)
-    data = data.sort_values(KEYS, ignore_index=True)
+        rows.append(row | _largest(group))
+    data = pd.DataFrame(rows).sort_values(KEYS, ignore_index=True)
     shown = [
         _named({key: row[key] for key in KEYS})
-        | {"n": f"{row['n']:g}", "d from": f"{row['from']:g}", "d to": f"{row['to']:g}",
-           "exponent of d": f"{row['exponent']:.2f} "
-                            f"[{row['ci_low']:.2f}, {row['ci_high']:.2f}]",
-           "Table 1": _table1_d(row["method"], row["p"])}
+        | _dimensions(row)
+        | {"Table 1": _table1_d(row["method"], row["p"])}
         for row in data.to_dict("records")
-    ]  # fmt: skip
+    ]
     return Table(data, pd.DataFrame(shown))
+
+
+def _largest(table: pd.DataFrame) -> dict[str, Any]:
+    """Exponent of d at the largest n that gives one; else what the largest n lacks."""
+    sizes = sorted(table["n"].unique(), reverse=True)
+    found = [slope(table[table["n"] == n], "d") for n in sizes]
+    fitted = [k for k in range(len(sizes)) if not found[k]["reason"]]
+    at = fitted[0] if fitted else 0
+    return {"n": sizes[at]} | found[at]
+
+
+def _dimensions(row: dict[str, Any]) -> dict[str, str]:
+    shown = {"n": f"{row['n']:g}"}
+    if row["reason"]:
+        return shown | {"d": "", "exponent of d": f"not fitted: {row['reason']}"}
+    return shown | {
+        "d": f"{row['from']:g} to {row['to']:g}",
+        "exponent of d": _bracketed(row),
+    }
 
 
 def _table1_d(solver: str, p: float) -> str:
@@ -282,30 +297,36 @@ def peers(config: schema.Config, product: schema.Product, problems: list[str]) -
     table = together(config, product)
     rows = []
     for (solver, epsilon, n), group in table.groupby(["method", "epsilon", "n"]):
-        low, high = results.interval(group["share"].to_numpy())
-        whole = table[table["method"] == solver]
+        low, high = interval(group["share"].to_numpy())
+        power, *ends = time_exponent(table[table["method"] == solver])
         rows.append(
             {"algorithm": LABELS[solver], "p": group["p"].iloc[0], "epsilon": epsilon,
              "n": n, "seconds": group["seconds"].median(),
-             "exponent": time_exponent(whole), "share": group["share"].mean(),
-             "ci_low": low, "ci_high": high}
+             "exponent": power, "exponent_low": ends[0], "exponent_high": ends[1],
+             "share": group["share"].mean(), "ci_low": low, "ci_high": high}
         )  # fmt: skip
     data = pd.DataFrame(rows)
-    shown = data.copy()
+    shown = data.drop(columns=["exponent_low", "exponent_high"])
     for column in ("seconds", "share", "ci_low", "ci_high"):
         shown[column] = [number(value) for value in data[column]]
-    shown["exponent"] = [f"{value:.2f}" for value in data["exponent"]]
+    shown["exponent"] = [
+        _bracketed({"exponent": power, "ci_low": low, "ci_high": high})
+        for power, low, high in data[["exponent", "exponent_low", "exponent_high"]]
+        .itertuples(index=False)
+    ]  # fmt: skip
     return Table(data, shown)
 
 
 def tails(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
-    """Quantiles for beta = 0.1, 0.01 and 0.001, over the median."""
+    """Quantiles for beta = 0.1, 0.01 and 0.001, over the median, from enough runs."""
     table = together(config, product)
     rows = []
     for (solver, p, epsilon), group in table.groupby(["method", "p", "epsilon"]):
         values = group["share"].to_numpy()
         middle = float(np.median(values))
         for beta in (0.1, 0.01, 0.001):
+            if len(values) * beta < LEAST_BEYOND:
+                continue
             found, low, high = quantile(values, beta)
             rows.append(
                 {"algorithm": LABELS[solver], "p": p, "epsilon": epsilon,
@@ -330,7 +351,7 @@ def real(config: schema.Config, product: schema.Product, problems: list[str]) ->
             continue
         keys = ["method", "p", "epsilon", "calibration"]
         for (solver, p, epsilon, kind), group in part.groupby(keys):
-            low, high = results.interval(group["excess"].to_numpy())
+            low, high = interval(group["excess"].to_numpy())
             rows.append(
                 {"problem": name, "algorithm": LABELS[solver], "p": p,
                  "epsilon": epsilon, "noise": kind, "loss": group["excess"].mean(),

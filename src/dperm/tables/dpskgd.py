@@ -20,6 +20,7 @@ from dperm.privacy.calibration import calibrate
 from dperm.problems.optimum import Optimum
 from dperm.problems.problem import Problem
 from dperm.solvers import dp_skgd, load, make_options
+from dperm.tables.comparing import compared, measured, retuned, verdict, widest
 from dperm.tables.writing import Table, number
 
 Bounds = dict[str, bounds.Bound]
@@ -261,17 +262,21 @@ def _bootstrap(
 def blocks(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
-    """Relative error of every partition where smoothness comes in groups."""
+    """Relative error of every partition where smoothness comes in groups.
+
+    Intervals are over replicates, each tuned anew; step and passes are medians.
+    """
     table = results.load_sweep(config, "blocks")
     rows = []
     for key, group in table.groupby(["correlation", "ratio", "method"], sort=False):
-        values = group["relative_error"].to_numpy()
+        values = group.groupby("replicate")["relative_error"].mean().to_numpy()
         low, high = results.interval(values)
         rows.append(
             {"correlation": key[0], "ratio": key[1], "method": key[2],
              "relative_error": values.mean(), "ci_low": low, "ci_high": high,
-             "runs": len(values), "step": group["step"].iloc[0],
-             "passes": group["passes"].iloc[0], "factor": group["factor"].iloc[0]}
+             "tunings": len(values), "runs": len(group),
+             "step": group["step"].median(), "passes": group["passes"].median(),
+             "factor": group["factor"].iloc[0]}
         )  # fmt: skip
     data = pd.DataFrame(rows).sort_values(["correlation", "ratio"], kind="stable")
     return _table(data.to_dict("records"))
@@ -336,6 +341,8 @@ QUESTIONS: dict[str, list[tuple[str, str]]] = {
     "uniform draws against a cycle": [("dp_skgd", "dp_cd")],
 }
 
+ALIGNED = [("aligned", "misaligned"), ("aligned", "single"), ("aligned IS", "aligned")]
+
 
 def reading(
     config: schema.Config, product: schema.Product, problems: list[str]
@@ -343,6 +350,7 @@ def reading(
     """One page: what helps, what hurts, and whether Table 1 said so."""
     rows = comparisons(config, product, problems)
     lines = [_summary(question, rows) for question in (*QUESTIONS, CONTROL)]
+    lines.insert(0, _band(rows))
     told = (*list(QUESTIONS)[:2], CONTROL)
     lines += [_line(row) for row in rows if row["question"] in told]
     lines += _ranks(theory(config, product, problems).data)
@@ -357,34 +365,46 @@ def comparisons(
 ) -> list[dict[str, Any]]:
     """Every question on every problem: measured ratio, predicted ratios, verdict.
 
-    Where two samplings have one law, their ratio shows what the luck of tuning alone
-    can do, since the interval holds the fresh runs' spread only.
+    Where two samplings have one law, their ratio shows what luck alone can do. The
+    widest such ratio is a band: no ratio inside it is called decided elsewhere.
     """
     found = results.load(config, problems)
     rows: list[dict[str, Any]] = []
     for name in problems:
         by_name = {r.solver: r for r in found[name] if r.available}
-        terms = solver_bounds(name, list(by_name)) if by_name else {}
-        for question, pairs in QUESTIONS.items():
-            for first, second in pairs:
-                if first in by_name and second in by_name:
-                    pair = (by_name[first], by_name[second])
-                    asked = CONTROL if same_law(name, first, second) else question
-                    row: dict[str, Any] = {"question": asked, "problem": name}
-                    values = [fresh(r, product.calibration) for r in pair]
-                    measured = compared(values[0], values[1])
-                    said = _predicted(terms[first], terms[second])
-                    rows.append({**row, "first": pair[0].label, "second": pair[1].label,
-                                 **measured, **said})  # fmt: skip
+        rows += _asked(name, by_name, product.calibration)
+    controls = [row["ratio"] for row in rows if row["question"] == CONTROL]
     for row in rows:
+        row["band"] = 1.0 if row["question"] == CONTROL else widest(controls)
+        row["verdict"] = verdict(row, row["band"])
         for key in ("convex", "strong"):
             row[f"{key}_right"] = agrees(row[f"predicted_{key}"], row["verdict"])
     return rows
 
 
-def same_law(name: str, first: str, second: str) -> bool:
-    """Whether two samplings coincide on a problem: importance where all M are equal."""
+def _asked(name: str, by_name: dict[str, Result], kind: str) -> list[dict[str, Any]]:
+    """The questions that a problem's solvers can answer."""
+    terms = solver_bounds(name, list(by_name)) if by_name else {}
     problem, _ = loaded(name)
+    known = {
+        solver: measured(
+            fresh(result, kind), result.tuned[result.tuned["calibration"] == kind]
+        )
+        for solver, result in by_name.items()
+    }
+    return [
+        {"question": CONTROL if same_law(problem, first, second) else question,
+         "problem": name, "first": by_name[first].label,
+         "second": by_name[second].label, **compared(known[first], known[second]),
+         **_predicted(terms[first], terms[second])}
+        for question, pairs in QUESTIONS.items()
+        for first, second in pairs
+        if first in known and second in known
+    ]  # fmt: skip
+
+
+def same_law(problem: Problem | None, first: str, second: str) -> bool:
+    """Whether two samplings coincide on a problem: importance where all M are equal."""
     chosen = [solver_options(solver) for solver in (first, second)]
     if problem is None or any(module is not dp_skgd for module, _ in chosen):
         return False
@@ -394,16 +414,6 @@ def same_law(name: str, first: str, second: str) -> bool:
     return np.allclose(a.q, b.q, rtol=1e-9) and all(
         np.array_equal(*pair) for pair in zip(a.sets, b.sets, strict=True)
     )
-
-
-def compared(first: np.ndarray, second: np.ndarray) -> dict[str, Any]:
-    """Ratio of geometric means with Welch's 95 % interval, and the verdict on it."""
-    a, b = np.log(first), np.log(second)
-    test = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
-    low, high = math.exp(test.low), math.exp(test.high)
-    verdict = "helps" if high < 1 else "hurts" if low > 1 else "undecided"
-    return {"ratio": math.exp(a.mean() - b.mean()), "ci_low": low, "ci_high": high,
-            "runs": min(len(a), len(b)), "verdict": verdict}  # fmt: skip
 
 
 def _predicted(first: bounds.Bound, second: bounds.Bound) -> dict[str, float]:
@@ -421,6 +431,20 @@ def agrees(predicted: float, verdict: str) -> str:
     if 1 / DECIDED < predicted < DECIDED:
         return "says nothing"
     return "yes" if (predicted < 1) == (verdict == "helps") else "no"
+
+
+def _band(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """The rule, with what the controls say about it."""
+    controls = [row for row in rows if row["question"] == CONTROL]
+    if not controls:
+        return {"what": "band of the controls", "measured": "no control"}
+    wrong = sum(row["verdict"] != "undecided" for row in controls)
+    band = number(widest([row["ratio"] for row in controls]))
+    return {
+        "what": "band of the controls: a factor below it decides nothing",
+        "measured": f"{band}; by the interval alone {wrong} of {len(controls)} "
+        "controls would be decided",
+    }
 
 
 def _summary(question: str, rows: list[dict[str, Any]]) -> dict[str, str]:
@@ -444,14 +468,13 @@ def _summary(question: str, rows: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def _line(row: dict[str, Any]) -> dict[str, str]:
-    interval = f"[{number(row['ci_low'], 2)}, {number(row['ci_high'], 2)}]"
     said = {
         key: f"{number(row[f'predicted_{key}'], 2)} {row[f'{key}_right']}".strip()
         for key in ("convex", "strong")
     }
     return {
         "what": f"{row['problem']}: {row['first']} / {row['second']}",
-        "measured": f"{number(row['ratio'], 2)} {interval}, {row['verdict']}",
+        "measured": _ratio(row),
         "convex row": said["convex"],
         "strongly convex row": said["strong"],
     }
@@ -491,19 +514,19 @@ def _alignment(table: pd.DataFrame) -> list[dict[str, str]]:
     """Aligned against misaligned blocks, for each strength of the structure."""
     lines = []
     for (correlation, ratio), group in table.groupby(["correlation", "ratio"]):
-        by = {name: part["relative_error"].to_numpy()
-              for name, part in group.groupby("method")}  # fmt: skip
-        for first, second in (("aligned", "misaligned"), ("aligned", "single"),
-                              ("aligned IS", "aligned")):  # fmt: skip
-            if first in by and second in by and len(by[first]) > 1:
+        by = {name: retuned(part) for name, part in group.groupby("method")}
+        where = f"groups, M ratio {ratio:g}, correlation {correlation:g}"
+        for first, second in ALIGNED:
+            if first in by and second in by:
                 found = compared(by[first], by[second])
-                interval = (
-                    f"[{number(found['ci_low'], 2)}, {number(found['ci_high'], 2)}]"
-                )
                 lines.append(
-                    {"what": f"groups, M ratio {ratio:g}, correlation {correlation:g}: "
-                     f"{first} / {second}",
-                     "measured": f"{number(found['ratio'], 2)} {interval}, "
-                     f"{found['verdict']}"}
-                )  # fmt: skip
+                    {"what": f"{where}: {first} / {second}", "measured": _ratio(found)}
+                )
     return lines
+
+
+def _ratio(found: dict[str, Any]) -> str:
+    """A ratio with its interval and its verdict, its own where it has one."""
+    low, high = (number(found[key], 2) for key in ("ci_low", "ci_high"))
+    said = found.get("verdict", verdict(found))
+    return f"{number(found['ratio'], 2)} [{low}, {high}], {said}"

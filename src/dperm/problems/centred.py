@@ -1,0 +1,103 @@
+"""Sparse columns standardised without being filled in.
+
+A column with mean mu_j and standard deviation s_j becomes (x_ij - mu_j) / s_j, in which
+all zeros of the column have one value. The matrix is a sparse one and one of rank one:
+
+    A = S + a b^T,   S = diag(a) X diag(1/s),   b_j = -mu_j / s_j,
+
+with a the labels for the logistic loss and ones otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dperm.data.arrays import check_constant
+
+
+@dataclass(frozen=True)
+class Centred:
+    """The matrix S + a b^T, which is never filled in.
+
+    Attributes
+    ----------
+    S : csc_array, shape (n, p)
+    a : ndarray, shape (n,)
+        Each -1 or +1.
+    b : ndarray, shape (p,)
+    """
+
+    S: Any
+    a: np.ndarray
+    b: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, p)."""
+        return self.S.shape
+
+    @property
+    def nnz(self) -> int:
+        """Entries of S."""
+        return self.S.nnz
+
+    @property
+    def T(self) -> Centred:  # noqa: N802 (as numpy calls it)
+        """The transpose, S^T + b a^T."""
+        return Centred(self.S.T, self.b, self.a)
+
+    def __matmul__(self, w: np.ndarray) -> np.ndarray:
+        """Times a vector."""
+        return self.S @ w + self.a * (self.b @ w)
+
+    def __getitem__(self, index: tuple[Any, np.ndarray]) -> np.ndarray:
+        """Some columns, ``A[:, index]``, filled in; shape (n, len(index))."""
+        rows, columns = index
+        return (self.S[:, columns].toarray() + np.outer(self.a, self.b[columns]))[rows]
+
+    def column_squares(self) -> np.ndarray:
+        """Squared norm of each column, shape (p,)."""
+        S, n = self.S, self.shape[0]
+        sizes = np.diff(S.indptr)
+        entries = S.data + self.a[S.indices] * np.repeat(self.b, sizes)
+        columns = np.repeat(np.arange(len(sizes)), sizes)
+        stored = np.bincount(columns, entries**2, minlength=len(sizes))
+        return stored + (n - sizes) * self.b**2
+
+    def gram(self) -> np.ndarray:
+        """A A^T or A^T A, whichever is smaller."""
+        S, a, b = self.S, self.a, self.b
+        if self.shape[0] >= self.shape[1]:
+            S, a, b = S.T, b, a
+        cross = np.outer(S @ b, a)
+        return (S @ S.T).toarray() + cross + cross.T + (b @ b) * np.outer(a, a)
+
+
+def centred(X: Any, a: np.ndarray) -> Centred:
+    """Columns of X (n, p), CSC, to mean 0 and standard deviation 1 (ddof 0), times a.
+
+    Raises
+    ------
+    ValueError
+        If a column is constant.
+    """
+    S = sparse.csc_array(X, dtype=np.float64, copy=True)
+    S.sum_duplicates()
+    check_constant(S)
+    n, sizes = S.shape[0], np.diff(S.indptr)
+    columns = np.repeat(np.arange(len(sizes)), sizes)
+    mean = np.bincount(columns, S.data, minlength=len(sizes)) / n
+    around = (S.data - mean[columns]) ** 2
+    squares = np.bincount(columns, around, minlength=len(sizes))
+    deviation = np.sqrt((squares + (n - sizes) * mean**2) / n)
+    S.data *= a[S.indices] / deviation[columns]
+    return Centred(S, a, -mean / deviation)
+
+
+def is_sparse(A: Any) -> bool:
+    """Whether A is kept by its entries, centred or not."""
+    return sparse.issparse(A) or isinstance(A, Centred)

@@ -1,0 +1,38 @@
+"""The manifest of a run."""
+
+import json
+
+import pytest
+
+from dperm.experiments import completion, evaluation, tuning
+
+
+@pytest.fixture
+def finished(configured, monkeypatch):
+    """A function that completes a paper of one problem and solver."""
+    others = ("dp_cd_uniform", "dp_cd_priv", "dp_sgd")
+    only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others)]
+
+    def complete(wall, *overrides):
+        config = configured("solver=dp_cd", "problem=diabetes", *only, *overrides)
+        tuning.tune(config)
+        evaluation.evaluate(config)
+        monkeypatch.setenv("DPERM_STARTED", "1000")
+        monkeypatch.setattr(completion.time, "time", lambda: 1000.0 + wall)
+        folder = completion.complete(config).parent
+        return json.loads((folder / "manifest.json").read_text())
+
+    return complete
+
+
+def test_the_manifest_tells_what_it_took(finished):
+    made = finished(60)
+    assert made["wall_seconds"] == 60
+    assert made["runs"] == 2 * 2 * 2 * 2 * 4  # as in test_stages
+
+
+def test_a_command_that_computes_nothing_keeps_the_time(finished):
+    first = finished(60)
+    assert finished(2) == first
+    grown = finished(3, "scale.replicates=3")
+    assert grown["wall_seconds"] == 3 and grown["runs"] > first["runs"]
