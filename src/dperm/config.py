@@ -251,9 +251,12 @@ def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
         for chosen in run.problems or ():
             check_name("problem", chosen, f"{where}: runs.{name}.problems")
         _validate_grid(run.grid, f"{where}: runs.{name}.grid", problem)
-    for name, file in paper.published.items():
+    named = {f"published.{name}": file for name, file in paper.published.items()}
+    for name, file in (
+        named | ({"claims": paper.claims} if paper.claims else {})
+    ).items():
         if not (conf_dir() / file).is_file():
-            raise ConfigError(f"{where}: published.{name}: no file conf/{file}")
+            raise ConfigError(f"{where}: {name}: no file conf/{file}")
     for name, sweep in paper.sweeps.items():
         for spec in (sweep.grid, sweep.small or sweep.grid):
             try:

@@ -136,19 +136,6 @@ class Product:
 
 
 @dataclass
-class Claim:
-    """A sentence or table of the paper and the rule that judges it."""
-
-    place: str = MISSING
-    claim: str = MISSING  # in our words
-    rule: str = MISSING  # of dperm.report.rules, or `cells`
-    published: str = ""
-    options: dict[str, Any] = field(default_factory=dict)
-    provided: dict[str, Any] = field(default_factory=dict)  # a control: rule, options
-    note: str = ""  # explains a verdict that is not "reproduced"
-
-
-@dataclass
 class Paper:
     """Problems, solvers, grids, figures, tables and claims of one paper."""
 
@@ -167,7 +154,7 @@ class Paper:
     figures: dict[str, Product] = field(default_factory=dict)
     tables: dict[str, Product] = field(default_factory=dict)
     published: dict[str, str] = field(default_factory=dict)  # CSV files below conf/
-    claims: list[Claim] = field(default_factory=list)
+    claims: str | None = None  # a YAML file below conf/: sentences and tables, judged
 
 
 @dataclass

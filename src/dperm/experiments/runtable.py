@@ -107,7 +107,7 @@ def run_table(papers: list[str], overrides: list[str]) -> RunTable:
     for paper in papers:
         _add_paper(table, paper, [f"paper={paper}", *overrides])
     claims = [value for key, value in table.digests.items() if key.startswith("claims")]
-    table.digests["claims"] = digest([claims, source_digest("dperm.report")])
+    table.digests["claims"] = digest([claims, product_digest("report", "page")])
     return table
 
 
@@ -183,9 +183,9 @@ def _add_sweep(
 
 def _add_claims(table: RunTable, config: schema.Config) -> None:
     paper, folder = config.paper, configuration.conf_dir()
-    printed = [(folder / file).read_text() for file in paper.published.values()]
-    claims = [asdict(claim) for claim in paper.claims]
-    table.digests[f"claims/{paper.name}"] = digest([claims, printed])
+    files = [*paper.published.values(), *([paper.claims] if paper.claims else [])]
+    read = [(folder / file).read_text() for file in files]
+    table.digests[f"claims/{paper.name}"] = digest(read)
 
 
 def _problem(name: str, overrides: list[str]) -> schema.Config:

@@ -60,9 +60,7 @@ def stopping(eta: float, trials: float) -> float:
     return math.exp(brentq(excess, -200.0, -1e-9, xtol=1e-13))
 
 
-def tuned_renyi(
-    orders: np.ndarray, rho: float, eta: float, gamma: float
-) -> np.ndarray:
+def tuned_renyi(orders: np.ndarray, rho: float, eta: float, gamma: float) -> np.ndarray:
     r"""Rényi divergences of the best of K trials, each of them rho-zCDP.
 
     .. math:: \rho\alpha + (1 + \eta)\min_{\beta}\Big((1 - 1/\beta)\rho\beta

@@ -1,20 +1,21 @@
 """The claims stage: every claim of every paper, judged from the result files.
 
-A claim is an entry of ``claims`` in ``conf/paper/<paper>.yaml``: its place, what it
-says (in our words), a rule and the rule's options. The rule ``cells`` stands for all
-cells of a published table. No verdict is written by hand, and a missing result is a
-verdict too.
+A claim is an entry of ``conf/claims/<paper>.yaml``, the file that ``claims`` of the
+paper's YAML names: its place, what it says (in our words), a rule and the rule's
+options. The rule ``cells`` stands for all cells of a published table. No verdict is
+written by hand, and a missing result is a verdict too.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 from tabulate import tabulate
 
 from dperm import config as configuration
@@ -31,6 +32,36 @@ COLUMNS = [
     "paper", "place", "claim", "rule", "published", "reproduced", "ci_low", "ci_high",
     "verdict", "reason",
 ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence or a table of a paper and the rule that judges it.
+
+    Attributes
+    ----------
+    place, claim : str
+        Where it stands, and what it says in our words.
+    rule : str
+        Of ``dperm.report.rules``, or ``cells``.
+    options : dict
+        Of the rule.
+    published : str
+        What the paper says, for the table.
+    provided : dict
+        A control without which a claim holds with a caveat only: ``rule``, ``options``,
+        ``says``.
+    note : str
+        Explains a verdict that is not "reproduced"; it decides nothing.
+    """
+
+    place: str
+    claim: str
+    rule: str
+    options: dict[str, Any]
+    published: str = ""
+    provided: dict[str, Any] | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,40 +116,49 @@ def papers(config: schema.Config) -> Iterator[schema.Config]:
             yield found
 
 
-def judged(config: schema.Config) -> Iterator[Judged]:
-    """Every claim of one paper, judged.
+def load(config: schema.Config) -> list[Claim]:
+    """The claims of a paper, checked.
 
     Raises
     ------
     ConfigError
-        If a claim names an unknown rule or options that it does not take.
+        Naming the file, the claim and what is wrong.
     """
-    for claim in config.paper.claims:
-        check(config, claim)
+    if not config.paper.claims:
+        return []
+    path = configuration.conf_dir() / config.paper.claims
+    known = {each.name for each in fields(Claim)}
+    found = []
+    for number, entry in enumerate(yaml.safe_load(path.read_text()), 1):
+        where = f"conf/{config.paper.claims}: claim {number}"
+        wrong = sorted(set(entry) - known) if isinstance(entry, dict) else [entry]
+        if wrong:
+            raise ConfigError(f"{where}: unknown {wrong}; expected {sorted(known)}")
+        try:
+            claim = Claim(**entry)
+            _check(config, claim)
+        except (TypeError, ValueError, KeyError) as error:
+            raise ConfigError(f"{where}: {error}") from error
+        found.append(claim)
+    return found
+
+
+def judged(config: schema.Config) -> Iterator[Judged]:
+    """Every claim of one paper, judged."""
+    for claim in load(config):
         if claim.rule == "cells":
             yield from _cells(config, claim)
         else:
             yield _sentence(config, claim)
 
 
-def check(config: schema.Config, claim: schema.Claim) -> None:
-    """Refuse a claim that no rule can judge.
-
-    Raises
-    ------
-    ConfigError
-        Naming the paper's YAML, the claim and what is wrong.
-    """
-    where = f"conf/paper/{config.paper.name}.yaml: claims: {claim.place}: {claim.claim}"
-    try:
-        if claim.rule == "cells":
-            _check_cells(config, claim.options)
-        else:
-            rules.check_options(claim.rule, claim.options)
-        if claim.provided:
-            rules.check_options(claim.provided["rule"], claim.provided["options"])
-    except (ValueError, KeyError) as error:
-        raise ConfigError(f"{where}: {error}") from error
+def _check(config: schema.Config, claim: Claim) -> None:
+    if claim.rule == "cells":
+        _check_cells(config, claim.options)
+    else:
+        rules.check_options(claim.rule, claim.options)
+    if claim.provided:
+        rules.check_options(claim.provided["rule"], claim.provided["options"])
 
 
 def _check_cells(config: schema.Config, options: dict[str, Any]) -> None:
@@ -133,7 +173,7 @@ def _check_cells(config: schema.Config, options: dict[str, Any]) -> None:
             raise ValueError(f"cells.{column}.kind: expected one of {known}")
 
 
-def _sentence(config: schema.Config, claim: schema.Claim) -> Judged:
+def _sentence(config: schema.Config, claim: Claim) -> Judged:
     evidence = Evidence(config)
     finding = _found(evidence, claim.rule, claim.options)
     if claim.provided and finding.verdict == REPRODUCED:
@@ -171,7 +211,7 @@ def _noted(finding: Finding, note: str) -> str:
     return f"{finding.reason}. Note: {note}"
 
 
-def _cells(config: schema.Config, claim: schema.Claim) -> Iterator[Judged]:
+def _cells(config: schema.Config, claim: Claim) -> Iterator[Judged]:
     options, paper = claim.options, config.paper.name
     printed = results.published(config, options["published"])
     evidence = Evidence(config)

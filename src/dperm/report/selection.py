@@ -78,15 +78,16 @@ def _sizes(config: schema.Config, labels: Iterable[str]) -> dict[str, Counter]:
     """Points of every algorithm's grid, by number of passes."""
     found = {}
     for name, run in config.paper.runs.items():
-        label = _label(name)
-        if label in labels:
+        title = label(name)
+        if title in labels:
             points = grid.thin(grid.points(run.grid), config.scale.keep)
-            found[label] = Counter(point["passes"] for point in points)
+            found[title] = Counter(point["passes"] for point in points)
     return found
 
 
 @functools.cache
-def _label(solver: str) -> str:
+def label(solver: str) -> str:
+    """A solver's name in its paper, by the name of its YAML."""
     return configuration.compose([f"solver={solver}"]).solver.label
 
 
