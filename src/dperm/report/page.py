@@ -105,6 +105,9 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> dict[st
         "cells": own[is_cell][COLUMNS].to_dict("records"),
         "figures": list(_figures(config, folder)),
         "epsilons": _tables(results, EPSILONS),
+        "costs": [
+            cost for name in EPSILONS for cost in _costs(results / f"{name}.csv")
+        ],
         "manifest": _manifest(config),
     }
 
@@ -122,6 +125,22 @@ def _tables(folder: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
         if path.is_file():
             found.append({"name": name, **_listed(pd.read_csv(path))})
     return found
+
+
+def _costs(path: Path) -> list[dict[str, Any]]:
+    """Range of the true epsilon by algorithm and target; none without such columns."""
+    data = pd.read_csv(path) if path.is_file() else pd.DataFrame()
+    if "true_epsilon" not in data:
+        return []
+    target = "target_epsilon" if "target_epsilon" in data else "epsilon"
+    data = data[data["noise"] != "strict"] if "noise" in data else data
+    named = [key for key in ("algorithm", "method", "noise") if key in data]
+    keys = [*named[:2], target]
+    return [
+        {"name": ", ".join(map(str, names[:-1])) or "published noise",
+         "target": names[-1], "low": group.min(), "high": group.max()}
+        for names, group in data.groupby(keys, sort=False)["true_epsilon"]
+    ]  # fmt: skip
 
 
 def _listed(data: pd.DataFrame) -> dict[str, Any]:

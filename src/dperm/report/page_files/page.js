@@ -44,8 +44,10 @@
     if (log) {
       const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9), found = [];
       const step = Math.max(1, Math.ceil((last - first + 1) / 6));
-      for (let e = first; e <= last; e += step) found.push(10 ** e);
-      if (found.length >= 2) return found;
+      const within = Math.log10(high / low) < 2.2 ? [1, 2, 5] : [1];
+      for (let e = first - 1; e <= last; e += step) for (const k of within) found.push(+(k * 10 ** e).toPrecision(3));
+      const kept = found.filter(v => v >= low * 0.999 && v <= high * 1.001);
+      if (kept.length >= 2) return kept;
       low = Math.max(low, 1e-300);
     }
     const raw = (high - low) / 4, unit = 10 ** Math.floor(Math.log10(raw));
@@ -56,8 +58,9 @@
 
   // --- one chart ----------------------------------------------------------------------
   class Chart {
-    constructor(panel, axis, parent) {
-      this.panel = panel; this.axis = axis; this.off = new Set(); this.at = [0, 0]; this.view = null;
+    constructor(panel, data, parent) {
+      const axis = this.axis = data.x;
+      this.panel = panel; this.look = panel.curves.map(c => data.names.indexOf(c.name) % COLOURS.length); this.off = new Set(); this.at = [0, 0]; this.view = null;
       const ys = panel.curves.flatMap(c => c.mean), xs = panel.curves.flatMap(c => c.x);
       this.log = { x: this.wide(xs, 60) || (axis === "seconds"), y: this.wide(ys, 8) };
       const node = html("div", { class: "chart" }, parent);
@@ -67,6 +70,9 @@
       this.buttons = {};
       for (const key of ["x", "y"]) {
         this.buttons[key] = this.button(tools, "log " + key, () => { this.log[key] = !this.log[key]; this.view = null; this.draw(); });
+      }
+      for (const [text, factor, title] of [["+", 1 / 1.5, "zoom in"], ["−", 1.5, "zoom out"]]) {
+        this.button(tools, text, () => this.step(factor)).setAttribute("aria-label", title);
       }
       this.button(tools, "all", () => { this.view = null; this.draw(); }).setAttribute("title", "show all");
       this.svg = svg("svg", { viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "application", "aria-roledescription": "chart",
@@ -79,10 +85,10 @@
           b.setAttribute("aria-pressed", String(!this.off.has(i))); this.draw();
         });
         b.setAttribute("aria-pressed", "true");
-        html("i", { style: `border-color:${COLOURS[i % 9]};border-top-style:${DASHES[i % 9] ? "dashed" : "solid"}` }, b);
+        html("i", { style: `border-color:${COLOURS[this.look[i]]};border-top-style:${DASHES[this.look[i]] ? "dashed" : "solid"}` }, b);
         b.append(curve.name);
       });
-      this.tip = html("div", { class: "tip", "aria-live": "polite" }, node, "");
+      this.tip = html("div", { class: "tip", "aria-live": "polite" }, node, "Point at a curve, or press an arrow key, to read it.");
       this.events(); this.draw();
     }
     wide(values, factor) {
@@ -131,7 +137,7 @@
       svg("text", { x: W - M.r, y: H - 3, "text-anchor": "end" }, this.svg).textContent = this.axis === "x" ? "" : this.axis;
     }
     curve(parent, curve, i) {
-      const colour = COLOURS[i % 9], floor = this.sy(this.now.y[0]);
+      const colour = COLOURS[this.look[i]], floor = this.sy(this.now.y[0]);
       const points = curve.x.map((x, k) => [this.sx(x), this.sy(curve.mean[k]), this.sy(curve.ci_high[k]), this.sy(curve.ci_low[k])])
         .filter(p => p[0] !== null && p[1] !== null).sort((a, b) => a[0] - b[0]);
       if (!points.length) return;
@@ -140,7 +146,7 @@
       if (points.length > 1) {
         svg("polygon", { points: [...up, ...down].join(" "), fill: colour, opacity: 0.15 }, parent);
         svg("polyline", { points: points.map(p => `${f(p[0])},${f(p[1])}`).join(" "), fill: "none", stroke: colour,
-          "stroke-width": 2, "stroke-dasharray": DASHES[i % 9], "stroke-linejoin": "round" }, parent);
+          "stroke-width": 2, "stroke-dasharray": DASHES[this.look[i]], "stroke-linejoin": "round" }, parent);
       }
       if (points.length <= 25) for (const p of points) {
         svg("circle", { cx: f(p[0]), cy: f(p[1]), r: 2.6, fill: colour }, parent);
@@ -151,7 +157,7 @@
       const curve = this.panel.curves[i];
       this.at = [i, k]; this.cursor.replaceChildren();
       const x = this.sx(curve.x[k]), y = this.sy(curve.mean[k]);
-      if (x !== null && y !== null) svg("circle", { cx: x, cy: y, r: 5, fill: "none", stroke: COLOURS[i % 9], "stroke-width": 2.5 }, this.cursor);
+      if (x !== null && y !== null) svg("circle", { cx: x, cy: y, r: 5, fill: "none", stroke: COLOURS[this.look[i]], "stroke-width": 2.5 }, this.cursor);
       const band = curve.ci_low[k] !== null && curve.ci_low[k] !== curve.ci_high[k] ? ` [${format(curve.ci_low[k])}, ${format(curve.ci_high[k])}]` : "";
       const set = curve.setting ? ` · ${curve.setting}` : "";
       this.tip.textContent = `${curve.name}: ${format(curve.mean[k])}${band} at ${this.axis === "x" ? "" : this.axis + " "}${format(curve.x[k])}${set}`;
@@ -203,15 +209,14 @@
       const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key], other = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (move) k += move;
       else if (other) i = shown[(shown.indexOf(i) + other + shown.length) % shown.length];
-      else if (event.key === "+" || event.key === "-" || event.key === "=") return this.step(event, event.key === "-" ? 1.5 : 1 / 1.5);
+      else if (event.key === "+" || event.key === "-" || event.key === "=") { event.preventDefault(); return this.step(event.key === "-" ? 1.5 : 1 / 1.5); }
       else if (event.key === "0") { this.view = null; return this.draw(); }
       else return;
       event.preventDefault();
       k = Math.max(0, Math.min(this.panel.curves[i].x.length - 1, k));
       this.mark(i, k);
     }
-    step(event, factor) {
-      event.preventDefault();
+    step(factor) {
       const [i, k] = this.at, curve = this.panel.curves[i];
       const at = [this.sx(curve.x[k]), this.sy(curve.mean[k])].map((v, n) => v === null ? [W / 2, H / 2][n] : v);
       const w = (W - M.l - M.r) * factor / 2, h = (H - M.t - M.b) * factor / 2;
@@ -224,7 +229,8 @@
     const data = FIGURES[figure.dataset.key], parent = figure.querySelector(".charts");
     if (parent.dataset.drawn) return;
     parent.dataset.drawn = "yes";
-    for (const panel of data.panels) new Chart(panel, data.x, parent);
+    data.names = [...new Set(data.panels.flatMap(panel => panel.curves.map(curve => curve.name)))];
+    for (const panel of data.panels) new Chart(panel, data, parent);
   }
   const figures = document.querySelectorAll("figure[data-key]");
   if ("IntersectionObserver" in window && !location.hash.includes("draw-all")) {
