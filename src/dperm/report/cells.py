@@ -152,8 +152,9 @@ def judged(
     printed : DataFrame
         The published table.
     options : dict
-        ``file`` of ours, ``keys`` that name a row in both, ``also`` rows that ours must
-        match besides, ``cells``: column to the options of its kind.
+        ``file`` of ours, ``keys`` that name a row in both, ``also`` what our row must
+        match besides, ``cells``: column to its kind, a file of its own if need be, and
+        the options of its kind.
     """
     keys = list(options["keys"])
     for row in printed.to_dict("records"):
@@ -183,7 +184,8 @@ def _one(
         if kind == "mark":
             ours = {"value": _marked(evidence, row, keys, given, options)}
             return mark(row, ours, column, **given)
-        ours = _ours(evidence, {key: row[key] for key in keys}, options)
+        where = options | {"file": given.pop("file", options["file"])}
+        ours = _ours(evidence, {key: row[key] for key in keys}, where)
         return KINDS[kind](row, ours, column, **given)
     except MissingError as error:
         return Finding(UNTESTED, str(error), published=text)

@@ -225,7 +225,8 @@ def _curves(
             values = {name: _numbers(rows[name]) for name in FIGURE_COLUMNS}
             curves.append({"name": plain(algorithm), **values,
                            "setting": chosen.get((panel, algorithm), "")})  # fmt: skip
-        panels.append({"name": plain(str(panel)).replace("_", " "), "curves": curves})
+        name = str(panel).replace("_", " ") if str(panel).isidentifier() else panel
+        panels.append({"name": plain(str(name)), "curves": curves})
     axis = product.options.get("x", "passes")
     return {"panels": panels, "x": axis if product.kind == "trajectories" else "x"}
 

@@ -175,7 +175,7 @@ def together(
     return Finding(
         verdict,
         "; ".join(filter(None, parts)),
-        _decisive(known, verdicts, need, target),
+        _decisive(known, verdicts, need if verdict != NOT else "all", target),
     )
 
 

@@ -62,7 +62,7 @@
       const axis = this.axis = data.x;
       this.panel = panel; this.look = panel.curves.map(c => data.names.indexOf(c.name) % COLOURS.length); this.off = new Set(); this.at = [0, 0]; this.view = null;
       const ys = panel.curves.flatMap(c => c.mean), xs = panel.curves.flatMap(c => c.x);
-      this.log = { x: this.wide(xs, 60) || (axis === "seconds"), y: this.wide(ys, 8) };
+      this.log = { x: axis === "seconds" || (!xs.includes(0) && this.wide(xs, 60)), y: this.wide(ys, 8) };
       const node = html("div", { class: "chart" }, parent);
       const top = html("div", { class: "top" }, node);
       html("span", {}, top, panel.name);
