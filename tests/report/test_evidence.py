@@ -6,7 +6,13 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dperm.report.evidence import Estimate, Evidence, MissingError, Reading
+from dperm.report.evidence import (
+    Estimate,
+    Evidence,
+    MissingError,
+    Reading,
+    read_or_empty,
+)
 
 from .conftest import write
 
@@ -60,6 +66,12 @@ def test_what_is_missing_is_named(config, evidence):
     path.write_text("")
     with pytest.raises(MissingError, match="cannot be read"):
         evidence.rows("broken")
+
+
+def test_what_is_only_shown_may_be_missing(tmp_path):
+    assert read_or_empty(tmp_path / "none.csv").empty
+    (tmp_path / "empty.csv").write_text("\n")
+    assert read_or_empty(tmp_path / "empty.csv").empty
 
 
 def test_an_empty_cell_is_missing_unless_it_stands_for_something(config, evidence):

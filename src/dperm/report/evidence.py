@@ -85,13 +85,7 @@ class Evidence:
         path = self.path(file)
         if str(path) not in self.used:
             self.used.append(str(path))
-        if not path.is_file():
-            raise MissingError(f"{path} is not there")
-        try:
-            read = pd.read_parquet if path.suffix == ".parquet" else pd.read_csv
-            return read(path)
-        except (ValueError, OSError) as error:  # pandas and pyarrow: also empty files
-            raise MissingError(f"{path} cannot be read: {error}") from error
+        return read(path)
 
     def rows(self, file: str, where: dict[str, Any] | None = None) -> pd.DataFrame:
         """Rows of a file that match.
@@ -106,6 +100,31 @@ class Evidence:
             named = ", ".join(f"{key} {value}" for key, value in (where or {}).items())
             raise MissingError(f"{self.path(file)} has no row with {named}")
         return table
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A CSV or Parquet file.
+
+    Raises
+    ------
+    MissingError
+        If it is not there, empty or unreadable.
+    """
+    if not path.is_file():
+        raise MissingError(f"{path} is not there")
+    try:
+        reader = pd.read_parquet if path.suffix == ".parquet" else pd.read_csv
+        return reader(path)
+    except (ValueError, OSError) as error:  # pandas and pyarrow: also empty files
+        raise MissingError(f"{path} cannot be read: {error}") from error
+
+
+def read_or_empty(path: Path) -> pd.DataFrame:
+    """The same, for what is only shown: nothing where there is nothing."""
+    try:
+        return read(path)
+    except MissingError:
+        return pd.DataFrame()
 
 
 def matching(table: pd.DataFrame, where: dict[str, Any], name: str) -> pd.DataFrame:

@@ -27,6 +27,7 @@ from dperm import schema
 from dperm.experiments import inputs, provenance, seeds, store
 from dperm.report import selection
 from dperm.report.claims import COLUMNS, papers, scorecard, table
+from dperm.report.evidence import read_or_empty
 from dperm.report.rules import VERDICTS
 from dperm.tables.writing import number
 
@@ -121,15 +122,15 @@ def _tables(folder: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """The named tables that are there, for reading."""
     found = []
     for name in names:
-        path = folder / f"{name}.csv"
-        if path.is_file():
-            found.append({"name": name, **_listed(pd.read_csv(path))})
+        data = read_or_empty(folder / f"{name}.csv")
+        if len(data):
+            found.append({"name": name, **_listed(data)})
     return found
 
 
 def _costs(path: Path) -> list[dict[str, Any]]:
     """Range of the true epsilon by algorithm and target; none without such columns."""
-    data = pd.read_csv(path) if path.is_file() else pd.DataFrame()
+    data = read_or_empty(path)
     if "true_epsilon" not in data:
         return []
     target = "target_epsilon" if "target_epsilon" in data else "epsilon"
@@ -182,15 +183,15 @@ def _figures(config: schema.Config, folder: Path) -> Iterator[Figure]:
     commit = ", ".join(_manifest(config).get("commit", [])) or "unknown"
     for name, product in config.paper.figures.items():
         stem = inputs.figures_folder(config, config.paper.name, name)
-        path = stem.with_suffix(".csv")
-        if not path.is_file():
+        points = read_or_empty(stem.with_suffix(".csv"))
+        if points.empty:
             continue
         settings = _settings(config, product)
         yield Figure(
             key=f"{config.paper.name}/{name}",
             name=name.replace("_", " "),
             caption=plain(product.caption),
-            data=_curves(pd.read_csv(path), product, settings),
+            data=_curves(points, product, settings),
             links={
                 kind: os.path.relpath(stem.with_suffix(f".{kind}"), folder)
                 for kind in ("csv", "svg", "pdf")
@@ -246,13 +247,11 @@ def _settings(config: schema.Config, product: schema.Product) -> pd.DataFrame:
     """The chosen passes, step and clip of every curve, from the paper's own tables."""
     keys = ["problem", "algorithm"]
     for name, made in config.paper.tables.items():
-        path = inputs.results_folder(config, config.paper.name, f"{name}.csv")
-        if made.calibration != product.calibration or not path.is_file():
+        if made.calibration != product.calibration or product.kind != "trajectories":
             continue
-        data = pd.read_csv(path)
-        if product.kind == "trajectories" and {
-            *keys, "passes", "step", "clip", "mean",
-        } <= set(data.columns):  # fmt: skip
+        path = inputs.results_folder(config, config.paper.name, f"{name}.csv")
+        data = read_or_empty(path)
+        if {*keys, "passes", "step", "clip", "mean"} <= set(data.columns):
             known = data.dropna(subset="mean")
             best = known.groupby(keys, sort=False)["mean"].idxmin()
             return known.loc[best, [*keys, "passes", "step", "clip"]]
