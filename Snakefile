@@ -2,6 +2,7 @@
 #
 #   snakemake -j 2 dpcd                      one paper
 #   snakemake -j 32 all                      all papers
+#   snakemake -j 2 claims, ... report        verdicts, and the page that shows them
 #   snakemake -j 2 dpcd --config scale=smoke a small version under results/smoke
 #   --config set="seed=7 paper.fresh=20"     any Hydra overrides, for all jobs
 import os
@@ -56,6 +57,7 @@ rule all:
     input:
         expand(f"{RESULTS}{{paper}}/complete.txt", paper=PAPERS),
         [TABLE.products(paper) for paper in PAPERS],
+        f"{RESULTS}report/index.html",
 
 
 for paper in PAPERS:  # `snakemake dpcd`
@@ -177,38 +179,29 @@ rule sweep:
         " workers={threads} {params.run} 2>&1 | tee {log}"
 
 
-rule figure:
-    input:
-        shown("figures"),
-    output:
-        multiext(f"{FIGURES}{{paper}}/{{name}}", ".pdf", ".svg", ".png", ".csv"),
-    log:
-        f"{LOGS}figure/{{paper}}/{{name}}.log",
-    conda:
-        "environment.yml"
-    params:
-        digest=digest("figures"),
-        run=RUN,
-    shell:
-        "python -m dperm.figure paper={wildcards.paper} product={wildcards.name}"
-        " {params.run} 2>&1 | tee {log}"
+for kind, top, kinds in (
+    ("figure", FIGURES, [".pdf", ".svg", ".png", ".csv"]),
+    ("table", RESULTS, [".csv", ".md", ".tex"]),
+):
 
-
-rule table:
-    input:
-        shown("tables"),
-    output:
-        multiext(f"{RESULTS}{{paper}}/{{name}}", ".csv", ".md", ".tex"),
-    log:
-        f"{LOGS}table/{{paper}}/{{name}}.log",
-    conda:
-        "environment.yml"
-    params:
-        digest=digest("tables"),
-        run=RUN,
-    shell:
-        "python -m dperm.table paper={wildcards.paper} product={wildcards.name}"
-        " {params.run} 2>&1 | tee {log}"
+    rule:
+        name:
+            kind
+        input:
+            shown(f"{kind}s"),
+        output:
+            multiext(f"{top}{{paper}}/{{name}}", *kinds),
+        log:
+            f"{LOGS}{kind}/{{paper}}/{{name}}.log",
+        conda:
+            "environment.yml"
+        params:
+            digest=digest(f"{kind}s"),
+            module=f"dperm.{kind}",
+            run=RUN,
+        shell:
+            "python -m {params.module} paper={wildcards.paper}"
+            " product={wildcards.name} {params.run} 2>&1 | tee {log}"
 
 
 rule complete:
@@ -225,3 +218,31 @@ rule complete:
         run=RUN,
     shell:
         "python -m dperm.complete paper={wildcards.paper} {params.run} 2>&1 | tee {log}"
+
+
+for stage, made_of, made in (
+    (
+        "claims",
+        [TABLE.products(paper) for paper in PAPERS],
+        ["claims.csv", "claims.md"],
+    ),
+    ("report", f"{RESULTS}claims.csv", ["report/index.html", "selection.csv"]),
+):
+
+    rule:
+        name:
+            stage
+        input:
+            made_of,
+        output:
+            [report(RESULTS + name, category="Report") for name in made],
+        log:
+            f"{LOGS}{stage}.log",
+        conda:
+            "environment.yml"
+        params:
+            digest=TABLE.digests["claims"],
+            module=f"dperm.{stage}",
+            run=RUN,
+        shell:
+            "python -m {params.module} {params.run} 2>&1 | tee {log}"

@@ -232,9 +232,12 @@ def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
         for chosen in run.problems or ():
             check_name("problem", chosen, f"{where}: runs.{name}.problems")
         _validate_grid(run.grid, f"{where}: runs.{name}.grid", problem)
-    for name, file in paper.published.items():
+    named = {f"published.{name}": file for name, file in paper.published.items()}
+    if paper.claims:
+        named["claims"] = paper.claims
+    for name, file in named.items():
         if conf_file(file) is None:
-            raise ConfigError(f"{where}: published.{name}: no file conf/{file}")
+            raise ConfigError(f"{where}: {name}: no file conf/{file}")
     for name, sweep in paper.sweeps.items():
         for spec in (sweep.grid, sweep.small or sweep.grid):
             try:

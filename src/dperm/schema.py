@@ -138,7 +138,7 @@ class Product:
 
 @dataclass
 class Paper:
-    """Problems, solvers, grids, figures and tables of one paper."""
+    """Problems, solvers, grids, figures, tables and claims of one paper."""
 
     name: str = MISSING
     title: str = ""
@@ -155,6 +155,7 @@ class Paper:
     figures: dict[str, Product] = field(default_factory=dict)
     tables: dict[str, Product] = field(default_factory=dict)
     published: dict[str, str] = field(default_factory=dict)  # CSV files below conf/
+    claims: str | None = None  # a YAML file below conf/: sentences and tables, judged
 
 
 @dataclass

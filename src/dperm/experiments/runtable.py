@@ -106,6 +106,8 @@ def run_table(papers: list[str], overrides: list[str]) -> RunTable:
     table = RunTable(folder=configuration.compose(overrides).scale.folder)
     for paper in papers:
         _add_paper(table, paper, [f"paper={paper}", *overrides])
+    claims = [value for key, value in table.digests.items() if key.startswith("claims")]
+    table.digests["claims"] = digest([claims, product_digest("report", "page")])
     return table
 
 
@@ -122,6 +124,7 @@ def _add_paper(table: RunTable, paper: str, overrides: list[str]) -> None:
     _add_products(table, config, names, runs)
     for name in config.paper.sweeps:
         _add_sweep(table, config, name, overrides)
+    _add_claims(table, config)
     titles = [problem.problem.title for problem in problems.values()]
     for kind in ("figures", "tables"):
         for name, product in getattr(config.paper, kind).items():
@@ -176,6 +179,13 @@ def _add_sweep(
     replicates = config.scale.replicates or sweep.replicates
     code = product_digest("sweeps", paper.module)
     table.digests[f"sweeps/{paper.name}/{name}"] = digest([identity, replicates, code])
+
+
+def _add_claims(table: RunTable, config: schema.Config) -> None:
+    paper, folder = config.paper, configuration.conf_dir()
+    files = [*paper.published.values(), *([paper.claims] if paper.claims else [])]
+    read = [(folder / file).read_text() for file in files]
+    table.digests[f"claims/{paper.name}"] = digest(read)
 
 
 def _problem(name: str, overrides: list[str]) -> schema.Config:
