@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dperm import solvers
 from dperm.privacy.audit.subjects import (
+    DELTA,
     ConstantsSubject,
     LaneSubject,
     StreamSubject,
@@ -21,9 +23,24 @@ from dperm.privacy.audit.subjects import (
 from dperm.problems.stochastic import Setup
 
 CALIBRATIONS = ("paper", "strict")
-STEPS = 4  # of a lane's run
+EPSILON = 1.0  # target, as in the papers
+LOUD = 4.0  # target of a single step that is to be seen
+STEPS = {"dp_gcd": 3}  # of a run; others take four
 RADIUS = 0.25
-DELTA = 1 / 64
+
+Made = list[Subject]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a subject is to be made of."""
+
+    name: str
+    module: Any
+    options: Any
+    kind: str
+    epsilon: float
+    steps: int
 
 
 def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
@@ -37,82 +54,86 @@ def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
         Its options.
     """
     module = solvers.load(algorithm)
-    made = STREAMS.get(algorithm, _lanes)
+    make = STREAMS.get(algorithm, _lanes)
     options = solvers.make_options(module, given)
-    return [one for kind in CALIBRATIONS for one in made(name, module, options, kind)]
+    found = []
+    for kind in CALIBRATIONS:
+        quiet = Order(name, module, options, kind, EPSILON, STEPS.get(algorithm, 4))
+        made = make(quiet)
+        loud = make(replace(quiet, epsilon=LOUD, steps=1))
+        for subject, other in zip(made, loud, strict=True):
+            subject.loud = other
+        found += made
+    return found
 
 
-def _lanes(name: str, module: Any, options: Any, kind: str) -> list[Subject]:
-    selects = hasattr(options, "rule")
-    problem = small_problem(p=2 if selects else 3)
-    options = _fitting(options, problem.p)
-    found: list[Subject] = [
-        LaneSubject(name, module, options, kind, STEPS, problem)
+def _lanes(at: Order) -> Made:
+    problem = small_problem(at.epsilon, p=2 if hasattr(at.options, "rule") else 3)
+    options = _fitting(at.options, problem.p)
+    found: Made = [
+        LaneSubject(at.name, at.module, options, at.kind, at.steps, problem)
     ]
-    if hasattr(options, "share"):
-        label = f"{name}, constants"
-        found.append(ConstantsSubject(label, small_problem(n=2000), kind))
+    if hasattr(at.options, "share"):
+        label, many = f"{at.name}, constants", small_problem(at.epsilon, n=2000)
+        found.append(ConstantsSubject(label, many, at.kind))
     return found
 
 
 def _fitting(options: Any, p: int) -> Any:
     """The options with no more blocks or coordinates than there are."""
-    from dataclasses import replace
-
-    wanted = {"blocks": p, "size": p}
-    return replace(
-        options,
-        **{key: min(getattr(options, key), most) for key, most in wanted.items()
-           if hasattr(options, key)},
-    )  # fmt: skip
+    keys = [key for key in ("blocks", "size") if hasattr(options, key)]
+    return replace(options, **{key: min(getattr(options, key), p) for key in keys})
 
 
-def _stream(n: int, p: float, d: int, loss: str, kind: str) -> Target:
-    return Target(Setup(loss, p, d, RADIUS), n, 1.0, DELTA, kind)
+def _stream(at: Order, n: int, p: float, d: int, loss: str) -> Target:
+    return Target(Setup(loss, p, d, RADIUS), n, at.epsilon, DELTA, at.kind)
 
 
-def _noisy_sfw(name: str, module: Any, options: Any, kind: str) -> list[Subject]:
-    found: list[Subject] = []
-    for p, label in ((2.0, "p = 2"), (1.5, "p = 1.5")):
-        at = _stream(256, p, 3, "least_squares", kind)
-        multiplier = module.noise_multiplier(at.setup.q, 3, 1.0, DELTA, kind)
-        ledger = module.ledger(at.setup, at.n, multiplier, options, kind)
-        positions = (0, 20, 40, 60, 75)
-        drive = drive_noisy_sfw(options)
-        found.append(StreamSubject(f"{name}, {label}", at, ledger, drive, positions))
+def _noisy_sfw(at: Order) -> Made:
+    found: Made = []
+    for p in (2.0, 1.5):
+        to = _stream(at, 256, p, 3, "least_squares")
+        given = (to.setup.q, to.setup.d, to.epsilon, to.delta, at.kind)
+        multiplier = at.module.noise_multiplier(*given)
+        ledger = at.module.ledger(to.setup, to.n, multiplier, at.options, at.kind)
+        places, drive = (0, 20, 40, 60, 75), drive_noisy_sfw(at.options)
+        label = f"{at.name}, p = {p:g}"
+        found.append(StreamSubject(label, to, ledger, drive, places))
     return found
 
 
-def _poly_sfw(name: str, module: Any, options: Any, kind: str) -> list[Subject]:
-    at = _stream(8, 1.0, 2, "least_squares", kind)
-    given = (at.setup, at.n, 1.0, DELTA, kind, at.setup.radius, 4)
-    scales = module.noise_scales(*given)
-    ledger = module.ledger(at.setup, at.n, scales, at.setup.radius, 4)
-    return [StreamSubject(name, at, ledger, drive_poly_sfw, (0, 4, 5, 7))]
+def _poly_sfw(at: Order) -> Made:
+    to = _stream(at, 8, 1.0, 2, "least_squares")
+    reach, vertices = to.setup.radius, at.module.vertices_of(to.setup)
+    given = (to.epsilon, to.delta, at.kind, reach, vertices)
+    scales = at.module.noise_scales(to.setup, to.n, *given)
+    ledger = at.module.ledger(to.setup, to.n, scales, reach, vertices)
+    return [StreamSubject(at.name, to, ledger, drive_poly_sfw, (0, 4, 5, 7))]
 
 
-def _phased_sgd(name: str, module: Any, options: Any, kind: str) -> list[Subject]:
-    at = _stream(16, 2.0, 3, "least_squares", kind)
-    ledger = module.ledger(module.noise_multiplier(1.0, DELTA, kind))
-    return [StreamSubject(name, at, ledger, drive_phased_sgd, (0, 7, 8, 13, 14))]
+def _phased_sgd(at: Order) -> Made:
+    to = _stream(at, 16, 2.0, 3, "linear")
+    multiplier = at.module.noise_multiplier(to.epsilon, to.delta, at.kind)
+    ledger, places = at.module.ledger(multiplier), (0, 7, 8, 13, 14)
+    return [StreamSubject(at.name, to, ledger, drive_phased_sgd, places)]
 
 
-def _baseline(name: str, module: Any, options: Any, kind: str) -> list[Subject]:
-    method = options.method
+def _baseline(at: Order) -> Made:
+    method = at.options.method
     p, d, n = (1.0, 2, 8) if method == "dp_fw" else (2.0, 3, 16)
-    at = _stream(n, p, d, "least_squares", kind)
-    target = module.Target(1.0, DELTA, kind)
-    count = module.iterations(n, method)
+    to = _stream(at, n, p, d, "linear")
+    target = at.module.Target(to.epsilon, to.delta, at.kind)
+    count = 1 if method == "dp_sgd" else at.module.iterations(n, method)
     if method == "dp_fw":
-        scale = module.selection_scale(at.setup, n, target, count)
-        ledger = module.selection_ledger(at.setup, n, scale, count)
+        scale = at.module.selection_scale(to.setup, n, target, count)
+        ledger = at.module.selection_ledger(to.setup, n, scale, count)
     else:
-        steps = 1 if method == "dp_sgd" else count
-        ledger = module.gaussian_ledger(module.gaussian_multiplier(target, steps), steps)
-    return [StreamSubject(name, at, ledger, drive_baseline(method), (0, n - 1))]
+        multiplier = at.module.gaussian_multiplier(target, count)
+        ledger = at.module.gaussian_ledger(multiplier, count)
+    return [StreamSubject(at.name, to, ledger, drive_baseline(method), (0, n - 1))]
 
 
-STREAMS: dict[str, Callable[..., list[Subject]]] = {
+STREAMS: dict[str, Callable[[Order], Made]] = {
     "noisy_sfw": _noisy_sfw,
     "poly_sfw": _poly_sfw,
     "phased_sgd": _phased_sgd,

@@ -26,7 +26,7 @@ Script = list[Draw]
 
 HUGE = 1e5  # noise that decides any selection
 _REACH = np.linspace(-45.0, 45.0, 9001)  # of scores, for integrals
-_HALVINGS = 22
+_HALVINGS = 16  # of the noise at which a selection changes
 
 
 @dataclass(frozen=True)
@@ -194,8 +194,7 @@ class Replay:
     # --- selections -------------------------------------------------------------------
 
     def _symbol(self, views: list[Array], t: int) -> tuple[int, ...]:
-        before = views[t - 1] if t else np.zeros_like(views[0])
-        return self.subject.symbol(before, views[t])
+        return self.subject.symbol(views[t])
 
     def _reselect(
         self, seen: Transcript, now: Transcript, script: Script, t: int, seed: int

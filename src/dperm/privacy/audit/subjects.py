@@ -91,6 +91,8 @@ class Subject(ABC):
         Records worth replacing.
     hidden : bool
         Whether a step reads a secret random record.
+    loud : Subject or None
+        The same with little noise and few steps, in which one step is easy to see.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Subject(ABC):
     base: Records
     positions: tuple[int, ...] = (0,)
     hidden = False
+    loud: Subject | None = None
 
     @abstractmethod
     def run(
@@ -129,9 +132,9 @@ class Subject(ABC):
         """Whether it releases selections."""
         return any(isinstance(event, NoisyMax) for event in self.ledger.events)
 
-    def symbol(self, before: Array, after: Array) -> tuple[int, ...]:
-        """What was selected in a step, by its views: the entries that moved."""
-        return tuple(np.flatnonzero(after - before).tolist())
+    def symbol(self, view: Array) -> tuple[int, ...]:
+        """What a step selected, by its view."""
+        return tuple(view.tolist())
 
 
 def loud_records(p: int, rng: Generator, random: int = 6) -> list[tuple[Array, float]]:
@@ -162,13 +165,21 @@ def _weights(run: Any) -> Array:
     return run.weights[0].copy()
 
 
+def _weights_and_choice(run: Any) -> Array:
+    """Greedy solvers also publish which coordinate they took."""
+    return np.concatenate([run.weights[0], np.eye(run.problem.p)[run.chosen[0]]])
+
+
 def _tile(run: Any) -> Array:
     """DP-SVRG also publishes the epoch's full gradient, which its tile holds."""
     p = run.problem.p
     return run.tiles[0, : 3 * p, 0].copy()
 
 
-VIEWS: dict[str, Callable[[Any], Array]] = {"dp_svrg": _tile}
+VIEWS: dict[str, Callable[[Any], Array]] = {
+    "dp_gcd": _weights_and_choice,
+    "dp_svrg": _tile,
+}
 
 
 class LaneSubject(Subject):
@@ -190,6 +201,8 @@ class LaneSubject(Subject):
         Changes a run before its first step (broken mechanisms).
     claim : callable, optional
         Changes what the ledger states (broken mechanisms).
+    view : callable, optional
+        What becomes known of a run after a step.
     """
 
     step, clip = 1e-3, 0.05
@@ -205,6 +218,7 @@ class LaneSubject(Subject):
         kind: Any = None,
         alter: Alter | None = None,
         claim: Claim | None = None,
+        view: Callable[[Any], Array] | None = None,
     ):
         self.name, self.calibration, self.delta = name, calibration, problem.delta
         self.module, self.options, self.count = module, options, count
@@ -224,7 +238,8 @@ class LaneSubject(Subject):
         self.base = Records(problem.A, np.ones(problem.n))
         kinds = {type(event).__name__ for event in self.ledger.events}
         self.hidden = "SampledGaussian" in kinds
-        self.view = VIEWS.get(module.__name__.rsplit(".", 1)[1], _weights)
+        known = VIEWS.get(module.__name__.rsplit(".", 1)[1], _weights)
+        self.view = view or known
         self._neighbours: dict[int, tuple[Records, Problem]] = {}
 
     def run(
@@ -250,6 +265,10 @@ class LaneSubject(Subject):
                 ends.append(len(tap.draws))
         return Transcript(views, tap.draws, ends, run.weights[0].copy())
 
+    def symbol(self, view: Array) -> tuple[int, ...]:
+        """The coordinate taken: the view's last p entries say which."""
+        return tuple(np.flatnonzero(view[-self.problem.p :]).tolist())
+
     def _problem(self, data: Records) -> Problem:
         """The problem on other data with the public constants of the first."""
         if data is self.base:
@@ -266,14 +285,17 @@ class LaneSubject(Subject):
         return known[1]
 
 
+DELTA = 1 / 64
+
+
 def small_problem(
-    n: int = 8, p: int = 3, epsilon: float = 1.0, penalty: Penalty | None = None
+    epsilon: float, n: int = 8, p: int = 3, penalty: Penalty | None = None
 ) -> Problem:
     """Imbalanced features of one sign, so that all gradients point one way."""
     rng = np.random.default_rng(7)
     X = rng.uniform(0.5, 1.5, (n, p)) * np.geomspace(0.5, 2.0, p)
-    loss, delta = "logistic", 1 / n**2
-    return build("audit", X, np.ones(n), loss, penalty or Penalty(), epsilon, delta)
+    loss, y = "logistic", np.ones(n)
+    return build("audit", X, y, loss, penalty or Penalty(), epsilon, DELTA)
 
 
 class ConstantsSubject(Subject):
@@ -383,10 +405,10 @@ class StreamSubject(Subject):
             found = self.drive(self.target, source, streams(seed), note)
         return Transcript(views, tap.draws, ends, np.ravel(found))
 
-    def symbol(self, before: Array, after: Array) -> tuple[int, ...]:
-        """What was selected: views of such solvers are the vertices taken."""
-        large = np.abs(after) > 0.5 * np.abs(after).max(initial=0.0)
-        return tuple((np.sign(after) * large).astype(int).tolist())
+    def symbol(self, view: Array) -> tuple[int, ...]:
+        """The vertex taken: the entry that is not zero up to rounding, with its sign."""
+        large = np.abs(view) > 0.5 * np.abs(view).max(initial=0.0)
+        return tuple((np.sign(view) * large).astype(int).tolist())
 
 
 @contextmanager
