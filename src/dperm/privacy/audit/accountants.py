@@ -30,7 +30,9 @@ def compared(ledger: Ledger, delta: float) -> tuple[float, float, float]:
         Poisson sampling, the worse direction.
     """
     profiles = [profile(event) for event in ledger.events]
-    tops = [p.top or _top(p, TAIL * delta / (len(profiles) * p.count)) for p in profiles]
+    tops = [
+        p.top or _top(p, TAIL * delta / (len(profiles) * p.count)) for p in profiles
+    ]
     interval = max(tops) / CELLS
     ours, _ = epsilon_on_grid(profiles, tops, delta, interval)
     low, high = (_theirs(ledger.events, delta, interval, up) for up in (False, True))

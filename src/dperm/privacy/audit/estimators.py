@@ -100,17 +100,18 @@ def separation(
     return gaussian_epsilon(found, delta) if found > 0 else 0.0
 
 
-_QUANTILES = np.concatenate([np.geomspace(0.002, 0.5, 14), 1 - np.geomspace(0.002, 0.4, 13)])  # fmt: skip
+_LOW = np.geomspace(0.002, 0.5, 14)
+_QUANTILES = np.concatenate([_LOW, 1 - _LOW[:-1]])  # where thresholds are tried
 
 
 def _event(
     one: Array, two: Array, at: float, level: float, delta: float, gaussian: bool
 ) -> float:
-    hits = np.array([(one >= at).sum(), (two >= at).sum()])
+    under, over = (one >= at).sum(), (two >= at).sum()
     if gaussian:
-        value = gdp_bound(*hits, len(one), level)
+        value = gdp_bound(under, over, len(one), level / 2)
     else:
-        value = ratio_bound(*hits, len(one), level, delta)
+        value = ratio_bound(under, over, len(one), level / 2, delta)
     return float(np.nan_to_num(value, neginf=-1e300))
 
 

@@ -70,9 +70,7 @@ def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
 def _lanes(at: Order) -> Made:
     problem = small_problem(at.epsilon, p=2 if hasattr(at.options, "rule") else 3)
     options = _fitting(at.options, problem.p)
-    found: Made = [
-        LaneSubject(at.name, at.module, options, at.kind, at.steps, problem)
-    ]
+    found: Made = [LaneSubject(at.name, at.module, options, at.kind, at.steps, problem)]
     if hasattr(at.options, "share"):
         label, many = f"{at.name}, constants", small_problem(at.epsilon, n=2000)
         found.append(ConstantsSubject(label, many, at.kind))

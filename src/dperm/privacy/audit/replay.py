@@ -26,7 +26,7 @@ Script = list[Draw]
 
 HUGE = 1e5  # noise that decides any selection
 _REACH = np.linspace(-45.0, 45.0, 9001)  # of scores, for integrals
-_HALVINGS = 16  # of the noise at which a selection changes
+_EXACT, _ROUGH = 34, 16  # halvings, of the noise at which a selection changes
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ class Shift:
 
     @property
     def declared(self) -> float:
-        """The bound that the ledger states."""
+        """The bound that the ledger states; infinity where it says there is none."""
+        if not self.event.sound:
+            return math.inf
         if isinstance(self.event, NoisyMax):
             return self.event.pure
         return self.event.sensitivity / self.event.scale if self.event.scale else 0.0
@@ -100,6 +102,7 @@ class Replay:
     def __init__(self, subject: Subject, first: Records, second: Records):
         self.subject, self.pair = subject, (first, second)
         self._chances: dict[tuple, dict] = {}
+        self._known_ways: dict[tuple, list[tuple[int, float]]] = {}
 
     def couple(self, seed: int, taken: Sequence[int] | None = None) -> Coupling:
         """Run on D with fresh noise and find the noise for D'."""
@@ -203,22 +206,59 @@ class Replay:
         symbol = self._symbol(seen.views, t)
         if self._symbol(now.views, t) == symbol:
             return None
-        event = max(
-            (e for e in self.subject.ledger.events if isinstance(e, NoisyMax)),
-            key=lambda e: e.pure,
-        )
         place, best = seen.draws_of(t)[0], (math.inf, 0)
-        for entry in range(script[place].unit.size):
+        for entry, sign in self._ways(symbol, seed, script, t, place):
             after = self._selected(1, seed, script, t, place, entry)
-            for sign in (1.0, -1.0):
-                raised = _threshold(after, symbol, sign)
-                if abs(raised) < abs(best[0]):
-                    best = (raised, entry)
+            raised = _threshold(after, symbol, sign)
+            if abs(raised) < abs(best[0]):
+                best = (raised, entry)
         if math.isfinite(best[0]):
             moved = np.zeros(script[place].unit.size)
             moved[best[1]] = best[0] * (1 + 1e-9)
             script[place] = script[place].moved(moved)
-        return Shift(t, event, np.array([best[0]]))
+        return Shift(t, self._selection, np.array([best[0]]))
+
+    @property
+    def _selection(self) -> NoisyMax:
+        """The costliest kind of selection."""
+        events = self.subject.ledger.events
+        return max((e for e in events if isinstance(e, NoisyMax)), key=lambda e: e.pure)
+
+    def _ways(
+        self, symbol: tuple[int, ...], seed: int, script: Script, t: int, place: int
+    ) -> list[tuple[int, float]]:
+        """Entries, and directions, whose noise alone can bring about a selection."""
+        if symbol not in self._known_ways:
+            found = []
+            for entry in range(script[place].unit.size):
+                after = self._selected(1, seed, script, t, place, entry)
+                found += [(entry, s) for s in (1.0, -1.0) if after(s * HUGE) == symbol]
+            self._known_ways[symbol] = found
+        return self._known_ways[symbol]
+
+    def margins(self, seed: int) -> list[Shift]:
+        """By how much the noise at which an entry wins the first step moves.
+
+        For entries that win neither on D nor on D' without noise of their own; four of
+        them, where there are more.
+        """
+        seen = self.subject.run(self.pair[0], seed)
+        place, found = seen.draws_of(0)[0], []
+        entries = np.random.default_rng(seed).permutation(seen.draws[place].unit.size)
+        for entry in entries[:4]:
+            script = list(seen.draws)
+            without = np.array(script[place].unit)
+            without.flat[entry] = 0.0
+            script[place] = Draw(script[place].kind, without)
+            sides = [self._selected(k, seed, script, 0, place, entry) for k in (0, 1)]
+            for sign in (1.0, -1.0):
+                names = {side(sign * HUGE) for side in sides}
+                if len(names) > 1 or names & {side(0.0) for side in sides}:
+                    continue
+                name = names.pop()
+                one, two = (_threshold(side, name, sign) for side in sides)
+                found.append(Shift(0, self._selection, np.array([two - one])))
+        return found
 
     def _selected(
         self, which: int, seed: int, script: Script, t: int, place: int, entry: int
@@ -237,7 +277,7 @@ class Replay:
     # --- privacy loss -----------------------------------------------------------------
 
     def loss(self, seed: int, taken: Sequence[int] | None = None) -> float:
-        """log P(o | D) / P(o | D') of the transcript o of a fresh run on D."""
+        """Return log P(o | D) / P(o | D') of the transcript o of a fresh run on D."""
         coupling = self.couple(seed, taken)
         if not coupling.possible:
             return math.inf
@@ -319,24 +359,25 @@ class Replay:
         up, down = np.zeros(size), np.zeros(size)
         for entry in range(size):
             if names[sign][entry] != top:
-                up[entry] = _threshold(after[entry], names[sign][entry], sign)
+                wanted = (after[entry], names[sign][entry])
+                up[entry] = _threshold(*wanted, sign, _ROUGH)
                 if two_sided:
-                    down[entry] = _threshold(after[entry], names[sign][entry], -sign)
+                    down[entry] = _threshold(*wanted, -sign, _ROUGH)
         best = names[sign].index(top)
         chances = _two_sided if two_sided else _one_sided
-        return dict(
-            zip(names[sign], chances(up, down, best, LAWS[kind]), strict=True)
-        )
+        return dict(zip(names[sign], chances(up, down, best, LAWS[kind]), strict=True))
 
 
-def _threshold(after: Callable[[float], tuple], wanted: tuple, sign: float) -> float:
+def _threshold(
+    after: Callable[[float], tuple], wanted: tuple, sign: float, halvings: int = _EXACT
+) -> float:
     """Least change, of that sign, after which the selection is the wanted one."""
     if after(sign * HUGE) != wanted:
         return sign * math.inf
     low, high = 0.0, 1.0
     while after(sign * high) != wanted:
         low, high = high, 4 * high
-    for _ in range(_HALVINGS):
+    for _ in range(halvings):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if after(sign * middle) == wanted else (middle, high)
     return sign * high

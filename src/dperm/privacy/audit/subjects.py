@@ -91,6 +91,8 @@ class Subject(ABC):
         Records worth replacing.
     hidden : bool
         Whether a step reads a secret random record.
+    cost : int
+        By how much fewer runs are made of it, because they are slow.
     loud : Subject or None
         The same with little noise and few steps, in which one step is easy to see.
     """
@@ -102,6 +104,7 @@ class Subject(ABC):
     base: Records
     positions: tuple[int, ...] = (0,)
     hidden = False
+    cost = 1
     loud: Subject | None = None
 
     @abstractmethod
@@ -137,13 +140,26 @@ class Subject(ABC):
         return tuple(view.tolist())
 
 
-def loud_records(p: int, rng: Generator, random: int = 6) -> list[tuple[Array, float]]:
-    """Records that push a clipped gradient to its ends, and random ones."""
+def loud_records(
+    base: Records, rng: Generator, random: int = 6
+) -> list[tuple[Array, float]]:
+    """Records that push a clipped gradient to its ends, and random ones.
+
+    The first is like the base's own records, but louder: with its opposite it makes the
+    worst pair where a step reads a random record.
+    """
+    p = base.X.shape[1]
+    like = LOUD * base.X[0] / np.abs(base.X[0]).max()
     axes = [s * LOUD * np.eye(p)[j] for j in range(min(p, 4)) for s in (1.0, -1.0)]
-    signs = [LOUD * np.array(s) for s in itertools.product((1.0, -1.0), repeat=p)][:16]
+    signs = [LOUD * np.array(s) for s in _corners(p)]
     drawn = [10.0 ** rng.uniform(-2, 3) * rng.standard_normal(p) for _ in range(random)]
-    found = [(x, 1.0) for x in (*axes, *signs, *drawn, np.zeros(p))]
+    found = [(x, 1.0) for x in (like, *axes, *signs, *drawn, np.zeros(p))]
     return found + [(x, -1.0) for x in drawn]
+
+
+def _corners(p: int) -> list[tuple[float, ...]]:
+    """Sixteen corners of the cube at most, the all-positive one first."""
+    return list(itertools.islice(itertools.product((1.0, -1.0), repeat=p), 16))
 
 
 # --- solvers that run lanes -----------------------------------------------------------
@@ -156,7 +172,7 @@ class Taken(Generator):
         super().__init__(PCG64(seed))
         self.left = iter(taken)
 
-    def integers(self, low: Any, high: Any = None, size: Any = None, **_: Any) -> Any:
+    def integers(self, low: Any, high: Any = None, size: Any = None) -> Any:  # type: ignore[override]
         """The next of the given numbers, whatever the range."""
         return np.full(size, next(self.left))
 
@@ -238,6 +254,7 @@ class LaneSubject(Subject):
         self.base = Records(problem.A, np.ones(problem.n))
         kinds = {type(event).__name__ for event in self.ledger.events}
         self.hidden = "SampledGaussian" in kinds
+        self.cost = 4 if self.hidden or self.selects else 1
         known = VIEWS.get(module.__name__.rsplit(".", 1)[1], _weights)
         self.view = view or known
         self._neighbours: dict[int, tuple[Records, Problem]] = {}
@@ -291,9 +308,9 @@ DELTA = 1 / 64
 def small_problem(
     epsilon: float, n: int = 8, p: int = 3, penalty: Penalty | None = None
 ) -> Problem:
-    """Imbalanced features of one sign, so that all gradients point one way."""
+    """Imbalanced features; all records and gradients point one way."""
     rng = np.random.default_rng(7)
-    X = rng.uniform(0.5, 1.5, (n, p)) * np.geomspace(0.5, 2.0, p)
+    X = np.outer(rng.uniform(0.5, 1.5, n), np.geomspace(0.5, 2.0, p))
     loss, y = "logistic", np.ones(n)
     return build("audit", X, y, loss, penalty or Penalty(), epsilon, DELTA)
 
@@ -406,14 +423,14 @@ class StreamSubject(Subject):
         return Transcript(views, tap.draws, ends, np.ravel(found))
 
     def symbol(self, view: Array) -> tuple[int, ...]:
-        """The vertex taken: the entry that is not zero up to rounding, with its sign."""
+        """The vertex taken: the entry that is not zero, with its sign."""
         large = np.abs(view) > 0.5 * np.abs(view).max(initial=0.0)
         return tuple((np.sign(view) * large).astype(int).tolist())
 
 
 @contextmanager
 def spied(owner: Any, name: str, note: Callable[..., None]) -> Iterator[None]:
-    """Let ``note(result, *arguments)`` see every call of a method, of object or class."""
+    """Let ``note(result, *arguments)`` see every call of a method."""
     method = getattr(owner, name)
 
     def seen(*arguments: Any) -> Any:
@@ -505,12 +522,12 @@ def drive_baseline(method: str) -> Callable[..., Array]:
                 t = len(iterates) - 2
                 note(iterates[-1] - (1 - 2 / (t + 2)) * iterates[-2])
 
-        owner, name, see = {
+        watched: dict[str, tuple[Any, str, Any]] = {
             "dp_sgd": (setup.ball, "project", lambda _, now: note(now)),
             "mirror_descent": (baselines._Power, "point", dual),
             "dp_fw": (run, "_gradient", vertex),
-        }[method]
-        with spied(owner, name, see):
+        }
+        with spied(*watched[method]):
             found = run.solve()
         if method == "dp_fw":
             vertex(None, found)
