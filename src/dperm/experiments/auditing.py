@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 
 from dperm import config as configuration
-from dperm import schema, solvers
+from dperm import schema
 from dperm.config import ConfigError
 from dperm.experiments import inputs, store
-from dperm.experiments.provenance import code_digest, source_digest
+from dperm.experiments.provenance import product_digest
 from dperm.privacy.audit import ladder
 from dperm.tables import writing
 
@@ -61,9 +61,8 @@ def audit(config: schema.Config) -> list[Path]:
 def digest(name: str) -> str:
     """Digest of what a solver's audit depends on."""
     config = configuration.compose([f"solver={name}"]).solver
-    code = [source_digest("dperm.privacy"), source_digest("dperm.privacy.audit")]
-    own = code_digest(solvers.load(config.algorithm))
-    return store.digest([code, own, config.algorithm, config.options])
+    code = product_digest("privacy", "audit.ladder")
+    return store.digest([code, config.algorithm, config.options])
 
 
 def _effort(config: schema.Config) -> ladder.Effort:

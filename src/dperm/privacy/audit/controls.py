@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64, Generator
 
-from dperm.privacy.audit.registry import EPSILON, LOUD, subjects
+from dperm.privacy.audit.registry import EPSILON, LOUD, choice, crowd, subjects
 from dperm.privacy.audit.subjects import (
     LaneSubject,
     StreamSubject,
@@ -23,7 +23,7 @@ from dperm.privacy.audit.subjects import (
 )
 from dperm.privacy.ledger import Event, Ledger
 from dperm.privacy.selection import NoisyMax
-from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem
 from dperm.problems.stochastic import Batch, Rows
 from dperm.solvers import dp_cd, dp_gcd, dp_sgd, dp_skgd
 
@@ -44,8 +44,7 @@ def lane(
     module: ModuleType,
     options: Any = None,
     calibration: str = "strict",
-    penalty: Penalty | None = None,
-    p: int = 3,
+    problem: Callable[[float], Problem] = small_problem,
     **changes: Any,
 ) -> Subject:
     """A subject that runs lanes, with something changed, and its loud step."""
@@ -54,12 +53,16 @@ def lane(
     quiet, loud = (
         LaneSubject(
             name, module, options, calibration, steps,
-            small_problem(epsilon, p=p, penalty=penalty), **changes,
+            problem(epsilon), **changes,
         )
         for epsilon, steps in ((EPSILON, 4), (LOUD, 1))
     )  # fmt: skip
     quiet.loud = loud
     return quiet
+
+
+def _narrow(epsilon: float) -> Problem:
+    return small_problem(epsilon, p=2)
 
 
 # --- streams that are no good ---------------------------------------------------------
@@ -183,21 +186,7 @@ def _overlapping() -> Subject:
     return sound
 
 
-def crowd(calibration: str, claim: Any = None) -> Subject:
-    """DP-GCD on many coordinates whose L1 norm keeps them at rest; choices are seen."""
-    view = _chosen
-    l1 = Penalty(l1=CROWD_L1)
-    return lane(dp_gcd, None, calibration, l1, CROWD, claim=claim, view=view)
-
-
-CROWD, CROWD_L1 = 24, 0.05
-
-
-def _chosen(run: Any) -> Array:
-    return np.eye(run.problem.p)[run.chosen[0]]
-
-
-FULL, EQUAL = dp_skgd.Options(blocks=1), dp_gcd.Options()
+FULL = dp_skgd.Options(blocks=1)
 
 CONTROLS = (
     Control("half noise", "dp_cd", lambda: lane(dp_cd, alter=_half_noise)),
@@ -218,7 +207,7 @@ CONTROLS = (
     Control(
         "noisy max without its 2",
         "dp_gcd",
-        lambda: lane(dp_gcd, p=2, claim=_each(_half_selection)),
+        lambda: lane(dp_gcd, problem=_narrow, claim=_each(_half_selection)),
     ),
     Control(
         "noise shared between coordinates",
@@ -249,11 +238,17 @@ CONTROLS = (
     Control(
         "selection noise inside an L1 rule",
         "dp_gcd",
-        lambda: crowd("paper", _each(_called_sound)),
+        lambda: lane(
+            dp_gcd,
+            calibration="paper",
+            problem=crowd,
+            view=choice,
+            claim=_each(_called_sound),
+        ),
     ),
     Control(
         "unequal sensitivities under noisy max",
         "dp_gcd",
-        lambda: lane(dp_gcd, p=2, alter=_equal_clips),
+        lambda: lane(dp_gcd, problem=_narrow, alter=_equal_clips),
     ),
 )

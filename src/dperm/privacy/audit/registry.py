@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from dperm import solvers
 from dperm.privacy.audit.subjects import (
     DELTA,
@@ -15,18 +17,28 @@ from dperm.privacy.audit.subjects import (
     Subject,
     Target,
     drive_baseline,
+    drive_dp_bcfw,
+    drive_dp_fw,
     drive_noisy_sfw,
     drive_phased_sgd,
     drive_poly_sfw,
+    least_squares,
     small_problem,
+    small_stream,
 )
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.ledger import Ledger
+from dperm.problems.penalties import Penalty
+from dperm.problems.problem import Problem
 from dperm.problems.stochastic import Setup
+from dperm.solvers.dp_fw import published_lipschitz
 
 CALIBRATIONS = ("paper", "strict")
 EPSILON = 1.0  # target, as in the papers
 LOUD = 4.0  # target of a single step that is to be seen
 STEPS = {"dp_gcd": 3}  # of a run; others take four
 RADIUS = 0.25
+CROWD = 24
 
 Made = list[Subject]
 
@@ -77,6 +89,16 @@ def _lanes(at: Order) -> Made:
     return found
 
 
+def crowd(epsilon: float) -> Problem:
+    """Many coordinates that an L1 norm keeps at rest."""
+    return small_problem(epsilon, p=CROWD, penalty=Penalty(l1=0.05))
+
+
+def choice(run: Any) -> Any:
+    """Which coordinate was taken, alone: the L1 norm hides the value."""
+    return np.eye(run.problem.p)[run.chosen[0]]
+
+
 def _fitting(options: Any, p: int) -> Any:
     """The options with no more blocks or coordinates than there are."""
     keys = [key for key in ("blocks", "size") if hasattr(options, key)]
@@ -96,7 +118,7 @@ def _noisy_sfw(at: Order) -> Made:
         ledger = at.module.ledger(to.setup, to.n, multiplier, at.options, at.kind)
         places, drive = (0, 20, 40, 60, 75), drive_noisy_sfw(at.options)
         label = f"{at.name}, p = {p:g}"
-        found.append(StreamSubject(label, to, ledger, drive, places))
+        found.append(StreamSubject(label, to, ledger, drive, places, 6))
     return found
 
 
@@ -106,7 +128,7 @@ def _poly_sfw(at: Order) -> Made:
     given = (to.epsilon, to.delta, at.kind, reach, vertices)
     scales = at.module.noise_scales(to.setup, to.n, *given)
     ledger = at.module.ledger(to.setup, to.n, scales, reach, vertices)
-    return [StreamSubject(at.name, to, ledger, drive_poly_sfw, (0, 4, 5, 7))]
+    return [StreamSubject(at.name, to, ledger, drive_poly_sfw, (0, 4, 5, 7), 4)]
 
 
 def _phased_sgd(at: Order) -> Made:
@@ -128,10 +150,53 @@ def _baseline(at: Order) -> Made:
     else:
         multiplier = at.module.gaussian_multiplier(target, count)
         ledger = at.module.gaussian_ledger(multiplier, count)
-    return [StreamSubject(at.name, to, ledger, drive_baseline(method), (0, n - 1))]
+    drive, cost = drive_baseline(method), 4 if method == "dp_fw" else 1
+    return [StreamSubject(at.name, to, ledger, drive, (0, n - 1), cost)]
+
+
+def _dp_fw(at: Order) -> Made:
+    to = replace(_stream(at, 8, 1.0, 2, "least_squares"), steps=at.steps)
+    options = replace(at.options, radius=RADIUS)
+    problem = least_squares(to, small_stream(to.n, to.setup.d))
+    goal = (to.epsilon, to.delta)
+    if at.kind == "paper":
+        bound = at.module.valid_lipschitz(problem, options)
+        given = (problem, to.steps, options, *goal, bound)
+        scale = at.module.published_scale(*given)
+        ledger = Ledger(at.module.events(problem, to.steps, scale, options))
+    else:
+        ledger = calibrate(
+            lambda noise: at.module.ledger(problem, to.steps, noise, options),
+            *goal,
+            "strict",
+        ).ledger
+        scale = ledger.events[0].scale
+    drive = drive_dp_fw(options, scale)
+    return [StreamSubject(at.name, to, ledger, drive, (0, 7), 4)]
+
+
+def _dp_bcfw(at: Order) -> Made:
+    to = replace(_stream(at, 6, 1.0, 4, "least_squares"), steps=min(at.steps, 2))
+    options = replace(at.options, radius=RADIUS, nodes=2)
+    problem = least_squares(to, small_stream(to.n, to.setup.d))
+    given = (problem, to.steps, options, to.epsilon, to.delta)
+    if at.kind == "paper":
+        noise = at.module.published_noise(*given, published_lipschitz(problem))
+    else:
+        noise = at.module.strict_noise(*given)
+    drive = drive_dp_bcfw(options, noise)
+    return [StreamSubject(at.name, to, noise.ledger, drive, (0, 5), 6)]
+
+
+def _not_private(at: Order) -> Made:
+    return []
 
 
 STREAMS: dict[str, Callable[[Order], Made]] = {
+    "bcfw": _not_private,
+    "fw": _not_private,
+    "dp_bcfw": _dp_bcfw,
+    "dp_fw": _dp_fw,
     "noisy_sfw": _noisy_sfw,
     "poly_sfw": _poly_sfw,
     "phased_sgd": _phased_sgd,

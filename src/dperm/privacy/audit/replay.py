@@ -53,6 +53,8 @@ class Shift:
         if pure is not None:
             return pure
         stated = getattr(self.event, "published_sensitivity", None)
+        if not self.event.sound:
+            return math.inf
         return stated / self.event.scale if stated else self.declared
 
     @property
@@ -89,6 +91,11 @@ class Coupling:
         return all(math.isfinite(shift.size) for shift in self.shifts)
 
 
+def _impossible(t: int, subject: Subject) -> Shift:
+    """What says that no noise makes D' repeat step t."""
+    return Shift(t, subject.ledger.events[-1], np.full(1, np.inf))
+
+
 class Replay:
     """A subject on two neighbours.
 
@@ -111,15 +118,15 @@ class Replay:
         script, shifts = list(seen.draws), list[Shift]()
         for t in range(len(seen.views)):
             now = subject.run(self.pair[1], seed, script, taken)
-            if len(now.draws) != len(seen.draws):
-                event = subject.ledger.events[0]
-                return Coupling(seen, [Shift(t, event, np.full(1, np.inf))], script)
             if subject.selects:
                 found = self._reselect(seen, now, script, t, seed)
                 if found is not None:
                     shifts.append(found)
                     now = subject.run(self.pair[1], seed, script, taken)
-            shifts += self._release(seen, now, script, t, seed, taken)
+            if now.ends[: t + 2] != seen.ends[: t + 2]:
+                shifts.append(_impossible(t, subject))
+            else:
+                shifts += self._release(seen, now, script, t, seed, taken)
             if not all(math.isfinite(shift.size) for shift in shifts):
                 break
         return Coupling(seen, shifts, script)
@@ -153,8 +160,7 @@ class Replay:
         additive = self._additive(seen, t)
         units = self._needed(1, now, script, t, seed, taken, wanted)
         if units is None:
-            event = additive[0][1] if additive else self.subject.ledger.events[0]
-            return [Shift(t, event, np.full(1, np.inf))]
+            return [_impossible(t, self.subject)]
         shifts, used = [], 0
         for place, event in additive:
             size = script[place].unit.size
@@ -326,7 +332,7 @@ class Replay:
         place = seen.draws_of(t)[0]
         path = tuple(self._symbol(seen.views, k) for k in range(t + 1))
         scripts, logs = (list(seen.draws), list(coupling.script)), []
-        discrete = len(seen.draws_of(t)) == 1  # the path so far says everything
+        discrete = len(seen.draws) == len(seen.views)  # the path says everything
         for which in (0, 1):
             key = (which, path[:-1])
             found = self._chances.get(key) if discrete else None

@@ -38,6 +38,7 @@ from dperm.privacy.selection import NoisyMax
 
 Array = np.ndarray
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs
+FEWEST = 20  # neighbours that are tried even where runs are slow
 MANY = 8  # candidates of a selection, beyond which its chances are not computed
 
 
@@ -111,7 +112,11 @@ class Ladder:
 
     def __init__(self, subject: Subject, effort: Effort, seed: int):
         self.subject, self.seed = subject, seed
-        self.effort = replace(effort, losses=-(-effort.losses // subject.cost))
+        self.effort = replace(
+            effort,
+            pairs=max(min(effort.pairs, FEWEST), effort.pairs // subject.cost),
+            losses=-(-effort.losses // subject.cost),
+        )
 
     def climb(self) -> list[Finding]:
         """The findings of all rungs."""
@@ -181,11 +186,18 @@ class Ladder:
 
         def total(found: tuple[Pair, Coupling]) -> float:
             shifts = [s for s in found[1].shifts if not (first_step and s.step)]
-            return sum(shift.ratio**2 for shift in shifts)
+            return sum((shift.size / shift.published) ** 2 for shift in shifts)
 
         most = max(map(total, self.couplings))
         worst = [f[0] for f in self.couplings if total(f) >= most * (1 - ROUNDING)][:6]
-        return worst[0] if len(worst) == 1 else max(worst, key=self._mean_loss)
+        if len(worst) == 1 or self.has_many:
+            return worst[0]
+        return max(worst, key=self._mean_loss)
+
+    @property
+    def has_many(self) -> bool:
+        """Whether a selection has too many candidates to compute its chances."""
+        return self.subject.selects and self.plain.draws[0].unit.size > MANY
 
     def _mean_loss(self, pair: Pair) -> float:
         losses = self.losses(pair, self.seeds(7, 6))
@@ -406,7 +418,7 @@ def _rarity(first: list, second: list) -> Callable[[tuple], float]:
 def transcript(ladder: Ladder) -> Finding:
     """Lower bound on delta(epsilon) of whole transcripts, by their likelihood ratio."""
     subject, effort, true = ladder.subject, ladder.effort, ladder.subject.true_epsilon
-    if subject.selects and ladder.plain.draws[0].unit.size > MANY:
+    if ladder.has_many:
         note = "too many candidates"
         return Finding("transcript", 0.0, subject.delta, False, note)
     sample = ladder.losses(ladder.worst(), ladder.seeds(4, effort.losses))

@@ -363,10 +363,11 @@ class Target:
     epsilon: float
     delta: float
     calibration: str
+    steps: int = 1
 
 
 class StreamSubject(Subject):
-    """A solver that reads a stream of records; its file says how (``drive``).
+    """A solver with a ``Run`` of its own kind; ``drive`` says how it is run.
 
     Parameters
     ----------
@@ -377,6 +378,7 @@ class StreamSubject(Subject):
         ``drive(target, source, streams, note)`` runs the solver, calls ``note(view)``
         after each release, and returns what is published.
     positions : tuple of int
+    cost : int
     source : class, optional
         In place of ``Rows`` (broken mechanisms).
     """
@@ -388,14 +390,13 @@ class StreamSubject(Subject):
         ledger: Ledger,
         drive: Callable[..., Array],
         positions: tuple[int, ...],
+        cost: int = 1,
         source: Any = Rows,
     ):
         self.name, self.calibration, self.delta = name, target.calibration, target.delta
         self.target, self.ledger, self.drive = target, ledger, drive
-        self.positions, self.source = positions, source
-        rng = np.random.default_rng(3)
-        X = rng.uniform(0.5, 1.5, (target.n, target.setup.d))
-        self.base = Records(X, np.where(np.arange(target.n) % 3 == 0, -1.0, 1.0))
+        self.positions, self.source, self.cost = positions, source, cost
+        self.base = small_stream(target.n, target.setup.d)
 
     @property
     def claimed_epsilon(self) -> float:
@@ -423,9 +424,16 @@ class StreamSubject(Subject):
         return Transcript(views, tap.draws, ends, np.ravel(found))
 
     def symbol(self, view: Array) -> tuple[int, ...]:
-        """The vertex taken: the entry that is not zero, with its sign."""
-        large = np.abs(view) > 0.5 * np.abs(view).max(initial=0.0)
-        return tuple((np.sign(view) * large).astype(int).tolist())
+        """The vertex taken: the one entry of the first d, with its sign."""
+        vertex = view[: self.target.setup.d]
+        large = np.abs(vertex) > 0.5 * np.abs(vertex).max(initial=0.0)
+        return tuple((np.sign(vertex) * large).astype(int).tolist())
+
+
+def small_stream(n: int, d: int) -> Records:
+    """Records with labels of both signs."""
+    X = np.random.default_rng(3).uniform(0.5, 1.5, (n, d))
+    return Records(X, np.where(np.arange(n) % 3 == 0, -1.0, 1.0))
 
 
 @contextmanager
@@ -532,5 +540,54 @@ def drive_baseline(method: str) -> Callable[..., Array]:
         if method == "dp_fw":
             vertex(None, found)
         return found
+
+    return drive
+
+
+def least_squares(at: Target, source: Any) -> Problem:
+    """The problem of solvers that hold all records, on a stream's."""
+    none, goal = Penalty(), (at.epsilon, at.delta)
+    return build("audit", source.X, source.y, "least_squares", none, *goal)
+
+
+def drive_dp_fw(options: Any, scale: float) -> Callable[..., Array]:
+    """Every vertex taken is known; noise of a scale that is public."""
+
+    def drive(at: Target, source: Any, own: Streams, note: Any) -> Array:
+        from dperm.solvers import dp_fw
+
+        run = dp_fw.Run(least_squares(at, source), own, options, scale)
+        for _ in range(at.steps):
+            run.advance(1)
+            note(_vertex(run.chosen[-1], at.setup.d))
+        return run.weights
+
+    return drive
+
+
+def _vertex(signed: Array, d: int) -> Array:
+    """A signed index +-(j + 1) as a vector."""
+    return np.sign(signed) * np.eye(d)[np.abs(int(signed[0])) - 1]
+
+
+def drive_dp_bcfw(options: Any, noise: Any) -> Callable[..., Array]:
+    """Every answer of every node is known: a signed index, and maybe a feature."""
+
+    def drive(at: Target, source: Any, own: Streams, note: Any) -> Array:
+        from dperm.featurewise.messages import Message
+        from dperm.featurewise.node import Node
+        from dperm.solvers import dp_bcfw
+
+        def answered(content: bytes, *_: Any) -> None:
+            told = Message.unpack(content)
+            feature = np.zeros(at.n)
+            feature[: told.numbers.size] = told.numbers
+            note(np.concatenate([_vertex(told.indices, at.setup.d), feature]))
+
+        run = dp_bcfw.Run(least_squares(at, source), own, options, noise)
+        with spied(Node, "answer", answered):
+            run.advance(at.steps)
+        run.close()
+        return run.weights
 
     return drive

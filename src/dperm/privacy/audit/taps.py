@@ -71,7 +71,7 @@ LAWS: dict[str, Any] = {
 
 
 class Tap:
-    """Notes draws; hands out those of a script as long as it lasts."""
+    """Notes draws; hands out those of a script as long as they fit what is asked."""
 
     def __init__(self, script: Sequence[Draw] = ()):
         self.script, self.draws = script, list[Draw]()
@@ -79,8 +79,10 @@ class Tap:
     def hand(self, kind: str, unit: Array, order: float = 2.0) -> Array:
         """The numbers the caller gets instead of its own."""
         at = len(self.draws)
-        if at < len(self.script):
-            unit = np.reshape(self.script[at].unit, np.shape(unit))
+        if at < len(self.script) and self.script[at].unit.shape == np.shape(unit):
+            unit = self.script[at].unit
+        else:
+            self.script = ()
         self.draws.append(Draw(kind, np.array(unit, dtype=float), order))
         return unit
 
@@ -118,6 +120,7 @@ TAPPED: dict[Call, Call] = {
     mechanisms.gaussian: _plain("gaussian", mechanisms.gaussian),
     mechanisms.laplace: _scaled(mechanisms.laplace),
     mechanisms.laplace_rows: _plain("laplace", mechanisms.laplace_rows),
+    mechanisms.unit_laplace: _plain("laplace", mechanisms.unit_laplace),
     mechanisms.exponential: _plain("exponential", mechanisms.exponential),
     mechanisms.gumbel: _plain("gumbel", mechanisms.gumbel),
     generalised.generalised_gaussian: _ordered(generalised.generalised_gaussian),
