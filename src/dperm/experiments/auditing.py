@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import math
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -12,12 +16,14 @@ from dperm import schema
 from dperm.config import ConfigError
 from dperm.experiments import inputs, store
 from dperm.experiments.provenance import product_digest
+from dperm.experiments.runtable import RunTable
 from dperm.privacy.audit import ladder
+from dperm.privacy.audit.tuning import converted, renyi_curve, tuned_epsilon
+from dperm.privacy.calibration import Calibration
 from dperm.tables import writing
 
 log = logging.getLogger(__name__)
 
-PRODUCTS = ("epsilon", "controls")
 REPETITIONS = 100
 _HOLDS = (
     "Every statistical bound is wrong with probability at most"
@@ -33,6 +39,10 @@ CAPTIONS = {
     "controls": "How often each rung caught a mechanism: broken ones, which one rung at"
     f" least must catch, and sound ones, audited {REPETITIONS} times, of which at most"
     " one in twenty may be flagged.",
+    "tuning": "What it would cost to choose the setting privately: as many settings"
+    " are tried as the grid has, on average, and the best is published (random"
+    " stopping, Papernot and Steinke 2022), by three distributions of their number."
+    " This accounting is in Rényi terms; renyi_epsilon is that of one run.",
 }
 
 
@@ -46,23 +56,45 @@ def audit(config: schema.Config) -> list[Path]:
     """
     if config.product is None:
         return _solver(config)
-    if config.product not in PRODUCTS:
-        raise ConfigError(
-            f"product={config.product}: the audit has {', '.join(PRODUCTS)}"
-        )
-    made = _epsilon(config) if config.product == "epsilon" else _controls(config)
+    made = PRODUCTS.get(config.product)
+    if made is None:
+        known = ", ".join(PRODUCTS)
+        raise ConfigError(f"product={config.product}: the audit has {known}")
     stem = inputs.results_folder(config, "audit") / config.product
-    written = writing.save(made, stem, CAPTIONS[config.product])
+    written = writing.save(made(config), stem, CAPTIONS[config.product])
     for path in written:
         log.info("%s", path)
     return written
 
 
-def digest(name: str) -> str:
-    """Digest of what a solver's audit depends on."""
-    config = configuration.compose([f"solver={name}"]).solver
-    code = product_digest("privacy", "audit.ladder")
-    return store.digest([code, config.algorithm, config.options])
+def key(part: str) -> str:
+    """The key of the command that makes ``solvers/<name>`` or a table."""
+    folder, _, name = part.rpartition("/")
+    return f"solver={name}" if folder else f"product={name}"
+
+
+def digest(part: str) -> str:
+    """Digest of what a solver's audit or a table depends on."""
+    override, code = key(part), product_digest("privacy", "audit.ladder")
+    if override.startswith("product"):
+        return code
+    chosen = configuration.compose([override]).solver
+    return store.digest([code, chosen.algorithm, chosen.options])
+
+
+def behind(part: str, table: RunTable) -> list[str]:
+    """Files that a solver's audit or a table is made of."""
+    folder = table.below("results")
+    if part == "epsilon":
+        names = configuration.available("solver")
+        return [f"{folder}audit/solvers/{name}.csv" for name in names]
+    if part == "tuning":
+        return [
+            f"{folder}{paper}/{problem}/{solver}/tune.parquet"
+            for paper, runs in table.papers.items()
+            for problem, solver in runs.runs
+        ]
+    return []
 
 
 def _effort(config: schema.Config) -> ladder.Effort:
@@ -95,10 +127,14 @@ def _epsilon(config: schema.Config) -> writing.Table:
         except pd.errors.EmptyDataError:  # it releases nothing
             continue
     table = ladder.epsilons(pd.concat(found, ignore_index=True))
-    shown = table.drop(columns=["delta", "confidence"])
-    for key in shown.select_dtypes("number"):
+    return writing.Table(table, _shown(table.drop(columns=["delta", "confidence"])))
+
+
+def _shown(table: pd.DataFrame) -> pd.DataFrame:
+    shown = table.copy()
+    for key in shown.select_dtypes("float"):
         shown[key] = shown[key].map(writing.number)
-    return writing.Table(table, shown)
+    return shown
 
 
 def _controls(config: schema.Config) -> writing.Table:
@@ -110,3 +146,57 @@ def _controls(config: schema.Config) -> writing.Table:
     for name in ladder.missed(table):
         log.warning("no rung caught: %s", name)
     return writing.Table(table, table.astype(str))
+
+
+def _tuning(config: schema.Config) -> writing.Table:
+    """Every ledger that the papers' runs have left, run once and tuned privately."""
+    rows = []
+    for name in configuration.available("paper"):
+        paper = configuration.compose([f"paper={name}", f"scale={config.scale.name}"])
+        paper.output = config.output
+        for problem, chosen in inputs.runs(paper):
+            rows += _tuned(paper, problem, chosen)
+    table = pd.DataFrame(rows)
+    return writing.Table(table, _shown(table))
+
+
+def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
+    folder = inputs.results_folder(config, config.paper.name, problem, chosen)
+    config.solver.name = chosen
+    counts = Counter(point["passes"] for point in inputs.grid_points(config))
+    try:
+        entries = json.loads((folder / "ledger.json").read_text())
+    except FileNotFoundError:
+        log.info("%s has not run", folder)
+        return []
+    found = [(e["passes"], Calibration.from_dict(e["calibrated"])) for e in entries]
+    return [
+        {
+            "paper": config.paper.name,
+            "problem": problem,
+            "solver": chosen,
+            "calibration": one.calibration,
+            "passes": passes,
+            "settings": counts[passes],
+            "claimed_epsilon": one.claimed_epsilon,
+            "true_epsilon": one.true_epsilon,
+            **_costs(one, counts[passes]),
+        }
+        for passes, one in found
+        if counts[passes] > 1 and math.isfinite(one.true_epsilon)
+    ]
+
+
+def _costs(one: Calibration, settings: int) -> dict[str, float]:
+    """Epsilon of one run in Rényi terms, and of random stopping on top of it."""
+    costs = {"renyi_epsilon": converted(renyi_curve(one.ledger), one.delta)}
+    for kind in ("logarithmic", "geometric", "poisson"):
+        costs[kind] = tuned_epsilon(one.ledger, one.delta, settings, kind)
+    return costs
+
+
+PRODUCTS: dict[str, Callable[[schema.Config], writing.Table]] = {
+    "epsilon": _epsilon,
+    "controls": _controls,
+    "tuning": _tuning,
+}
