@@ -45,7 +45,7 @@ def test_the_gaussian_bound_comes_close_and_the_general_one_stays_below():
 
 @pytest.mark.parametrize("gaussian", [True, False])
 def test_bounds_are_wrong_at_most_as_often_as_they_say(gaussian):
-    delta, level, times = 1e-2, 0.1, 300
+    delta, level, times = 1e-2, 0.1, 100
     truth = gaussian_epsilon(1.0, delta)
     wrong = sum(
         separation(*gaussians(1.0, 400, seed), level, delta, gaussian) > truth

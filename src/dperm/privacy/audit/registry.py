@@ -38,7 +38,7 @@ EPSILON = 1.0  # target, as in the papers
 LOUD = 4.0  # target of a single step that is to be seen
 STEPS = {"dp_gcd": 3}  # of a run; others take four
 RADIUS = 0.25
-CROWD = 24
+CROWD, L1 = 24, 0.02  # coordinates, of which about one in a step leaves its rest
 
 Made = list[Subject]
 
@@ -91,7 +91,7 @@ def _lanes(at: Order) -> Made:
 
 def crowd(epsilon: float) -> Problem:
     """Many coordinates that an L1 norm keeps at rest."""
-    return small_problem(epsilon, p=CROWD, penalty=Penalty(l1=0.05))
+    return small_problem(epsilon, p=CROWD, penalty=Penalty(l1=L1), balance=1.0)
 
 
 def choice(run: Any) -> Any:

@@ -38,6 +38,7 @@ from dperm.privacy.selection import NoisyMax
 
 Array = np.ndarray
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs
+AGAIN = 20  # times that a loud selection is coupled, for every pair of neighbours
 FEWEST = 20  # neighbours that are tried even where runs are slow
 MANY = 8  # candidates of a selection, beyond which its chances are not computed
 
@@ -147,13 +148,21 @@ class Ladder:
 
     @cached_property
     def margins(self) -> list[Shift]:
-        """By how much selections' thresholds move; neighbours as in ``couplings``."""
+        """By how much selections' thresholds move; neighbours as in ``couplings``.
+
+        One loud step is also coupled again and again: what is wrong with a selection
+        may show in rare noise only.
+        """
         found: list[Shift] = []
-        if self.subject.selects:
-            for seed, (pair, _) in zip(
-                self.seeds(6, self.effort.pairs), self.couplings, strict=True
-            ):
-                found += Replay(self.subject, pair.first, pair.second).margins(seed)
+        if not self.subject.selects:
+            return found
+        seeds = self.seeds(6, self.effort.pairs)
+        for seed, (pair, _) in zip(seeds, self.couplings, strict=True):
+            records = (pair.first, pair.second)
+            found += Replay(self.subject, *records).margins(seed)
+            loud = Replay(self.subject.loud or self.subject, *records)
+            for k in range(AGAIN):
+                found += loud.couple(seed + k).shifts
         return found
 
     def _pairs(self) -> Iterator[Pair]:
@@ -288,8 +297,10 @@ def _arrived(ladder: Ladder, runs: list[Transcript]) -> float:
     scale = _reach(ladder, quiet) * event.scale / event.sensitivity
     still = subject.run(subject.base, ladder.seed, quiet).views[0]
     found = []
-    for run in runs:
-        script = [*quiet[:place], run.draws[place], *quiet[place + 1 :]]
+    for draw in (run.draws[place] for run in runs):
+        if draw.unit.shape != quiet[place].unit.shape:  # another block of coordinates
+            continue
+        script = [*quiet[:place], draw, *quiet[place + 1 :]]
         loud = subject.run(subject.base, ladder.seed, script).views[0]
         found += ((loud - still)[scale > 0] / scale[scale > 0]).tolist()
     kind = plain.draws[place].kind

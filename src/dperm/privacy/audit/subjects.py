@@ -306,11 +306,15 @@ DELTA = 1 / 64
 
 
 def small_problem(
-    epsilon: float, n: int = 8, p: int = 3, penalty: Penalty | None = None
+    epsilon: float,
+    n: int = 8,
+    p: int = 3,
+    penalty: Penalty | None = None,
+    balance: float = 0.5,
 ) -> Problem:
-    """Imbalanced features; all records and gradients point one way."""
+    """All records and gradients point one way; features from balance to 1 / balance."""
     rng = np.random.default_rng(7)
-    X = np.outer(rng.uniform(0.5, 1.5, n), np.geomspace(0.5, 2.0, p))
+    X = np.outer(rng.uniform(0.5, 1.5, n), np.geomspace(balance, 1 / balance, p))
     loss, y = "logistic", np.ones(n)
     return build("audit", X, y, loss, penalty or Penalty(), epsilon, DELTA)
 
