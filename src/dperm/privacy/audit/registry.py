@@ -84,7 +84,7 @@ def _lanes(at: Order) -> Made:
     options = _fitting(at.options, problem.p)
     found: Made = [LaneSubject(at.name, at.module, options, at.kind, at.steps, problem)]
     if hasattr(at.options, "share"):
-        label, many = f"{at.name}, constants", small_problem(at.epsilon, n=2000)
+        label, many = f"{at.name}, constants", small_problem(at.epsilon, n=1000)
         found.append(ConstantsSubject(label, many, at.kind))
     return found
 

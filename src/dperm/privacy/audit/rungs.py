@@ -305,7 +305,7 @@ def _arrived(ladder: Ladder, runs: list[Transcript]) -> float:
         found += ((loud - still)[scale > 0] / scale[scale > 0]).tolist()
     kind = plain.draws[place].kind
     law = LAWS["gaussian" if kind == "generalised_gaussian" else kind]
-    return float(stats.kstest(found, law.cdf).pvalue)
+    return float(stats.kstest(found, law.cdf).pvalue) if found else 1.0
 
 
 def _reach(ladder: Ladder, quiet: list[Draw]) -> Array:
@@ -369,12 +369,13 @@ def _one_step(ledger: Ledger) -> Ledger:
     """The events of one step that reads the record; the loudest of each kind."""
     kinds: dict[type, Any] = {}
     for event in sorted(ledger.events, key=lambda event: -event.noise_multiplier):
+        kind = type(event)
         if isinstance(event, SampledGaussian):
             event = Gaussian(
                 event.sensitivity, event.scale, 1, event.unit, event.source
             )
         many = event.count if isinstance(event, Laplace) and event.count > 1 else 1
-        kinds[type(event)] = replace(event, count=many)  # type: ignore[type-var]
+        kinds[kind] = replace(event, count=many)  # type: ignore[type-var]
     return Ledger(tuple(kinds.values()))
 
 

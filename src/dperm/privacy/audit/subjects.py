@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from types import ModuleType
 from typing import Any
 
@@ -120,12 +120,12 @@ class Subject(ABC):
         ``taken`` says which record each step reads, where that is random.
         """
 
-    @property
+    @cached_property
     def claimed_epsilon(self) -> float:
-        """What is claimed: the target, as far as the accountant confirms it."""
+        """What the calibration's own accountant makes of the ledger."""
         return epsilon(self.ledger, self.delta, self.calibration)
 
-    @property
+    @cached_property
     def true_epsilon(self) -> float:
         """What a sound accountant makes of the ledger."""
         return true_epsilon(self.ledger, self.delta)
@@ -402,7 +402,7 @@ class StreamSubject(Subject):
         self.positions, self.source, self.cost = positions, source, cost
         self.base = small_stream(target.n, target.setup.d)
 
-    @property
+    @cached_property
     def claimed_epsilon(self) -> float:
         """The target: these papers print their noise for it."""
         return self.target.epsilon
