@@ -82,7 +82,11 @@ def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
 def _lanes(at: Order) -> Made:
     problem = small_problem(at.epsilon, p=2 if hasattr(at.options, "rule") else 3)
     options = _fitting(at.options, problem.p)
-    found: Made = [LaneSubject(at.name, at.module, options, at.kind, at.steps, problem)]
+    given = (at.module, options, at.kind, at.steps)
+    found: Made = [LaneSubject(at.name, *given, problem)]
+    if getattr(options, "noise", None) == "laplace":  # the paper's, inside the rule
+        rest = crowd(at.epsilon)
+        found.append(LaneSubject(f"{at.name}, L1", *given, rest, view=choice))
     if hasattr(at.options, "share"):
         label, many = f"{at.name}, constants", small_problem(at.epsilon, n=1000)
         found.append(ConstantsSubject(label, many, at.kind))
