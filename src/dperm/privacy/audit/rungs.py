@@ -381,6 +381,8 @@ def _one_step(ledger: Ledger) -> Ledger:
 
 def _step_epsilon(subject: Subject) -> float:
     """What the ledger allows one step: pure for selections, which alone are seen."""
+    if not all(event.sound for event in subject.ledger.events):
+        return math.inf
     pures = [e.pure for e in subject.ledger.events if isinstance(e, NoisyMax)]
     if pures:
         return max(pures)
