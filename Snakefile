@@ -9,13 +9,13 @@ import os
 import time
 
 from dperm.config import ConfigError, available
-from dperm.experiments.runtable import run_table
+from dperm.experiments import auditing, runtable
 
 PAPERS = available("paper")
 SCALE = config.get("scale", "full")
 SET = str(config.get("set", ""))
 try:
-    TABLE = run_table(PAPERS, [f"scale={SCALE}", *SET.split()])
+    TABLE = runtable.run_table(PAPERS, [f"scale={SCALE}", *SET.split()])
 except ConfigError as error:
     sys.exit(str(error))
 
@@ -202,6 +202,28 @@ for kind, top, kinds in (
         shell:
             "python -m {params.module} paper={wildcards.paper}"
             " product={wildcards.name} {params.run} 2>&1 | tee {log}"
+
+
+rule audit:
+    input:
+        expand(f"{RESULTS}audit/{{part}}.csv", part=("epsilon", "controls")),
+
+
+rule audit_part:
+    input:
+        lambda names: auditing.behind(names.part, TABLE),
+    output:
+        f"{RESULTS}audit/{{part,solvers/[^/.]+|epsilon|controls|tuning}}.csv",
+    log:
+        f"{LOGS}audit/{{part}}.log",
+    conda:
+        "environment.yml"
+    params:
+        digest=lambda names: auditing.digest(names.part),
+        key=lambda names: auditing.key(names.part),
+        run=RUN,
+    shell:
+        "python -m dperm.audit {params.key} workers={threads} {params.run} 2>&1 | tee {log}"
 
 
 rule complete:
