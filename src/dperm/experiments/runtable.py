@@ -182,9 +182,10 @@ def _add_sweep(
 
 
 def _add_claims(table: RunTable, config: schema.Config) -> None:
-    paper, folder = config.paper, configuration.conf_dir()
+    paper = config.paper
     files = [*paper.published.values(), *([paper.claims] if paper.claims else [])]
-    read = [(folder / file).read_text() for file in files]
+    paths = [configuration.conf_file(file) for file in files]
+    read = [path.read_text() for path in paths if path is not None]
     table.digests[f"claims/{paper.name}"] = digest(read)
 
 
