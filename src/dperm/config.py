@@ -12,6 +12,7 @@ import difflib
 import itertools
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -111,7 +112,9 @@ def compose(overrides: list[str]) -> schema.Config:
             check_name(group, name, "command line")
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            return typed(hydra_compose("config", overrides))
+            return replace(
+                typed(hydra_compose("config", overrides)), overrides=overrides
+            )
     except (HydraException, OmegaConfBaseException, YAMLError) as error:
         raise ConfigError(explain(error, overrides)) from error
 

@@ -207,3 +207,4 @@ class Config:
     seed: int = 20220202
     workers: int = 1
     product: str | None = None  # figure, table, sweep: which one, None for all
+    overrides: list[str] = field(default_factory=list)  # filled in, for the record

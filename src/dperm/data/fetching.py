@@ -123,10 +123,12 @@ def load_fetched(name: str, data: Data) -> tuple[Any, np.ndarray]:
     ValueError
         If they are missing, damaged or not what the record says.
     """
-    record = read_record(name, data)
-    arrays = _load_verified(fetched_folder(name, data), record)
+    folder = fetched_folder(name, data)
+    arrays = _load_verified(folder, read_record(name, data))
     if arrays is None:
-        raise ValueError(f"data set {name}: not fetched, or damaged: fetch it again")
+        raise ValueError(
+            f"data set {name}: not fetched, or damaged: delete {folder} and run again"
+        )
     return arrays
 
 

@@ -29,7 +29,7 @@ def evaluate(config: schema.Config) -> Path:
     """
     names = (config.paper.name, config.problem.name, config.solver.name)
     folder = inputs.results_folder(config, *names)
-    tuned = pd.read_parquet(folder / "tune.parquet")
+    tuned = store.read_table(folder / "tune.parquet")
     with store.locked(folder):
         job = inputs.Job.load(config)
         if job is None:

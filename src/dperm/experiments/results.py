@@ -12,7 +12,7 @@ from scipy import stats
 
 from dperm import config as configuration
 from dperm import schema
-from dperm.experiments import inputs
+from dperm.experiments import inputs, store
 from dperm.experiments.solving import best
 from dperm.experiments.sweeping import sweep_path
 
@@ -72,8 +72,8 @@ def load(
 
 def _load_one(config: schema.Config, problem: str, solver: str) -> Result:
     folder = inputs.results_folder(config, config.paper.name, problem, solver)
-    tuned = pd.read_parquet(folder / "tune.parquet")
-    evaluated = pd.read_parquet(folder / "evaluate.parquet")
+    tuned = store.read_table(folder / "tune.parquet")
+    evaluated = store.read_table(folder / "evaluate.parquet")
     missing = tuned[tuned["status"] == "unavailable"]
     reason = str(missing["reason"].iloc[0]) if len(missing) else ""
     label = str(tuned["algorithm"].iloc[0])
@@ -82,7 +82,7 @@ def _load_one(config: schema.Config, problem: str, solver: str) -> Result:
 
 def load_sweep(config: schema.Config, name: str) -> pd.DataFrame:
     """Rows of a sweep."""
-    return pd.read_parquet(sweep_path(config, name))
+    return store.read_table(sweep_path(config, name))
 
 
 def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict]:

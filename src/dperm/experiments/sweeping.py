@@ -58,7 +58,7 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
             len(todo),
         )
         _compute(config, name, what, todo, parts)
-        tables = [pd.read_parquet(_part(parts, task)) for task in tasks]
+        tables = [store.read_table(_part(parts, task)) for task in tasks]
         store.write_table(path, pd.concat(tables, ignore_index=True))
     return path
 
