@@ -6,9 +6,11 @@
 #   --config set="seed=7 paper.fresh=20"     any Hydra overrides, for all jobs
 import os
 import time
+from pathlib import Path
 
 from dperm.config import ConfigError, available
 from dperm.experiments.runtable import run_table
+from dperm.experiments.store import refuse_second
 
 PAPERS = available("paper")
 SCALE = config.get("scale", "full")
@@ -19,7 +21,7 @@ except ConfigError as error:
     sys.exit(str(error))
 
 RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
-os.environ.update(DPERM_STARTED=str(time.time()))  # for the manifest
+os.environ.update(DPERM_STARTED=str(time.monotonic()))  # for the manifest
 RUN = f"scale={SCALE} {SET}"
 
 
@@ -40,8 +42,16 @@ def shown(kind):
     return lambda names: TABLE.behind(names.paper, f"{kind}/{names.name}")
 
 
+onstart:  # the kernel frees it, however this process ends
+    try:
+        PIPELINE = refuse_second(Path(".snakemake/dperm.lock"))
+    except RuntimeError as error:
+        sys.exit(str(error))
+
+
 localrules:
     all,
+    complete,
 
 
 wildcard_constraints:

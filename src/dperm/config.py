@@ -25,6 +25,10 @@ from dperm.problems.losses import LOSSES
 
 GROUPS = ("paper", "dataset", "problem", "solver", "scale")
 CALIBRATIONS = ("paper", "strict")
+# What Hydra reads as an order to place settings elsewhere, escaped or not.
+_REACHING = re.compile(
+    rb"@\s*package|(?:^|[\s{\[,'\"])/?[\w/-]+@[\w.]*['\"]?\s*:|\\(x|u00|U000000)40"
+)
 
 
 class ConfigError(ValueError):
@@ -103,6 +107,7 @@ def compose(overrides: list[str]) -> schema.Config:
     from omegaconf.errors import OmegaConfBaseException
 
     register()
+    _refuse_reach()
     overrides = [
         re.sub(r"(?<=[=,\[])(-?)\.inf\b", r"\1inf", text) for text in overrides
     ]
@@ -117,6 +122,23 @@ def compose(overrides: list[str]) -> schema.Config:
             )
     except (HydraException, OmegaConfBaseException, YAMLError) as error:
         raise ConfigError(explain(error, overrides)) from error
+
+
+def _refuse_reach() -> None:
+    """Refuse a group's file that sets more than its group, such as folders of output.
+
+    Raises
+    ------
+    ConfigError
+        For a ``@package`` line, or a defaults list that reaches for another package.
+    """
+    for path in sorted(conf_dir().glob("*/*.yaml")):
+        found = _REACHING.search(path.read_bytes().replace(b"@dataset:", b":"))
+        if found:
+            raise ConfigError(
+                f"conf/{path.parent.name}/{path.name}: expected settings of its group "
+                f"only, found {found[0].decode(errors='replace').strip()!r}"
+            )
 
 
 def explain(error: Exception, overrides: list[str]) -> str:
@@ -179,6 +201,7 @@ def validate(config: schema.Config) -> None:
     ConfigError
         For the first thing that is wrong.
     """
+    _validate_names(config)
     _validate_problem(config.problem)
     _validate_solver(config.solver)
     _validate_paper(config.paper, config.problem)
@@ -194,6 +217,24 @@ def _one_of(where: str, found: str, known: Any) -> None:
         raise ConfigError(
             f"{where}: expected one of {', '.join(known)}, found {found!r}{hint}"
         )
+
+
+def _validate_names(config: schema.Config) -> None:
+    """Names become parts of paths: none may lead out of its folder."""
+    paper = config.paper
+    for where, name in (
+        ("paper: name", paper.name),
+        ("paper: module", paper.module),
+        ("problem: name", config.problem.name),
+        ("solver: name", config.solver.name),
+        ("scale: folder", config.scale.folder or "results"),
+        *((f"paper: {kind}", name) for kind in ("figures", "tables", "sweeps")
+          for name in getattr(paper, kind)),
+    ):  # fmt: skip
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", str(name)):
+            raise ConfigError(
+                f"conf/{where}: expected letters, digits, _ and -, found {name!r}"
+            )
 
 
 def _validate_problem(problem: schema.Problem) -> None:

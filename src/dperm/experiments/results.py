@@ -42,8 +42,19 @@ class Result:
         return found[found["calibration"] == calibration].reset_index(drop=True)
 
     def best_passes(self, calibration: str) -> float:
-        """The number of passes with the lowest tuning mean."""
+        """The number of passes with the lowest tuning mean.
+
+        Raises
+        ------
+        ValueError
+            If every setting diverged.
+        """
         found = self.chosen(calibration)
+        if found.empty:
+            raise ValueError(
+                f"{self.problem}, {self.solver}: with calibration {calibration} every "
+                "setting of the grid diverged"
+            )
         return float(found.loc[found["mean"].idxmin(), "passes"])
 
     def trajectories(self, calibration: str, passes: float) -> pd.DataFrame:
@@ -74,8 +85,8 @@ def _load_one(config: schema.Config, problem: str, solver: str) -> Result:
     folder = inputs.results_folder(config, config.paper.name, problem, solver)
     tuned = store.read_table(folder / "tune.parquet")
     evaluated = store.read_table(folder / "evaluate.parquet")
-    missing = tuned[tuned["status"] == "unavailable"]
-    reason = str(missing["reason"].iloc[0]) if len(missing) else ""
+    reasons = evaluated.loc[evaluated["reason"] != "", "reason"]
+    reason = str(reasons.iloc[0]) if len(reasons) else ""
     label = str(tuned["algorithm"].iloc[0])
     return Result(problem, solver, label, tuned, evaluated, reason)
 

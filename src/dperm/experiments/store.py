@@ -29,6 +29,11 @@ def whole(path: Path) -> Iterator[Path]:
     """A name beside ``path``: renamed to it at the end, removed on failure.
 
     What a process of this machine that has died left beside ``path`` is removed.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; the text names ``path``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _tidy(path)
@@ -36,6 +41,8 @@ def whole(path: Path) -> Iterator[Path]:
     try:
         yield beside
         beside.replace(path)
+    except OSError as error:
+        raise OSError(f"{path} cannot be written: {error}") from error
     finally:
         beside.unlink(missing_ok=True)
 

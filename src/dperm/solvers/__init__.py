@@ -19,6 +19,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+import sys
 from dataclasses import dataclass, fields
 from types import ModuleType
 from typing import Any
@@ -76,6 +77,9 @@ def load(algorithm: str) -> ModuleType:
         If there is none; the message names the nearest known algorithm.
     """
     path = algorithm if "." in algorithm else f"{__name__}.{algorithm}"
+    first, *_, last = path.split(".")
+    if first in sys.stdlib_module_names or last == "__main__":
+        raise ValueError(f"algorithm {algorithm!r}: expected a module of solvers")
     try:
         return importlib.import_module(path)
     except ModuleNotFoundError as error:
