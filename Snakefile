@@ -6,9 +6,9 @@
 #   --config set="seed=7 paper.fresh=20"     any Hydra overrides, for all jobs
 import os
 import time
-from pathlib import Path
 
 from dperm.config import ConfigError, available
+from dperm.experiments import sizing
 from dperm.experiments.runtable import run_table
 from dperm.experiments.store import refuse_second
 
@@ -22,6 +22,7 @@ except ConfigError as error:
 
 RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
 os.environ.update(DPERM_STARTED=str(time.monotonic()))  # for the manifest
+MEMORY, MINUTES = sizing.asked(TABLE)  # read by a profile for a cluster
 RUN = f"scale={SCALE} {SET}"
 
 
@@ -44,7 +45,7 @@ def shown(kind):
 
 onstart:  # the kernel frees it, however this process ends
     try:
-        PIPELINE = refuse_second(Path(".snakemake/dperm.lock"))
+        PIPELINE = refuse_second(".snakemake/dperm.lock")
     except RuntimeError as error:
         sys.exit(str(error))
 
@@ -120,6 +121,9 @@ rule optimum:
         f"{LOGS}optimum/{{problem}}.log",
     conda:
         "environment.yml"
+    resources:
+        mem_mb=MEMORY,
+        runtime=MINUTES,
     params:
         digest=digest("optimum"),
         run=RUN,
@@ -139,6 +143,9 @@ rule tune:
     conda:
         "environment.yml"
     threads: 2
+    resources:
+        mem_mb=MEMORY,
+        runtime=MINUTES,
     params:
         digest=digest("tune"),
         run=RUN,
@@ -159,6 +166,9 @@ rule evaluate:
     conda:
         "environment.yml"
     threads: workflow.cores  # timed: nothing runs beside it
+    resources:
+        mem_mb=MEMORY,
+        runtime=MINUTES,
     params:
         digest=digest("evaluate"),
         run=RUN,

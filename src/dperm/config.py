@@ -25,6 +25,7 @@ from dperm.problems.losses import LOSSES
 
 GROUPS = ("paper", "dataset", "problem", "solver", "scale")
 CALIBRATIONS = ("paper", "strict")
+BACKENDS = ("local", "dask")
 # What Hydra reads as an order to place settings elsewhere, escaped or not.
 _REACHING = re.compile(
     rb"@\s*package|(?:^|[\s{\[,'\"])/?[\w/-]+@[\w.]*['\"]?\s*:|\\(x|u00|U000000)40"
@@ -207,6 +208,12 @@ def validate(config: schema.Config) -> None:
     _validate_paper(config.paper, config.problem)
     if config.workers < 1:
         raise ConfigError(f"workers: expected 1 or more, found {config.workers}")
+    _one_of("parallel.backend", config.parallel.backend, BACKENDS)
+    if config.parallel.backend == "dask" and not config.parallel.scheduler:
+        raise ConfigError(
+            "parallel.scheduler: expected the address of a Dask scheduler, such as "
+            "tcp://host:8786, found none"
+        )
     _one_of("setting.calibration", config.setting.calibration, CALIBRATIONS)
 
 

@@ -81,8 +81,8 @@ class Project:
     def command(self, stage: str, *arguments: str) -> list[str]:
         """The command line of a stage, or of Snakemake for stage ``snakemake``."""
         if stage == "snakemake":
-            return [sys.executable, "-m", "dperm", "-j", "2", "-q", "rules",
-                    "--", *(arguments or ("tiny",))]  # fmt: skip
+            command = [sys.executable, "-m", "dperm"]
+            return [*command, *(arguments or ("-j", "2", "-q", "rules", "--", "tiny"))]
         return [sys.executable, "-m", f"dperm.{stage}", "problem=diabetes", *arguments]
 
     def start(self, stage: str, *arguments: str, **options) -> subprocess.Popen:
@@ -93,12 +93,12 @@ class Project:
                 stdout=messages, stderr=messages, start_new_session=True, **options,
             )  # fmt: skip
 
-    def run(self, stage: str, *arguments: str, prefix=(), **options):
+    def run(self, stage: str, *arguments: str, prefix=(), time=300, **options):
         """Run it to its end; the messages of both streams are ``stdout``."""
         return subprocess.run(
             [*prefix, *self.command(stage, *arguments)], cwd=self.folder,
             env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, check=False, timeout=300, **options,
+            text=True, check=False, timeout=time, **options,
         )  # fmt: skip
 
     def with_sweep(self) -> "Project":

@@ -86,7 +86,7 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_UN)  # also for copies in forked processes
 
 
-def refuse_second(path: Path) -> IO[str]:
+def refuse_second(name: str) -> IO[str]:
     """Take a lock for as long as this process lives.
 
     Returns
@@ -99,6 +99,7 @@ def refuse_second(path: Path) -> IO[str]:
     RuntimeError
         If another process has it.
     """
+    path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = path.open("a+")
     try:
