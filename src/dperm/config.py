@@ -28,7 +28,7 @@ CALIBRATIONS = ("paper", "strict")
 BACKENDS = ("local", "dask")
 # What Hydra reads as an order to place settings elsewhere, escaped or not.
 _REACHING = re.compile(
-    rb"@\s*package|(?:^|[\s{\[,'\"])/?[\w/-]+@[\w.]*['\"]?\s*:|\\(x|u00|U000000)40"
+    r"@\s*package|(?:^|[\s{\[,'\"])/?[\w/-]+@[\w.]*['\"]?\s*:|\\(x|u00|U000000)40"
 )
 
 
@@ -121,7 +121,13 @@ def compose(overrides: list[str]) -> schema.Config:
             return replace(
                 typed(hydra_compose("config", overrides)), overrides=overrides
             )
-    except (HydraException, OmegaConfBaseException, YAMLError) as error:
+    except ConfigError:
+        raise
+    # Beside its own errors Hydra raises these on files that make no sense.
+    except (
+        *(HydraException, OmegaConfBaseException, YAMLError),
+        *(OSError, ValueError, TypeError, AttributeError, RecursionError),
+    ) as error:
         raise ConfigError(explain(error, overrides)) from error
 
 
@@ -131,14 +137,20 @@ def _refuse_reach() -> None:
     Raises
     ------
     ConfigError
-        For a ``@package`` line, or a defaults list that reaches for another package.
+        For a ``@package`` line, a defaults list that reaches for another package, or
+        a file that is no text.
     """
     for path in sorted(conf_dir().glob("*/*.yaml")):
-        found = _REACHING.search(path.read_bytes().replace(b"@dataset:", b":"))
+        where = f"conf/{path.parent.name}/{path.name}"
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{where}: expected UTF-8 text: {error}") from error
+        found = _REACHING.search(text.replace("@dataset:", ":"))
         if found:
             raise ConfigError(
-                f"conf/{path.parent.name}/{path.name}: expected settings of its group "
-                f"only, found {found[0].decode(errors='replace').strip()!r}"
+                f"{where}: expected settings of its group only, "
+                f"found {found[0].strip()!r}"
             )
 
 
@@ -159,6 +171,8 @@ def explain(error: Exception, overrides: list[str]) -> str:
 
 def _expected_keys(found: str, node: str) -> str:
     """The keys of a typed class, and the one nearest to what was found."""
+    if not hasattr(schema, node):  # a class of Hydra's own
+        return ""
     known = list(getattr(schema, node).__dataclass_fields__)
     near = difflib.get_close_matches(found, known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""

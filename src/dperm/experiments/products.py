@@ -85,8 +85,9 @@ def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., An
     """
     module = importlib.import_module(f"dperm.{kind}.{config.paper.module}")
     found = getattr(module, name, None)
-    own = inspect.isfunction(found) and found.__module__.startswith("dperm.")
-    if not own or name.startswith("_"):
+    own = getattr(found, "__module__", None) or ""
+    ours = inspect.isfunction(found) and own.startswith("dperm.")
+    if found is None or not ours or name.startswith("_"):
         raise ConfigError(
             f"conf/paper/{config.paper.name}.yaml: {kind}: kind {name!r} is no "
             f"function of {module.__name__}"
