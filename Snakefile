@@ -47,7 +47,7 @@ onstart:  # the kernel frees it, however this process ends
     try:
         PIPELINE = refuse_second(".snakemake/dperm.lock")
     except RuntimeError as error:
-        sys.exit(str(error))
+        raise WorkflowError(str(error))
 
 
 localrules:

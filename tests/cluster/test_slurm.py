@@ -72,6 +72,13 @@ class Cluster:
                 ctld=free_port(), slurmd=free_port(),
             )
         )  # fmt: skip
+        # The plugin hides SLURM_CONF from srun, and this one is not in /etc.
+        srun = folder / "bin" / "srun"
+        srun.parent.mkdir()
+        conf = self.environment["SLURM_CONF"]
+        srun.write_text(f'#!/bin/sh\nSLURM_CONF={conf} exec {program("srun")} "$@"\n')
+        srun.chmod(0o755)
+        self.environment["PATH"] = f"{srun.parent}:{os.environ['PATH']}"
         for name in ("state", "spool"):
             (folder / name).mkdir()
 

@@ -1,6 +1,7 @@
 """Two pipelines at once, a clock that jumps, lanes that overflow."""
 
 import os
+import signal
 import time
 
 import pandas as pd
@@ -25,7 +26,9 @@ def test_two_pipelines(prepared, undisturbed, tally):
     lock = prepared.folder / ".snakemake" / "dperm.lock"
     while first.poll() is None and not (lock.exists() and lock.read_text()):
         time.sleep(0.02)
+    first.send_signal(signal.SIGSTOP)  # so that it is not done too early
     second = prepared.run("snakemake")
+    first.send_signal(signal.SIGCONT)
     assert first.wait(300) == 0
     assert second.returncode == 1
     said = [line for line in second.stdout.splitlines() if "another pipeline" in line]
@@ -70,7 +73,8 @@ def test_a_clock_that_leaps(project, undisturbed, tally):
 def test_lanes_that_overflow(prepared, tally):
     """Lanes that overflow"""
     grid = "paper.runs.dp_cd.grid"
-    steps = f"{grid}.step=[0.1,1e300]", f"{grid}.clip=[1.0,1e300]"
+    values = "{passes: [2, 5], step: [0.1, 1e300], clip: [1.0, 1e300]}"
+    steps = [f"~{grid}", f"+{grid}={values}"]
     for stage in ("tune", "evaluate"):
         done = prepared.run(stage, *steps)
         assert done.returncode == 0, done.stdout
