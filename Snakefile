@@ -9,7 +9,8 @@ import os
 import time
 
 from dperm.config import ConfigError, available
-from dperm.experiments import auditing, runtable
+from dperm.experiments import auditing, runtable, sizing
+from dperm.experiments.store import refuse_second
 
 PAPERS = available("paper")
 SCALE = config.get("scale", "full")
@@ -20,7 +21,8 @@ except ConfigError as error:
     sys.exit(str(error))
 
 RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
-os.environ.update(DPERM_STARTED=str(time.time()))  # for the manifest
+os.environ.update(DPERM_STARTED=str(time.monotonic()))  # for the manifest
+MEMORY, MINUTES = sizing.asked(TABLE)  # read by a profile for a cluster
 RUN = f"scale={SCALE} {SET}"
 
 
@@ -41,8 +43,16 @@ def shown(kind):
     return lambda names: TABLE.behind(names.paper, f"{kind}/{names.name}")
 
 
+onstart:  # the kernel frees it, however this process ends
+    try:
+        PIPELINE = refuse_second(".snakemake/dperm.lock")
+    except RuntimeError as error:
+        raise WorkflowError(str(error))
+
+
 localrules:
     all,
+    complete,
 
 
 wildcard_constraints:
@@ -112,6 +122,9 @@ rule optimum:
         f"{LOGS}optimum/{{problem}}.log",
     conda:
         "environment.yml"
+    resources:
+        mem_mb=MEMORY,
+        runtime=MINUTES,
     params:
         digest=digest("optimum"),
         run=RUN,
@@ -131,6 +144,9 @@ rule tune:
     conda:
         "environment.yml"
     threads: 2
+    resources:
+        mem_mb=MEMORY,
+        runtime=MINUTES,
     params:
         digest=digest("tune"),
         run=RUN,
@@ -151,6 +167,9 @@ rule evaluate:
     conda:
         "environment.yml"
     threads: workflow.cores  # timed: nothing runs beside it
+    resources:
+        mem_mb=MEMORY,
+        runtime=MINUTES,
     params:
         digest=digest("evaluate"),
         run=RUN,

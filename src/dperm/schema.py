@@ -182,6 +182,14 @@ class Data:
 
 
 @dataclass
+class Parallel:
+    """Where the units of tune and sweep run; the rows are the same everywhere."""
+
+    backend: str = "local"  # local: threads and processes of this machine | dask
+    scheduler: str | None = None  # dask: address, such as tcp://host:8786
+
+
+@dataclass
 class Output:
     """Where results and figures go."""
 
@@ -210,7 +218,9 @@ class Config:
     scale: Scale = field(default_factory=Scale)
     data: Data = field(default_factory=Data)
     output: Output = field(default_factory=Output)
+    parallel: Parallel = field(default_factory=Parallel)
     setting: Setting = field(default_factory=Setting)
     seed: int = 20220202
     workers: int = 1
     product: str | None = None  # figure, table, sweep: which one, None for all
+    overrides: list[str] = field(default_factory=list)  # filled in, for the record
