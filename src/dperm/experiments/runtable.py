@@ -192,6 +192,17 @@ def _add_claims(table: RunTable, config: schema.Config) -> None:
     table.digests[f"claims/{paper.name}"] = digest(read)
 
 
+def keys(names: Any) -> str:
+    """Wildcards of a job as overrides of its stage."""
+    asked = {"paper": "paper", "problem": "problem", "solver": "solver"}
+    asked["name"] = "product"
+    return " ".join(
+        f"{key}={getattr(names, name)}"
+        for name, key in asked.items()
+        if hasattr(names, name)
+    )
+
+
 def _problem(name: str, overrides: list[str]) -> schema.Config:
     return configuration.compose([*overrides, f"problem={name}"])
 

@@ -6,6 +6,7 @@ Estimates on the safe side; a profile that retries asks for more at every attemp
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from dperm import schema
 from dperm.data.fetching import read_record
@@ -15,14 +16,22 @@ BASE = 1000  # MB of an interpreter with its libraries, two workers and their la
 COPIES = 6  # of the arrays, while they are read, prepared and solved
 NANOSECONDS = 4.0  # of a lane at one entry of X: about ten times what kernels need
 START = 10  # minutes that any job gets
+SWEEP_MEMORY, SWEEP_MINUTES = 3000, 60  # several problems, or data made on the way
 
 
 def asked(table: RunTable) -> tuple[Callable[..., int], Callable[..., int]]:
     """Functions of a job's wildcards and its attempt: megabytes, minutes."""
-    return (
-        lambda names, attempt: attempt * memory(table, names.problem),
-        lambda names, attempt: attempt * minutes(table, names.problem, "/".join(names)),
-    )
+
+    def megabytes(names: Any, attempt: int) -> int:
+        problem = getattr(names, "problem", None)
+        return attempt * (memory(table, problem) if problem else SWEEP_MEMORY)
+
+    def time(names: Any, attempt: int) -> int:
+        problem = getattr(names, "problem", None)
+        job = "/".join(names)
+        return attempt * (minutes(table, problem, job) if problem else SWEEP_MINUTES)
+
+    return megabytes, time
 
 
 def memory(table: RunTable, problem: str, folder: str = "data") -> int:
