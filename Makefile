@@ -5,7 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help quickstart test all lint types unit smoke bench docs notebooks lock clean
+.PHONY: help quickstart test all lint types unit smoke faults fuzz bench docs notebooks
+.PHONY: lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -41,6 +42,12 @@ unit: $(VENV)/.done  ## unit tests
 
 smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids
 	snakemake -j $(JOBS) -q rules --config scale=smoke -- all
+
+faults: $(VENV)/.done  ## every fault ten times, clusters, offline: results/faults.md
+	FAULT_TIMES=10 FAULT_TABLE=results/faults.md pytest tests/faults tests/cluster -m ""
+
+fuzz: $(VENV)/.done  ## 10 000 spoilt files for the readers and the configuration
+	FUZZ_CASES=10000 pytest tests/faults/test_fuzz.py
 
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
 	python -m bench

@@ -2,24 +2,27 @@
 #
 #   snakemake -j 2 dpcd                      one paper
 #   snakemake -j 32 all                      all papers
+#   snakemake -j 2 claims, ... report        verdicts, and the page that shows them
 #   snakemake -j 2 dpcd --config scale=smoke a small version under results/smoke
 #   --config set="seed=7 paper.fresh=20"     any Hydra overrides, for all jobs
 import os
 import time
 
 from dperm.config import ConfigError, available
-from dperm.experiments.runtable import run_table
+from dperm.experiments import auditing, runtable, sizing
+from dperm.experiments.store import refuse_second
 
 PAPERS = available("paper")
 SCALE = config.get("scale", "full")
 SET = str(config.get("set", ""))
 try:
-    TABLE = run_table(PAPERS, [f"scale={SCALE}", *SET.split()])
+    TABLE = runtable.run_table(PAPERS, [f"scale={SCALE}", *SET.split()])
 except ConfigError as error:
     sys.exit(str(error))
 
 RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
-os.environ.update(DPERM_STARTED=str(time.time()))  # for the manifest
+os.environ.update(DPERM_STARTED=str(time.monotonic()))  # for the manifest
+MEMORY, MINUTES = sizing.asked(TABLE)  # read by a profile for a cluster
 RUN = f"scale={SCALE} {SET}"
 
 
@@ -40,8 +43,16 @@ def shown(kind):
     return lambda names: TABLE.behind(names.paper, f"{kind}/{names.name}")
 
 
+onstart:  # the kernel frees it, however this process ends
+    try:
+        PIPELINE = refuse_second(".snakemake/dperm.lock")
+    except RuntimeError as error:
+        raise WorkflowError(str(error))
+
+
 localrules:
     all,
+    complete,
 
 
 wildcard_constraints:
@@ -56,6 +67,7 @@ rule all:
     input:
         expand(f"{RESULTS}{{paper}}/complete.txt", paper=PAPERS),
         [TABLE.products(paper) for paper in PAPERS],
+        f"{RESULTS}report/index.html",
 
 
 for paper in PAPERS:  # `snakemake dpcd`
@@ -110,6 +122,9 @@ rule optimum:
         f"{LOGS}optimum/{{problem}}.log",
     conda:
         "environment.yml"
+    resources:
+        mem_mb=MEMORY,
+        runtime=MINUTES,
     params:
         digest=digest("optimum"),
         run=RUN,
@@ -129,6 +144,9 @@ rule tune:
     conda:
         "environment.yml"
     threads: 2
+    resources:
+        mem_mb=MEMORY,
+        runtime=MINUTES,
     params:
         digest=digest("tune"),
         run=RUN,
@@ -149,6 +167,9 @@ rule evaluate:
     conda:
         "environment.yml"
     threads: workflow.cores  # timed: nothing runs beside it
+    resources:
+        mem_mb=MEMORY,
+        runtime=MINUTES,
     params:
         digest=digest("evaluate"),
         run=RUN,
@@ -177,38 +198,51 @@ rule sweep:
         " workers={threads} {params.run} 2>&1 | tee {log}"
 
 
-rule figure:
+for kind, top, kinds in (
+    ("figure", FIGURES, [".pdf", ".svg", ".png", ".csv"]),
+    ("table", RESULTS, [".csv", ".md", ".tex"]),
+):
+
+    rule:
+        name:
+            kind
+        input:
+            shown(f"{kind}s"),
+        output:
+            multiext(f"{top}{{paper}}/{{name}}", *kinds),
+        log:
+            f"{LOGS}{kind}/{{paper}}/{{name}}.log",
+        conda:
+            "environment.yml"
+        params:
+            digest=digest(f"{kind}s"),
+            module=f"dperm.{kind}",
+            run=RUN,
+        shell:
+            "python -m {params.module} paper={wildcards.paper}"
+            " product={wildcards.name} {params.run} 2>&1 | tee {log}"
+
+
+rule audit:
     input:
-        shown("figures"),
+        expand(f"{RESULTS}audit/{{part}}.csv", part=("epsilon", "controls")),
+
+
+rule audit_part:
+    input:
+        lambda names: auditing.behind(names.part, TABLE),
     output:
-        multiext(f"{FIGURES}{{paper}}/{{name}}", ".pdf", ".svg", ".png", ".csv"),
+        f"{RESULTS}audit/{{part,solvers/[^/.]+|epsilon|controls|tuning}}.csv",
     log:
-        f"{LOGS}figure/{{paper}}/{{name}}.log",
+        f"{LOGS}audit/{{part}}.log",
     conda:
         "environment.yml"
     params:
-        digest=digest("figures"),
+        digest=lambda names: auditing.digest(names.part),
+        key=lambda names: auditing.key(names.part),
         run=RUN,
     shell:
-        "python -m dperm.figure paper={wildcards.paper} product={wildcards.name}"
-        " {params.run} 2>&1 | tee {log}"
-
-
-rule table:
-    input:
-        shown("tables"),
-    output:
-        multiext(f"{RESULTS}{{paper}}/{{name}}", ".csv", ".md", ".tex"),
-    log:
-        f"{LOGS}table/{{paper}}/{{name}}.log",
-    conda:
-        "environment.yml"
-    params:
-        digest=digest("tables"),
-        run=RUN,
-    shell:
-        "python -m dperm.table paper={wildcards.paper} product={wildcards.name}"
-        " {params.run} 2>&1 | tee {log}"
+        "python -m dperm.audit {params.key} workers={threads} {params.run} 2>&1 | tee {log}"
 
 
 rule complete:
@@ -225,3 +259,31 @@ rule complete:
         run=RUN,
     shell:
         "python -m dperm.complete paper={wildcards.paper} {params.run} 2>&1 | tee {log}"
+
+
+for stage, made_of, made in (
+    (
+        "claims",
+        [TABLE.products(paper) for paper in PAPERS],
+        ["claims.csv", "claims.md"],
+    ),
+    ("report", f"{RESULTS}claims.csv", ["report/index.html", "selection.csv"]),
+):
+
+    rule:
+        name:
+            stage
+        input:
+            made_of,
+        output:
+            [report(RESULTS + name, category="Report") for name in made],
+        log:
+            f"{LOGS}{stage}.log",
+        conda:
+            "environment.yml"
+        params:
+            digest=TABLE.digests["claims"],
+            module=f"dperm.{stage}",
+            run=RUN,
+        shell:
+            "python -m {params.module} {params.run} 2>&1 | tee {log}"

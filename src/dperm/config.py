@@ -13,6 +13,7 @@ import functools
 import itertools
 import os
 import re
+from dataclasses import replace
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
@@ -25,6 +26,11 @@ from dperm.problems.losses import LOSSES
 
 GROUPS = ("paper", "dataset", "problem", "solver", "scale")
 CALIBRATIONS = ("paper", "strict")
+BACKENDS = ("local", "dask")
+# What Hydra reads as an order to place settings elsewhere, escaped or not.
+_REACHING = re.compile(
+    r"@\s*package|(?:^|[\s{\[,'\"])/?[\w/-]+@[\w.]*['\"]?\s*:|\\(x|u00|U000000)40"
+)
 
 
 @functools.cache
@@ -83,6 +89,7 @@ def compose(overrides: list[str]) -> schema.Config:
     from omegaconf.errors import OmegaConfBaseException
 
     register()
+    _refuse_reach()
     overrides = [
         re.sub(r"(?<=[=,\[])(-?)\.inf\b", r"\1inf", text) for text in overrides
     ]
@@ -92,9 +99,40 @@ def compose(overrides: list[str]) -> schema.Config:
             check_name(group, name, "command line")
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            return typed(hydra_compose("config", overrides))
-    except (HydraException, OmegaConfBaseException, YAMLError) as error:
+            return replace(
+                typed(hydra_compose("config", overrides)), overrides=overrides
+            )
+    except ConfigError:
+        raise
+    # Beside its own errors Hydra raises these on files that make no sense.
+    except (
+        *(HydraException, OmegaConfBaseException, YAMLError),
+        *(OSError, ValueError, TypeError, AttributeError, RecursionError),
+    ) as error:
         raise ConfigError(explain(error, overrides)) from error
+
+
+def _refuse_reach() -> None:
+    """Refuse a group's file that sets more than its group, such as folders of output.
+
+    Raises
+    ------
+    ConfigError
+        For a ``@package`` line, a defaults list that reaches for another package, or
+        a file that is no text.
+    """
+    for path in sorted(conf_dir().glob("*/*.yaml")):
+        where = f"conf/{path.parent.name}/{path.name}"
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{where}: expected UTF-8 text: {error}") from error
+        found = _REACHING.search(text.replace("@dataset:", ":"))
+        if found:
+            raise ConfigError(
+                f"{where}: expected settings of its group only, "
+                f"found {found[0].strip()!r}"
+            )
 
 
 def explain(error: Exception, overrides: list[str]) -> str:
@@ -114,6 +152,8 @@ def explain(error: Exception, overrides: list[str]) -> str:
 
 def _expected_keys(found: str, node: str) -> str:
     """The keys of a typed class, and the one nearest to what was found."""
+    if not hasattr(schema, node):  # a class of Hydra's own
+        return ""
     known = list(getattr(schema, node).__dataclass_fields__)
     near = difflib.get_close_matches(found, known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
@@ -166,11 +206,18 @@ def validate(config: schema.Config) -> None:
     ConfigError
         For the first thing that is wrong.
     """
+    _validate_names(config)
     _validate_problem(config.problem)
     _validate_solver(config.solver)
     _validate_paper(config.paper, config.problem)
     if config.workers < 1:
         raise ConfigError(f"workers: expected 1 or more, found {config.workers}")
+    _one_of("parallel.backend", config.parallel.backend, BACKENDS)
+    if config.parallel.backend == "dask" and not config.parallel.scheduler:
+        raise ConfigError(
+            "parallel.scheduler: expected the address of a Dask scheduler, such as "
+            "tcp://host:8786, found none"
+        )
     _one_of("setting.calibration", config.setting.calibration, CALIBRATIONS)
 
 
@@ -181,6 +228,24 @@ def _one_of(where: str, found: str, known: Any) -> None:
         raise ConfigError(
             f"{where}: expected one of {', '.join(known)}, found {found!r}{hint}"
         )
+
+
+def _validate_names(config: schema.Config) -> None:
+    """Names become parts of paths: none may lead out of its folder."""
+    paper = config.paper
+    for where, name in (
+        ("paper: name", paper.name),
+        ("paper: module", paper.module),
+        ("problem: name", config.problem.name),
+        ("solver: name", config.solver.name),
+        ("scale: folder", config.scale.folder or "results"),
+        *((f"paper: {kind}", name) for kind in ("figures", "tables", "sweeps")
+          for name in getattr(paper, kind)),
+    ):  # fmt: skip
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", str(name)):
+            raise ConfigError(
+                f"conf/{where}: expected letters, digits, _ and -, found {name!r}"
+            )
 
 
 def _validate_problem(problem: schema.Problem) -> None:
@@ -232,9 +297,12 @@ def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
         for chosen in run.problems or ():
             check_name("problem", chosen, f"{where}: runs.{name}.problems")
         _validate_grid(run.grid, f"{where}: runs.{name}.grid", problem)
-    for name, file in paper.published.items():
+    named = {f"published.{name}": file for name, file in paper.published.items()}
+    if paper.claims:
+        named["claims"] = paper.claims
+    for name, file in named.items():
         if conf_file(file) is None:
-            raise ConfigError(f"{where}: published.{name}: no file conf/{file}")
+            raise ConfigError(f"{where}: {name}: no file conf/{file}")
     for name, sweep in paper.sweeps.items():
         for spec in (sweep.grid, sweep.small or sweep.grid):
             try:

@@ -138,7 +138,7 @@ class Product:
 
 @dataclass
 class Paper:
-    """Problems, solvers, grids, figures and tables of one paper."""
+    """Problems, solvers, grids, figures, tables and claims of one paper."""
 
     name: str = MISSING
     title: str = ""
@@ -155,6 +155,7 @@ class Paper:
     figures: dict[str, Product] = field(default_factory=dict)
     tables: dict[str, Product] = field(default_factory=dict)
     published: dict[str, str] = field(default_factory=dict)  # CSV files below conf/
+    claims: str | None = None  # a YAML file below conf/: sentences and tables, judged
 
 
 @dataclass
@@ -178,6 +179,14 @@ class Data:
     dir: str = "data"
     timeout: float = 60.0  # seconds without an answer before a source is given up
     retries: int = 3
+
+
+@dataclass
+class Parallel:
+    """Where the units of tune and sweep run; the rows are the same everywhere."""
+
+    backend: str = "local"  # local: threads and processes of this machine | dask
+    scheduler: str | None = None  # dask: address, such as tcp://host:8786
 
 
 @dataclass
@@ -209,7 +218,9 @@ class Config:
     scale: Scale = field(default_factory=Scale)
     data: Data = field(default_factory=Data)
     output: Output = field(default_factory=Output)
+    parallel: Parallel = field(default_factory=Parallel)
     setting: Setting = field(default_factory=Setting)
     seed: int = 20220202
     workers: int = 1
     product: str | None = None  # figure, table, sweep: which one, None for all
+    overrides: list[str] = field(default_factory=list)  # filled in, for the record

@@ -57,7 +57,10 @@ def test_published_support_is_complete():
 STAGES = ["fetch", "prepare", "optimum", "tune", "evaluate", "figure", "table"]
 
 
-@pytest.mark.parametrize("stage", [*STAGES, "complete", "privacy"])
+COMMANDS = [*STAGES, "complete", "privacy", "audit", "bundle"]
+
+
+@pytest.mark.parametrize("stage", COMMANDS)
 def test_every_stage_is_a_command(stage):
     command = [sys.executable, "-m", f"dperm.{stage}", "problem=nothing"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

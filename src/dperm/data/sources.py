@@ -27,9 +27,11 @@ def from_file(source: Source, dataset: Dataset, data: Data, work: Path) -> Array
 
 
 def from_mirror(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Read files below ``data.mirror``."""
+    """Read files below ``data.mirror``; a bundle is looked into before any source."""
     if not data.mirror:
         raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
+    if not Path(data.mirror).is_dir():
+        raise SourceError(f"{data.mirror} is no folder, nor a bundle that holds it")
     return _from_folder(Path(data.mirror), "mirror", source, dataset, work)
 
 

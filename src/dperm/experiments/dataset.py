@@ -49,6 +49,7 @@ def optimum(config: schema.Config) -> Path:
             record |= {
                 "status": "ok",
                 "digest": problem.digest,
+                "w_digest": store.digest(found.w.tolist()),
                 "value": found.value,
                 "gap": found.gap,
                 "relative_gap": found.gap / found.value,

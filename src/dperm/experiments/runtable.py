@@ -42,6 +42,8 @@ class RunTable:
         Data set to the first problem that uses it.
     digests : dict
         ``stage/name`` to the digest of the sections that stage reads.
+    work : dict
+        ``paper/problem/solver`` to the passes over the data of all its lanes.
     """
 
     folder: str
@@ -49,6 +51,7 @@ class RunTable:
     dataset_of: dict[str, str] = field(default_factory=dict)
     problem_of: dict[str, str] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
+    work: dict[str, float] = field(default_factory=dict)
 
     def below(self, top: str) -> str:
         """A top folder with the scale's below it, ending in a slash."""
@@ -106,6 +109,8 @@ def run_table(papers: list[str], overrides: list[str]) -> RunTable:
     table = RunTable(folder=configuration.compose(overrides).scale.folder)
     for paper in papers:
         _add_paper(table, paper, [f"paper={paper}", *overrides])
+    claims = [value for key, value in table.digests.items() if key.startswith("claims")]
+    table.digests["claims"] = digest([claims, product_digest("report", "page")])
     return table
 
 
@@ -122,6 +127,7 @@ def _add_paper(table: RunTable, paper: str, overrides: list[str]) -> None:
     _add_products(table, config, names, runs)
     for name in config.paper.sweeps:
         _add_sweep(table, config, name, overrides)
+    _add_claims(table, config)
     titles = [problem.problem.title for problem in problems.values()]
     for kind in ("figures", "tables"):
         for name, product in getattr(config.paper, kind).items():
@@ -178,6 +184,14 @@ def _add_sweep(
     table.digests[f"sweeps/{paper.name}/{name}"] = digest([identity, replicates, code])
 
 
+def _add_claims(table: RunTable, config: schema.Config) -> None:
+    paper = config.paper
+    files = [*paper.published.values(), *([paper.claims] if paper.claims else [])]
+    paths = [configuration.conf_file(file) for file in files]
+    read = [path.read_text() for path in paths if path is not None]
+    table.digests[f"claims/{paper.name}"] = digest(read)
+
+
 def _problem(name: str, overrides: list[str]) -> schema.Config:
     return configuration.compose([*overrides, f"problem={name}"])
 
@@ -211,16 +225,19 @@ def _add_run(table: RunTable, at: schema.Config, by: schema.Config) -> None:
             f"conf/solver: the YAML of {solver.name!r} must carry its own name"
         )
     kinds = inputs.run_calibrations(replace(by, problem=at.problem))
+    points = inputs.grid_points(by)
     identity: list[Any] = [
         table.digests[f"optimum/{at.problem.name}"],
         asdict(at.problem.privacy),
         [solver.name, solver.label, solver.algorithm, solver.options],
         code_digest(solvers.load(solver.algorithm)),
-        [inputs.grid_points(by), kinds, by.seed],
+        [points, kinds, by.seed],
     ]
     name = f"{paper.name}/{at.problem.name}/{solver.name}"
     replicates = by.scale.replicates or paper.replicates
     table.digests[f"tune/{name}"] = digest([identity, replicates])
+    passes = sum(point["passes"] for point in points)
+    table.work[name] = passes * replicates * len(kinds)
     fresh = by.scale.fresh or paper.fresh
     how = [] if paper.evaluated == "all" else [paper.evaluated]
     table.digests[f"evaluate/{name}"] = digest([identity, fresh, *how])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
+from joblib import Parallel
 from tqdm import tqdm
 
 from dperm import schema
@@ -20,6 +21,7 @@ from dperm.experiments.solving import (
     unavailable,
     unique_passes,
 )
+from dperm.parallel import away, cluster
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ def tune(config: schema.Config) -> Path:
             table = unavailable(config, inputs.unavailable_reason(config))
             store.write_json(folder / "ledger.json", [])
         else:
-            table = collect(job, list(_units(job)), config.workers)
+            table = collect(job, list(_units(job)), config.workers, config.parallel)
         store.write_table(folder / "tune.parquet", table)
     return folder / "tune.parquet"
 
@@ -62,20 +64,41 @@ def _units(job: inputs.Job) -> Iterator[Unit]:
                 )
 
 
-def collect(job: inputs.Job, units: list[Unit], workers: int) -> pd.DataFrame:
+def collect(
+    job: inputs.Job,
+    units: list[Unit],
+    workers: int,
+    where: schema.Parallel | None = None,
+) -> pd.DataFrame:
     """Rows of all units, sorted; logs progress and how many lanes were reused."""
     parts = store.Parts(job.folder)
     tables, computed = [], 0
     lanes = sum(len(unit.points) for unit in units)
     work = sum(len(unit.points) * unit.passes for unit in units)
     meter = Meter(f"{units[0].stage} {job.folder}", lanes, "lanes", work)
-    for unit in units:
-        table, fresh = rows(job, unit, parts, workers)
+    found = _all_rows(job, units, parts, workers, where or schema.Parallel())
+    for unit, (table, fresh) in zip(units, found, strict=True):
         tables.append(table)
         computed += fresh
         meter.advance(len(unit.points), len(unit.points) * unit.passes, fresh > 0)
     log.info("%s: %d lanes reused, %d computed", meter.name, lanes - computed, computed)
     return pd.concat(tables, ignore_index=True).sort_values(IDENTITY, ignore_index=True)
+
+
+def _all_rows(
+    job: inputs.Job,
+    units: list[Unit],
+    parts: store.Parts,
+    workers: int,
+    where: schema.Parallel,
+) -> Iterator[tuple[pd.DataFrame, int]]:
+    """Unit after unit on all workers of this machine, or each on one of a cluster's."""
+    if where.backend == "local":
+        yield from (rows(job, unit, parts, workers) for unit in units)
+        return
+    with cluster(where):
+        calls = (away(rows, job, unit, parts, 1) for unit in units)
+        yield from Parallel(return_as="generator")(calls)
 
 
 class Meter:

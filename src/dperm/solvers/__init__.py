@@ -20,6 +20,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+import sys
 from dataclasses import dataclass, fields
 from types import ModuleType
 from typing import Any
@@ -79,6 +80,9 @@ def load(algorithm: str) -> ModuleType:
     """
     own = algorithm not in names()
     path = algorithm if own else f"{__name__}.{algorithm}"
+    first, *_, last = path.split(".")
+    if first in sys.stdlib_module_names or last == "__main__":
+        raise ValueError(f"algorithm {algorithm!r}: expected a module of solvers")
     try:
         module = importlib.import_module(path)
     except ModuleNotFoundError as error:

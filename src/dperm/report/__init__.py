@@ -1,0 +1,1 @@
+"""Claims and their verdicts, selection bias, and the page that shows them."""

@@ -1,0 +1,228 @@
+"""What a verdict rests on: rows of result files, as estimates with intervals.
+
+A file is named from the paper's folders: ``table2`` is ``results/<paper>/table2.csv``,
+``figures/figure1`` is ``figures/<paper>/figure1.csv``, ``sweeps/rates`` a Parquet file.
+What is not there raises ``MissingError``, whose text becomes the reason of "could not
+be tested".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dperm import schema
+from dperm.experiments import inputs, results
+
+FIGURE = ("mean", "ci_low", "ci_high")  # of the data behind a figure
+
+
+class MissingError(RuntimeError):
+    """A result that a rule asks for is not there; the text says which."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and its 95 % interval; both ends are the number where none is known."""
+
+    value: float
+    low: float
+    high: float
+
+    def over(self, other: Estimate) -> Estimate:
+        """Ratio of two independent estimates; half widths add up in logarithms.
+
+        Raises
+        ------
+        MissingError
+            If one of them is not positive.
+        """
+        if not (self.value > 0 and other.value > 0):
+            raise MissingError(f"no ratio of {self.value:g} and {other.value:g}")
+        ratio = self.value / other.value
+        spread = math.exp(math.hypot(self._relative(), other._relative()))
+        return Estimate(ratio, ratio / spread, ratio * spread)
+
+    def _relative(self) -> float:
+        """Half the interval's width over the value."""
+        return (self.high - self.low) / 2 / self.value
+
+
+@dataclass
+class Evidence:
+    """Result files of one paper; ``used`` collects the names of those that were read.
+
+    Parameters
+    ----------
+    config : schema.Config
+        With the paper and the folders.
+    """
+
+    config: schema.Config
+    used: list[str] = field(default_factory=list)
+
+    def path(self, file: str) -> Path:
+        """The file behind a name."""
+        paper = self.config.paper.name
+        if file.startswith("figures/"):
+            name = file.removeprefix("figures/")
+            return inputs.figures_folder(self.config, paper, f"{name}.csv")
+        suffix = "parquet" if file.startswith("sweeps/") else "csv"
+        return inputs.results_folder(self.config, paper, f"{file}.{suffix}")
+
+    def table(self, file: str) -> pd.DataFrame:
+        """All rows of a file.
+
+        Raises
+        ------
+        MissingError
+            If it is not there.
+        """
+        path = self.path(file)
+        if str(path) not in self.used:
+            self.used.append(str(path))
+        return read(path)
+
+    def rows(self, file: str, where: dict[str, Any] | None = None) -> pd.DataFrame:
+        """Rows of a file that match.
+
+        Raises
+        ------
+        MissingError
+            If none does.
+        """
+        table = matching(self.table(file), where or {}, str(self.path(file)))
+        if table.empty:
+            named = ", ".join(f"{key} {value}" for key, value in (where or {}).items())
+            raise MissingError(f"{self.path(file)} has no row with {named}")
+        return table
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A CSV or Parquet file.
+
+    Raises
+    ------
+    MissingError
+        If it is not there, empty or unreadable.
+    """
+    if not path.is_file():
+        raise MissingError(f"{path} is not there")
+    try:
+        reader = pd.read_parquet if path.suffix == ".parquet" else pd.read_csv
+        return reader(path)
+    except (ValueError, OSError) as error:  # pandas and pyarrow: also empty files
+        raise MissingError(f"{path} cannot be read: {error}") from error
+
+
+def read_or_empty(path: Path) -> pd.DataFrame:
+    """The same, for what is only shown: nothing where there is nothing."""
+    try:
+        return read(path)
+    except MissingError:
+        return pd.DataFrame()
+
+
+def matching(table: pd.DataFrame, where: dict[str, Any], name: str) -> pd.DataFrame:
+    """Rows whose columns have a value, one of several, or a text within them.
+
+    Raises
+    ------
+    MissingError
+        If a column is not there.
+    """
+    for column, wanted in where.items():
+        if column not in table:
+            raise MissingError(f"{name} has no column {column}")
+        found = table[column]
+        if isinstance(wanted, dict):
+            text = found.astype(str)
+            table = table[text.str.contains(str(wanted["contains"]), regex=False)]
+        else:
+            several = wanted if isinstance(wanted, list) else [wanted]
+            table = table[found.isin(several)]
+    return table
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How an estimate is read off the rows that match.
+
+    Attributes
+    ----------
+    value : str
+        Column; None takes ``fresh_mean``, or ``mean`` where there is none.
+    best, last : str
+        Keep the row with the least, or the largest, value of this column.
+    per : str
+        Column to divide by.
+    missing : float
+        What an empty cell stands for; None makes it a missing result.
+    """
+
+    value: str | None = None
+    best: str | None = None
+    last: str | None = None
+    per: str | None = None
+    missing: float | None = None
+
+    def of(self, rows: pd.DataFrame) -> Estimate:
+        """The estimate; several rows without interval columns are runs, and averaged.
+
+        Raises
+        ------
+        MissingError
+            If the rows hold no such number, or more than one.
+        """
+        if rows.empty:
+            raise MissingError("no row")
+        for column, pick in ((self.best, "idxmin"), (self.last, "idxmax")):
+            if column is not None:
+                known = rows[column].dropna()
+                if known.empty:
+                    raise MissingError(f"no value of {column}")
+                rows = rows.loc[[getattr(known, pick)()]]
+        value, low, high = self._columns(rows)
+        scale = 1.0 if self.per is None else float(rows[self.per].iloc[0])
+        if low is None:
+            return self._averaged(rows[value].astype(float), scale)
+        if len(rows) != 1:
+            raise MissingError(f"{len(rows)} rows where one was expected")
+        found = [float(rows[name].iloc[0]) / scale for name in (value, low, high)]
+        return self._checked(Estimate(*found))
+
+    def _columns(self, rows: pd.DataFrame) -> tuple[str, str | None, str | None]:
+        """The value's column and those of its interval, which stand right after it."""
+        columns = list(rows.columns)
+        value = self.value or ("fresh_mean" if "fresh_mean" in columns else "mean")
+        if value not in columns:
+            raise MissingError(f"no column {value}")
+        place = columns.index(value)
+        after = [*columns[place + 1 : place + 3], "", ""]
+        if after[0].endswith("ci_low") and after[1].endswith("ci_high"):
+            return value, after[0], after[1]
+        if (
+            value == "mean"
+            and "fresh_mean" not in columns
+            and set(FIGURE) < set(columns)
+        ):
+            return FIGURE
+        return value, None, None
+
+    def _averaged(self, values: pd.Series, scale: float) -> Estimate:
+        mean = float(values.mean()) / scale
+        if len(values) == 1 or values.isna().any():
+            return self._checked(Estimate(mean, mean, mean))
+        low, high = results.interval(values.to_numpy() / scale)
+        return Estimate(mean, low, high)
+
+    def _checked(self, found: Estimate) -> Estimate:
+        if not math.isnan(found.value):
+            return found
+        if self.missing is None:
+            raise MissingError("the cell is empty")
+        return Estimate(self.missing, self.missing, self.missing)
