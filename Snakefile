@@ -29,7 +29,7 @@ def digest(stage):
 
 onstart:  # the kernel frees it, however this process ends
     try:
-        PIPELINE = refuse_second(".snakemake/dperm.lock")
+        refuse_second(".snakemake/dperm.lock")
     except RuntimeError as error:
         raise WorkflowError(str(error))
 
