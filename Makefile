@@ -5,7 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help quickstart test all lint types unit smoke bench lock clean
+.PHONY: help quickstart test all lint types unit smoke faults fuzz bench docs notebooks
+.PHONY: lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -28,8 +29,8 @@ all: $(VENV)/.done  ## everything, at full size: make all JOBS=32
 	snakemake -j $(JOBS) all
 
 lint: $(VENV)/.done  ## ruff, snakefmt, snakemake --lint
-	ruff check src tests bench
-	ruff format --check src tests bench
+	ruff check src tests bench docs notebooks
+	ruff format --check src tests bench docs notebooks
 	snakefmt --check Snakefile
 	snakemake --lint
 
@@ -42,8 +43,21 @@ unit: $(VENV)/.done  ## unit tests
 smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids
 	snakemake -j $(JOBS) -q rules --config scale=smoke -- all
 
+faults: $(VENV)/.done  ## every fault ten times, clusters, offline: results/faults.md
+	FAULT_TIMES=10 FAULT_TABLE=results/faults.md pytest tests/faults tests/cluster -m ""
+
+fuzz: $(VENV)/.done  ## 10 000 spoilt files for the readers and the configuration
+	FUZZ_CASES=10000 pytest tests/faults/test_fuzz.py
+
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
 	python -m bench
+
+docs: $(VENV)/.done  ## the documentation site, docs/_build/html/index.html
+	rm -rf docs/api
+	sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+notebooks: $(VENV)/.done  ## run the notebooks again and keep what they print
+	python notebooks/build.py
 
 lock:  ## resolve requirements.lock anew
 	uv pip compile pyproject.toml --group dev --universal --generate-hashes \
@@ -51,4 +65,4 @@ lock:  ## resolve requirements.lock anew
 
 clean:  ## remove results and figures of the small scales, logs and caches
 	rm -rf results/smoke results/quickstart figures/smoke figures/quickstart logs
-	rm -rf .snakemake .mypy_cache .ruff_cache build dist
+	rm -rf .snakemake .mypy_cache .ruff_cache build dist docs/api docs/_build

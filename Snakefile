@@ -1,27 +1,25 @@
 # The only wiring: generic stages, one job per (problem, solver).
-#
 #   snakemake -j 2 dpcd                      one paper
-#   snakemake -j 32 all                      all papers
-#   snakemake -j 2 claims, ... report        verdicts, and the page that shows them
+#   snakemake -j 32 all                      all papers, claims and the report
 #   snakemake -j 2 dpcd --config scale=smoke a small version under results/smoke
 #   --config set="seed=7 paper.fresh=20"     any Hydra overrides, for all jobs
 import os
 import time
 
 from dperm.config import ConfigError, available
-from dperm.experiments.runtable import run_table
+from dperm.experiments import auditing, dataset, runtable, sizing
+from dperm.experiments.store import refuse_second
 
 PAPERS = available("paper")
-SCALE = config.get("scale", "full")
-SET = str(config.get("set", ""))
+RUN = f"scale={config.get('scale', 'full')} {config.get('set', '')}"
 try:
-    TABLE = run_table(PAPERS, [f"scale={SCALE}", *SET.split()])
+    TABLE = runtable.run_table(PAPERS, RUN.split())
 except ConfigError as error:
     sys.exit(str(error))
 
 RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
-os.environ.update(DPERM_STARTED=str(time.time()))  # for the manifest
-RUN = f"scale={SCALE} {SET}"
+os.environ.update(DPERM_STARTED=str(time.monotonic()))  # for the manifest
+MEMORY, MINUTES = sizing.asked(TABLE)  # read by a profile for a cluster
 
 
 def digest(stage):
@@ -29,20 +27,11 @@ def digest(stage):
     return lambda names: TABLE.digests["/".join([stage, *names])]
 
 
-def attempt(names):
-    """Data that could not be had are asked for again in every run."""
-    from dperm.experiments.dataset import unavailable
-
-    return time.time() if unavailable(names.dataset) else 0
-
-
-def shown(kind):
-    """The results a figure or table is made of, by its wildcards."""
-    return lambda names: TABLE.behind(names.paper, f"{kind}/{names.name}")
-
-
-localrules:
-    all,
+onstart:  # the kernel frees it, however this process ends
+    try:
+        PIPELINE = refuse_second(".snakemake/dperm.lock")
+    except RuntimeError as error:
+        raise WorkflowError(str(error))
 
 
 wildcard_constraints:
@@ -53,21 +42,28 @@ wildcard_constraints:
     name="[A-Za-z0-9_-]+",
 
 
+PRODUCTS = [TABLE.products(paper) for paper in PAPERS]
+TARGETS = {
+    paper: [f"{RESULTS}{paper}/complete.txt", *TABLE.products(paper)]
+    for paper in PAPERS
+}
+TARGETS["audit"] = expand(f"{RESULTS}audit/{{part}}.csv", part=("epsilon", "controls"))
+
+
 rule all:
     input:
-        expand(f"{RESULTS}{{paper}}/complete.txt", paper=PAPERS),
-        [TABLE.products(paper) for paper in PAPERS],
+        [TARGETS[paper] for paper in PAPERS],
         f"{RESULTS}report/index.html",
+    localrule: True
 
 
-for paper in PAPERS:  # `snakemake dpcd`
+for target in TARGETS:  # `snakemake dpcd`
 
     rule:
         name:
-            paper
+            target
         input:
-            f"{RESULTS}{paper}/complete.txt",
-            TABLE.products(paper),
+            TARGETS[target],
         localrule: True
 
 
@@ -82,101 +78,93 @@ rule fetch:
         digest=digest("fetch"),
         run=RUN,
         problem=lambda names: TABLE.problem_of[names.dataset],
-        attempt=attempt,
+        attempt=lambda names: dataset.attempt(names.dataset),
     shell:
         "python -m dperm.fetch problem={params.problem} {params.run} 2>&1 | tee {log}"
 
 
-rule prepare:
-    input:
+for stage, before, made in (
+    (
+        "prepare",
         lambda names: f"data/fetched/{TABLE.dataset_of[names.problem]}/fetch.json",
-    output:
         "data/prepared/{problem}/meta.json",
-    log:
-        f"{LOGS}prepare/{{problem}}.log",
-    conda:
-        "environment.yml"
-    params:
-        digest=digest("prepare"),
-        run=RUN,
-    shell:
-        "python -m dperm.prepare problem={wildcards.problem} {params.run} 2>&1 | tee {log}"
-
-
-rule optimum:
-    input:
+    ),
+    (
+        "optimum",
         "data/prepared/{problem}/meta.json",
-    output:
         "data/optimum/{problem}/optimum.json",
-    log:
-        f"{LOGS}optimum/{{problem}}.log",
-    conda:
-        "environment.yml"
-    params:
-        digest=digest("optimum"),
-        run=RUN,
-    shell:
-        "python -m dperm.optimum problem={wildcards.problem} {params.run} 2>&1 | tee {log}"
+    ),
+):
+
+    rule:
+        name:
+            stage
+        input:
+            before,
+        output:
+            made,
+        log:
+            f"{LOGS}{stage}/{{problem}}.log",
+        conda:
+            "environment.yml"
+        resources:
+            mem_mb=MEMORY,
+            runtime=MINUTES,
+        params:
+            digest=digest(stage),
+            module=f"dperm.{stage}",
+            run=RUN,
+        shell:
+            "python -m {params.module} problem={wildcards.problem} {params.run}"
+            " 2>&1 | tee {log}"
 
 
-rule tune:
-    input:
-        "data/optimum/{problem}/optimum.json",
-    output:
-        f"{RESULTS}{{paper}}/{{problem}}/{{solver}}/tune.parquet",
-    log:
-        f"{LOGS}tune/{{paper}}/{{problem}}/{{solver}}.log",
-    benchmark:
-        f"{LOGS}tune/{{paper}}/{{problem}}/{{solver}}.tsv"
-    conda:
-        "environment.yml"
-    threads: 2
-    params:
-        digest=digest("tune"),
-        run=RUN,
-    shell:
-        "python -m dperm.tune paper={wildcards.paper} problem={wildcards.problem}"
-        " solver={wildcards.solver} workers={threads} {params.run} 2>&1 | tee {log}"
-
-
-rule evaluate:
-    input:
-        f"{RESULTS}{{paper}}/{{problem}}/{{solver}}/tune.parquet",
-    output:
-        f"{RESULTS}{{paper}}/{{problem}}/{{solver}}/evaluate.parquet",
-    log:
-        f"{LOGS}evaluate/{{paper}}/{{problem}}/{{solver}}.log",
-    benchmark:
-        f"{LOGS}evaluate/{{paper}}/{{problem}}/{{solver}}.tsv"
-    conda:
-        "environment.yml"
-    threads: workflow.cores  # timed: nothing runs beside it
-    params:
-        digest=digest("evaluate"),
-        run=RUN,
-    shell:
-        "python -m dperm.evaluate paper={wildcards.paper} problem={wildcards.problem}"
-        " solver={wildcards.solver} {params.run} 2>&1 | tee {log}"
-
-
-rule sweep:
-    input:
+SOLVED = "{paper}/{problem}/{solver}"
+for stage, before, made, cores in (
+    ("tune", "data/optimum/{problem}/optimum.json", f"{SOLVED}/tune", 2),
+    # timed: nothing runs beside it, and it takes one worker
+    (
+        "evaluate",
+        f"{RESULTS}{SOLVED}/tune.parquet",
+        f"{SOLVED}/evaluate",
+        workflow.cores,
+    ),
+    (
+        "sweep",
         lambda names: TABLE.swept_from(names.paper, names.name),
-    output:
-        f"{RESULTS}{{paper}}/sweeps/{{name}}.parquet",
-    log:
-        f"{LOGS}sweep/{{paper}}/{{name}}.log",
-    benchmark:
-        f"{LOGS}sweep/{{paper}}/{{name}}.tsv"
-    conda:
-        "environment.yml"
-    threads: 2
-    params:
-        digest=digest("sweeps"),
-        run=RUN,
-    shell:
-        "python -m dperm.sweep paper={wildcards.paper} product={wildcards.name}"
-        " workers={threads} {params.run} 2>&1 | tee {log}"
+        "{paper}/sweeps/{name}",
+        2,
+    ),
+):
+
+    rule:
+        name:
+            stage
+        input:
+            before,
+        output:
+            f"{RESULTS}{made}.parquet",
+        log:
+            f"{LOGS}{stage}/{made}.log",
+        benchmark:
+            f"{LOGS}{stage}/{made}.tsv"
+        conda:
+            "environment.yml"
+        threads: cores
+        resources:
+            mem_mb=MEMORY,
+            runtime=MINUTES,
+        params:
+            digest=digest("sweeps" if stage == "sweep" else stage),
+            module=f"dperm.{stage}",
+            key=runtable.keys,
+            workers=lambda names, threads, stage=stage: (
+                "" if stage == "evaluate" else f"workers={threads}"
+            ),
+            run=RUN,
+        shell:
+            "python -m {params.module} {params.key} {params.workers} {params.run}"
+            " 2>&1 | tee {log}"
 
 
 for kind, top, kinds in (
@@ -188,7 +176,7 @@ for kind, top, kinds in (
         name:
             kind
         input:
-            shown(f"{kind}s"),
+            lambda names, kind=kind: TABLE.behind(names.paper, f"{kind}s/{names.name}"),
         output:
             multiext(f"{top}{{paper}}/{{name}}", *kinds),
         log:
@@ -204,6 +192,23 @@ for kind, top, kinds in (
             " product={wildcards.name} {params.run} 2>&1 | tee {log}"
 
 
+rule audit_part:
+    input:
+        lambda names: auditing.behind(names.part, TABLE),
+    output:
+        f"{RESULTS}audit/{{part,solvers/[^/.]+|epsilon|controls|tuning}}.csv",
+    log:
+        f"{LOGS}audit/{{part}}.log",
+    conda:
+        "environment.yml"
+    params:
+        digest=lambda names: auditing.digest(names.part),
+        key=lambda names: auditing.key(names.part),
+        run=RUN,
+    shell:
+        "python -m dperm.audit {params.key} workers={threads} {params.run} 2>&1 | tee {log}"
+
+
 rule complete:
     # Fails, after everything else was made, if a problem's data could not be had.
     input:
@@ -212,6 +217,7 @@ rule complete:
         f"{RESULTS}{{paper}}/complete.txt",
     log:
         f"{LOGS}complete/{{paper}}.log",
+    localrule: True
     conda:
         "environment.yml"
     params:
@@ -221,11 +227,7 @@ rule complete:
 
 
 for stage, made_of, made in (
-    (
-        "claims",
-        [TABLE.products(paper) for paper in PAPERS],
-        ["claims.csv", "claims.md"],
-    ),
+    ("claims", PRODUCTS, ["claims.csv", "claims.md"]),
     ("report", f"{RESULTS}claims.csv", ["report/index.html", "selection.csv"]),
 ):
 

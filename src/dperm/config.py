@@ -9,10 +9,11 @@ expected.
 from __future__ import annotations
 
 import difflib
+import functools
 import itertools
 import os
 import re
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
@@ -20,49 +21,35 @@ from yaml import YAMLError
 
 from dperm import schema, solvers
 from dperm.experiments import grid
+from dperm.locate import ConfigError, available, conf_dir, conf_dirs, conf_file
 from dperm.problems.losses import LOSSES
 
 GROUPS = ("paper", "dataset", "problem", "solver", "scale")
 CALIBRATIONS = ("paper", "strict")
+BACKENDS = ("local", "dask")
+# What Hydra reads as an order to place settings elsewhere, escaped or not.
+_REACHING = re.compile(
+    r"@\s*package|(?:^|[\s{\[,'\"])/?[\w/-]+@[\w.]*['\"]?\s*:|\\(x|u00|U000000)40"
+)
 
 
-class ConfigError(ValueError):
-    """A configuration that is refused; the text says where and why, in one line."""
-
-
-def home() -> Path:
-    """The folder that holds ``conf/`` and the Snakefile.
-
-    The current folder if it has a ``conf/config.yaml``, else what came with the
-    package.
-    """
-    if Path("conf/config.yaml").is_file():
-        return Path.cwd()
-    here = Path(__file__).resolve().parent
-    packaged = here / "share"
-    return packaged if packaged.is_dir() else here.parents[1]
-
-
-def conf_dir() -> Path:
-    """The folder of the configuration; ``DPERM_CONF`` names another one."""
-    named = os.environ.get("DPERM_CONF")
-    path = Path(named).resolve() if named else home() / "conf"
-    if not (path / "config.yaml").is_file():
-        raise ConfigError(f"{path}: expected a folder that holds config.yaml")
-    return path
-
-
+@functools.cache
 def register() -> None:
-    """Give Hydra the typed classes, so that it refuses unknown keys and wrong types."""
+    """Give Hydra the typed classes and the reader's own folder.
+
+    With the classes it refuses unknown keys and wrong types.
+    """
     from hydra.core.config_store import ConfigStore
+    from hydra.core.plugins import Plugins
+    from hydra.plugins.search_path_plugin import SearchPathPlugin
 
-    store = ConfigStore.instance()
-    store.store(name="schema", node=schema.Config)
+    class OwnFolder(SearchPathPlugin):
+        def manipulate_search_path(self, search_path: Any) -> None:
+            for folder in conf_dirs()[:-1]:
+                search_path.prepend("own", f"file://{folder}", anchor="main")
 
-
-def available(group: str) -> list[str]:
-    """Names of the YAML files of a group."""
-    return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+    ConfigStore.instance().store(name="schema", node=schema.Config)
+    Plugins.instance().register(OwnFolder)
 
 
 def check_name(group: str, name: str, where: str) -> None:
@@ -102,6 +89,7 @@ def compose(overrides: list[str]) -> schema.Config:
     from omegaconf.errors import OmegaConfBaseException
 
     register()
+    _refuse_reach()
     overrides = [
         re.sub(r"(?<=[=,\[])(-?)\.inf\b", r"\1inf", text) for text in overrides
     ]
@@ -111,9 +99,40 @@ def compose(overrides: list[str]) -> schema.Config:
             check_name(group, name, "command line")
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            return typed(hydra_compose("config", overrides))
-    except (HydraException, OmegaConfBaseException, YAMLError) as error:
+            return replace(
+                typed(hydra_compose("config", overrides)), overrides=overrides
+            )
+    except ConfigError:
+        raise
+    # Beside its own errors Hydra raises these on files that make no sense.
+    except (
+        *(HydraException, OmegaConfBaseException, YAMLError),
+        *(OSError, ValueError, TypeError, AttributeError, RecursionError),
+    ) as error:
         raise ConfigError(explain(error, overrides)) from error
+
+
+def _refuse_reach() -> None:
+    """Refuse a group's file that sets more than its group, such as folders of output.
+
+    Raises
+    ------
+    ConfigError
+        For a ``@package`` line, a defaults list that reaches for another package, or
+        a file that is no text.
+    """
+    for path in sorted(conf_dir().glob("*/*.yaml")):
+        where = f"conf/{path.parent.name}/{path.name}"
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{where}: expected UTF-8 text: {error}") from error
+        found = _REACHING.search(text.replace("@dataset:", ":"))
+        if found:
+            raise ConfigError(
+                f"{where}: expected settings of its group only, "
+                f"found {found[0].strip()!r}"
+            )
 
 
 def explain(error: Exception, overrides: list[str]) -> str:
@@ -133,6 +152,8 @@ def explain(error: Exception, overrides: list[str]) -> str:
 
 def _expected_keys(found: str, node: str) -> str:
     """The keys of a typed class, and the one nearest to what was found."""
+    if not hasattr(schema, node):  # a class of Hydra's own
+        return ""
     known = list(getattr(schema, node).__dataclass_fields__)
     near = difflib.get_close_matches(found, known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
@@ -185,11 +206,18 @@ def validate(config: schema.Config) -> None:
     ConfigError
         For the first thing that is wrong.
     """
+    _validate_names(config)
     _validate_problem(config.problem)
     _validate_solver(config.solver)
     _validate_paper(config.paper, config.problem)
     if config.workers < 1:
         raise ConfigError(f"workers: expected 1 or more, found {config.workers}")
+    _one_of("parallel.backend", config.parallel.backend, BACKENDS)
+    if config.parallel.backend == "dask" and not config.parallel.scheduler:
+        raise ConfigError(
+            "parallel.scheduler: expected the address of a Dask scheduler, such as "
+            "tcp://host:8786, found none"
+        )
     _one_of("setting.calibration", config.setting.calibration, CALIBRATIONS)
 
 
@@ -200,6 +228,24 @@ def _one_of(where: str, found: str, known: Any) -> None:
         raise ConfigError(
             f"{where}: expected one of {', '.join(known)}, found {found!r}{hint}"
         )
+
+
+def _validate_names(config: schema.Config) -> None:
+    """Names become parts of paths: none may lead out of its folder."""
+    paper = config.paper
+    for where, name in (
+        ("paper: name", paper.name),
+        ("paper: module", paper.module),
+        ("problem: name", config.problem.name),
+        ("solver: name", config.solver.name),
+        ("scale: folder", config.scale.folder or "results"),
+        *((f"paper: {kind}", name) for kind in ("figures", "tables", "sweeps")
+          for name in getattr(paper, kind)),
+    ):  # fmt: skip
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", str(name)):
+            raise ConfigError(
+                f"conf/{where}: expected letters, digits, _ and -, found {name!r}"
+            )
 
 
 def _validate_problem(problem: schema.Problem) -> None:
@@ -252,10 +298,10 @@ def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
             check_name("problem", chosen, f"{where}: runs.{name}.problems")
         _validate_grid(run.grid, f"{where}: runs.{name}.grid", problem)
     named = {f"published.{name}": file for name, file in paper.published.items()}
-    for name, file in (
-        named | ({"claims": paper.claims} if paper.claims else {})
-    ).items():
-        if not (conf_dir() / file).is_file():
+    if paper.claims:
+        named["claims"] = paper.claims
+    for name, file in named.items():
+        if conf_file(file) is None:
             raise ConfigError(f"{where}: {name}: no file conf/{file}")
     for name, sweep in paper.sweeps.items():
         for spec in (sweep.grid, sweep.small or sweep.grid):

@@ -16,8 +16,9 @@ from omegaconf import MISSING
 class Source:
     """One place a data set can come from; sources are tried in the order given."""
 
-    kind: str = MISSING  # mirror | http | openml | sklearn | synthetic
-    files: list[str] = field(default_factory=list)  # mirror: paths below data.mirror
+    kind: str = MISSING  # file | mirror | http | openml | sklearn | synthetic
+    # file: paths below the current folder; mirror: paths below data.mirror
+    files: list[str] = field(default_factory=list)
     urls: list[str] = field(default_factory=list)  # http: one URL per file
     id: int | None = None  # openml: data set id
     loader: str | None = None  # sklearn: function of sklearn.datasets
@@ -94,7 +95,7 @@ class Solver:
 
     name: str = MISSING
     label: str = MISSING  # as the paper writes it
-    algorithm: str = MISSING  # a module of dperm.solvers, or a dotted path
+    algorithm: str = MISSING  # a module of dperm.solvers, beside conf, or installed
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -181,6 +182,14 @@ class Data:
 
 
 @dataclass
+class Parallel:
+    """Where the units of tune and sweep run; the rows are the same everywhere."""
+
+    backend: str = "local"  # local: threads and processes of this machine | dask
+    scheduler: str | None = None  # dask: address, such as tcp://host:8786
+
+
+@dataclass
 class Output:
     """Where results and figures go."""
 
@@ -209,7 +218,9 @@ class Config:
     scale: Scale = field(default_factory=Scale)
     data: Data = field(default_factory=Data)
     output: Output = field(default_factory=Output)
+    parallel: Parallel = field(default_factory=Parallel)
     setting: Setting = field(default_factory=Setting)
     seed: int = 20220202
     workers: int = 1
     product: str | None = None  # figure, table, sweep: which one, None for all
+    overrides: list[str] = field(default_factory=list)  # filled in, for the record

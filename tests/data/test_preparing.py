@@ -55,7 +55,7 @@ def test_standardised_arrays(data):
 
 def test_load_prepared(data):
     made = prepare(fetched(data), data)
-    loaded = load_prepared("small_norm", data, verify=True)
+    loaded = load_prepared("small_norm", data)
     assert (loaded.X == made.X).all() and loaded.X.flags.f_contiguous
     assert not isinstance(loaded.X, np.memmap)
     assert loaded.meta == made.meta and loaded.available
@@ -65,7 +65,7 @@ def test_load_prepared(data):
 
 def test_sparse_columns_of_zeros_are_dropped(data):
     made = prepare(fetched_sparse(data, Preparation(drop_zero_columns=True)), data)
-    loaded = load_prepared("sparse_raw", data, verify=True)
+    loaded = load_prepared("sparse_raw", data)
     for X_ in (made.X, loaded.X):
         assert sparse.issparse(X_) and X_.format == "csc"
         assert X_.toarray().tolist() == [[1.5, 1.0], [2.0, 0.0]]
@@ -121,7 +121,7 @@ def test_damage_is_noticed(data):
     folder = prepared_folder("small_norm", data)
     np.save(folder / "y.npy", Y + 1.0)
     with pytest.raises(ValueError, match="other digest"):
-        load_prepared("small_norm", data, verify=True)
+        load_prepared("small_norm", data)
     (folder / "y.npy").write_bytes(b"")
     with pytest.raises(ValueError, match="damaged arrays"):
         load_prepared("small_norm", data)
@@ -138,4 +138,4 @@ def test_nothing_is_half_written(data, monkeypatch):
     monkeypatch.setattr("dperm.data.preparing.write_json", crash)
     with pytest.raises(OSError, match="no space"):
         prepare(replace(problem, preparation=Preparation()), data)
-    assert load_prepared("small_norm", data, verify=True).meta == before
+    assert load_prepared("small_norm", data).meta == before

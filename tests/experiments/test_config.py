@@ -110,7 +110,7 @@ def test_broken_yaml_is_named(conf):
 
 def test_a_missing_folder_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("DPERM_CONF", str(tmp_path / "nothing"))
-    with pytest.raises(ConfigError, match=r"expected a folder that holds config.yaml"):
+    with pytest.raises(ConfigError, match=r"DPERM_CONF: .*nothing: expected a folder"):
         compose([])
 
 

@@ -222,3 +222,24 @@ def test_unavailable_data_are_a_row_with_the_reason(configured, tmp_path):
     only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others)]
     with pytest.raises(completion.IncompleteError, match=r"(?s)diabetes: .*no\.csv"):
         completion.complete(configured(*nowhere, *only))
+
+
+def test_progress_says_what_is_done_and_how_long_still(caplog, monkeypatch):
+    from dperm.experiments import tuning
+
+    now = iter([0.0, 6.0, 20.0, 22.0, 60.0])
+    monkeypatch.setattr(tuning.time, "monotonic", lambda: next(now))
+    caplog.set_level("INFO")
+    meter = tuning.Meter(
+        "tune here", 40, "lanes", work=10 * 1 + 10 * 2 + 10 * 3 + 10 * 4
+    )
+    meter.advance(10, 10 * 1, fresh=False)  # reused: no time to judge by
+    meter.advance(10, 10 * 2)
+    meter.advance(10, 10 * 3)  # too soon after the last line
+    meter.advance(10, 10 * 4)
+    assert [record.getMessage() for record in caplog.records] == [
+        "tune here: 40 lanes",
+        "tune here: 10 of 40 lanes in 00:06",
+        "tune here: 20 of 40 lanes in 00:20, about 01:10 left",
+        "tune here: 40 of 40 lanes in 01:00, about 00:00 left",
+    ]

@@ -1,5 +1,8 @@
 import os
+import threading
+import time
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -16,18 +19,69 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["table.csv"]
 
 
-def test_a_locked_folder_refuses_a_second_writer(tmp_path):
+def in_child(action):
+    """Run an action in a child process; returns its exit code."""
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+            os._exit(0)
+        except RuntimeError as error:
+            os._exit(7 if "another pipeline runs in" in str(error) else 8)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_second_writer_waits_for_the_lock(tmp_path):
+    order, begun = tmp_path / "order", tmp_path / "begun"
+
+    def second():
+        begun.touch()
+        with store.locked(tmp_path):
+            order.write_text(order.read_text() + "second")
+
     with store.locked(tmp_path):
-        child = os.fork()
-        if child == 0:
-            try:
-                with store.locked(tmp_path):
-                    os._exit(0)
-            except RuntimeError as error:
-                os._exit(7 if "another dperm process" in str(error) else 8)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    with store.locked(tmp_path):
-        pass
+        thread = threading.Thread(target=in_child, args=(second,))
+        thread.start()
+        while not begun.exists():
+            time.sleep(0.01)
+        time.sleep(0.2)
+        order.write_text("first, ")
+    thread.join(20)
+    assert order.read_text() == "first, second"
+
+
+def test_a_second_pipeline_is_refused_and_told_of_the_first(tmp_path):
+    path = str(tmp_path / ".snakemake" / "dperm.lock")
+    handle = store.refuse_second(path)
+    assert in_child(lambda: store.refuse_second(path)) == 7
+    with pytest.raises(RuntimeError, match=f"process {os.getpid()} on"):
+        store.refuse_second(path)
+    handle.close()
+    store.refuse_second(path).close()
+
+
+def test_what_a_dead_process_left_is_cleared(tmp_path):
+    path = tmp_path / "table.csv"
+
+    def die():
+        with store.whole(path) as beside:
+            beside.write_text("half")
+            os._exit(3)
+
+    assert in_child(die) == 3
+    assert len(list(tmp_path.iterdir())) == 1
+    store.write_text(path, "new\n")
+    assert [file.name for file in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_a_flipped_bit_in_a_table_is_noticed(tmp_path):
+    path = tmp_path / "table.parquet"
+    store.write_table(path, pd.DataFrame({"x": np.arange(1000.0) ** 0.5}))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"table\.parquet is damaged .*delete it"):
+        store.read_table(path)
 
 
 def test_parts_are_found_again_and_a_damaged_one_is_dropped(tmp_path):

@@ -22,7 +22,9 @@ def test_the_lock_file_holds_every_dependency_with_hashes_and_no_address():
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    wanted = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
+    groups = project["dependency-groups"]
+    wanted = project["project"]["dependencies"] + groups["dev"] + groups["docs"]
+    wanted.remove({"include-group": "docs"})
     lock = (ROOT / "requirements.lock").read_text()
     locked = {name.lower() for name in re.findall(r"^([A-Za-z0-9_.-]+)==", lock, re.M)}
     for requirement in wanted:
@@ -55,7 +57,10 @@ def test_published_support_is_complete():
 STAGES = ["fetch", "prepare", "optimum", "tune", "evaluate", "figure", "table"]
 
 
-@pytest.mark.parametrize("stage", [*STAGES, "complete", "privacy"])
+COMMANDS = [*STAGES, "complete", "privacy", "audit", "bundle"]
+
+
+@pytest.mark.parametrize("stage", COMMANDS)
 def test_every_stage_is_a_command(stage):
     command = [sys.executable, "-m", f"dperm.{stage}", "problem=nothing"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

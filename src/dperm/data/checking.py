@@ -14,6 +14,7 @@ from dperm.data.synthetic import GENERATORS
 from dperm.schema import Dataset, Source
 
 REQUIRED = {
+    "file": "files",
     "mirror": "files",
     "http": "urls",
     "openml": "id",

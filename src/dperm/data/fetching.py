@@ -13,6 +13,7 @@ import numpy as np
 
 from dperm.data.archives import remove
 from dperm.data.arrays import canonical, check_arrays, digest_arrays, nonzeros
+from dperm.data.bundles import bundled
 from dperm.data.checking import check_dataset
 from dperm.data.errors import RefusedError, SourceError
 from dperm.data.readers import Arrays
@@ -84,11 +85,11 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     check_dataset(dataset)
     folder = fetched_folder(dataset.name, data)
     with locked(folder):
-        kept = _reusable(dataset, data)
+        kept = _reusable(dataset, folder)
         if kept is not None:
             log.info("%s: reused from %s", dataset.name, folder)
-            return kept
-        arrays, record = _first_served(dataset, data)
+            return kept[1]
+        arrays, record = _from_bundle(dataset, data) or _first_served(dataset, data)
         with whole_folder(folder) as new:
             if arrays is not None:
                 save_arrays(new, *arrays)
@@ -98,7 +99,11 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
 
 def read_record(name: str, data: Data) -> FetchRecord | None:
     """Read the record of a data set; None if it was never fetched."""
-    content = read_json(fetched_folder(name, data) / RECORD)
+    return _read_record(fetched_folder(name, data))
+
+
+def _read_record(folder: Path) -> FetchRecord | None:
+    content = read_json(folder / RECORD)
     try:
         return None if content is None else FetchRecord(**content)
     except TypeError:
@@ -118,10 +123,12 @@ def load_fetched(name: str, data: Data) -> tuple[Any, np.ndarray]:
     ValueError
         If they are missing, damaged or not what the record says.
     """
-    record = read_record(name, data)
-    arrays = _load_verified(fetched_folder(name, data), record)
+    folder = fetched_folder(name, data)
+    arrays = _load_verified(folder, read_record(name, data))
     if arrays is None:
-        raise ValueError(f"data set {name}: not fetched, or damaged: fetch it again")
+        raise ValueError(
+            f"data set {name}: not fetched, or damaged: delete {folder} and run again"
+        )
     return arrays
 
 
@@ -136,16 +143,38 @@ def _load_verified(folder: Path, record: FetchRecord | None) -> Arrays | None:
         return None
 
 
-def _reusable(dataset: Dataset, data: Data) -> FetchRecord | None:
-    record = read_record(dataset.name, data)
+def _reusable(dataset: Dataset, folder: Path) -> tuple[Arrays, FetchRecord] | None:
+    """What lies in a folder, if it is what the configuration asks for, undamaged."""
+    record = _read_record(folder)
     if record is None:
         return None
     if dataset.digest is None and record.config != _config_digest(dataset):
         return None
     if dataset.digest not in (None, record.digest):
         return None
-    folder = fetched_folder(dataset.name, data)
-    return record if _load_verified(folder, record) is not None else None
+    arrays = _load_verified(folder, record)
+    return None if arrays is None else (arrays, record)
+
+
+def _from_bundle(dataset: Dataset, data: Data) -> tuple[Arrays, FetchRecord] | None:
+    """What the mirror holds of the data set, if the mirror is a bundle."""
+    work = Path(data.dir) / "downloads" / dataset.name / "bundle"
+    try:
+        folder = bundled(data.mirror, dataset.name, work)
+        found = None if folder is None else _reusable(dataset, folder)
+    except (RefusedError, OSError) as error:
+        log.warning("%s: bundle %s: %s", dataset.name, data.mirror, error)
+        return None
+    finally:
+        remove(work)
+    if found is not None:
+        log.info("%s: from the bundle %s", dataset.name, data.mirror)
+    elif folder is not None:
+        log.warning(
+            "%s: the bundle %s holds it damaged, or not as the configuration asks",
+            dataset.name, data.mirror,
+        )  # fmt: skip
+    return found
 
 
 def _config_digest(dataset: Dataset) -> str:

@@ -85,15 +85,13 @@ def prepare(problem: Problem, data: Data) -> Prepared:
     return made
 
 
-def load_prepared(problem_name: str, data: Data, verify: bool = False) -> Prepared:
-    """Load what ``prepare`` stored.
+def load_prepared(problem_name: str, data: Data) -> Prepared:
+    """Load what ``prepare`` stored; its digest is computed again and compared.
 
     Parameters
     ----------
     problem_name : str
     data : Data
-    verify : bool
-        Compute the digest of the arrays again and compare.
 
     Returns
     -------
@@ -112,10 +110,14 @@ def load_prepared(problem_name: str, data: Data, verify: bool = False) -> Prepar
         return Prepared(None, None, meta)
     try:
         X, y = load_arrays(folder)
+        damage = "" if digest_arrays(X, y) == meta["digest"] else "other digest"
     except (OSError, ValueError, EOFError, IndexError) as error:
-        raise ValueError(f"problem {problem_name}: damaged arrays: {error}") from error
-    if verify and digest_arrays(X, y) != meta["digest"]:
-        raise ValueError(f"problem {problem_name}: damaged arrays: other digest")
+        damage = str(error)
+    if damage:
+        raise ValueError(
+            f"problem {problem_name}: damaged arrays ({damage}): delete {folder} and "
+            "run again"
+        )
     return Prepared(X, y, meta)
 
 

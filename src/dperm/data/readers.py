@@ -54,17 +54,24 @@ def read_files(files: Sequence[Path], reader: Reader) -> Arrays:
             # numpy only warns of files without data.
             warnings.simplefilter("error", UserWarning)
             X, y = canonical(*FORMATS[reader.format].read(files, reader))
-    except RefusedError:
-        raise
+    except RefusedError as error:  # what it quotes may hold line ends
+        raise RefusedError(" ".join(str(error).split())) from error
     # Parsers raise anything at all on damaged files; the reason is kept.
     except Exception as error:
         names = ", ".join(path.name for path in files)
-        text = " ".join(str(error).split())[:300]
         raise RefusedError(
-            f"{names} cannot be read as {reader.format}: {type(error).__name__}: {text}"
+            f"{names} cannot be read as {reader.format}: {type(error).__name__}: "
+            f"{_text(error)}"
         ) from error
     check_arrays(X, y)
     return X, y
+
+
+def _text(error: Exception) -> str:
+    try:
+        return " ".join(str(error).split())[:300]
+    except Exception:  # arff formats its messages with what stands in the file
+        return "no message"
 
 
 def _check_start(path: Path) -> None:

@@ -21,27 +21,40 @@ from dperm.schema import Data, Dataset, Reader, Source
 REMOTE = ("http", "openml")
 
 
+def from_file(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
+    """Read files of one's own, below the current folder."""
+    return _from_folder(Path(), "current", source, dataset, work)
+
+
 def from_mirror(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Read files below ``data.mirror``."""
+    """Read files below ``data.mirror``; a bundle is looked into before any source."""
     if not data.mirror:
         raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
-    files = [Path(data.mirror) / path for path in source.files]
+    if not Path(data.mirror).is_dir():
+        raise SourceError(f"{data.mirror} is no folder, nor a bundle that holds it")
+    return _from_folder(Path(data.mirror), "mirror", source, dataset, work)
+
+
+def _from_folder(
+    folder: Path, which: str, source: Source, dataset: Dataset, work: Path
+) -> Arrays:
+    files = [folder / path for path in source.files]
     missing = [
         given
         for given, path in zip(source.files, files, strict=True)
         if not path.is_file()
     ]
     if missing:
-        raise SourceError(f"missing in the mirror folder: {', '.join(missing)}")
+        raise SourceError(f"missing in the {which} folder: {', '.join(missing)}")
     try:
         unpacked = [
             part
             for position, path in enumerate(files)
-            for part in unpack(path, work / f"mirror-{position}")
+            for part in unpack(path, work / f"{which}-{position}")
         ]
         return read_files(unpacked, dataset.reader)
     except OSError as error:
-        raise SourceError(f"the mirror folder cannot be read: {error}") from error
+        raise SourceError(f"the {which} folder cannot be read: {error}") from error
 
 
 def from_http(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
@@ -92,6 +105,7 @@ def from_synthetic(source: Source, dataset: Dataset, data: Data, work: Path) -> 
 def describe(source: Source) -> str:
     """Name a source in one phrase."""
     parts: dict[str, list[Any]] = {
+        "file": source.files,
         "mirror": source.files,
         "http": source.urls,
         "openml": [source.id],
@@ -104,6 +118,7 @@ def describe(source: Source) -> str:
 
 
 KINDS: dict[str, Callable[[Source, Dataset, Data, Path], Arrays]] = {
+    "file": from_file,
     "mirror": from_mirror,
     "http": from_http,
     "openml": from_openml,

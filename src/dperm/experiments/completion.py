@@ -14,6 +14,7 @@ import pandas as pd
 
 from dperm import schema
 from dperm.experiments import inputs, provenance, store
+from dperm.experiments.record import record
 from dperm.experiments.sweeping import sweep_path
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ class IncompleteError(RuntimeError):
 
 
 def complete(config: schema.Config) -> Path:
-    """Write ``complete.txt`` and the manifest of the run.
+    """Write ``complete.txt``, the manifest of the run and its record.
 
     Raises
     ------
@@ -33,12 +34,13 @@ def complete(config: schema.Config) -> Path:
     """
     folder = inputs.results_folder(config, config.paper.name)
     tables = {
-        (problem, solver): pd.read_parquet(folder / problem / solver / "tune.parquet")
+        (problem, solver): store.read_table(folder / problem / solver / "tune.parquet")
         for problem, solver in inputs.runs(config)
     }
     for name in config.paper.sweeps:
-        tables["sweep", name] = pd.read_parquet(sweep_path(config, name))
+        tables["sweep", name] = store.read_table(sweep_path(config, name))
     _write_manifest(folder / "manifest.json", _manifest(config, tables.values()))
+    store.write_json(folder / "record.json", record(config, _all_rows(folder)))
     missing = {
         " ".join(name) if name[0] == "sweep" else name[0]: _reason(table)
         for name, table in tables.items()
@@ -52,6 +54,15 @@ def complete(config: schema.Config) -> Path:
     store.write_text(folder / "complete.txt", text)
     log.info(text.strip())
     return folder / "complete.txt"
+
+
+def _all_rows(folder: Path) -> dict[str, pd.DataFrame]:
+    """Tables of all stages by their path below the paper's folder."""
+    return {
+        str(path.relative_to(folder)): store.read_table(path)
+        for path in sorted(folder.rglob("*.parquet"))
+        if "lanes" not in path.parts and not path.name.startswith(".")
+    }
 
 
 def _reason(table: pd.DataFrame) -> str:
@@ -70,7 +81,7 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
     """What a reader of the committed figures wants to know of the run behind them."""
     rows = pd.concat(tables)
     spent = rows["seconds"].sum()
-    started = os.environ.get("DPERM_STARTED")  # by the Snakefile
+    started = os.environ.get("DPERM_STARTED")  # by the Snakefile, the same clock
     return {
         "paper": config.paper.name,
         "scale": config.scale.name,
@@ -82,5 +93,5 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
         "machine": provenance.machine(),
         "runs": len(rows),
         "solver_seconds": round(float(spent), 1),
-        "wall_seconds": round(time.time() - float(started)) if started else None,
+        "wall_seconds": round(time.monotonic() - float(started)) if started else None,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def optimum(config: schema.Config) -> Path:
             record |= {
                 "status": "ok",
                 "digest": problem.digest,
+                "w_digest": store.digest(found.w.tolist()),
                 "value": found.value,
                 "gap": found.gap,
                 "relative_gap": found.gap / found.value,
@@ -66,7 +68,7 @@ def optimum(config: schema.Config) -> Path:
     return folder / "optimum.json"
 
 
-def unavailable(dataset: str, folder: str = "data") -> bool:
-    """Whether an earlier fetch found no source for a data set."""
+def attempt(dataset: str, folder: str = "data") -> float:
+    """Another number each time if no source had it: then it is asked for again."""
     record = read_record(dataset, schema.Data(dir=folder))
-    return record is not None and not record.available
+    return 0.0 if record is None or record.available else time.time()

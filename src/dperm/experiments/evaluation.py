@@ -29,17 +29,23 @@ def evaluate(config: schema.Config) -> Path:
     """
     names = (config.paper.name, config.problem.name, config.solver.name)
     folder = inputs.results_folder(config, *names)
-    tuned = pd.read_parquet(folder / "tune.parquet")
+    tuned = store.read_table(folder / "tune.parquet")
     with store.locked(folder):
         job = inputs.Job.load(config)
         if job is None:
             table = unavailable(config, inputs.unavailable_reason(config))
         else:
-            _warm_up(job)
-            chosen = _evaluated(config, best(tuned))
-            table = collect(job, list(_units(job, chosen)), workers=1)
+            table = _table(job, _evaluated(config, best(tuned)))
         store.write_table(folder / "evaluate.parquet", table)
     return folder / "evaluate.parquet"
+
+
+def _table(job: inputs.Job, chosen: pd.DataFrame) -> pd.DataFrame:
+    if chosen.empty:
+        reason = "every setting of the grid diverged"
+        return unavailable(job.config, reason, status="diverged")
+    _warm_up(job)
+    return collect(job, list(_units(job, chosen)), workers=1)
 
 
 def _evaluated(config: schema.Config, chosen: pd.DataFrame) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 AXES = ("passes", "step", "clip")
+LONGEST = 10**6  # values of one axis
 _RANGES: dict[str, Any] = {"logspace": np.geomspace, "linspace": np.linspace}
 
 
@@ -136,8 +137,13 @@ def _range(spec: Mapping[str, Any], where: str) -> list[float]:
             f"{where}.{kind}: expected [start, stop, num], found {bounds!r}"
         )
     start, stop, num = bounds
-    if not isinstance(num, int) or num < 1:
-        raise ValueError(f"{where}.{kind}: num must be a whole number, at least 1")
+    if not isinstance(num, int) or not 1 <= num <= LONGEST:
+        raise ValueError(
+            f"{where}.{kind}: num must be a whole number, 1 to {LONGEST}, found {num!r}"
+        )
+    for end in (start, stop):
+        if isinstance(end, bool) or not isinstance(end, int | float):
+            raise ValueError(f"{where}.{kind}: expected numbers, found {end!r}")
     if kind == "logspace" and not (start > 0 and stop > 0):
         raise ValueError(f"{where}.logspace: end points must be positive")
     return [float(value) for value in _RANGES[kind](start, stop, num)]

@@ -131,16 +131,36 @@ def load_optimum(config: schema.Config) -> Optimum:
     ------
     FileNotFoundError
         If that stage has not run.
+    ValueError
+        If what it left is damaged.
     """
     record = load_optimum_record(config, config.problem.name)
-    w = np.load(optimum_folder(config) / "w.npy")
+    path = optimum_folder(config) / "w.npy"
+    try:
+        w = np.load(path)
+    except (ValueError, EOFError) as error:
+        raise _damaged(path, str(error)) from error
+    # Without a digest: an optimum of a run before there were any.
+    if record.get("w_digest") not in (None, store.digest(w.tolist())):
+        raise _damaged(path, "other digest")
     return Optimum(w, record["value"], record["gap"])
 
 
 def load_optimum_record(config: schema.Config, problem: str) -> dict[str, Any]:
     """What ``optimum.json`` of a problem says; status ``unavailable`` without data."""
     path = Path(config.data.dir, "optimum", problem, "optimum.json")
-    return json.loads(path.read_text())
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: run `dperm optimum problem={problem}` first")
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, reason: str) -> ValueError:
+    return ValueError(
+        f"{path} is damaged ({reason}): delete {path.parent} and run again"
+    )
 
 
 @dataclass(frozen=True)

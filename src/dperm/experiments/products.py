@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -84,7 +85,9 @@ def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., An
     """
     module = importlib.import_module(f"dperm.{kind}.{config.paper.module}")
     found = getattr(module, name, None)
-    if found is None or name.startswith("_"):
+    own = getattr(found, "__module__", None) or ""
+    ours = inspect.isfunction(found) and own.startswith("dperm.")
+    if found is None or not ours or name.startswith("_"):
         raise ConfigError(
             f"conf/paper/{config.paper.name}.yaml: {kind}: kind {name!r} is no "
             f"function of {module.__name__}"

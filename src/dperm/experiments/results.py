@@ -12,7 +12,7 @@ from scipy import stats
 
 from dperm import config as configuration
 from dperm import schema
-from dperm.experiments import inputs
+from dperm.experiments import inputs, store
 from dperm.experiments.solving import best
 from dperm.experiments.sweeping import sweep_path
 
@@ -42,8 +42,19 @@ class Result:
         return found[found["calibration"] == calibration].reset_index(drop=True)
 
     def best_passes(self, calibration: str) -> float:
-        """The number of passes with the lowest tuning mean."""
+        """The number of passes with the lowest tuning mean.
+
+        Raises
+        ------
+        ValueError
+            If every setting diverged.
+        """
         found = self.chosen(calibration)
+        if found.empty:
+            raise ValueError(
+                f"{self.problem}, {self.solver}: with calibration {calibration} every "
+                "setting of the grid diverged"
+            )
         return float(found.loc[found["mean"].idxmin(), "passes"])
 
     def trajectories(self, calibration: str, passes: float) -> pd.DataFrame:
@@ -72,17 +83,17 @@ def load(
 
 def _load_one(config: schema.Config, problem: str, solver: str) -> Result:
     folder = inputs.results_folder(config, config.paper.name, problem, solver)
-    tuned = pd.read_parquet(folder / "tune.parquet")
-    evaluated = pd.read_parquet(folder / "evaluate.parquet")
-    missing = tuned[tuned["status"] == "unavailable"]
-    reason = str(missing["reason"].iloc[0]) if len(missing) else ""
+    tuned = store.read_table(folder / "tune.parquet")
+    evaluated = store.read_table(folder / "evaluate.parquet")
+    reasons = evaluated.loc[evaluated["reason"] != "", "reason"]
+    reason = str(reasons.iloc[0]) if len(reasons) else ""
     label = str(tuned["algorithm"].iloc[0])
     return Result(problem, solver, label, tuned, evaluated, reason)
 
 
 def load_sweep(config: schema.Config, name: str) -> pd.DataFrame:
     """Rows of a sweep."""
-    return pd.read_parquet(sweep_path(config, name))
+    return store.read_table(sweep_path(config, name))
 
 
 def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict]:
@@ -100,7 +111,10 @@ def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.P
 
 def published(config: schema.Config, name: str) -> pd.DataFrame:
     """A table of the paper as printed."""
-    return pd.read_csv(configuration.conf_dir() / config.paper.published[name])
+    path = configuration.conf_file(config.paper.published[name])
+    if path is None:
+        raise FileNotFoundError(f"conf/{config.paper.published[name]}")
+    return pd.read_csv(path)
 
 
 def interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float]:

@@ -42,6 +42,8 @@ class RunTable:
         Data set to the first problem that uses it.
     digests : dict
         ``stage/name`` to the digest of the sections that stage reads.
+    work : dict
+        ``paper/problem/solver`` to the passes over the data of all its lanes.
     """
 
     folder: str
@@ -49,6 +51,7 @@ class RunTable:
     dataset_of: dict[str, str] = field(default_factory=dict)
     problem_of: dict[str, str] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
+    work: dict[str, float] = field(default_factory=dict)
 
     def below(self, top: str) -> str:
         """A top folder with the scale's below it, ending in a slash."""
@@ -182,10 +185,22 @@ def _add_sweep(
 
 
 def _add_claims(table: RunTable, config: schema.Config) -> None:
-    paper, folder = config.paper, configuration.conf_dir()
+    paper = config.paper
     files = [*paper.published.values(), *([paper.claims] if paper.claims else [])]
-    read = [(folder / file).read_text() for file in files]
+    paths = [configuration.conf_file(file) for file in files]
+    read = [path.read_text() for path in paths if path is not None]
     table.digests[f"claims/{paper.name}"] = digest(read)
+
+
+def keys(names: Any) -> str:
+    """Wildcards of a job as overrides of its stage."""
+    asked = {"paper": "paper", "problem": "problem", "solver": "solver"}
+    asked["name"] = "product"
+    return " ".join(
+        f"{key}={getattr(names, name)}"
+        for name, key in asked.items()
+        if hasattr(names, name)
+    )
 
 
 def _problem(name: str, overrides: list[str]) -> schema.Config:
@@ -221,16 +236,19 @@ def _add_run(table: RunTable, at: schema.Config, by: schema.Config) -> None:
             f"conf/solver: the YAML of {solver.name!r} must carry its own name"
         )
     kinds = inputs.run_calibrations(replace(by, problem=at.problem))
+    points = inputs.grid_points(by)
     identity: list[Any] = [
         table.digests[f"optimum/{at.problem.name}"],
         asdict(at.problem.privacy),
         [solver.name, solver.label, solver.algorithm, solver.options],
         code_digest(solvers.load(solver.algorithm)),
-        [inputs.grid_points(by), kinds, by.seed],
+        [points, kinds, by.seed],
     ]
     name = f"{paper.name}/{at.problem.name}/{solver.name}"
     replicates = by.scale.replicates or paper.replicates
     table.digests[f"tune/{name}"] = digest([identity, replicates])
+    passes = sum(point["passes"] for point in points)
+    table.work[name] = passes * replicates * len(kinds)
     fresh = by.scale.fresh or paper.fresh
     how = [] if paper.evaluated == "all" else [paper.evaluated]
     table.digests[f"evaluate/{name}"] = digest([identity, fresh, *how])

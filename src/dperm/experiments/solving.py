@@ -191,9 +191,9 @@ def header(config: Any) -> dict[str, str]:
     }
 
 
-def unavailable(config: Any, reason: str) -> pd.DataFrame:
-    """The one row of a job whose data could not be had."""
-    row = {**header(config), "status": "unavailable", "reason": reason}
+def unavailable(config: Any, reason: str, status: str = "unavailable") -> pd.DataFrame:
+    """The one row of a job that has nothing to show, and why."""
+    row = {**header(config), "status": status, "reason": reason}
     return pd.DataFrame([{name: row.get(name) for name in COLUMNS}])
 
 

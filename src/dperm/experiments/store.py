@@ -12,52 +12,148 @@ import hashlib
 import json
 import logging
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 
 log = logging.getLogger(__name__)
+_NODE = platform.node() or "here"
 
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A name beside ``path``: renamed to it at the end, removed on failure."""
+    """A name beside ``path``: renamed to it at the end, removed on failure.
+
+    What a process of this machine that has died left beside ``path`` is removed.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; the text names ``path``.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    _tidy(path)
+    beside = path.with_name(f".{path.stem}.{_NODE}.{os.getpid()}{path.suffix}")
     try:
         yield beside
         beside.replace(path)
+    except OSError as error:
+        raise OSError(f"{path} cannot be written: {error}") from error
     finally:
         beside.unlink(missing_ok=True)
 
 
+def _tidy(path: Path) -> None:
+    start = f".{path.stem}.{_NODE}."
+    for beside in path.parent.glob(f"{start}*{path.suffix}"):
+        owner = beside.name.removeprefix(start).removesuffix(path.suffix)
+        if owner.isdigit() and not _alive(int(owner)):
+            beside.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; the kernel frees it however the process ends.
+    """Hold the folder's lock, after whoever has it; the kernel frees it at any end.
+
+    A job that outlived its Snakemake may hold it. When it is done its lanes are there,
+    and whoever waited finds them.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a+") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.warning("%s: waiting for another dperm process%s", folder, _who(handle))
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        _sign(handle)
+        try:
+            yield
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)  # also for copies in forked processes
+
+
+def refuse_second(name: str) -> IO[str]:
+    """Take a lock for as long as this process lives.
+
+    Returns
+    -------
+    file
+        To be kept open.
 
     Raises
     ------
     RuntimeError
-        If another process writes there.
+        If another process has it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RuntimeError(
-                f"{folder}: another dperm process is writing here; wait or stop it"
-            ) from None
-        yield
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = path.open("a+")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        who = _who(handle)
+        handle.close()
+        raise RuntimeError(
+            f"another pipeline runs in {path.absolute().parent.parent}{who}: wait for "
+            "it, or run in another folder with --directory"
+        ) from None
+    _sign(handle)
+    return handle
+
+
+def _sign(handle: IO[str]) -> None:
+    handle.seek(0)
+    handle.truncate()
+    handle.write(f"{os.getpid()} on {_NODE}")
+    handle.flush()
+
+
+def _who(handle: IO[str]) -> str:
+    handle.seek(0)
+    owner = handle.read(200)
+    return f" (process {owner})" if owner else ""
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
     """Write a Parquet file, whole or not at all."""
     with whole(path) as beside:
-        table.to_parquet(beside, index=False)
+        table.to_parquet(beside, index=False, write_page_checksum=True)
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a Parquet file and check its checksums.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is not there.
+    ValueError
+        If it is damaged.
+    """
+    try:
+        return pd.read_parquet(path, page_checksum_verification=True)
+    except (OSError, ValueError) as error:  # pyarrow's errors are of these kinds
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's: missing, not permitted, a failing disk
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(
+            f"{path} is damaged ({reason}): delete it and run again; finished lanes "
+            "are kept"
+        ) from error
 
 
 def write_text(path: Path, text: str) -> None:
@@ -99,12 +195,12 @@ class Parts:
 
 
 def read_or_drop(path: Path) -> pd.DataFrame | None:
-    """A Parquet file; None, and it is gone, if it is missing or unreadable."""
+    """A Parquet file; None, and it is gone, if it is missing or damaged."""
     try:
-        return pd.read_parquet(path)
+        return read_table(path)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:  # pyarrow's errors are of these kinds
-        log.warning("%s is unreadable and dropped: %s", path, error)
+    except ValueError as error:
+        log.warning("dropped: %s", error)
         path.unlink(missing_ok=True)
         return None

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import Parallel
 
 from dperm import config as configuration
 from dperm import data, schema
 from dperm.experiments import grid, inputs, provenance, seeds, store
 from dperm.experiments.products import chosen, function_of
 from dperm.experiments.tuning import Meter
+from dperm.parallel import away, cluster
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
             len(todo),
         )
         _compute(config, name, what, todo, parts)
-        tables = [pd.read_parquet(_part(parts, task)) for task in tasks]
+        tables = [store.read_table(_part(parts, task)) for task in tasks]
         store.write_table(path, pd.concat(tables, ignore_index=True))
     return path
 
@@ -109,12 +110,14 @@ def _tasks(config: schema.Config, name: str, what: schema.Sweep) -> Iterator[Tas
 def _compute(
     config: schema.Config, name: str, what: schema.Sweep, todo: list[Task], parts: Path
 ) -> None:
-    """Compute the tasks, over processes; each becomes a part the moment it is done."""
+    """Compute the tasks over processes, here or on a cluster; each becomes a part."""
     function = function_of(config, "sweeps", what.kind)
-    meter = Meter(f"sweep {name}", len(todo))
-    jobs = (delayed(_one)(config, name, what, function, task, parts) for task in todo)
-    for _ in Parallel(n_jobs=config.workers, return_as="generator_unordered")(jobs):
-        meter.advance(1)
+    meter = Meter(f"sweep {name}", len(todo), "points")
+    jobs = (away(_one, config, name, what, function, task, parts) for task in todo)
+    workers = config.workers if config.parallel.backend == "local" else None
+    with cluster(config.parallel):
+        for _ in Parallel(workers, return_as="generator_unordered")(jobs):
+            meter.advance(1)
 
 
 def _one(

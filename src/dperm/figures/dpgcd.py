@@ -36,6 +36,8 @@ def trajectories(
     found = results.load(config, problems)
     titles = results.titles(config, problems)
     figure, axes = drawing.panels(len(problems), options.get("columns", 4))
+    if len(wanted) > 3:
+        figure.set_figwidth(1.6 * figure.get_figwidth())  # legends beside the panels
     rows: Rows = []
     for name, at in zip(problems, axes, strict=True):
         at.set_title(_title(titles[name]))
@@ -96,7 +98,13 @@ def _draw(axes: Axes, curves: list[tuple[str, Rows]], axis: str) -> None:
     if axis == "seconds":
         times = [row["x"] for _, rows in curves for row in rows if row["x"] > 0]
         axes.set_xscale("symlog", linthresh=min(times))
-    axes.legend(loc="best", fontsize=6.5, frameon=False)
+        axes.set_xlim(left=0.0)
+    if len(curves) > 3:
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6.5)
+        return
+    low, high = axes.get_ylim()  # room for the legend below the curves
+    axes.set_ylim(bottom=low * (low / high) ** 0.35)
+    axes.legend(loc="lower left", fontsize=6.5)
 
 
 def histograms(

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 from dperm.experiments import results, store
 
@@ -148,12 +149,23 @@ def save(figure: Figure, rows: Sequence[dict[str, Any]], stem: Path) -> list[Pat
         path = stem.with_suffix(f".{kind}")
         with store.whole(path) as beside:
             figure.savefig(beside, format=kind, metadata=_metadata(kind))
+            if kind == "png":
+                _use_palette(beside)
         written.append(path)
     plt.close(figure)
     table = pd.DataFrame(rows, columns=COLUMNS)
     text = table.to_csv(index=False, float_format="%.10g")
     store.write_text(stem.with_suffix(".csv"), text)
     return [*written, stem.with_suffix(".csv")]
+
+
+def _use_palette(path: Path) -> None:
+    """Keep 256 colours of a PNG: a third of its size, and no eye tells."""
+    with Image.open(path) as image:
+        few = image.convert("RGB").quantize(
+            256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
+        )
+    few.save(path, format="PNG", optimize=True)
 
 
 def _metadata(kind: str) -> dict[str, Any]:

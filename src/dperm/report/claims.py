@@ -126,7 +126,9 @@ def load(config: schema.Config) -> list[Claim]:
     """
     if not config.paper.claims:
         return []
-    path = configuration.conf_dir() / config.paper.claims
+    path = configuration.conf_file(config.paper.claims)
+    if path is None:
+        raise ConfigError(f"conf/{config.paper.claims}: no such file")
     known = {each.name for each in fields(Claim)}
     found = []
     for number, entry in enumerate(yaml.safe_load(path.read_text()), 1):

@@ -5,11 +5,11 @@ A solver module offers
 - ``Options``: a dataclass of the keys its YAML may hold under ``options``,
 - ``steps(problem, passes, options)``: how many steps that many passes are,
 - ``ledger(problem, count, noise_multiplier, options, calibration)``: its privacy, as
-data,
+  data,
 - ``Run(problem, lanes, streams, options, workers)``: a block of lanes under way, with
   ``advance(count)``, ``weights`` (L, p) and ``keep(mask)``,
 - ``lane_bytes(problem)``: memory a lane needs, from which blocks are sized, and, where
-another size than the engine's is right, ``block_bytes(problem)``,
+  another size than the engine's is right, ``block_bytes(problem)``,
 - ``CENTRED = True`` where it runs on a ``problems.centred`` matrix.
 
 Nothing here knows of files, grids or seeds.
@@ -20,12 +20,14 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+import sys
 from dataclasses import dataclass, fields
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+OFFERED = ("Options", "steps", "ledger", "Run", "lane_bytes")
 SPARSE_BLOCK = 1 << 30  # bytes of a block's lanes where A is sparse: noise is shared
 
 
@@ -69,25 +71,33 @@ def names() -> list[str]:
 
 
 def load(algorithm: str) -> ModuleType:
-    """The module of an algorithm: a name of this package, or a dotted path.
+    """The module of an algorithm: of this package, or another that can be imported.
 
     Raises
     ------
     ValueError
-        If there is none; the message names the nearest known algorithm.
+        If there is none, with the nearest known algorithm, or it is no solver.
     """
-    path = algorithm if "." in algorithm else f"{__name__}.{algorithm}"
+    own = algorithm not in names()
+    path = algorithm if own else f"{__name__}.{algorithm}"
+    first, *_, last = path.split(".")
+    if first in sys.stdlib_module_names or last == "__main__":
+        raise ValueError(f"algorithm {algorithm!r}: expected a module of solvers")
     try:
-        return importlib.import_module(path)
+        module = importlib.import_module(path)
     except ModuleNotFoundError as error:
         if error.name is None or not path.startswith(error.name):
             raise
         near = difflib.get_close_matches(algorithm, names(), n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise ValueError(
-            f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or the "
-            f"dotted path of an importable module{hint}"
+            f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or a "
+            f"module beside conf/ or installed{hint}"
         ) from None
+    missing = [name for name in OFFERED if not hasattr(module, name)]
+    if own and missing:
+        raise ValueError(f"algorithm {algorithm!r}: has no {', '.join(missing)}")
+    return module
 
 
 def make_options(module: ModuleType, given: dict[str, Any]) -> Any:

@@ -1,0 +1,64 @@
+"""Noisy gradient descent: the whole clipped gradient, one Gaussian release a step."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.privacy import Gaussian, Ledger, gaussian
+
+
+@dataclass(frozen=True)
+class Options:
+    """Nothing to choose."""
+
+
+def steps(problem, passes, options):
+    """A pass reads every record once, for one step."""
+    return max(1, round(passes))
+
+
+def ledger(problem, count, noise_multiplier, options, calibration="paper"):
+    """One release a step, of the mean of n gradients of norm C at most."""
+    unit, source = "2 C / n, the replace-one change of the mean", "noisy_gd.py"
+    return Ledger((Gaussian(1.0, noise_multiplier, count, unit, source),))
+
+
+def lane_bytes(problem):
+    """Margins (n) and weights (p) of one lane."""
+    return 8 * (problem.n + problem.p)
+
+
+class Run:
+    """Lanes under way: row l of ``weights`` belongs to step[l] and clip[l]."""
+
+    def __init__(self, problem, lanes, streams, options, workers=1, total=0):
+        self.problem, self.noise, self.clip = problem, streams.noise, lanes.clip
+        self.step = lanes.step / problem.global_smoothness
+        self.scale = lanes.noise_scale(2.0 * lanes.clip / problem.n)
+        self.weights = np.zeros((len(lanes.step), problem.p))
+
+    def advance(self, count):
+        """Take so many steps; all lanes share one noise vector a step."""
+        for _ in range(count):
+            noise = gaussian(self.noise, self.problem.p)
+            for lane, w in enumerate(self.weights):
+                move = self.gradient(w, self.clip[lane]) + self.scale[lane] * noise
+                self.weights[lane] = self.prox(w - self.step[lane] * move, lane)
+
+    def gradient(self, w, clip):
+        """Mean of the records' gradients, each clipped to norm C."""
+        problem = self.problem
+        slopes = problem.derivatives(problem.A @ w + problem.offset)
+        norms = np.maximum(np.abs(slopes) * problem.row_norms, 1e-300)
+        return problem.A.T @ (slopes * np.minimum(1.0, clip / norms)) / problem.n
+
+    def prox(self, v, lane):
+        """Soft threshold, shrink, project."""
+        penalty, step = self.problem.penalty, self.step[lane]
+        v = v - np.clip(v, -step * penalty.l1, step * penalty.l1)
+        return np.clip(v / (1.0 + step * penalty.l2), penalty.lower, penalty.upper)
+
+    def keep(self, mask):
+        """Forget the lanes outside the mask."""
+        for name in ("step", "clip", "scale", "weights"):
+            setattr(self, name, getattr(self, name)[mask])

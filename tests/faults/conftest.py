@@ -1,0 +1,89 @@
+"""A small project, the same one run in peace, and the table of faults."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tabulate import tabulate
+
+from faults.tiny import Project
+
+TABLE = os.environ.get("FAULT_TABLE")  # set by `make faults`
+FOUND: list[tuple[str, int, str, str]] = []
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project without results."""
+    return Project(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory):
+    """The same project, run to its end in peace."""
+    project = Project(tmp_path_factory.mktemp("undisturbed"))
+    done = project.run("snakemake")
+    assert done.returncode == 0, done.stdout
+    return project
+
+
+@pytest.fixture
+def prepared(project, undisturbed):
+    """A project with data and optimum ready, without results."""
+    shutil.copytree(undisturbed.folder / "data", project.folder / "data")
+    return project
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """Mount small file systems; skipped where that is not allowed."""
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+
+    def mount(options: str) -> Path:
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+        return folder
+
+    yield mount
+    if folder.is_mount():
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def tally(request, record_property):
+    """Say how often a fault was made and what was said of it."""
+
+    def note(times: int, said: str = "") -> None:
+        record_property("times", times)
+        record_property("said", said.strip().replace("|", "/"))
+
+    request.node.fault = " ".join((request.function.__doc__ or "").split())
+    return note
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Note the outcome of every test that made a fault."""
+    report = yield
+    if hasattr(item, "fault") and (report.when == "call" or report.skipped):
+        known = dict(item.user_properties)
+        said = known.get("said", "") if report.passed else str(report.longrepr)[-200:]
+        FOUND.append((item.fault, known.get("times", 0), report.outcome, said))
+    return report
+
+
+def pytest_sessionfinish(session):
+    """Write the table that ``make faults`` asks for."""
+    if not TABLE or not FOUND:
+        return
+    rows = [(*row[:3], " ".join(row[3].split())[:160]) for row in FOUND]
+    total = sum(times for _, times, outcome, _ in rows if outcome == "passed")
+    head = ("fault", "times", "outcome", "what was said")
+    text = tabulate(rows, headers=head, tablefmt="pipe", disable_numparse=True)
+    words = "after each the run was completed, with the rows of an undisturbed one"
+    Path(TABLE).write_text(f"{total} faults were made; {words}.\n\n{text}\n")

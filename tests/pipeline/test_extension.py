@@ -1,0 +1,138 @@
+"""An algorithm and a data set in a folder outside, used without touching src/."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dperm import config, locate, solvers
+from dperm.config import ConfigError, compose
+from dperm.experiments.provenance import code_digest
+from dperm.experiments.runtable import run_table
+from dperm.problems.problem import build
+from dperm.solvers import Lanes
+from solvers import checks
+
+MINE = Path(__file__).parents[2] / "docs/examples/mine"
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A copy of the example, as the current folder; its module is forgotten again."""
+    folder = tmp_path / "mine"
+    shutil.copytree(MINE, folder)
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("DPERM_CONF", raising=False)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield folder
+    sys.modules.pop("noisy_gd", None)
+
+
+@pytest.fixture
+def noisy_gd(mine):
+    config.conf_dirs()
+    return solvers.load("noisy_gd")
+
+
+def test_the_pipeline_runs_it(mine):
+    command = [sys.executable, "-m", "dperm", "mine", "-j", "2", "-q", "all"]
+    done = subprocess.run(
+        [*command, "--config", "scale=smoke"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    curves = pd.read_csv("figures/smoke/mine/errors.csv")
+    assert set(curves["algorithm"]) == {"Noisy GD", "DP-CD"}
+    for stage in ("tune", "evaluate"):
+        table = pd.read_parquet(f"results/smoke/mine/yields/noisy_gd/{stage}.parquet")
+        assert (table["status"] == "ok").any() and table["relative_error"].min() < 0.2
+    noise = pd.read_csv("results/smoke/mine/noise.csv")
+    own = noise[noise["algorithm"] == "Noisy GD"]
+    assert own["true_epsilon"].between(0.5, 1.0).all()
+
+
+def test_its_algorithm_keeps_what_every_solver_promises(noisy_gd):
+    start = checks.solver(noisy_gd, noisy_gd.Options())
+
+    def scale(problem, clip):
+        return np.full(problem.p, 2 * clip / problem.n / problem.global_smoothness)
+
+    checks.noise_has_the_declared_scale(start, scale)
+    checks.noise_is_fresh(start)
+    checks.lanes_do_not_touch(start)
+
+
+def test_its_algorithm_without_noise_finds_the_optimum(noisy_gd):
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((50, 3)), np.array([1.0, -2.0, 0.5])
+    problem = build("exact", X, X @ w, "least_squares", config_penalty())
+    start = checks.solver(noisy_gd, noisy_gd.Options())
+    run = start(problem, Lanes(np.ones(1), np.full(1, np.inf), 0.0), 0)
+    run.advance(200)
+    np.testing.assert_allclose(run.weights[0], w, atol=1e-8)
+
+
+def config_penalty():
+    from dperm.problems.penalties import Penalty
+
+    return Penalty()
+
+
+def test_its_names_join_those_of_the_package(mine):
+    assert {"mine", "dpcd"} <= set(locate.available("paper"))
+    assert compose(["problem=yields"]).problem.loss == "least_squares"
+    assert compose(["problem=diabetes"]).problem.name == "diabetes"
+    with pytest.raises(ConfigError, match="did you mean yields"):
+        compose(["problem=yelds"])
+
+
+def test_a_file_of_the_same_name_is_taken_instead(mine):
+    theirs = locate.home() / "conf/problem/diabetes.yaml"
+    text = theirs.read_text().replace("epsilon: 4.0", "epsilon: 7.5")
+    (mine / "conf/problem/diabetes.yaml").write_text(text)
+    assert compose(["problem=diabetes"]).problem.privacy.epsilon == 7.5
+
+
+def test_its_folder_may_be_named(mine, monkeypatch, tmp_path):
+    monkeypatch.setenv("DPERM_CONF", str(mine / "conf"))
+    monkeypatch.chdir(tmp_path)
+    assert compose(["solver=noisy_gd"]).solver.label == "Noisy GD"
+
+
+def test_a_change_of_its_code_is_seen(mine, noisy_gd):
+    def tuning():
+        from dperm.experiments import provenance
+
+        provenance._digest_of.cache_clear()
+        return run_table(["mine"], []).digests["tune/mine/yields/noisy_gd"]
+
+    before, code = tuning(), code_digest(noisy_gd)
+    path = mine / "noisy_gd.py"
+    path.write_text(path.read_text() + "\n# a comment\n")
+    assert tuning() == before and code_digest(noisy_gd) == code
+    path.write_text(path.read_text().replace("2.0 * lanes.clip", "4.0 * lanes.clip"))
+    assert tuning() != before and code_digest(noisy_gd) != code
+
+
+def test_a_module_that_is_no_solver_is_refused(mine):
+    (mine / "half.py").write_text("class Run:\n    pass\n")
+    with pytest.raises(ConfigError, match="'half': has no Options, steps, ledger"):
+        compose(["solver=noisy_gd", "solver.algorithm=half"])
+    sys.modules.pop("half")
+
+
+def test_a_missing_file_is_named(mine):
+    (mine / "yields.csv").unlink()
+    done = subprocess.run(
+        [sys.executable, "-m", "dperm", "fetch", "problem=yields"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "missing in the current folder: yields.csv" in done.stderr
