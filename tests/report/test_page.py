@@ -34,6 +34,9 @@ def report(judged, tmp_path_factory):
     write(config, "figure1", CURVES, top="figures")
     path = inputs.results_folder(config, "claims.csv")
     judged.to_csv(path, index=False)
+    audit = inputs.results_folder(config, "audit", "controls.csv")
+    audit.parent.mkdir()
+    audit.write_text("mechanism,caught by\nhalf the noise,KS test\n")
     return page.report(config)[1]
 
 
@@ -69,6 +72,12 @@ def test_a_figure_says_where_it_comes_from(report):
     assert "snakemake -j 2 figures/dpcd/figure1.svg" in text
     assert "master seed 20220202" in text
     assert 'id="dpcd/figure1"' in text
+
+
+def test_tables_of_the_audit_are_shown_where_there_are_any(report):
+    text = report.read_text()
+    assert "half the noise" in text
+    assert 'href="#audits"' in text
 
 
 def test_the_data_are_the_csv(report):

@@ -38,7 +38,6 @@ FIGURE_COLUMNS = ("x", "mean", "ci_low", "ci_high", "min", "max")
 MARKS = dict(zip(VERDICTS, ("✓", "◐", "✗", "–"), strict=True))
 CLASSES = dict(zip(VERDICTS, ("yes", "caveat", "no", "untested"), strict=True))
 EPSILONS = ("noise", "privacy")  # tables of true epsilons
-AUDITS = ("audit", "controls")  # tables of the audit, below results/
 _LATEX = {
     r"\epsilon": "ε", r"\eta": "η", r"\tau": "τ", r"\kappa": "κ", r"\alpha": "α",
     r"\nabla": "∇", r"\|": "‖", r"\,": " ", r"\sqrt": "√",
@@ -76,7 +75,7 @@ def page(
         totals=claims["verdict"].value_counts().to_dict(),
         verdicts=VERDICTS, marks=MARKS, classes=CLASSES,
         selection=_listed(selection.summary(chosen)),
-        audits=_tables(inputs.results_folder(config), AUDITS),
+        audits=_audits(inputs.results_folder(config, "audit")),
         scale=config.scale.name, versions=provenance.versions(),
         css=Markup((FILES / "page.css").read_text()),
         js=Markup((FILES / "page.js").read_text()),
@@ -116,6 +115,11 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> dict[st
 def _manifest(config: schema.Config) -> dict[str, Any]:
     path = inputs.results_folder(config, config.paper.name, "manifest.json")
     return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def _audits(folder: Path) -> list[dict[str, Any]]:
+    """All tables of the privacy audit, if it has run."""
+    return _tables(folder, tuple(sorted(path.stem for path in folder.glob("*.csv"))))
 
 
 def _tables(folder: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
