@@ -54,7 +54,6 @@ rule all:
     input:
         [TARGETS[paper] for paper in PAPERS],
         f"{RESULTS}report/index.html",
-    localrule: True
 
 
 for target in TARGETS:  # `snakemake dpcd`
@@ -64,7 +63,6 @@ for target in TARGETS:  # `snakemake dpcd`
             target
         input:
             TARGETS[target],
-        localrule: True
 
 
 rule fetch:
