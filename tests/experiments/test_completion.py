@@ -18,7 +18,7 @@ def finished(configured, monkeypatch):
         tuning.tune(config)
         evaluation.evaluate(config)
         monkeypatch.setenv("DPERM_STARTED", "1000")
-        monkeypatch.setattr(completion.time, "time", lambda: 1000.0 + wall)
+        monkeypatch.setattr(completion.time, "monotonic", lambda: 1000.0 + wall)
         folder = completion.complete(config).parent
         return json.loads((folder / "manifest.json").read_text())
 
