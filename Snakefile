@@ -29,7 +29,7 @@ def digest(stage):
 
 onstart:  # the kernel frees it, however this process ends
     try:
-        PIPELINE = refuse_second(".snakemake/dperm.lock")
+        refuse_second(".snakemake/dperm.lock")
     except RuntimeError as error:
         raise WorkflowError(str(error))
 
@@ -54,7 +54,6 @@ rule all:
     input:
         [TARGETS[paper] for paper in PAPERS],
         f"{RESULTS}report/index.html",
-    localrule: True
 
 
 for target in TARGETS:  # `snakemake dpcd`
@@ -64,7 +63,6 @@ for target in TARGETS:  # `snakemake dpcd`
             target
         input:
             TARGETS[target],
-        localrule: True
 
 
 rule fetch:

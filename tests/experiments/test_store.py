@@ -52,12 +52,12 @@ def test_a_second_writer_waits_for_the_lock(tmp_path):
 
 def test_a_second_pipeline_is_refused_and_told_of_the_first(tmp_path):
     path = str(tmp_path / ".snakemake" / "dperm.lock")
-    handle = store.refuse_second(path)
+    store.refuse_second(path)
     assert in_child(lambda: store.refuse_second(path)) == 7
     with pytest.raises(RuntimeError, match=f"process {os.getpid()} on"):
         store.refuse_second(path)
-    handle.close()
-    store.refuse_second(path).close()
+    store._HELD.pop().close()
+    assert in_child(lambda: store.refuse_second(path)) == 0
 
 
 def test_what_a_dead_process_left_is_cleared(tmp_path):

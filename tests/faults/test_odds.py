@@ -7,7 +7,7 @@ import time
 import pandas as pd
 import pytest
 
-from faults.tiny import same_rows
+from faults.tiny import PAPER, same_rows
 
 RESULT = "results/tiny/diabetes/dp_cd"
 # Every process of the run imports it: the time of day leaps by hours at every look.
@@ -70,13 +70,16 @@ def test_a_clock_that_leaps(project, undisturbed, tally):
     tally(2)
 
 
+def with_grid(project, **grid):
+    """The project with one solver and another grid."""
+    project.add("paper/tiny", {**PAPER, "runs": {"dp_cd": {"grid": grid}}})
+
+
 def test_lanes_that_overflow(prepared, tally):
     """Lanes that overflow"""
-    grid = "paper.runs.dp_cd.grid"
-    values = "{passes: [2, 5], step: [0.1, 1e300], clip: [1.0, 1e300]}"
-    steps = [f"~{grid}", f"+{grid}={values}"]
+    with_grid(prepared, passes=[2, 5], step=[0.1, 1e300], clip=[1.0, 1e300])
     for stage in ("tune", "evaluate"):
-        done = prepared.run(stage, *steps)
+        done = prepared.run(stage)
         assert done.returncode == 0, done.stdout
     folder = prepared.folder / RESULT
     tuned = pd.read_parquet(folder / "tune.parquet")
@@ -90,11 +93,7 @@ def test_lanes_that_overflow(prepared, tally):
 
 def test_all_lanes_overflow(prepared, tally):
     """Every lane of a job overflows"""
-    changed = prepared.conf / "paper" / "tiny.yaml"
-    text = changed.read_text()
-    assert "logspace" in text
-    grid = "{passes: [2], step: [1.0e+300], clip: [1.0e+300]}"
-    prepared.add("paper/tiny", _with_grid(text, grid))
+    with_grid(prepared, passes=[2], step=[1e300], clip=[1e300])
     done = prepared.run("snakemake")
     assert done.returncode == 0, done.stdout
     evaluated = pd.read_parquet(prepared.folder / RESULT / "evaluate.parquet")
@@ -102,11 +101,3 @@ def test_all_lanes_overflow(prepared, tally):
     shown = (prepared.folder / "figures/tiny/curves.svg").read_text()
     assert "every setting of" in shown
     tally(1, evaluated["reason"][0])
-
-
-def _with_grid(text: str, grid: str) -> dict:
-    import yaml
-
-    paper = yaml.safe_load(text)
-    paper["runs"] = {"dp_cd": {"grid": yaml.safe_load(grid)}}
-    return paper

@@ -57,6 +57,22 @@ def test_the_pipeline_runs_it(mine):
     assert own["true_epsilon"].between(0.5, 1.0).all()
 
 
+def audited(*overrides):
+    """Whether each rung of the smoke audit caught the algorithm, by the command."""
+    command = [sys.executable, "-m", "dperm", "audit", "scale=smoke", *overrides]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    table = pd.read_csv("results/smoke/audit/solvers/noisy_gd.csv")
+    return table.groupby("rung")["caught"].any()
+
+
+def test_the_audit_runs_it_and_refutes_it_with_half_its_noise(mine):
+    assert not audited("solver=noisy_gd").any()
+    path = mine / "noisy_gd.py"
+    path.write_text(path.read_text().replace("2.0 * lanes.clip", "lanes.clip"))
+    assert audited("solver=noisy_gd")["sensitivity"]
+
+
 def test_its_algorithm_keeps_what_every_solver_promises(noisy_gd):
     start = checks.solver(noisy_gd, noisy_gd.Options())
 

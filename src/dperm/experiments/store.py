@@ -22,6 +22,7 @@ import pandas as pd
 
 log = logging.getLogger(__name__)
 _NODE = platform.node() or "here"
+_HELD: list[IO[str]] = []  # open for as long as the process lives
 
 
 @contextmanager
@@ -86,13 +87,8 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_UN)  # also for copies in forked processes
 
 
-def refuse_second(name: str) -> IO[str]:
+def refuse_second(name: str) -> None:
     """Take a lock for as long as this process lives.
-
-    Returns
-    -------
-    file
-        To be kept open.
 
     Raises
     ------
@@ -112,7 +108,7 @@ def refuse_second(name: str) -> IO[str]:
             "it, or run in another folder with --directory"
         ) from None
     _sign(handle)
-    return handle
+    _HELD.append(handle)
 
 
 def _sign(handle: IO[str]) -> None:

@@ -80,8 +80,8 @@ def load(algorithm: str) -> ModuleType:
     """
     own = algorithm not in names()
     path = algorithm if own else f"{__name__}.{algorithm}"
-    first, *_, last = path.split(".")
-    if first in sys.stdlib_module_names or last == "__main__":
+    parts = path.split(".")
+    if parts[0] in sys.stdlib_module_names or parts[-1] == "__main__":
         raise ValueError(f"algorithm {algorithm!r}: expected a module of solvers")
     try:
         module = importlib.import_module(path)

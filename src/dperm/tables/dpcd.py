@@ -115,7 +115,10 @@ def relative_error(
                  "relative_error_std": "published_std"}
     )  # fmt: skip
     keys = ["problem", "algorithm", "passes"]
-    data = pd.DataFrame(rows).merge(printed, on=keys, how="left")
+    data = pd.DataFrame(rows)
+    if "passes" not in data:  # nothing is available
+        data = data.reindex(columns=[*keys, "mean"])
+    data = data.merge(printed, on=keys, how="left")
     return Table(data, _readable(data))
 
 

@@ -255,7 +255,7 @@ class LaneSubject(Subject):
         kinds = {type(event).__name__ for event in self.ledger.events}
         self.hidden = "SampledGaussian" in kinds
         self.cost = 4 if self.hidden or self.selects else 1
-        known = VIEWS.get(module.__name__.rsplit(".", 1)[1], _weights)
+        known = VIEWS.get(module.__name__.rsplit(".", 1)[-1], _weights)
         self.view = view or known
         self._neighbours: dict[int, tuple[Records, Problem]] = {}
 

@@ -129,7 +129,7 @@ TAPPED: dict[Call, Call] = {
 
 @contextmanager
 def tapped(tap: Tap) -> Iterator[Tap]:
-    """Let a tap see all noise that any module of dperm draws."""
+    """Let a tap see all noise that any module draws, one outside dperm too."""
     sites = _sites(len(sys.modules))
     for module, name, drawn in sites:
         setattr(module, name, TAPPED[drawn])
@@ -145,14 +145,13 @@ def tapped(tap: Tap) -> Iterator[Tap]:
 
 @lru_cache(maxsize=1)
 def _sites(modules: int) -> list[tuple[ModuleType, str, Call]]:
-    """Where modules of dperm hold a mechanism, while so many are imported."""
-    ours = [module for name, module in sys.modules.items() if name.startswith("dperm")]
+    """Where modules hold a mechanism, while so many are imported."""
     return [
         (module, name, value)
-        for module in ours
-        if module.__name__ != __name__
-        for name, value in vars(module).items()
-        if callable(value) and _is_mechanism(value)
+        for place, module in list(sys.modules.items())
+        if isinstance(module, ModuleType) and place != __name__
+        for name, value in list(vars(module).items())
+        if _is_mechanism(value)
     ]
 
 
