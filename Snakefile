@@ -1,7 +1,6 @@
 # The only wiring: generic stages, one job per (problem, solver).
-#   snakemake -j 2 dpcd                      one paper
-#   snakemake -j 32 all                      all papers, claims and the report
-#   snakemake -j 2 dpcd --config scale=smoke a small version under results/smoke
+#   dperm dpcd -j 2; dperm all -j 2          one paper; all, claims and the report
+#   dperm dpcd -j 2 --config scale=smoke     a small version under results/smoke
 #   --config set="seed=7 paper.fresh=20"     any Hydra overrides, for all jobs
 import os
 import time
