@@ -19,7 +19,7 @@ def made(config, tmp_path, monkeypatch):
     """Make one claim of the DP-CD paper, and judge it."""
 
     def make(*entries):
-        monkeypatch.setattr(configuration, "conf_dir", lambda: tmp_path)
+        monkeypatch.setattr(configuration, "conf_file", lambda name: tmp_path / name)
         (tmp_path / "own.yaml").write_text(yaml.safe_dump(list(entries)))
         config.paper.claims = "own.yaml"
         return [each.row() for each in claims.judged(config)]

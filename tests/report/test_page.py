@@ -72,6 +72,7 @@ def test_a_figure_says_where_it_comes_from(report):
     assert "snakemake -j 2 figures/dpcd/figure1.svg" in text
     assert "master seed 20220202" in text
     assert 'id="dpcd/figure1"' in text
+    assert "Not available: electricity_raw, california_raw" in text
 
 
 def test_tables_of_the_audit_are_shown_where_there_are_any(report):

@@ -181,6 +181,7 @@ class Figure:
     setting: str
     seeds: str
     commit: str
+    missing: list[str]  # problems whose data could not be had
 
 
 def _figures(config: schema.Config, folder: Path) -> Iterator[Figure]:
@@ -204,7 +205,18 @@ def _figures(config: schema.Config, folder: Path) -> Iterator[Figure]:
             setting=_recipe(config, product, settings),
             seeds=_seeds(config, product, settings),
             commit=commit,
+            missing=_missing(config, product, points),
         )
+
+
+def _missing(
+    config: schema.Config, product: schema.Product, points: pd.DataFrame
+) -> list[str]:
+    """Problems of a figure of trajectories that have no panel."""
+    if product.kind != "trajectories":
+        return []
+    names = inputs.product_problems(product, inputs.problem_names(config))
+    return [name for name in names if name not in set(points["panel"])]
 
 
 def _command(config: schema.Config, name: str) -> str:

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 README = Path("README.md")
 BEGIN = "<!-- scorecard: written by `python -m dperm.report readme` -->"
 END = "<!-- end of scorecard -->"
-FIGURES = ("dpcd/figure1", "dpgcd/figure1", "dpbcfw/figure6")
+FIGURES = ("dpgcd/figure1", "dpskgd/regimes", "dpbcfw/figure6")
 
 
 def readme(config: schema.Config) -> Path:
