@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
 
-from dperm.privacy.tuning import gaussian_concentration, tuned_epsilon
+from dperm.privacy import Gaussian, Ledger
+from dperm.privacy.accounting import gaussian_epsilon
+from dperm.privacy.tuning import tuned_epsilon
 from dperm.report import selection
 
 from .conftest import write
@@ -39,7 +42,9 @@ def test_bias_is_fresh_over_tuning(tuned):
 def test_an_honest_choice_is_priced_by_the_size_of_the_grid(tuned):
     assert set(tuned["trials"]) == {1000}  # ten steps, one hundred clips a cell
     delta = 20640**-2.0
-    price = tuned_epsilon(gaussian_concentration(1.0, delta), delta, 1000)
+    mu = brentq(lambda mu: gaussian_epsilon(mu, delta) - 1.0, 1e-6, 10.0)
+    one = Ledger((Gaussian(1.0, 1 / mu, 1, "", ""),))
+    price = tuned_epsilon(one, delta, 1000, "geometric")
     assert tuned["tuned_epsilon"].tolist() == pytest.approx([price] * 3)
     assert (tuned["tuned_epsilon"] > tuned["epsilon"]).all()
 

@@ -18,8 +18,8 @@ from dperm.experiments import inputs, store
 from dperm.experiments.provenance import product_digest
 from dperm.experiments.runtable import RunTable
 from dperm.privacy.audit import ladder
-from dperm.privacy.audit.tuning import converted, renyi_curve, tuned_epsilon
 from dperm.privacy.calibration import Calibration
+from dperm.privacy.tuning import converted, renyi_curve, tuned_epsilon
 from dperm.tables import writing
 
 log = logging.getLogger(__name__)

@@ -17,12 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from scipy.optimize import brentq
 
 from dperm import config as configuration
 from dperm import schema
 from dperm.config import number
 from dperm.experiments import grid
-from dperm.privacy.tuning import gaussian_concentration, tuned_epsilon
+from dperm.privacy.accounting import gaussian_epsilon
+from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.privacy.tuning import tuned_epsilon
 from dperm.report.claims import papers
 from dperm.report.evidence import Evidence, MissingError
 
@@ -106,7 +109,11 @@ def _target(problem: str, folder: str) -> tuple[float, float | None]:
 def _cost(epsilon: float, delta: float | None, trials: int) -> float | None:
     if delta is None or math.isinf(epsilon) or trials < 1:
         return None
-    return tuned_epsilon(gaussian_concentration(epsilon, delta), delta, trials)
+    if trials == 1:
+        return epsilon
+    mu = brentq(lambda x: gaussian_epsilon(x, delta) - epsilon, 1e-9, 1e3, xtol=1e-12)
+    one = Ledger((Gaussian(1.0, 1 / mu, 1, "a run", "its target"),))
+    return tuned_epsilon(one, delta, trials, "geometric")
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
