@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import platform
 import subprocess
+import threading
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from importlib.metadata import version
@@ -30,6 +31,7 @@ _SHARED = (
 # the modules that are counted all the same.
 _PLUMBING = ("dperm.config", "dperm.data", "dperm.experiments", "dperm.schema")
 _COUNTED = tuple(f"dperm.experiments.{name}" for name in ("engine", "results", "seeds"))
+_PARSING = threading.Lock()  # CPython 3.11 parses on one thread at a time only
 _PRIVACY = ("accounting", "calibration", "ledger", "pld", "selection")
 
 
@@ -102,7 +104,9 @@ def _digest_of(names: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for name in names:
         source = Path(str(_spec(name).origin)).read_text()
-        digest.update(ast.dump(_without_docstrings(ast.parse(source))).encode())
+        with _PARSING:
+            tree = _without_docstrings(ast.parse(source))
+            digest.update(ast.dump(tree).encode())
     return digest.hexdigest()[:20]
 
 
