@@ -36,3 +36,10 @@ def test_a_command_that_computes_nothing_keeps_the_time(finished):
     assert finished(2) == first
     grown = finished(3, "scale.replicates=3")
     assert grown["wall_seconds"] == 3 and grown["runs"] > first["runs"]
+
+
+def test_a_problem_that_nothing_needed_is_no_obstacle(finished):
+    """A paper of sweeps names problems that a small scale may not prepare."""
+    made = finished(60, "paper.runs.dp_cd.problems=[diabetes]",
+                    "paper.offline=[diabetes,breast_cancer_lasso]")  # fmt: skip
+    assert made["runs"] > 0

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -48,8 +49,8 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
             "solvers": {name: asdict(found) for name, found in by.items()},
         },
         "digests": {
-            "data": {name: _data(config, name) for name in problems},
-            "optima": {name: _optimum(config, name) for name in problems},
+            "data": _known(_data, config, problems, "prepared", "meta"),
+            "optima": _known(_optimum, config, problems, "optimum", "optimum"),
             "solvers": {name: _code(found) for name, found in by.items()},
             "rows": {name: digest_rows(table) for name, table in tables.items()},
         },
@@ -67,6 +68,19 @@ def digest_rows(table: pd.DataFrame) -> str:
 
 def _code(solver: schema.Solver) -> str:
     return provenance.code_digest(solvers.load(solver.algorithm))
+
+
+def _known(
+    read: Callable[[schema.Config, str], dict[str, Any]],
+    config: schema.Config,
+    problems: Iterable[str],
+    kind: str,
+    file: str,
+) -> dict[str, Any]:
+    """What was made of the problems; a paper of sweeps may not need it of them all."""
+    folder = Path(config.data.dir, kind)
+    made = (name for name in problems if (folder / name / f"{file}.json").is_file())
+    return {name: read(config, name) for name in made}
 
 
 def _data(config: schema.Config, problem: str) -> dict[str, Any]:
