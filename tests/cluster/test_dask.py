@@ -64,6 +64,7 @@ def test_rows_are_those_of_a_local_run(scheduler, prepared, undisturbed):
     same_rows(prepared, undisturbed, "results/tiny/diabetes/dp_cd", some=True)
 
 
+@pytest.mark.long
 def test_a_sweep_has_the_same_rows(scheduler, project, tmp_path_factory):
     local = Project(tmp_path_factory.mktemp("local")).with_sweep()
     assert local.run("sweep", "workers=2").returncode == 0
@@ -72,6 +73,7 @@ def test_a_sweep_has_the_same_rows(scheduler, project, tmp_path_factory):
     same_rows(project, local)
 
 
+@pytest.mark.long
 def test_a_scheduler_that_is_not_there(prepared):
     done = prepared.run("tune", *on("tcp://127.0.0.1:9"), time=120)
     assert done.returncode == 1

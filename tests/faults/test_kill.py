@@ -104,6 +104,7 @@ def test_a_solver_job(prepared, undisturbed, tally):
     tally(TIMES, done.stdout.splitlines()[-1])
 
 
+@pytest.mark.long
 def test_snakemake(prepared, undisturbed, tally):
     """SIGKILL of Snakemake, restarted at once while its jobs live on"""
     killed_at_random(prepared, "snakemake")
@@ -121,6 +122,7 @@ def test_a_solver_job_of_snakemake(prepared, undisturbed, tally):
     tally(TIMES)
 
 
+@pytest.mark.long
 def test_a_worker(project, tmp_path_factory, tally):
     """SIGKILL of a worker of a sweep"""
     calm = Project(tmp_path_factory.mktemp("calm")).with_sweep()

@@ -91,6 +91,7 @@ def test_lanes_that_overflow(prepared, tally):
     tally(1, "a row each, diverged, never chosen")
 
 
+@pytest.mark.long
 def test_all_lanes_overflow(prepared, tally):
     """Every lane of a job overflows"""
     with_grid(prepared, passes=[2], step=[1e300], clip=[1e300])

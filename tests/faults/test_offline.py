@@ -86,6 +86,7 @@ def away_from(served, folder, bundle):
     return away, blocked(away)
 
 
+@pytest.mark.long
 def test_a_run_from_a_bundle_opens_no_socket(served, tmp_path_factory):
     done = served.run("bundle")
     assert done.returncode == 0, done.stdout

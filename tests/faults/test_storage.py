@@ -86,6 +86,7 @@ def garble(path, at=0.5) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.long
 def test_damaged_tables(prepared, undisturbed, tally):
     """A Parquet file with a flipped bit, one cut short, one of nothing"""
     assert prepared.run("tune").returncode == 0
@@ -109,6 +110,7 @@ def test_damaged_tables(prepared, undisturbed, tally):
     tally(5, said)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("file", "stage"),
     [

@@ -93,7 +93,7 @@ class Project:
                 stdout=messages, stderr=messages, start_new_session=True, **options,
             )  # fmt: skip
 
-    def run(self, stage: str, *arguments: str, prefix=(), time=300, **options):
+    def run(self, stage: str, *arguments: str, prefix=(), time=900, **options):
         """Run it to its end; the messages of both streams are ``stdout``."""
         return subprocess.run(
             [*prefix, *self.command(stage, *arguments)], cwd=self.folder,
