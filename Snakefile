@@ -198,6 +198,7 @@ rule audit_part:
         f"{LOGS}audit/{{part}}.log",
     conda:
         "environment.yml"
+    threads: lambda names: workflow.cores if names.part == "controls" else 1
     params:
         digest=lambda names: auditing.digest(names.part),
         key=lambda names: auditing.key(names.part),

@@ -53,6 +53,16 @@ def test_every_broken_mechanism_is_caught(control):
     assert any(rung(found).caught for rung in (sensitivity, noise, transcript))
 
 
+@pytest.mark.parametrize("path", SOLVERS, ids=lambda path: path.stem)
+def test_a_run_that_is_cut_short_is_the_beginning_of_the_whole(path):
+    for subject in subjects(path):
+        whole = subject.run(subject.base, 5)
+        for t in range(len(whole.views)):
+            part = subject.run(subject.base, 5, until=t)
+            assert part.ends == whole.ends[: t + 2]
+            np.testing.assert_array_equal(part.views, whole.views[: t + 1])
+
+
 def test_shifts_are_those_of_the_proof():
     """DP-CD: the loudest neighbours need exactly 2 C_j / n, in units of the noise."""
     subject = subjects(next(p for p in SOLVERS if p.stem == "dp_cd"))[1]

@@ -117,12 +117,12 @@ class Replay:
         seen = subject.run(self.pair[0], seed, (), taken)
         script, shifts = list(seen.draws), list[Shift]()
         for t in range(len(seen.views)):
-            now = subject.run(self.pair[1], seed, script, taken)
+            now = subject.run(self.pair[1], seed, script, taken, t)
             if subject.selects:
                 found = self._reselect(seen, now, script, t, seed)
                 if found is not None:
                     shifts.append(found)
-                    now = subject.run(self.pair[1], seed, script, taken)
+                    now = subject.run(self.pair[1], seed, script, taken, t)
             if now.ends[: t + 2] != seen.ends[: t + 2]:
                 shifts.append(_impossible(t, subject))
             else:
@@ -191,7 +191,7 @@ class Replay:
                 moved = np.zeros(script[place].unit.size)
                 moved[entry] = 1.0
                 changed[place] = script[place].moved(moved)
-                other = self.subject.run(self.pair[which], seed, changed, taken)
+                other = self.subject.run(self.pair[which], seed, changed, taken, t)
                 columns.append(other.views[t] - now.views[t])
         if not columns:
             return None
@@ -275,7 +275,7 @@ class Replay:
             moved, changed = np.zeros(script[place].unit.size), list(script)
             moved[entry] = change
             changed[place] = script[place].moved(moved)
-            views = self.subject.run(self.pair[which], seed, changed).views
+            views = self.subject.run(self.pair[which], seed, changed, None, t).views
             return self._symbol(views, t)
 
         return after
@@ -314,7 +314,7 @@ class Replay:
         n, terms = len(self.subject.base.y), []
         for i in range(n):
             other = [*taken[:t], i, *taken[t + 1 :]]
-            now = self.subject.run(self.pair[which], seed, script, other)
+            now = self.subject.run(self.pair[which], seed, script, other, t)
             wanted = seen.views[t] - now.views[t]
             given = (which, now, script, t, seed, other, wanted)
             units, used, term = self._needed(*given), 0, 0.0
@@ -332,7 +332,8 @@ class Replay:
         place = seen.draws_of(t)[0]
         path = tuple(self._symbol(seen.views, k) for k in range(t + 1))
         scripts, logs = (list(seen.draws), list(coupling.script)), []
-        discrete = len(seen.draws) == len(seen.views)  # the path says everything
+        # The path says everything where nothing else was released before.
+        discrete = place == 0 or len(seen.draws) == len(seen.views)
         for which in (0, 1):
             key = (which, path[:-1])
             found = self._chances.get(key) if discrete else None

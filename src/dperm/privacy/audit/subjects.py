@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import ModuleType
@@ -114,10 +114,12 @@ class Subject(ABC):
         seed: int,
         script: Sequence[Draw] = (),
         taken: Sequence[int] | None = None,
+        until: int | None = None,
     ) -> Transcript:
         """Run on the data; noise from the seed, or from the script as far as it goes.
 
-        ``taken`` says which record each step reads, where that is random.
+        ``taken`` says which record each step reads, where that is random; step
+        ``until`` is the last one taken, if given.
         """
 
     @cached_property
@@ -265,6 +267,7 @@ class LaneSubject(Subject):
         seed: int,
         script: Sequence[Draw] = (),
         taken: Sequence[int] | None = None,
+        until: int | None = None,
     ) -> Transcript:
         """See ``Subject``; the labels are in the data's signs."""
         own = streams(seed)
@@ -276,7 +279,7 @@ class LaneSubject(Subject):
             if self.alter:
                 self.alter(run)
             views, ends = [], [len(tap.draws)]
-            for _ in range(self.count):
+            for _ in range(self.count if until is None else until + 1):
                 run.advance(1)
                 views.append(self.view(run))
                 ends.append(len(tap.draws))
@@ -341,6 +344,7 @@ class ConstantsSubject(Subject):
         seed: int,
         script: Sequence[Draw] = (),
         taken: Sequence[int] | None = None,
+        until: int | None = None,
     ) -> Transcript:
         """One step, which releases all constants; records stay within the bounds."""
         from dperm.privacy import smoothness
@@ -368,6 +372,10 @@ class Target:
     delta: float
     calibration: str
     steps: int = 1
+
+
+class _Enough(Exception):  # noqa: N818 - not an error
+    """The last step that is wanted was taken."""
 
 
 class StreamSubject(Subject):
@@ -413,6 +421,7 @@ class StreamSubject(Subject):
         seed: int,
         script: Sequence[Draw] = (),
         taken: Sequence[int] | None = None,
+        until: int | None = None,
     ) -> Transcript:
         """See ``Subject``; a step is a release."""
         views: list[Array] = []
@@ -421,8 +430,11 @@ class StreamSubject(Subject):
         def note(view: Array) -> None:
             views.append(np.array(view, dtype=float).ravel())
             ends.append(len(tap.draws))
+            if len(views) - 1 == until:
+                raise _Enough
 
-        with tapped(Tap(script)) as tap:
+        found = np.empty(0)
+        with tapped(Tap(script)) as tap, suppress(_Enough):
             source = self.source(data.X, data.y)
             found = self.drive(self.target, source, streams(seed), note)
         return Transcript(views, tap.draws, ends, np.ravel(found))
@@ -589,9 +601,8 @@ def drive_dp_bcfw(options: Any, noise: Any) -> Callable[..., Array]:
             note(np.concatenate([_vertex(told.indices, at.setup.d), feature]))
 
         run = dp_bcfw.Run(least_squares(at, source), own, options, noise)
-        with spied(Node, "answer", answered):
+        with closing(run), spied(Node, "answer", answered):
             run.advance(at.steps)
-        run.close()
         return run.weights
 
     return drive
