@@ -38,6 +38,14 @@ def test_a_command_that_computes_nothing_keeps_the_time(finished):
     assert grown["wall_seconds"] == 3 and grown["runs"] > first["runs"]
 
 
+def test_a_damaged_manifest_is_made_anew(finished, tmp_path, caplog):
+    first = finished(60)
+    (path,) = tmp_path.rglob("manifest.json")
+    path.write_text(path.read_text()[:40])
+    assert finished(2)["runs"] == first["runs"]
+    assert f"{path} is damaged" in caplog.text
+
+
 def test_a_problem_that_nothing_needed_is_no_obstacle(finished):
     """A paper of sweeps names problems that a small scale may not prepare."""
     made = finished(60, "paper.runs.dp_cd.problems=[diabetes]",

@@ -84,6 +84,15 @@ def test_a_flipped_bit_in_a_table_is_noticed(tmp_path):
         store.read_table(path)
 
 
+def test_damaged_json_is_refused(tmp_path):
+    path = tmp_path / "ledger.json"
+    path.write_text('[{"key": ')
+    with pytest.raises(ValueError, match=r"ledger\.json is damaged .*: burn it"):
+        store.read_json(path, "burn it")
+    with pytest.raises(FileNotFoundError):
+        store.read_json(tmp_path / "other.json")
+
+
 def test_parts_are_found_again_and_a_damaged_one_is_dropped(tmp_path):
     parts = store.Parts(tmp_path)
     rows = pd.DataFrame(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from collections import Counter
@@ -14,7 +13,7 @@ import pandas as pd
 from dperm import config as configuration
 from dperm import schema
 from dperm.config import ConfigError
-from dperm.experiments import inputs, store
+from dperm.experiments import inputs, results, store
 from dperm.experiments.provenance import product_digest
 from dperm.experiments.runtable import RunTable
 from dperm.privacy.audit import ladder
@@ -165,7 +164,7 @@ def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
     config.solver.name = chosen
     counts = Counter(point["passes"] for point in inputs.grid_points(config))
     try:
-        entries = json.loads((folder / "ledger.json").read_text())
+        entries = results.ledgers(config, problem, chosen)
     except FileNotFoundError:
         log.info("%s has not run", folder)
         return []

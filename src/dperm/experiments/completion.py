@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import logging
 import os
 import time
@@ -71,7 +70,11 @@ def _reason(table: pd.DataFrame) -> str:
 
 def _write_manifest(path: Path, made: dict) -> None:
     """Write it; a command that computed nothing keeps the last one's date and time."""
-    before = json.loads(path.read_text()) if path.exists() else {}
+    try:
+        before = store.read_json(path) if path.exists() else {}
+    except ValueError as error:
+        log.warning("made anew: %s", error)
+        before = {}
     if before.get("configuration") == made["configuration"]:
         made |= {key: before[key] for key in ("date", "wall_seconds") if key in before}
     store.write_json(path, made)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -151,16 +150,15 @@ def load_optimum_record(config: schema.Config, problem: str) -> dict[str, Any]:
     path = Path(config.data.dir, "optimum", problem, "optimum.json")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: run `dperm optimum problem={problem}` first")
-    try:
-        return json.loads(path.read_text())
-    except ValueError as error:
-        raise _damaged(path, str(error)) from error
+    return store.read_json(path, _remedy(path))
 
 
 def _damaged(path: Path, reason: str) -> ValueError:
-    return ValueError(
-        f"{path} is damaged ({reason}): delete {path.parent} and run again"
-    )
+    return ValueError(f"{path} is damaged ({reason}): {_remedy(path)}")
+
+
+def _remedy(path: Path) -> str:
+    return f"delete {path.parent} and run again"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -99,7 +98,8 @@ def load_sweep(config: schema.Config, name: str) -> pd.DataFrame:
 def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict]:
     """Entries of ``ledger.json`` of one job."""
     folder = inputs.results_folder(config, config.paper.name, problem, solver)
-    return json.loads((folder / "ledger.json").read_text())
+    again = f"delete {folder / 'tune.parquet'} and run again; finished lanes are kept"
+    return store.read_json(folder / "ledger.json", again)
 
 
 def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.Problem]:

@@ -163,6 +163,22 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=1, sort_keys=True) + "\n")
 
 
+def read_json(path: Path, remedy: str = "delete it and run again") -> Any:
+    """Read a JSON file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is not there.
+    ValueError
+        If it is damaged; the text names it and says ``remedy``.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}): {remedy}") from error
+
+
 def digest(value: Any) -> str:
     """A short SHA-256 of a JSON value."""
     text = json.dumps(value, sort_keys=True, default=str)

@@ -114,7 +114,7 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> dict[st
 
 def _manifest(config: schema.Config) -> dict[str, Any]:
     path = inputs.results_folder(config, config.paper.name, "manifest.json")
-    return json.loads(path.read_text()) if path.is_file() else {}
+    return store.read_json(path) if path.is_file() else {}
 
 
 def _audits(folder: Path) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ release of the same target.
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -22,7 +21,7 @@ from scipy.optimize import brentq
 from dperm import config as configuration
 from dperm import schema
 from dperm.config import number
-from dperm.experiments import grid
+from dperm.experiments import grid, store
 from dperm.privacy.accounting import gaussian_epsilon
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.tuning import tuned_epsilon
@@ -99,7 +98,7 @@ def _target(problem: str, folder: str) -> tuple[float, float | None]:
     """Epsilon and delta of a problem; no delta where it needs an n that is not here."""
     privacy = configuration.compose([f"problem={problem}"]).problem.privacy
     meta = Path(folder, "prepared", problem, "meta.json")
-    n = json.loads(meta.read_text()).get("n") if meta.is_file() else None
+    n = store.read_json(meta).get("n") if meta.is_file() else None
     if n is None and isinstance(privacy.delta, str):
         return privacy.epsilon, None
     return privacy.epsilon, number(privacy.delta, n or 1, f"{problem}: delta")

@@ -187,11 +187,18 @@ class Ladder:
         coupled = [shift for _, found in self.couplings for shift in found.shifts]
         return coupled + self.margins
 
-    def worst(self, first_step: bool = False) -> Pair:
-        """The pair whose noise is shifted most, in all steps or in the first.
+    @cached_property
+    def worst(self) -> Pair:
+        """The pair whose noise is shifted most in all steps together."""
+        return self._worst(first_step=False)
 
-        Of pairs that are equally bad, the one with the largest privacy loss.
-        """
+    @cached_property
+    def worst_at_first(self) -> Pair:
+        """The pair whose noise is shifted most in the first step."""
+        return self._worst(first_step=True)
+
+    def _worst(self, first_step: bool) -> Pair:
+        """Of pairs that are equally bad, the one with the largest privacy loss."""
 
         def total(found: tuple[Pair, Coupling]) -> float:
             shifts = [s for s in found[1].shifts if not (first_step and s.step)]
@@ -209,7 +216,8 @@ class Ladder:
         return self.subject.selects and self.plain.draws[0].unit.size > MANY
 
     def _mean_loss(self, pair: Pair) -> float:
-        losses = self.losses(pair, self.seeds(7, 6))
+        count = min(6, 1 + self.effort.losses // 40)
+        losses = self.losses(pair, self.seeds(7, count))
         return float(np.mean(np.minimum(losses, 1e6)))
 
     def losses(self, pair: Pair, seeds: list[int]) -> Array:
@@ -347,7 +355,7 @@ def step(ladder: Ladder) -> Finding:
     if ladder.subject.loud is not None:
         ladder = Ladder(ladder.subject.loud, ladder.effort, ladder.seed)
     subject, effort = ladder.subject, ladder.effort
-    pair, bound = ladder.worst(first_step=True), _step_epsilon(subject)
+    pair, bound = ladder.worst_at_first, _step_epsilon(subject)
     if subject.selects:
         first, second = ladder.sample(
             3, pair, True, lambda run: subject.symbol(run.views[0])
@@ -435,7 +443,7 @@ def transcript(ladder: Ladder) -> Finding:
     if ladder.has_many:
         note = "too many candidates"
         return Finding("transcript", 0.0, subject.delta, False, note)
-    sample = ladder.losses(ladder.worst(), ladder.seeds(4, effort.losses))
+    sample = ladder.losses(ladder.worst, ladder.seeds(4, effort.losses))
     level = effort.level / 2
     found = epsilon_bound(sample, subject.delta, level, ladder.seed)
     if math.isinf(true):
@@ -450,7 +458,7 @@ def transcript(ladder: Ladder) -> Finding:
 def canary(ladder: Ladder) -> Finding:
     """Tell D from D' by the published weights."""
     subject, effort = ladder.subject, ladder.effort
-    first, second = ladder.sample(5, ladder.worst(), False, lambda run: run.weights)
+    first, second = ladder.sample(5, ladder.worst, False, lambda run: run.weights)
     gaussian = _is_gaussian(subject.ledger)
     given = (effort.level, subject.delta, gaussian)
     found = _split(first, second, _direction, *given)
