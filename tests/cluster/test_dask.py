@@ -57,26 +57,33 @@ def on(address: str) -> tuple[str, str]:
     return "parallel.backend=dask", f"parallel.scheduler={address}"
 
 
-def test_rows_are_those_of_a_local_run(scheduler, prepared, undisturbed):
+def test_rows_are_those_of_a_local_run(scheduler, prepared, undisturbed, tally):
+    """Dask, two workers: a grid"""
     done = prepared.run("tune", *on(scheduler))
     assert done.returncode == 0, done.stdout
     assert "0 lanes reused, 2000 computed" in done.stdout
     same_rows(prepared, undisturbed, "results/tiny/diabetes/dp_cd", some=True)
+    tally(1, done.stdout.splitlines()[-1])
 
 
 @pytest.mark.long
-def test_a_sweep_has_the_same_rows(scheduler, project, tmp_path_factory):
+def test_a_sweep_has_the_same_rows(scheduler, project, tmp_path_factory, tally):
+    """Dask, two workers: a sweep"""
     local = Project(tmp_path_factory.mktemp("local")).with_sweep()
     assert local.run("sweep", "workers=2").returncode == 0
     done = project.with_sweep().run("sweep", *on(scheduler))
     assert done.returncode == 0, done.stdout
     same_rows(project, local)
+    tally(1, done.stdout.splitlines()[-1])
 
 
 @pytest.mark.long
-def test_a_scheduler_that_is_not_there(prepared):
+def test_a_scheduler_that_is_not_there(prepared, tally):
+    """Dask, a scheduler that is not there"""
     done = prepared.run("tune", *on("tcp://127.0.0.1:9"), time=120)
     assert done.returncode == 1
-    assert done.stdout.strip().splitlines()[-1].startswith("OSError: Timed out trying")
+    said = done.stdout.strip().splitlines()[-1]
+    assert said.startswith("OSError: Timed out trying")
     done = prepared.run("tune", "parallel.backend=dask")
     assert done.returncode == 1 and "parallel.scheduler: expected" in done.stdout
+    tally(1, said)

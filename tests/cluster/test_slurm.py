@@ -1,11 +1,9 @@
 """A real SLURM of one node, started here: Debian's slurmctld, slurmd and munge.
 
-Skipped where they, or Snakemake's plugin, are not installed:
-``apt-get install slurmctld slurmd slurm-client munge`` and
-``pip install snakemake-executor-plugin-slurm``.
+Skipped where they are not installed:
+``apt-get install slurmctld slurmd slurm-client munge``.
 """
 
-import importlib.util
 import os
 import re
 import shutil
@@ -129,8 +127,6 @@ class Cluster:
 @pytest.fixture
 def cluster(tmp_path_factory):
     missing = [name for name in PROGRAMS if program(name) is None]
-    if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
-        missing.append("snakemake-executor-plugin-slurm")
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)}")
     made = Cluster(tmp_path_factory.mktemp("slurm"))
@@ -142,7 +138,8 @@ def cluster(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_rows_are_those_of_a_local_run(cluster, project, undisturbed):
+def test_rows_are_those_of_a_local_run(cluster, project, undisturbed, tally):
+    """SLURM of one node"""
     project.environment |= cluster.environment
     options = ["--profile", str(ROOT / "profiles" / "slurm"), "-j", "4",
                "--slurm-status-command", "squeue", "--seconds-between-status-checks",

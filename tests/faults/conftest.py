@@ -1,4 +1,4 @@
-"""A small project, the same one run in peace, and the table of faults."""
+"""A small project, the same one run in peace, and the tables of `make faults`."""
 
 import os
 import shutil
@@ -11,7 +11,8 @@ from tabulate import tabulate
 from faults.tiny import Project
 
 TABLE = os.environ.get("FAULT_TABLE")  # set by `make faults`
-FOUND: list[tuple[str, int, str, str]] = []
+FOUND: dict[str, list[tuple]] = {"faults": [], "cluster": []}
+LOGS: list[str] = []
 
 
 @pytest.fixture
@@ -56,11 +57,12 @@ def mounted(tmp_path):
 
 @pytest.fixture
 def tally(request, record_property):
-    """Say how often a fault was made and what was said of it."""
+    """Say how often a fault was made, what was said of it, and a log to keep."""
 
-    def note(times: int, said: str = "") -> None:
+    def note(times: int, said: str = "", log: str = "") -> None:
         record_property("times", times)
         record_property("said", said.strip().replace("|", "/"))
+        LOGS.extend([log] if log else [])
 
     request.node.fault = " ".join((request.function.__doc__ or "").split())
     return note
@@ -73,17 +75,23 @@ def pytest_runtest_makereport(item, call):
     if hasattr(item, "fault") and (report.when == "call" or report.skipped):
         known = dict(item.user_properties)
         said = known.get("said", "") if report.passed else str(report.longrepr)[-200:]
-        FOUND.append((item.fault, known.get("times", 0), report.outcome, said))
+        row = (item.fault, known.get("times", 0), report.outcome, said)
+        FOUND[item.path.parent.name].append(row)
     return report
 
 
 def pytest_sessionfinish(session):
-    """Write the table that ``make faults`` asks for."""
-    if not TABLE or not FOUND:
+    """Write the tables that ``make faults`` asks for."""
+    if not TABLE or not FOUND["faults"]:
         return
-    rows = [(*row[:3], " ".join(row[3].split())[:160]) for row in FOUND]
-    total = sum(times for _, times, outcome, _ in rows if outcome == "passed")
-    head = ("fault", "times", "outcome", "what was said")
-    text = tabulate(rows, headers=head, tablefmt="pipe", disable_numparse=True)
+    total = sum(times for _, times, outcome, _ in FOUND["faults"] if outcome == "passed")
     words = "after each the run was completed, with the rows of an undisturbed one"
-    Path(TABLE).write_text(f"{total} faults were made; {words}.\n\n{text}\n")
+    text = [f"{total} faults were made; {words}.", table("fault", FOUND["faults"])]
+    text += ["Clusters:", table("cluster", FOUND["cluster"]), *LOGS]
+    Path(TABLE).write_text("\n\n".join(text) + "\n")
+
+
+def table(kind: str, found: list[tuple]) -> str:
+    rows = [(*row[:3], " ".join(row[3].split())[:160]) for row in found]
+    head = (kind, "times", "outcome", "what was said")
+    return tabulate(rows, headers=head, tablefmt="pipe", disable_numparse=True)
