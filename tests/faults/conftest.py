@@ -84,7 +84,7 @@ def pytest_sessionfinish(session):
     """Write the tables that ``make faults`` asks for."""
     if not TABLE or not FOUND["faults"]:
         return
-    total = sum(times for _, times, outcome, _ in FOUND["faults"] if outcome == "passed")
+    total = sum(row[1] for row in FOUND["faults"] if row[2] == "passed")
     words = "after each the run was completed, with the rows of an undisturbed one"
     text = [f"{total} faults were made; {words}.", table("fault", FOUND["faults"])]
     text += ["Clusters:", table("cluster", FOUND["cluster"]), *LOGS]

@@ -82,7 +82,7 @@ def digest(part: str) -> str:
 
 
 def reported(table: RunTable) -> list[str]:
-    """Tables that the report waits for; where all is small, the audit is a unit test."""
+    """Tables the report waits for; where all is small, the audit is a unit test."""
     if table.folder:
         return []
     return [f"{table.below('results')}audit/{name}.csv" for name in PRODUCTS]
