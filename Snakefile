@@ -120,12 +120,11 @@ for stage, before, made in (
 SOLVED = "{paper}/{problem}/{solver}"
 for stage, before, made, cores in (
     ("tune", "data/optimum/{problem}/optimum.json", f"{SOLVED}/tune", 2),
-    # timed: nothing runs beside it, and it takes one worker
     (
         "evaluate",
         f"{RESULTS}{SOLVED}/tune.parquet",
         f"{SOLVED}/evaluate",
-        workflow.cores,
+        1024,  # all there are: it is timed, and runs alone on one of them
     ),
     (
         "sweep",
@@ -165,9 +164,9 @@ for stage, before, made, cores in (
             " 2>&1 | tee {log}"
 
 
-for kind, top, kinds in (
-    ("figure", FIGURES, [".pdf", ".svg", ".png", ".csv"]),
-    ("table", RESULTS, [".csv", ".md", ".tex"]),
+for kind, top, shown, kinds in (
+    ("figure", FIGURES, ".png", [".pdf", ".svg", ".csv"]),
+    ("table", RESULTS, ".md", [".csv", ".tex"]),
 ):
 
     rule:
@@ -177,6 +176,7 @@ for kind, top, kinds in (
             lambda names, kind=kind: TABLE.behind(names.paper, f"{kind}s/{names.name}"),
         output:
             multiext(f"{top}{{paper}}/{{name}}", *kinds),
+            report(f"{top}{{paper}}/{{name}}{shown}", category="{paper}"),
         log:
             f"{LOGS}{kind}/{{paper}}/{{name}}.log",
         conda:
@@ -199,7 +199,7 @@ rule audit_part:
         f"{LOGS}audit/{{part}}.log",
     conda:
         "environment.yml"
-    threads: lambda names: workflow.cores if names.part == "controls" else 1
+    threads: lambda names: 8 if names.part == "controls" else 1
     params:
         digest=lambda names: auditing.digest(names.part),
         key=lambda names: auditing.key(names.part),

@@ -90,6 +90,17 @@ def test_a_second_run_does_nothing_and_figures_rebuild_to_the_same_bytes(finishe
     )
 
 
+def test_snakemakes_own_report(finished):
+    folder = finished[0]
+    command = [sys.executable, "-m", "dperm", "--directory", str(folder), "--report",
+               "page.html", "--config", "scale=smoke", f"set={SMALL}",
+               "--", "dpcd"]  # fmt: skip
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    page = (folder / "page.html").read_text()
+    assert "figure1.png" in page and "table2.md" in page
+
+
 def test_a_wrong_configuration_stops_before_anything_runs(tmp_path):
     done = snakemake(tmp_path, 1, "dpcd", set="problem.privacy.epsilon=0")
     assert done.returncode == 1
