@@ -156,6 +156,7 @@ class Paper:
     tables: dict[str, Product] = field(default_factory=dict)
     published: dict[str, str] = field(default_factory=dict)  # CSV files below conf/
     claims: str | None = None  # a YAML file below conf/: sentences and tables, judged
+    thresholds: str = ""  # of its claims: when they were set; shown in the report
 
 
 @dataclass

@@ -101,6 +101,7 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> dict[st
         "name": paper.name,
         "title": paper.title,
         "reference": paper.reference,
+        "thresholds": paper.thresholds,
         "sentences": own[~is_cell][COLUMNS].to_dict("records"),
         "cells": own[is_cell][COLUMNS].to_dict("records"),
         "figures": list(_figures(config, folder)),
