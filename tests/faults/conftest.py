@@ -1,6 +1,8 @@
 """A small project, the same one run in peace, and the tables of `make faults`."""
 
 import os
+import platform
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -61,11 +63,18 @@ def tally(request, record_property):
 
     def note(times: int, said: str = "", log: str = "") -> None:
         record_property("times", times)
-        record_property("said", said.strip().replace("|", "/"))
+        record_property("said", impersonal(said.strip().replace("|", "/")))
         LOGS.extend([log] if log else [])
 
     request.node.fault = " ".join((request.function.__doc__ or "").split())
     return note
+
+
+def impersonal(said: str) -> str:
+    """Without the folder, the machine and the numbers of processes and ports."""
+    said = re.sub(r"/\S*/pytest-\d+/[^/ ]+", ".", said)
+    said = said.replace(platform.node(), "this machine")
+    return re.sub(r"(process |127\.0\.0\.1:)\d+", r"\1...", said)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -152,6 +152,7 @@ def test_readers(tmp_path, impatient):
     assert ONLY or min(read, refused) > 0.02 * (read + refused)
 
 
+@pytest.mark.filterwarnings("ignore:.*Defaults list is missing")  # Hydra says it, well
 def test_yaml(tmp_path, impatient, monkeypatch):
     project = Project(tmp_path)
     monkeypatch.setenv("DPERM_CONF", str(project.conf))

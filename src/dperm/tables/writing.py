@@ -21,7 +21,8 @@ class Table:
 
 def save(made: Table, stem: Path, caption: str) -> list[Path]:
     """Write CSV, Markdown and LaTeX, each file whole or not at all."""
-    shown = made.shown.fillna("")
+    # A reason of several lines would break a row in two.
+    shown = made.shown.fillna("").map(lambda cell: " ".join(str(cell).split()))
     markdown = tabulate(shown, headers="keys", tablefmt="pipe", showindex=False,
                         disable_numparse=True)  # fmt: skip
     body = tabulate(shown, headers="keys", tablefmt="latex_booktabs", showindex=False,
