@@ -19,13 +19,15 @@ from dperm.experiments import store
 from dperm.experiments.solving import IDENTITY, PROVENANCE
 
 
-def differences(one: Path, other: Path) -> Iterator[str]:
+def differences(one: Path, other: Path, shared: bool = False) -> Iterator[str]:
     """Say where and by how much two trees of results differ, a line each.
 
     Parameters
     ----------
     one, other : Path
         Folders such as ``results``, ``results/dpcd`` or ``figures/dpcd``.
+    shared : bool
+        Leave out tables that only one of them has.
 
     Raises
     ------
@@ -33,7 +35,10 @@ def differences(one: Path, other: Path) -> Iterator[str]:
         If a folder holds no table, or a table is damaged.
     """
     ours, theirs = _tables(one), _tables(other)
-    for name in sorted(ours.keys() | theirs.keys()):
+    every = ours.keys() & theirs.keys() if shared else ours.keys() | theirs.keys()
+    if not every:
+        raise ValueError(f"{one} and {other} have no table in common")
+    for name in sorted(every):
         if name not in theirs:
             yield f"{name}: only in {one}"
         elif name not in ours:
@@ -149,9 +154,13 @@ def main() -> None:
     )
     parser.add_argument("A", type=Path, help="folder, such as results/dpcd")
     parser.add_argument("B", type=Path, help="another one")
+    parser.add_argument(
+        "--shared", action="store_true",
+        help="leave out tables that only one has, as Git's results lack Parquet",
+    )  # fmt: skip
     given = parser.parse_args()
     try:
-        found = list(differences(given.A, given.B))
+        found = list(differences(given.A, given.B, given.shared))
     except (ValueError, OSError) as error:
         raise SystemExit(f"{type(error).__name__}: {error}") from error
     print("\n".join(found) if found else "no difference")

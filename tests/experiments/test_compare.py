@@ -92,6 +92,12 @@ def test_the_command(two):
     store.write_table(B / "tune.parquet", table.assign(status="diverged"))
     done = run(A, B)
     assert done.returncode == 1 and "status: 3 of 3 rows differ" in done.stdout
+    store.write_text(B / "more.csv", "a\n1\n")
+    assert "more.csv: only in" in run(A, B).stdout
+    assert "more.csv" not in run("--shared", A, B).stdout
+    store.write_text(A / "lone" / "a.csv", "a\n1\n")
+    done = run("--shared", A / "lone", B)
+    assert done.returncode == 1 and "no table in common" in done.stderr
     done = run(A, A / "nothing")
     assert done.returncode == 1 and "expected Parquet or CSV" in done.stderr
 
