@@ -10,8 +10,8 @@ from dperm.experiments import auditing, dataset, runtable, sizing
 from dperm.experiments.store import refuse_second
 
 PAPERS = available("paper")
-RUN = f"scale={config.get('scale', 'full')} {config.get('set', '')}"
 try:
+    RUN = " ".join(runtable.overrides(config))
     TABLE = runtable.run_table(PAPERS, RUN.split())
 except ConfigError as error:
     sys.exit(str(error))

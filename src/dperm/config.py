@@ -99,9 +99,9 @@ def compose(overrides: list[str]) -> schema.Config:
             check_name(group, name, "command line")
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            return replace(
-                typed(hydra_compose("config", overrides)), overrides=overrides
-            )
+            made = typed(hydra_compose("config", overrides))
+            _check_own_names(made, overrides)
+            return replace(made, overrides=overrides)
     except ConfigError:
         raise
     # Beside its own errors Hydra raises these on files that make no sense.
@@ -110,6 +110,17 @@ def compose(overrides: list[str]) -> schema.Config:
         *(OSError, ValueError, TypeError, AttributeError, RecursionError),
     ) as error:
         raise ConfigError(explain(error, overrides)) from error
+
+
+def _check_own_names(config: schema.Config, overrides: list[str]) -> None:
+    """Refuse a file that carries another name than its own."""
+    asked = {group: name for group, _, name in (o.partition("=") for o in overrides)}
+    for group, name in asked.items():
+        made = getattr(config, group, None) if group in GROUPS else None
+        if made is not None and made.name != name:
+            raise ConfigError(
+                f"conf/{group}/{name}.yaml: name: expected {name}, found {made.name!r}"
+            )
 
 
 def _refuse_reach() -> None:
@@ -212,16 +223,23 @@ def validate(config: schema.Config) -> None:
     _validate_paper(config.paper, config.problem)
     if config.workers < 1:
         raise ConfigError(f"workers: expected 1 or more, found {config.workers}")
-    _one_of("parallel.backend", config.parallel.backend, BACKENDS)
+    one_of("parallel.backend", config.parallel.backend, BACKENDS)
     if config.parallel.backend == "dask" and not config.parallel.scheduler:
         raise ConfigError(
             "parallel.scheduler: expected the address of a Dask scheduler, such as "
             "tcp://host:8786, found none"
         )
-    _one_of("setting.calibration", config.setting.calibration, CALIBRATIONS)
+    one_of("setting.calibration", config.setting.calibration, CALIBRATIONS)
 
 
-def _one_of(where: str, found: str, known: Any) -> None:
+def one_of(where: str, found: str, known: Any) -> None:
+    """Refuse a value that is none of the known ones.
+
+    Raises
+    ------
+    ConfigError
+        With the nearest known one.
+    """
     if found not in known:
         near = difflib.get_close_matches(str(found), list(known), n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
@@ -250,7 +268,7 @@ def _validate_names(config: schema.Config) -> None:
 
 def _validate_problem(problem: schema.Problem) -> None:
     where = f"conf/problem/{problem.name}.yaml"
-    _one_of(f"{where}: loss", problem.loss, LOSSES)
+    one_of(f"{where}: loss", problem.loss, LOSSES)
     if not problem.privacy.epsilon > 0:
         raise ConfigError(
             f"{where}: privacy.epsilon: expected a positive number or .inf, "
@@ -284,16 +302,16 @@ def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
     for name in (*paper.problems, *paper.offline):
         check_name("problem", name, f"{where}: problems")
     for calibration in paper.calibrations:
-        _one_of(f"{where}: calibrations", calibration, CALIBRATIONS)
+        one_of(f"{where}: calibrations", calibration, CALIBRATIONS)
     for key in ("replicates", "fresh"):
         if getattr(paper, key) < 1:
             raise ConfigError(f"{where}: {key}: expected 1 or more")
-    _one_of(f"{where}: evaluated", paper.evaluated, ("all", "best"))
+    one_of(f"{where}: evaluated", paper.evaluated, ("all", "best"))
     for name, run in paper.runs.items():
         check_name("solver", name, f"{where}: runs")
         left_out = itertools.chain.from_iterable(run.leave_out.values())
         for calibration in (*(run.calibrations or ()), *left_out):
-            _one_of(f"{where}: runs.{name}: calibrations", calibration, CALIBRATIONS)
+            one_of(f"{where}: runs.{name}: calibrations", calibration, CALIBRATIONS)
         for chosen in run.problems or ():
             check_name("problem", chosen, f"{where}: runs.{name}.problems")
         _validate_grid(run.grid, f"{where}: runs.{name}.grid", problem)
@@ -314,11 +332,11 @@ def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
     for kind in ("figures", "tables"):
         for name, product in getattr(paper, kind).items():
             place = f"{where}: {kind}.{name}"
-            _one_of(f"{place}.calibration", product.calibration, CALIBRATIONS)
+            one_of(f"{place}.calibration", product.calibration, CALIBRATIONS)
             for chosen in product.problems or ():
                 check_name("problem", chosen, f"{place}.problems")
             for chosen in product.sweeps:
-                _one_of(f"{place}.sweeps", chosen, paper.sweeps)
+                one_of(f"{place}.sweeps", chosen, paper.sweeps)
 
 
 def _validate_grid(spec: Any, where: str, problem: schema.Problem) -> None:

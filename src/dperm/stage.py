@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from dperm import config as configuration
@@ -29,7 +31,18 @@ def main(stage: Stage) -> None:
         else:
             run(stage, configuration.compose(arguments))
     except (configuration.ConfigError, OSError, RuntimeError, ValueError) as error:
-        raise SystemExit(f"{type(error).__name__}: {error}") from error
+        place = own_place(error)
+        raise SystemExit(f"{type(error).__name__}: {error}{place}") from error
+
+
+def own_place(error: BaseException) -> str:
+    """Where in a module of the reader's own an error arose; empty if in none."""
+    own = [folder.parent for folder in configuration.conf_dirs()[:-1]]
+    found = ""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if Path(frame.filename).parent in own:
+            found = f" ({frame.filename}:{frame.lineno}, in {frame.name})"
+    return found
 
 
 def run(stage: Stage, config: Config) -> Any:

@@ -12,7 +12,7 @@ import pytest
 from dperm import config, locate, solvers
 from dperm.config import ConfigError, compose
 from dperm.experiments.provenance import code_digest
-from dperm.experiments.runtable import run_table
+from dperm.experiments.runtable import overrides, run_table
 from dperm.problems.problem import build
 from dperm.solvers import Lanes
 from solvers import checks
@@ -152,3 +152,60 @@ def test_a_missing_file_is_named(mine):
         check=False,
     )
     assert "missing in the current folder: yields.csv" in done.stderr
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "dperm", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_an_error_in_it_says_where(mine):
+    path = mine / "noisy_gd.py"
+    text = path.read_text()
+    line = text[: text.index("def advance")].count("\n") + 3
+    broken = 'raise RuntimeError("boom")'
+    before = text.splitlines()
+    before.insert(line - 1, f"        {broken}")
+    path.write_text("\n".join(before))
+    for stage in ("fetch", "prepare", "optimum"):
+        assert run(stage, "problem=yields").returncode == 0
+    done = run("tune", "problem=yields", "solver=noisy_gd", "paper=mine")
+    assert done.returncode == 1
+    said = done.stderr.strip().splitlines()[-1]
+    assert said == f"RuntimeError: boom ({path}:{line}, in advance)"
+
+
+def test_data_that_are_not_there_are_named_by_every_stage(mine):
+    (mine / "yields.csv").rename(mine / "other.csv")
+    assert "correct yields.csv" in run("fetch", "problem=yields").stderr
+    for stage in ("prepare", "optimum", "tune"):
+        said = run(stage, "problem=yields", "solver=noisy_gd").stderr
+        assert "yields: left out, its data are unavailable" in said
+        assert "missing" in said and "dperm fetch problem=yields" in said
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("solver/noisy_gd", "name: noisy_gd", "name: gd", "name: expected noisy_gd"),
+        ("problem/yields", "name: yields", "name: yelds", "name: expected yields"),
+        ("paper/mine", "name: mine", "name: yours", "name: expected mine, found 'your"),
+        ("paper/mine", "module: dpcd", "module: dpdc", "module: no dperm.figures.dpdc"),
+        ("paper/mine", "kind: trajectories", "kind: trajectory",
+         "figures.errors.kind: expected one of"),
+    ],
+)  # fmt: skip
+def test_a_slip_is_named_before_anything_runs(mine, file, old, new, said):
+    path = mine / "conf" / f"{file}.yaml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(ConfigError, match=rf"conf/{file}\.yaml: .*{said}"):
+        run_table(["mine"], ["scale=smoke"])
+
+
+def test_unknown_keys_of_snakemakes_config_and_unknown_products(mine):
+    with pytest.raises(ConfigError, match="--config: expected one of scale, set"):
+        overrides({"scal": "smoke"})
+    table = run_table(["mine"], overrides({"scale": "smoke"}))
+    with pytest.raises(ConfigError, match=r"mine\.yaml: figures: .*did you mean err"):
+        table.behind("mine", "figures/error")

@@ -98,7 +98,12 @@ def check_arrays(X: Any, y: np.ndarray) -> None:
     for name, part in (("X", values), ("y", y)):
         bad = part.size - int(np.isfinite(part).sum())
         if bad:
-            raise RefusedError(f"{name} has {bad} missing or infinite values")
+            place = ""
+            if not sparse.issparse(X):
+                record, *column = np.argwhere(~np.isfinite(part))[0] + 1
+                place = f", first in record {record}"
+                place += f", feature {column[0]}" if column else ""
+            raise RefusedError(f"{name} has {bad} missing or infinite values{place}")
 
 
 def standardize(X: np.ndarray) -> np.ndarray:

@@ -249,8 +249,11 @@ def _accept(arrays: Arrays, dataset: Dataset) -> tuple[Arrays, str]:
 
 def _place(dataset: Dataset) -> str:
     files = next((s.files for s in dataset.sources if s.kind == "mirror"), [])
+    local = [name for s in dataset.sources if s.kind == "file" for name in s.files]
+    if local:
+        return f"correct {', '.join(local)}, or sources and reader of the data set"
     if not files:
-        return f"add a mirror source to conf/dataset/{dataset.name}.yaml"
+        return "add a source of kind mirror to the data set's YAML"
     return f"put {', '.join(files)} into the folder named by DPERM_MIRROR"
 
 

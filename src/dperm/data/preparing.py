@@ -105,7 +105,10 @@ def load_prepared(problem_name: str, data: Data) -> Prepared:
     folder = prepared_folder(problem_name, data)
     meta = read_json(folder / META)
     if meta is None:
-        raise ValueError(f"problem {problem_name}: not prepared: {folder / META}")
+        raise ValueError(
+            f"problem {problem_name}: not prepared: {folder / META}: "
+            f"run `dperm prepare problem={problem_name}` first"
+        )
     if meta["status"] != "ok":
         return Prepared(None, None, meta)
     try:

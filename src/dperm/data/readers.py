@@ -59,6 +59,11 @@ def read_files(files: Sequence[Path], reader: Reader) -> Arrays:
     # Parsers raise anything at all on damaged files; the reason is kept.
     except Exception as error:
         names = ", ".join(path.name for path in files)
+        if reader.format == "arrays" and not names.endswith((".npy", ".npz")):
+            raise RefusedError(
+                f"{names} is no .npz: expected reader: {{format: csv, target: ...}} "
+                "or another format"
+            ) from error
         raise RefusedError(
             f"{names} cannot be read as {reader.format}: {type(error).__name__}: "
             f"{_text(error)}"
@@ -133,10 +138,19 @@ def _numbers(values: Sequence[Any], name: str) -> np.ndarray:
     try:
         return np.array([np.nan if v is None else float(v) for v in values])
     except (TypeError, ValueError):
-        found = ", ".join(sorted({str(v) for v in values})[:5])
+        wrong = [(i, str(v)) for i, v in enumerate(values, 1) if not _is_number(v)]
+        found = ", ".join(sorted({v for _, v in wrong})[:5])
         raise RefusedError(
-            f"column {name!r} is not of numbers: found {found}"
+            f"column {name!r} is not of numbers: found {found}, first in record "
+            f"{wrong[0][0]}"
         ) from None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return value is None or float(value) is not None
+    except (TypeError, ValueError):
+        return False
 
 
 def _one(files: Sequence[Path], format_: str) -> Path:

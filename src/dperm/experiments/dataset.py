@@ -31,6 +31,8 @@ def prepare(config: schema.Config) -> None:
         log.info(
             "%s: n = %d, p = %d", made.meta["name"], made.meta["n"], made.meta["p"]
         )
+    else:
+        inputs.say_unavailable(config)
 
 
 def optimum(config: schema.Config) -> Path:
@@ -42,7 +44,9 @@ def optimum(config: schema.Config) -> Path:
             "problem": config.problem.name,
             "status": "unavailable",
         }
-        if problem is not None:
+        if problem is None:
+            inputs.say_unavailable(config)
+        else:
             found = solve(problem)
             start = float(problem.objective(np.zeros(problem.p))[0])
             with store.whole(folder / "w.npy") as beside:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,8 @@ from dperm.experiments import grid, store
 from dperm.problems.optimum import Optimum
 from dperm.problems.penalties import Penalty
 from dperm.problems.problem import Problem, build
+
+log = logging.getLogger(__name__)
 
 
 def results_folder(config: schema.Config, *below: str) -> Path:
@@ -118,6 +121,14 @@ def unavailable_reason(config: schema.Config) -> str:
     return str(data.load_prepared(config.problem.name, config.data).meta["reason"])
 
 
+def say_unavailable(config: schema.Config) -> None:
+    """Say why nothing is done for the problem, and what would help."""
+    name, reason = config.problem.name, unavailable_reason(config)
+    again = f"`dperm fetch problem={name}`, then prepare and optimum"
+    log.warning("%s: left out, its data are unavailable.\n%s", name, reason)
+    log.warning("When that is mended, run %s again.", again)
+
+
 def optimum_folder(config: schema.Config) -> Path:
     """Where the optimum of the problem lies."""
     return Path(config.data.dir, "optimum", config.problem.name)
@@ -182,6 +193,7 @@ class Job:
         """
         problem = load_problem(config)
         if problem is None:
+            say_unavailable(config)
             return None
         module = solvers.load(config.solver.algorithm)
         if problem.is_centred and not getattr(module, "CENTRED", False):

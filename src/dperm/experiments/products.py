@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 import inspect
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dperm import schema
-from dperm.config import ConfigError
-from dperm.experiments import inputs
+from dperm.config import ConfigError, one_of
+from dperm.experiments import inputs, provenance
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,31 @@ def _make(config: schema.Config, kind: str, product: schema.Product) -> Any:
     maker = function_of(config, kind, product.kind)
     names = inputs.problem_names(config)
     return maker(config, product, inputs.product_problems(product, names))
+
+
+def check_kind(config: schema.Config, kind: str, where: str, name: str) -> None:
+    """Refuse a product whose function its module has not, without importing it.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such module, or nothing of that name in it.
+    """
+    file, module = f"conf/paper/{config.paper.name}.yaml", config.paper.module
+    try:
+        body = provenance.parsed(f"dperm.{kind}.{module}").body
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{file}: module: no {error} in src/") from error
+    made = [node.name for node in body if isinstance(node, ast.FunctionDef)]
+    brought = [
+        alias.asname or alias.name
+        for node in body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    if name not in made + brought:
+        public = [each for each in made if not each.startswith("_")]
+        one_of(f"{file}: {where}.kind", name, public)
 
 
 def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., Any]:

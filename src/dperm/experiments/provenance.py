@@ -80,7 +80,7 @@ def imported(name: str) -> tuple[str, ...]:
 
 def _imports(name: str) -> Iterator[str]:
     """Modules a module of ours names in its imports, also those inside functions."""
-    for node in ast.walk(_parsed(name)):
+    for node in ast.walk(parsed(name)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -103,11 +103,12 @@ def _counts(name: str) -> bool:
 def _digest_of(names: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for name in names:
-        digest.update(ast.dump(_without_docstrings(_parsed(name))).encode())
+        digest.update(ast.dump(_without_docstrings(parsed(name))).encode())
     return digest.hexdigest()[:20]
 
 
-def _parsed(name: str) -> ast.Module:
+def parsed(name: str) -> ast.Module:
+    """A module's syntax tree, without importing it."""
     source = Path(str(_spec(name).origin)).read_text()
     with _PARSING:
         return ast.parse(source)

@@ -9,6 +9,7 @@ from typing import Any
 from dperm import config as configuration
 from dperm import schema, solvers
 from dperm.experiments import inputs
+from dperm.experiments.products import check_kind
 from dperm.experiments.provenance import code_digest, product_digest
 from dperm.experiments.store import digest
 from dperm.experiments.sweeping import needed, points, solver_section
@@ -60,6 +61,9 @@ class RunTable:
     def behind(self, paper: str, product: str) -> list[str]:
         """Files that ``figures/<name>`` or ``tables/<name>`` is made of."""
         table = self.papers[paper]
+        kind, name = product.split("/")
+        known = [*getattr(table, kind)]
+        configuration.one_of(f"conf/paper/{paper}.yaml: {kind}", name, known)
         sweeps, problems = table.sweeps_of[product], table.problems_of[product]
         return self._solved(paper, problems) + self._swept(paper, sweeps)
 
@@ -90,6 +94,19 @@ class RunTable:
     def _swept(self, paper: str, names: Iterable[str]) -> list[str]:
         folder = f"{self.below('results')}{paper}/sweeps"
         return [f"{folder}/{name}.parquet" for name in names]
+
+
+def overrides(asked: dict[str, Any]) -> list[str]:
+    """Hydra overrides that Snakemake's ``--config`` asks for.
+
+    Raises
+    ------
+    ConfigError
+        For a key that is neither ``scale`` nor ``set``.
+    """
+    for key in asked:
+        configuration.one_of("--config", key, ("scale", "set"))
+    return [f"scale={asked.get('scale', 'full')}", *str(asked.get("set", "")).split()]
 
 
 def run_table(papers: list[str], overrides: list[str]) -> RunTable:
@@ -131,6 +148,7 @@ def _add_paper(table: RunTable, paper: str, overrides: list[str]) -> None:
     titles = [problem.problem.title for problem in problems.values()]
     for kind in ("figures", "tables"):
         for name, product in getattr(config.paper, kind).items():
+            check_kind(config, kind, f"{kind}.{name}", product.kind)
             code = product_digest(kind, config.paper.module)
             key = f"{kind}/{paper}/{name}"
             table.digests[key] = digest([asdict(product), titles, code])
@@ -180,6 +198,7 @@ def _add_sweep(
     sections = [solver_section(point) for point in found if "solver" in point]
     identity = [asdict(sweep), found, config.seed, *sections]
     replicates = config.scale.replicates or sweep.replicates
+    check_kind(config, "sweeps", f"sweeps.{name}", sweep.kind)
     code = product_digest("sweeps", paper.module)
     table.digests[f"sweeps/{paper.name}/{name}"] = digest([identity, replicates, code])
 
@@ -212,10 +231,6 @@ def _solver(name: str, overrides: list[str]) -> schema.Config:
 
 
 def _add_problem(table: RunTable, name: str, problem: schema.Problem) -> None:
-    if problem.name != name:
-        raise configuration.ConfigError(
-            f"conf/problem/{name}.yaml: name: expected {name}, found {problem.name!r}"
-        )
     dataset = problem.dataset
     table.dataset_of[name] = dataset.name
     table.problem_of.setdefault(dataset.name, name)
@@ -231,10 +246,6 @@ def _add_problem(table: RunTable, name: str, problem: schema.Problem) -> None:
 
 def _add_run(table: RunTable, at: schema.Config, by: schema.Config) -> None:
     solver, paper = by.solver, by.paper
-    if solver.name not in paper.runs:
-        raise configuration.ConfigError(
-            f"conf/solver: the YAML of {solver.name!r} must carry its own name"
-        )
     kinds = inputs.run_calibrations(replace(by, problem=at.problem))
     points = inputs.grid_points(by)
     identity: list[Any] = [

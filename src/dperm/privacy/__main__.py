@@ -4,6 +4,8 @@ Keys: ``problem``, ``solver``, ``setting.passes``, and ``setting.noise_multiplie
 price a noise of one's own. Sizes come from the prepared data.
 """
 
+import math
+
 from tabulate import tabulate
 
 from dperm.config import ConfigError
@@ -18,6 +20,9 @@ def report(config: Config) -> None:
     job = inputs.Job.load(config)
     if job is None:
         raise ConfigError(f"problem {config.problem.name}: its data are unavailable")
+    if not config.setting.passes > 0:
+        found = config.setting.passes
+        raise ConfigError(f"setting.passes: expected a positive number, found {found}")
     passes, problem = config.setting.passes, job.problem
     target = f"epsilon = {problem.epsilon:g}, delta = {problem.delta:.4g}"
     print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")
@@ -29,6 +34,8 @@ def report(config: Config) -> None:
     head = ("noise from", "noise multiplier", "published accountant", "true epsilon")
     print(tabulate(rows, headers=head, floatfmt=".5g"))
     print()
+    if any(math.isinf(row[-1]) for row in rows):
+        print("inf: no sound bound is known for a release of that ledger.\n")
     for event in ledgers.one(job, config.setting.calibration, passes).ledger.events:
         kind = type(event).__name__
         print(
