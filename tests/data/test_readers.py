@@ -156,7 +156,7 @@ def test_what_is_not_data_is_refused(tmp_path, format_, text, words):
         ("arff", [ARFF.replace("0.25", "?")], CLASS, "X has 1 missing"),
         ("arff", [ARFF.replace("3,UP", "3,?")], CLASS, "target has missing"),
         ("csv", ["a,y\n1,2\n3\n"], {}, "y has 1 missing"),
-        ("csv", ["a,y\n1,2\nx,3\n"], {}, "column 'a' is not of numbers: found x, first in record 2"),
+        ("csv", ["a,y\n1,2\nx,3\n"], {}, "not of numbers: found x, first in record 2"),
         ("csv", ["a,y\n1,2\n3,4,5,6\n"], {}, "cannot be read as csv"),
         ("csv", ["a,y\n1,inf\n"], {}, "y has 1 missing or infinite"),
         ("libsvm", ["+1 1:0.5 3:"], {}, "cannot be read as libsvm"),
