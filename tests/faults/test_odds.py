@@ -97,6 +97,7 @@ def test_all_lanes_overflow(prepared, tally):
     with_grid(prepared, passes=[2], step=[1e300], clip=[1e300])
     done = prepared.run("snakemake")
     assert done.returncode == 0, done.stdout
+    assert "dp_cd: every setting of the grid diverged, or is not finite" in done.stdout
     evaluated = pd.read_parquet(prepared.folder / RESULT / "evaluate.parquet")
     assert evaluated["reason"].tolist() == ["every setting of the grid diverged"]
     shown = (prepared.folder / "figures/tiny/curves.svg").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from dperm.experiments.ledgers import calibrations
 from dperm.experiments.solving import Unit, best, fresh_passes, unavailable
 from dperm.experiments.tuning import collect
 from dperm.solvers import Lanes
+
+log = logging.getLogger(__name__)
 
 
 def evaluate(config: schema.Config) -> Path:
@@ -43,6 +46,7 @@ def evaluate(config: schema.Config) -> Path:
 def _table(job: inputs.Job, chosen: pd.DataFrame) -> pd.DataFrame:
     if chosen.empty:
         reason = "every setting of the grid diverged"
+        log.warning("evaluate %s: %s, or is not finite", job.folder, reason)
         return unavailable(job.config, reason, status="diverged")
     _warm_up(job)
     return collect(job, list(_units(job, chosen)), workers=1)
