@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import difflib
 import os
 import re
 import runpy
@@ -120,9 +119,10 @@ def _refuse_unknown(word: str) -> None:
     """A plain word must be a stage or a paper; options and files are Snakemake's."""
     known = [*stages(), *papers(), "all"]
     if re.fullmatch(r"[A-Za-z0-9_]+", word) and word not in known:
-        near = difflib.get_close_matches(word, known, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise SystemExit(f"dperm: {word!r}: expected one of {', '.join(known)}{hint}")
+        raise SystemExit(
+            f"dperm: {word!r}: expected one of {', '.join(known)}"
+            f"{locate.hint(word, known)}"
+        )
 
 
 def _snakemake(arguments: list[str]) -> None:

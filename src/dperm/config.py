@@ -8,7 +8,6 @@ expected.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import itertools
 import os
@@ -21,7 +20,14 @@ from yaml import YAMLError
 
 from dperm import schema, solvers
 from dperm.experiments import grid
-from dperm.locate import ConfigError, available, conf_dir, conf_dirs, conf_file
+from dperm.locate import (
+    ConfigError,
+    available,
+    conf_dir,
+    conf_dirs,
+    conf_file,
+    hint,
+)
 from dperm.problems.losses import LOSSES
 
 GROUPS = ("paper", "dataset", "problem", "solver", "scale")
@@ -62,11 +68,9 @@ def check_name(group: str, name: str, where: str) -> None:
     """
     known = available(group)
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
         raise ConfigError(
             f"{where}: {group} {name!r} is unknown; expected one of "
-            f"{', '.join(known)}{hint}"
+            f"{', '.join(known)}{hint(name, known)}"
         )
 
 
@@ -166,9 +170,7 @@ def _expected_keys(found: str, node: str) -> str:
     if not hasattr(schema, node):  # a class of Hydra's own
         return ""
     known = list(getattr(schema, node).__dataclass_fields__)
-    near = difflib.get_close_matches(found, known, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"; expected one of {', '.join(known)}{hint}"
+    return f"; expected one of {', '.join(known)}{hint(found, known)}"
 
 
 def _refuse_added_keys(node: Any, value: Any, where: str = "") -> None:
@@ -223,6 +225,10 @@ def validate(config: schema.Config) -> None:
     _validate_paper(config.paper, config.problem)
     if config.workers < 1:
         raise ConfigError(f"workers: expected 1 or more, found {config.workers}")
+    if not config.setting.passes > 0:
+        raise ConfigError(
+            f"setting.passes: expected a positive number, found {config.setting.passes}"
+        )
     one_of("parallel.backend", config.parallel.backend, BACKENDS)
     if config.parallel.backend == "dask" and not config.parallel.scheduler:
         raise ConfigError(
@@ -241,10 +247,9 @@ def one_of(where: str, found: str, known: Any) -> None:
         With the nearest known one.
     """
     if found not in known:
-        near = difflib.get_close_matches(str(found), list(known), n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
         raise ConfigError(
-            f"{where}: expected one of {', '.join(known)}, found {found!r}{hint}"
+            f"{where}: expected one of {', '.join(known)}, found {found!r}"
+            f"{hint(str(found), known)}"
         )
 
 

@@ -8,8 +8,10 @@ taken instead, and Python modules it names may lie beside it. A folder with a
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = "config.yaml"
@@ -17,6 +19,12 @@ ROOT = "config.yaml"
 
 class ConfigError(ValueError):
     """A configuration that is refused; the text says where and why, in one line."""
+
+
+def hint(found: str, known: Iterable[str]) -> str:
+    """The known name nearest to what was found, as the end of a message; or nothing."""
+    near = difflib.get_close_matches(found, list(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def home() -> Path:

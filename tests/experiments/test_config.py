@@ -51,6 +51,7 @@ def test_every_shipped_combination_is_valid():
         ("paper.replicates=0", "replicates: expected 1 or more"),
         ("paper.calibrations=[strikt]", "did you mean strict"),
         ("workers=0", "workers: expected 1 or more"),
+        ("setting.passes=-1", "setting.passes: expected a positive number, found -1"),
         ("problem.privacy.epsilon=high", "could not be converted to Float"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import difflib
+import functools
 import importlib
 import inspect
 import logging
@@ -14,6 +14,7 @@ from typing import Any
 from dperm import schema
 from dperm.config import ConfigError, one_of
 from dperm.experiments import inputs, provenance
+from dperm.locate import hint
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +61,9 @@ def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
     if config.product is None:
         return known
     if config.product not in known:
-        near = difflib.get_close_matches(config.product, list(known), n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
         raise ConfigError(
             f"product={config.product}: conf/paper/{config.paper.name}.yaml has the "
-            f"{kind} {', '.join(known)}{hint}"
+            f"{kind} {', '.join(known)}{hint(config.product, known)}"
         )
     return {config.product: known[config.product]}
 
@@ -86,19 +85,21 @@ def check_kind(config: schema.Config, kind: str, where: str, name: str) -> None:
     """
     file, module = f"conf/paper/{config.paper.name}.yaml", config.paper.module
     try:
-        body = provenance.parsed(f"dperm.{kind}.{module}").body
+        made, brought = _names(f"dperm.{kind}.{module}")
     except ModuleNotFoundError as error:
         raise ConfigError(f"{file}: module: no {error} in src/") from error
-    made = [node.name for node in body if isinstance(node, ast.FunctionDef)]
-    brought = [
-        alias.asname or alias.name
-        for node in body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    ]
     if name not in made + brought:
         public = [each for each in made if not each.startswith("_")]
         one_of(f"{file}: {where}.kind", name, public)
+
+
+@functools.cache
+def _names(module: str) -> tuple[list[str], list[str]]:
+    """The functions that a module defines, and what it imports from others."""
+    body = provenance.parsed(module).body
+    made = [node.name for node in body if isinstance(node, ast.FunctionDef)]
+    imports = [node for node in body if isinstance(node, ast.ImportFrom)]
+    return made, [alias.asname or alias.name for n in imports for alias in n.names]
 
 
 def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., Any]:

@@ -20,9 +20,6 @@ def report(config: Config) -> None:
     job = inputs.Job.load(config)
     if job is None:
         raise ConfigError(f"problem {config.problem.name}: its data are unavailable")
-    if not config.setting.passes > 0:
-        found = config.setting.passes
-        raise ConfigError(f"setting.passes: expected a positive number, found {found}")
     passes, problem = config.setting.passes, job.problem
     target = f"epsilon = {problem.epsilon:g}, delta = {problem.delta:.4g}"
     print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")

@@ -101,6 +101,17 @@ def test_chances_of_a_selection_against_counting():
         assert stats.binomtest(hits, runs, chance).pvalue > 1e-4
 
 
+@pytest.mark.parametrize("name", ["dp_gcd", "dp_gcd_gumbel", "dp_bcfw"])
+def test_a_loss_does_not_depend_on_the_transcripts_before_it(name):
+    """Chances of a selection are kept only where nothing else was released before."""
+    subject = subjects(next(p for p in SOLVERS if p.stem == name))[0]
+    pair = Ladder(subject, BRIEF, 3).worst
+    kept = Replay(subject, pair.first, pair.second)
+    losses = [kept.loss(seed) for seed in range(4)]
+    fresh = [Replay(subject, pair.first, pair.second).loss(s) for s in range(4)]
+    assert losses == fresh and len(set(losses)) > 1
+
+
 def test_the_tables_name_what_was_missed():
     found = ladder._control(0, BRIEF, 1)
     table = __import__("pandas").DataFrame([found, {**found, "caught": 0}])
