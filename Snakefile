@@ -6,8 +6,8 @@ import os
 import time
 
 from dperm.config import ConfigError, available
-from dperm.experiments import auditing, dataset, runtable, sizing
-from dperm.experiments.store import refuse_second
+from dperm.pipeline import auditing, problems, runtable, sizing
+from dperm.store.files import refuse_second
 
 PAPERS = available("paper")
 try:
@@ -76,9 +76,9 @@ rule fetch:
         digest=digest("fetch"),
         run=RUN,
         problem=lambda names: TABLE.problem_of[names.dataset],
-        attempt=lambda names: dataset.attempt(names.dataset),
+        attempt=lambda names: problems.attempt(names.dataset),
     shell:
-        "python -m dperm.fetch problem={params.problem} {params.run} 2>&1 | tee {log}"
+        "python -m dperm fetch problem={params.problem} {params.run} 2>&1 | tee {log}"
 
 
 for stage, before, made in (
@@ -110,10 +110,10 @@ for stage, before, made in (
             runtime=MINUTES,
         params:
             digest=digest(stage),
-            module=f"dperm.{stage}",
+            stage=stage,
             run=RUN,
         shell:
-            "python -m {params.module} problem={wildcards.problem} {params.run}"
+            "python -m dperm {params.stage} problem={wildcards.problem} {params.run}"
             " 2>&1 | tee {log}"
 
 
@@ -153,14 +153,14 @@ for stage, before, made, cores in (
             runtime=MINUTES,
         params:
             digest=digest("sweeps" if stage == "sweep" else stage),
-            module=f"dperm.{stage}",
+            stage=stage,
             key=runtable.keys,
             workers=lambda names, threads, stage=stage: (
                 "" if stage == "evaluate" else f"workers={threads}"
             ),
             run=RUN,
         shell:
-            "python -m {params.module} {params.key} {params.workers} {params.run}"
+            "python -m dperm {params.stage} {params.key} {params.workers} {params.run}"
             " 2>&1 | tee {log}"
 
 
@@ -183,10 +183,10 @@ for kind, top, shown, kinds in (
             "environment.yml"
         params:
             digest=digest(f"{kind}s"),
-            module=f"dperm.{kind}",
+            stage=kind,
             run=RUN,
         shell:
-            "python -m {params.module} paper={wildcards.paper}"
+            "python -m dperm {params.stage} paper={wildcards.paper}"
             " product={wildcards.name} {params.run} 2>&1 | tee {log}"
 
 
@@ -205,7 +205,7 @@ rule audit_part:
         key=lambda names: auditing.key(names.part),
         run=RUN,
     shell:
-        "python -m dperm.audit {params.key} workers={threads} {params.run} 2>&1 | tee {log}"
+        "python -m dperm audit {params.key} workers={threads} {params.run} 2>&1 | tee {log}"
 
 
 rule complete:
@@ -222,7 +222,7 @@ rule complete:
     params:
         run=RUN,
     shell:
-        "python -m dperm.complete paper={wildcards.paper} {params.run} 2>&1 | tee {log}"
+        "python -m dperm complete paper={wildcards.paper} {params.run} 2>&1 | tee {log}"
 
 
 for stage, made_of, made in (
@@ -243,7 +243,7 @@ for stage, made_of, made in (
             "environment.yml"
         params:
             digest=TABLE.digests["claims"],
-            module=f"dperm.{stage}",
+            stage=stage,
             run=RUN,
         shell:
-            "python -m {params.module} {params.run} 2>&1 | tee {log}"
+            "python -m dperm {params.stage} {params.run} 2>&1 | tee {log}"

@@ -18,11 +18,13 @@ from tabulate import tabulate
 from threadpoolctl import threadpool_limits
 
 from bench import dpsco, featurewise, reference
-from dperm.experiments import provenance, store
+from dperm.erm.penalties import Penalty
+from dperm.erm.problem import Problem, build
 from dperm.privacy.mechanisms import streams
-from dperm.problems.penalties import Penalty
-from dperm.problems.problem import Problem, build
-from dperm.solvers import Lanes, dp_cd, dp_gcd, dp_sgd
+from dperm.solvers import Lanes
+from dperm.solvers.lanes import dp_cd, dp_gcd, dp_sgd
+from dperm.store import files as store
+from dperm.store import provenance
 
 TURNS = 7
 SIZES = {  # the papers' problems: n, p, loss

@@ -17,8 +17,8 @@ from scipy.optimize import nnls
 from tabulate import tabulate
 
 from dperm.privacy.mechanisms import streams
-from dperm.problems.stochastic import Setup, Signs
-from dperm.solvers import noisy_sfw, phased_sgd, poly_sfw
+from dperm.solvers.streams import noisy_sfw, phased_sgd, poly_sfw
+from dperm.solvers.streams.stochastic import Setup, Signs
 
 SIZES = (10**4, 31623, 10**5, 316228, 10**6)
 TURNS = 3

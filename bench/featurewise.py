@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dperm.featurewise.instances import synthetic
-from dperm.problems.columns import Columns
-from dperm.problems.iterate import Iterate, iterate
-from dperm.solvers.bcfw import step_size
+from dperm.erm.columns import Columns
+from dperm.papers.dpbcfw.instances import synthetic
+from dperm.solvers.frank_wolfe.bcfw import step_size
+from dperm.solvers.frank_wolfe.iterate import Iterate, iterate
 
 STEPS = 50
 SIZES = ((2000, 20000, 0.1), (2000, 20000, 0.01), (200, 20000, 0.01))

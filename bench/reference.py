@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from dperm.erm.problem import Problem
 from dperm.privacy.mechanisms import Streams, laplace
-from dperm.problems.problem import Problem
-from dperm.solvers import Lanes, dp_cd, dp_gcd
+from dperm.solvers import Lanes
+from dperm.solvers.lanes import dp_cd, dp_gcd
 
 FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC", "-shared")
 

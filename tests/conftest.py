@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dperm.problems.penalties import Penalty
-from dperm.problems.problem import Problem, build
+from dperm.erm.penalties import Penalty
+from dperm.erm.problem import Problem, build
 
 PENALTIES = {
     "none": Penalty(),

@@ -3,7 +3,7 @@
 import pytest
 
 from dperm.config import compose
-from dperm.experiments import dataset
+from dperm.pipeline import problems as dataset
 
 
 @pytest.fixture(scope="session")

@@ -13,22 +13,23 @@ import itertools
 import os
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 from yaml import YAMLError
 
-from dperm import schema, solvers
-from dperm.experiments import grid
+from dperm import grid, schema, solvers
+from dperm.erm.losses import LOSSES
 from dperm.locate import (
     ConfigError,
     available,
     conf_dir,
     conf_dirs,
     conf_file,
+    group_file,
     hint,
 )
-from dperm.problems.losses import LOSSES
 
 GROUPS = ("paper", "dataset", "problem", "solver", "scale")
 CALIBRATIONS = ("paper", "strict")
@@ -103,7 +104,7 @@ def compose(overrides: list[str]) -> schema.Config:
             check_name(group, name, "command line")
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            made = typed(hydra_compose("config", overrides))
+            made = typed(hydra_compose("config", [in_folders(o) for o in overrides]))
             _check_own_names(made, overrides)
             return replace(made, overrides=overrides)
     except ConfigError:
@@ -116,6 +117,14 @@ def compose(overrides: list[str]) -> schema.Config:
         raise ConfigError(explain(error, overrides)) from error
 
 
+def in_folders(override: str) -> str:
+    """The override as Hydra has to read it: a paper is a folder of its own."""
+    group, _, names = override.partition("=")
+    if group != "paper" or not re.fullmatch(r"[\w,-]+", names):
+        return override
+    return "paper=" + ",".join(f"{name}/paper" for name in names.split(","))
+
+
 def _check_own_names(config: schema.Config, overrides: list[str]) -> None:
     """Refuse a file that carries another name than its own."""
     asked = {group: name for group, _, name in (o.partition("=") for o in overrides)}
@@ -123,7 +132,8 @@ def _check_own_names(config: schema.Config, overrides: list[str]) -> None:
         made = getattr(config, group, None) if group in GROUPS else None
         if made is not None and made.name != name:
             raise ConfigError(
-                f"conf/{group}/{name}.yaml: name: expected {name}, found {made.name!r}"
+                f"conf/{group_file(group, name)}: name: expected {name}, "
+                f"found {made.name!r}"
             )
 
 
@@ -136,8 +146,9 @@ def _refuse_reach() -> None:
         For a ``@package`` line, a defaults list that reaches for another package, or
         a file that is no text.
     """
-    for path in sorted(conf_dir().glob("*/*.yaml")):
-        where = f"conf/{path.parent.name}/{path.name}"
+    files = (*conf_dir().glob("*/*.yaml"), *conf_dir().glob("paper/*/paper.yaml"))
+    for path in sorted(files):
+        where = f"conf/{path.relative_to(conf_dir())}"
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
@@ -258,7 +269,6 @@ def _validate_names(config: schema.Config) -> None:
     paper = config.paper
     for where, name in (
         ("paper: name", paper.name),
-        ("paper: module", paper.module),
         ("problem: name", config.problem.name),
         ("solver: name", config.solver.name),
         ("scale: folder", config.scale.folder or "results"),
@@ -303,7 +313,7 @@ def _validate_solver(solver: schema.Solver) -> None:
 
 
 def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
-    where = f"conf/paper/{paper.name}.yaml"
+    where = f"conf/{group_file('paper', paper.name)}"
     for name in (*paper.problems, *paper.offline):
         check_name("problem", name, f"{where}: problems")
     for calibration in paper.calibrations:
@@ -324,8 +334,10 @@ def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
     if paper.claims:
         named["claims"] = paper.claims
     for name, file in named.items():
-        if conf_file(file) is None:
-            raise ConfigError(f"{where}: {name}: no file conf/{file}")
+        if paper_file(paper, file) is None:
+            raise ConfigError(
+                f"{where}: {name}: no file conf/paper/{paper.name}/{file}"
+            )
     for name, sweep in paper.sweeps.items():
         for spec in (sweep.grid, sweep.small or sweep.grid):
             try:
@@ -342,6 +354,11 @@ def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
                 check_name("problem", chosen, f"{place}.problems")
             for chosen in product.sweeps:
                 one_of(f"{place}.sweeps", chosen, paper.sweeps)
+
+
+def paper_file(paper: schema.Paper, name: str) -> Path | None:
+    """A file in the paper's folder of configuration; None without one."""
+    return conf_file(f"paper/{paper.name}/{name}")
 
 
 def _validate_grid(spec: Any, where: str, problem: schema.Problem) -> None:

@@ -75,6 +75,14 @@ def conf_file(name: str) -> Path | None:
 
 
 def available(group: str) -> list[str]:
-    """Names of the YAML files of a group."""
+    """Names of the YAML files of a group; a paper is a folder with a ``paper.yaml``."""
+    if group == "paper":
+        found = (folder.glob("paper/*/paper.yaml") for folder in conf_dirs())
+        return sorted({path.parent.name for paths in found for path in paths})
     found = (folder.glob(f"{group}/*.yaml") for folder in conf_dirs())
     return sorted({path.stem for paths in found for path in paths})
+
+
+def group_file(group: str, name: str) -> str:
+    """Path below ``conf/`` of a name of a group."""
+    return f"paper/{name}/paper.yaml" if group == "paper" else f"{group}/{name}.yaml"

@@ -143,7 +143,6 @@ class Paper:
     name: str = MISSING
     title: str = ""
     reference: str = ""
-    module: str = MISSING  # of dperm.figures, tables and sweeps: makes its products
     problems: list[str] = field(default_factory=list)
     offline: list[str] = field(default_factory=list)  # problems of the small scales
     runs: dict[str, Run] = field(default_factory=dict)  # by the solver's name
@@ -154,8 +153,8 @@ class Paper:
     sweeps: dict[str, Sweep] = field(default_factory=dict)
     figures: dict[str, Product] = field(default_factory=dict)
     tables: dict[str, Product] = field(default_factory=dict)
-    published: dict[str, str] = field(default_factory=dict)  # CSV files below conf/
-    claims: str | None = None  # a YAML file below conf/: sentences and tables, judged
+    published: dict[str, str] = field(default_factory=dict)  # CSV files in its folder
+    claims: str | None = None  # a YAML file in its folder: sentences and tables, judged
     thresholds: str = ""  # of its claims: when they were set; shown in the report
 
 

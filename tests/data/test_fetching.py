@@ -13,7 +13,7 @@ import pytest
 
 from dperm.data import fetch
 from dperm.data.fetching import fetched_folder, load_fetched
-from dperm.data.store import locked, whole_folder
+from dperm.data.folders import locked, whole_folder
 from dperm.schema import Data, Dataset, Reader, Source
 
 ROWS = 3000

@@ -157,7 +157,7 @@ def test_a_file_sets_its_own_group_only(conf, text):
 
 
 def test_the_kind_of_a_product_is_one_of_ours(conf):
-    from dperm.experiments.products import function_of
+    from dperm.pipeline.products import function_of
 
     config = compose(["problem=diabetes"])
     for kind in ("Path", "np", "pd", "__import__", "_curve", "Any"):
@@ -177,7 +177,7 @@ def test_parquet_holds_plain_values_only(undisturbed):
 
 
 def test_objects_are_not_pickled_into_parquet(tmp_path):
-    from dperm.experiments import store
+    from dperm.store import files as store
 
     with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError, TypeError)):
         store.write_table(tmp_path / "x.parquet", pd.DataFrame({"a": [object()]}))

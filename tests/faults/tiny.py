@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from dperm.experiments.solving import PROVENANCE
+from dperm.pipeline.solving import PROVENANCE
 
 ROOT = Path(__file__).parents[2]
 PAPER = {
@@ -83,7 +83,7 @@ class Project:
         if stage == "snakemake":
             command = [sys.executable, "-m", "dperm"]
             return [*command, *(arguments or ("-j", "2", "-q", "rules", "--", "tiny"))]
-        return [sys.executable, "-m", f"dperm.{stage}", "problem=diabetes", *arguments]
+        return [sys.executable, "-m", "dperm", stage, "problem=diabetes", *arguments]
 
     def start(self, stage: str, *arguments: str, **options) -> subprocess.Popen:
         """Start it in a process group of its own, its messages in ``messages``."""

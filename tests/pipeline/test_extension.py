@@ -11,10 +11,10 @@ import pytest
 
 from dperm import config, locate, solvers
 from dperm.config import ConfigError, compose
-from dperm.experiments.provenance import code_digest
-from dperm.experiments.runtable import overrides, run_table
-from dperm.problems.problem import build
+from dperm.erm.problem import build
+from dperm.pipeline.runtable import overrides, run_table
 from dperm.solvers import Lanes
+from dperm.store.provenance import code_digest
 from solvers import checks
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine"
@@ -95,7 +95,7 @@ def test_its_algorithm_without_noise_finds_the_optimum(noisy_gd):
 
 
 def config_penalty():
-    from dperm.problems.penalties import Penalty
+    from dperm.erm.penalties import Penalty
 
     return Penalty()
 
@@ -123,7 +123,7 @@ def test_its_folder_may_be_named(mine, monkeypatch, tmp_path):
 
 def test_a_change_of_its_code_is_seen(mine, noisy_gd):
     def tuning():
-        from dperm.experiments import provenance
+        from dperm.store import provenance
 
         provenance._digest_of.cache_clear()
         return run_table(["mine"], []).digests["tune/mine/yields/noisy_gd"]

@@ -62,7 +62,7 @@ COMMANDS = [*STAGES, "complete", "privacy", "audit", "bundle"]
 
 @pytest.mark.parametrize("stage", COMMANDS)
 def test_every_stage_is_a_command(stage):
-    command = [sys.executable, "-m", f"dperm.{stage}", "problem=nothing"]
+    command = [sys.executable, "-m", "dperm", stage, "problem=nothing"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("ConfigError: command line: problem 'nothing'")
@@ -70,7 +70,7 @@ def test_every_stage_is_a_command(stage):
 
 
 def test_help_and_multirun():
-    command = [sys.executable, "-m", "dperm.privacy"]
+    command = [sys.executable, "-m", "dperm", "privacy"]
     helped = subprocess.run(
         [*command, "--help"], capture_output=True, text=True, check=False
     )

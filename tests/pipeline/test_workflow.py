@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dperm.experiments.solving import PROVENANCE
+from dperm.pipeline.solving import PROVENANCE
 
 ROOT = Path(__file__).parents[2]
 SMALL = "paper.offline=[diabetes] scale.keep.clip=2"

@@ -10,12 +10,7 @@ from dperm.privacy.accounting import (
     laplace_delta,
     sampled_gaussian_delta,
 )
-from dperm.privacy.pld import (
-    Profile,
-    _discretise,
-    composed_epsilon,
-    epsilon_on_grid,
-)
+from dperm.privacy.pld import Profile, _discretise, composed_epsilon, epsilon_on_grid
 
 
 def sgd(n, passes, sigma):

@@ -12,7 +12,7 @@ import subprocess
 import pandas as pd
 import pytest
 
-from dperm.experiments import inputs
+from dperm.pipeline import inputs
 from dperm.report import page
 
 from .conftest import compose, write

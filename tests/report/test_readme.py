@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dperm.config import ConfigError
-from dperm.experiments import inputs
+from dperm.pipeline import inputs
 from dperm.report import readme
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from conftest import PENALTIES, raw_data
-from dperm.problems.problem import build
+from dperm.erm.problem import build
 from dperm.solvers import Lanes
 
 SIGMA = 1.7

@@ -8,11 +8,12 @@ from scipy import sparse
 
 from conftest import PENALTIES
 from dperm.data.arrays import standardize
+from dperm.erm.centred import Centred
+from dperm.erm.optimum import duality_gap, solve
+from dperm.erm.problem import build
 from dperm.privacy.mechanisms import streams
-from dperm.problems.centred import Centred
-from dperm.problems.optimum import duality_gap, solve
-from dperm.problems.problem import build
-from dperm.solvers import Lanes, dp_cd, dp_gcd, dp_sgd
+from dperm.solvers import Lanes
+from dperm.solvers.lanes import dp_cd, dp_gcd, dp_sgd
 
 LOSSES = ("logistic", "least_squares", "smoothed_hinge")
 RUNS = {

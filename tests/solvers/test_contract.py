@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dperm.privacy.mechanisms import streams
-from dperm.solvers import Lanes, dp_cd, dp_cd_priv, dp_sgd
+from dperm.solvers import Lanes
+from dperm.solvers.lanes import dp_cd, dp_cd_priv, dp_sgd
 from solvers import checks
 
 
@@ -185,7 +186,7 @@ def test_a_sensitivity_without_its_two_is_caught(module, monkeypatch):
 def test_without_noise_and_clip_the_method_is_the_public_one(loss):
     """epsilon = infinity: proximal coordinate descent, which finds the optimum."""
     from conftest import make_problem
-    from dperm.problems.optimum import solve
+    from dperm.erm.optimum import solve
 
     problem = make_problem(loss)
     lanes = Lanes(np.ones(1), np.full(1, np.inf), 0.0)

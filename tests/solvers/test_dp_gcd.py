@@ -5,10 +5,11 @@ import pytest
 from scipy import stats
 
 from conftest import PENALTIES, make_problem, raw_data
+from dperm.erm.penalties import Penalty
+from dperm.erm.problem import build
 from dperm.privacy.mechanisms import streams
-from dperm.problems.penalties import Penalty
-from dperm.problems.problem import build
-from dperm.solvers import Lanes, dp_gcd
+from dperm.solvers import Lanes
+from dperm.solvers.lanes import dp_gcd
 from solvers import checks, twins
 
 STEPS = np.array([0.1, 0.5, 1.0, 1.0, 0.7])
@@ -362,7 +363,7 @@ def test_dropping_lanes_leaves_the_others_alone(loss):
 
 
 def test_without_noise_and_clip_the_method_is_the_public_one(loss):
-    from dperm.problems.optimum import solve
+    from dperm.erm.optimum import solve
 
     problem = make_problem(loss, "l1")
     for rule in dp_gcd.RULES:

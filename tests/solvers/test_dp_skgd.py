@@ -5,12 +5,13 @@ import pytest
 from scipy.special import expit
 
 from conftest import PENALTIES, make_problem, raw_data
+from dperm.erm.problem import build
 from dperm.privacy.accounting import epsilon
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.mechanisms import streams
-from dperm.problems.problem import build
-from dperm.solvers import Lanes, dp_cd, dp_skgd
-from dperm.solvers.dp_skgd import Options, Sketch, partition
+from dperm.solvers import Lanes
+from dperm.solvers.lanes import dp_cd, dp_skgd
+from dperm.solvers.lanes.dp_skgd import Options, Sketch, partition
 from solvers import checks, twins
 
 STEPS, CLIPS = np.array([0.1, 0.5, 1.0]), np.array([0.01, 0.3, 1e4])
@@ -210,7 +211,7 @@ def test_without_it_full_sampling_diverges():
 
 
 def test_without_noise_every_sampling_finds_the_optimum(loss, options):
-    from dperm.problems.optimum import solve
+    from dperm.erm.optimum import solve
 
     problem = make_problem(loss)
     lanes = (np.ones(1), np.full(1, np.inf))

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from dperm.erm.sets import Polytope, norms
 from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.generalised_gaussian import (
     generalised_gaussian,
@@ -13,9 +14,8 @@ from dperm.privacy.generalised_gaussian import (
     smooth_order,
 )
 from dperm.privacy.mechanisms import laplace_rows, streams
-from dperm.problems.sets import Polytope, norms
-from dperm.problems.stochastic import Rows, Setup, Signs
-from dperm.solvers import noisy_sfw, phased_sgd, poly_sfw, sco_baselines
+from dperm.solvers.streams import noisy_sfw, phased_sgd, poly_sfw, sco_baselines
+from dperm.solvers.streams.stochastic import Rows, Setup, Signs
 from solvers import sco_twins as twins
 
 INF = math.inf

@@ -5,9 +5,10 @@ import pytest
 from scipy import sparse
 
 from conftest import PENALTIES
+from dperm.erm.problem import build
 from dperm.privacy.mechanisms import streams
-from dperm.problems.problem import build
-from dperm.solvers import Lanes, dp_cd, dp_gcd, dp_sgd
+from dperm.solvers import Lanes
+from dperm.solvers.lanes import dp_cd, dp_gcd, dp_sgd
 
 RUNS = {
     "dp_cd": (dp_cd, dp_cd.Options(), 150),

@@ -16,9 +16,7 @@ from dperm.data.arrays import canonical, check_arrays, digest_arrays, nonzeros
 from dperm.data.bundles import bundled
 from dperm.data.checking import check_dataset
 from dperm.data.errors import RefusedError, SourceError
-from dperm.data.readers import Arrays
-from dperm.data.sources import KINDS, REMOTE, describe
-from dperm.data.store import (
+from dperm.data.folders import (
     load_arrays,
     locked,
     read_json,
@@ -26,6 +24,8 @@ from dperm.data.store import (
     whole_folder,
     write_json,
 )
+from dperm.data.readers import Arrays
+from dperm.data.sources import KINDS, REMOTE, describe
 from dperm.schema import Data, Dataset, Source
 
 RECORD = "fetch.json"

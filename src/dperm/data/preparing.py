@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dperm.data.arrays import check_constant, digest_arrays, nonzeros, standardize
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
-from dperm.data.store import (
+from dperm.data.folders import (
     load_arrays,
     locked,
     read_json,

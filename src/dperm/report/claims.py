@@ -21,10 +21,11 @@ from tabulate import tabulate
 from dperm import config as configuration
 from dperm import schema
 from dperm.config import ConfigError
-from dperm.experiments import inputs, results, store
+from dperm.pipeline import inputs, results
 from dperm.report import cells, rules
 from dperm.report.evidence import Estimate, Evidence, MissingError
 from dperm.report.rules import CAVEAT, REPRODUCED, UNTESTED, VERDICTS, Finding
+from dperm.store import files as store
 
 log = logging.getLogger(__name__)
 
@@ -126,13 +127,13 @@ def load(config: schema.Config) -> list[Claim]:
     """
     if not config.paper.claims:
         return []
-    path = configuration.conf_file(config.paper.claims)
+    path = configuration.paper_file(config.paper, config.paper.claims)
     if path is None:
-        raise ConfigError(f"conf/{config.paper.claims}: no such file")
+        raise ConfigError(f"{_place(config)}: no such file")
     known = {each.name for each in fields(Claim)}
     found = []
     for number, entry in enumerate(yaml.safe_load(path.read_text()), 1):
-        where = f"conf/{config.paper.claims}: claim {number}"
+        where = f"{_place(config)}: claim {number}"
         wrong = sorted(set(entry) - known) if isinstance(entry, dict) else [entry]
         if wrong:
             raise ConfigError(f"{where}: unknown {wrong}; expected {sorted(known)}")
@@ -143,6 +144,10 @@ def load(config: schema.Config) -> list[Claim]:
             raise ConfigError(f"{where}: {error}") from error
         found.append(claim)
     return found
+
+
+def _place(config: schema.Config) -> str:
+    return f"conf/paper/{config.paper.name}/{config.paper.claims}"
 
 
 def judged(config: schema.Config) -> Iterator[Judged]:

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from dperm import schema
-from dperm.experiments import inputs, results
+from dperm.pipeline import inputs, results
 
 FIGURE = ("mean", "ci_low", "ci_high")  # of the data behind a figure
 

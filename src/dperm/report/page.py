@@ -24,12 +24,14 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
 
 from dperm import schema
-from dperm.experiments import inputs, provenance, seeds, store
-from dperm.report import selection
+from dperm.pipeline import inputs, seeds
+from dperm.present.tables import number
+from dperm.report import selection_bias as selection
 from dperm.report.claims import COLUMNS, papers, scorecard, table
 from dperm.report.evidence import read_or_empty
 from dperm.report.rules import VERDICTS
-from dperm.tables.writing import number
+from dperm.store import files as store
+from dperm.store import provenance
 
 log = logging.getLogger(__name__)
 

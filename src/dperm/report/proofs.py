@@ -22,7 +22,7 @@ from dperm.privacy.accounting import (
     true_epsilon,
 )
 from dperm.privacy.ledger import Ledger
-from dperm.privacy.selection import ChosenValue, NoisyMax
+from dperm.privacy.noisy_max import ChosenValue, NoisyMax
 
 
 @dataclass(frozen=True)

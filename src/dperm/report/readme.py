@@ -9,13 +9,14 @@ import pandas as pd
 
 from dperm import schema
 from dperm.config import ConfigError
-from dperm.experiments import inputs, store
+from dperm.pipeline import inputs
 from dperm.report.claims import summary
+from dperm.store import files as store
 
 log = logging.getLogger(__name__)
 
 README = Path("README.md")
-BEGIN = "<!-- scorecard: written by `python -m dperm.report readme` -->"
+BEGIN = "<!-- scorecard: written by `dperm readme` -->"
 END = "<!-- end of scorecard -->"
 FIGURES = ("dpgcd/figure1", "dpskgd/regimes", "dpbcfw/figure6")
 
@@ -30,7 +31,7 @@ def readme(config: schema.Config) -> Path:
     """
     claims = inputs.results_folder(config, "claims.csv")
     if not claims.is_file():
-        raise ConfigError(f"{claims} is not there; run `python -m dperm.claims` first")
+        raise ConfigError(f"{claims} is not there; run `dperm claims` first")
     text = README.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise ConfigError(f"{README}: expected the lines {BEGIN!r} and {END!r}, once")

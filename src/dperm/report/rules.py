@@ -22,15 +22,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from dperm.present.tables import number
 from dperm.report import proofs
-from dperm.report.evidence import (
-    Estimate,
-    Evidence,
-    MissingError,
-    Reading,
-    matching,
-)
-from dperm.tables.writing import number
+from dperm.report.evidence import Estimate, Evidence, MissingError, Reading, matching
 
 Verdict = Literal[
     "reproduced", "reproduced with a caveat", "not reproduced", "could not be tested"

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import pkgutil
 import sys
 from dataclasses import dataclass, fields
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -65,9 +65,22 @@ class Lanes:
         return self.noise_multiplier * sensitivity
 
 
+FAMILIES = ("lanes", "frank_wolfe", "streams")
+
+
+def places() -> dict[str, str]:
+    """The algorithms of this package and the modules they are."""
+    return {
+        path.stem: f"{__name__}.{family}.{path.stem}"
+        for family in FAMILIES
+        for path in sorted((Path(__file__).parent / family).glob("*.py"))
+        if "class Options" in path.read_text()
+    }
+
+
 def names() -> list[str]:
     """The algorithms of this package."""
-    return [module.name for module in pkgutil.iter_modules(__path__)]
+    return sorted(places())
 
 
 def load(algorithm: str) -> ModuleType:
@@ -79,7 +92,7 @@ def load(algorithm: str) -> ModuleType:
         If there is none, with the nearest known algorithm, or it is no solver.
     """
     own = algorithm not in names()
-    path = algorithm if own else f"{__name__}.{algorithm}"
+    path = places().get(algorithm, algorithm)
     parts = path.split(".")
     if parts[0] in sys.stdlib_module_names or parts[-1] == "__main__":
         raise ValueError(f"algorithm {algorithm!r}: expected a module of solvers")

@@ -1,0 +1,155 @@
+"""The audit as tables: every solver, who caught what, and how often in vain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+from joblib import Parallel, delayed
+
+from dperm.audit.controls import CONTROLS
+from dperm.audit.registry import subjects
+from dperm.audit.rungs import RUNGS, Effort, Ladder
+from dperm.audit.subjects import Subject
+
+CONFIDENCE = 0.95  # of a whole table, all statistical tests in it together
+TESTS = 400  # at most: four a subject, a hundred subjects
+FULL = Effort(level=(1 - CONFIDENCE) / TESTS, losses=2000)
+SMALL = Effort(level=(1 - CONFIDENCE) / TESTS, pairs=8, draws=40, samples=90, losses=12)
+
+# Sound mechanisms of every kind of release, audited again and again.
+SOUND: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("dp_cd", "dp_cd", {}),
+    ("dp_sgd", "dp_sgd", {}),
+    ("dp_gcd_gumbel", "dp_gcd", {"noise": "gumbel"}),
+    ("dp_skgd_full", "dp_skgd", {"blocks": 1}),
+    ("phased_sgd", "phased_sgd", {}),
+)
+AGAIN = Effort(level=(1 - CONFIDENCE) / 4, pairs=10, draws=60, samples=300, losses=60)
+
+
+def solver(
+    name: str, algorithm: str, options: dict[str, Any], effort: Effort, seed: int
+) -> pd.DataFrame:
+    """What every rung finds of a solver, a row a rung, under both calibrations.
+
+    Parameters
+    ----------
+    name, algorithm : str
+        As in the solver's YAML.
+    options : dict
+    effort : Effort
+    seed : int
+    """
+    found = [_climbed(one, effort, seed) for one in subjects(name, algorithm, options)]
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
+def _climbed(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
+    rows = pd.DataFrame(
+        [asdict(found) for found in Ladder(subject, effort, seed).climb()]
+    )
+    known = {
+        "subject": subject.name,
+        "calibration": subject.calibration,
+        "claimed_epsilon": subject.claimed_epsilon,
+        "true_epsilon": subject.true_epsilon,
+        "delta": subject.delta,
+        "level": effort.level,
+    }
+    for place, (key, value) in enumerate(known.items()):
+        rows.insert(place, key, value)
+    return rows
+
+
+def epsilons(findings: pd.DataFrame) -> pd.DataFrame:
+    """Claimed, true and audited epsilon, a row a subject and calibration."""
+    keys = ["subject", "calibration"]
+    return pd.DataFrame(
+        [_epsilon(group) for _, group in findings.groupby(keys, sort=False)]
+    )
+
+
+def _epsilon(group: pd.DataFrame) -> dict[str, Any]:
+    first, by_rung = group.iloc[0], group.set_index("rung")
+    claimed, true = first.claimed_epsilon, first.true_epsilon
+    audited = float(group.epsilon.max())
+    return {
+        "algorithm": first.subject,
+        "calibration": first.calibration,
+        "delta": first.delta,
+        "claimed_epsilon": claimed,
+        "true_epsilon": true,
+        "audited_epsilon": audited,
+        "confidence": 1 - first.level,
+        "noise_p_value": by_rung.measured["noise"],
+        "tightness": by_rung.measured["sensitivity"],
+        "shifts": by_rung.note["sensitivity"],
+        "claim": _claim(claimed, true, audited),
+        "ledger": _kept(group),
+    }
+
+
+def _claim(claimed: float, true: float, audited: float) -> str:
+    if audited > claimed:
+        return "refuted"
+    if math.isinf(true):
+        return "no proof"
+    return "holds" if true <= claimed * (1 + 1e-3) else "too low"
+
+
+def _kept(group: pd.DataFrame) -> str:
+    caught = group.rung[group.caught]
+    return "kept" if caught.empty else f"broken: {', '.join(caught)}"
+
+
+def controls(effort: Effort, seed: int, workers: int) -> pd.DataFrame:
+    """Which rungs catch which broken mechanism, a row a mechanism."""
+    found = Parallel(n_jobs=workers)(
+        delayed(_control)(place, effort, seed) for place in range(len(CONTROLS))
+    )
+    return pd.DataFrame(found)
+
+
+def _control(place: int, effort: Effort, seed: int) -> dict[str, Any]:
+    control = CONTROLS[place]
+    caught = {f.rung: f.caught for f in Ladder(control.make(), effort, seed).climb()}
+    return {
+        "mechanism": control.slip,
+        "algorithm": control.solver,
+        "runs": 1,
+        **{rung: int(caught[rung]) for rung in RUNGS},
+        "caught": int(any(caught.values())),
+    }
+
+
+def alarms(repetitions: int, seed: int, workers: int) -> pd.DataFrame:
+    """How often sound mechanisms are flagged, a row a mechanism."""
+    jobs = [(one, seed + k) for one in range(len(SOUND)) for k in range(repetitions)]
+    found = Parallel(n_jobs=workers)(delayed(_alarm)(*job) for job in jobs)
+    rows = pd.DataFrame(found)
+    sums = rows.groupby(["mechanism", "algorithm"], sort=False).sum()
+    return sums.reset_index()
+
+
+def _alarm(place: int, seed: int) -> dict[str, Any]:
+    name, algorithm, options = SOUND[place]
+    strict = subjects(name, algorithm, options)[-1]
+    caught = {f.rung: int(f.caught) for f in Ladder(strict, AGAIN, seed).climb()}
+    flagged = int(any(caught.values()))
+    return {
+        "mechanism": "sound",
+        "algorithm": name,
+        "runs": 1,
+        **caught,
+        "caught": flagged,
+    }
+
+
+def missed(table: pd.DataFrame) -> Sequence[str]:
+    """Broken mechanisms that no rung caught."""
+    broken = table[(table.mechanism != "sound") & (table.caught == 0)]
+    return list(broken.mechanism + ", " + broken.algorithm)

@@ -1,1 +1,0 @@
-"""Right-hand sides of utility theorems, one file per paper; they solve nothing."""

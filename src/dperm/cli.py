@@ -1,0 +1,255 @@
+"""The ``dperm`` command: one stage by itself, or papers and files through Snakemake.
+
+``COMMANDS`` is the table of what is ours; ``python -m dperm tune`` is ``dperm tune``.
+What follows a stage is ``key=value``, what follows anything else is Snakemake's, which
+gets the Snakefile and the profile that came with the package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from dperm import __version__, locate
+
+Stage = Callable[..., Any]
+
+
+class Command(NamedTuple):
+    """A command of our own: what it does, ``module:function``, and how it is called."""
+
+    help: str
+    function: str
+    is_stage: bool = True  # of a configuration; False: it reads the command line itself
+
+
+COMMANDS: dict[str, Command] = {
+    "fetch": Command("fetch the data set of a problem", "pipeline.problems:fetch"),
+    "prepare": Command("prepare the arrays of a problem", "pipeline.problems:prepare"),
+    "optimum": Command(
+        "solve a problem without privacy, with a certificate",
+        "pipeline.problems:optimum",
+    ),
+    "tune": Command(
+        "run a solver on a problem over the grid of a paper", "pipeline.tune:tune"
+    ),
+    "evaluate": Command(
+        "run the chosen settings on fresh seeds", "pipeline.evaluate:evaluate"
+    ),
+    "sweep": Command("run the sweeps of a paper", "pipeline.sweep:sweep"),
+    "figure": Command("draw the figures of a paper", "pipeline.products:figure"),
+    "table": Command("make the tables of a paper", "pipeline.products:table"),
+    "audit": Command("audit a solver's privacy", "pipeline.auditing:audit"),
+    "privacy": Command(
+        "what a setting costs, and the noise it needs", "pipeline.prices:report"
+    ),
+    "complete": Command(
+        "say whether a paper is complete, and write its manifest",
+        "pipeline.completion:complete",
+    ),
+    "claims": Command("judge the claims of the papers", "report.claims:claims"),
+    "report": Command("write the report", "report.page:report"),
+    "readme": Command(
+        "put the scorecard and three figures into README.md", "report.readme:readme"
+    ),
+    "bundle": Command(
+        "pack the data sets of the papers for a machine without a network",
+        "pipeline.bundling:bundle",
+    ),
+    "compare": Command(
+        "compare two trees of results row by row", "pipeline.compare:main", False
+    ),
+}
+GROUPS = ("paper", "problem", "solver", "scale")
+EXAMPLES = """
+examples:
+  dperm dpcd -j 2                            a paper on two cores
+  dperm -n all                               what would run, and why
+  dperm figures/dpcd/figure1.svg -j 2        one figure and what it needs
+  dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help says more
+completion of names, in bash or zsh, and in fish:
+  eval "$(register-python-argcomplete dperm)"
+  register-python-argcomplete --shell fish dperm | source
+"""
+
+
+def main() -> None:
+    """Run a command of ours in this process, or give everything to Snakemake."""
+    try:
+        _run(sys.argv[1:])
+    except locate.ConfigError as error:
+        raise SystemExit(f"ConfigError: {error}") from error
+
+
+def _run(arguments: list[str]) -> None:
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete
+
+        argcomplete.autocomplete(parser())
+    if not arguments or arguments[0] in ("-h", "--help"):
+        parser().print_help()
+    elif arguments[0] == "--version":
+        print(f"dperm {__version__}")
+    elif arguments[0] in COMMANDS:
+        sys.argv = [f"dperm {arguments[0]}", *arguments[1:]]
+        command = COMMANDS[arguments[0]]
+        if command.is_stage:
+            run_stage(command, arguments[1:])
+        else:
+            function_of(command)()
+    else:
+        _refuse_unknown(arguments[0])
+        _snakemake(arguments)
+
+
+# --- stages ---------------------------------------------------------------------------
+
+
+def function_of(command: Command) -> Stage:
+    """The function behind a command."""
+    module, _, name = command.function.partition(":")
+    return getattr(importlib.import_module(f"dperm.{module}"), name)
+
+
+def run_stage(command: Command, arguments: list[str]) -> None:
+    """Run one stage on the configuration of the command line.
+
+    Hydra's own flags (``--help``, ``--cfg job``, ``-m`` for multirun) work as usual.
+    A refused configuration or a missing input ends with one line and exit code 1.
+    """
+    from dperm import config as configuration
+
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("dperm").setLevel(logging.INFO)
+    logging.captureWarnings(True)
+    try:
+        if any(argument.startswith("-") for argument in arguments):
+            _with_hydra(function_of(command))
+        else:
+            config = configuration.compose(arguments)
+            run(function_of(command), config)
+    except (locate.ConfigError, OSError, RuntimeError, ValueError) as error:
+        place = own_place(error)
+        raise SystemExit(f"{type(error).__name__}: {error}{place}") from error
+
+
+def own_place(error: BaseException) -> str:
+    """Where in a module of the reader's own an error arose; empty if in none."""
+    own = [folder.parent for folder in locate.conf_dirs()[:-1]]
+    found = ""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if any(folder in Path(frame.filename).parents for folder in own):
+            found = f" ({frame.filename}:{frame.lineno}, in {frame.name})"
+    return found
+
+
+def run(stage: Stage, config: Any) -> Any:
+    """Run a stage with BLAS on one thread: its results would depend on their number."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        return stage(config)
+
+
+def _with_hydra(stage: Stage) -> None:
+    import hydra
+
+    from dperm import config as configuration
+
+    configuration.register()
+    sys.argv[1:] = [configuration.in_folders(word) for word in sys.argv[1:]]
+
+    @hydra.main(
+        version_base="1.3",
+        config_path=str(locate.conf_dir()),
+        config_name="config",
+    )
+    def composed(config: Any) -> None:
+        run(stage, configuration.typed(config))
+
+    composed()
+
+
+# --- papers, files and Snakemake's options --------------------------------------------
+
+
+def _refuse_unknown(word: str) -> None:
+    """A plain word must be a stage or a paper; options and files are Snakemake's."""
+    known = [*COMMANDS, *papers(), "all"]
+    if re.fullmatch(r"[A-Za-z0-9_]+", word) and word not in known:
+        raise SystemExit(
+            f"dperm: {word!r}: expected one of {', '.join(known)}"
+            f"{locate.hint(word, known)}"
+        )
+
+
+def _snakemake(arguments: list[str]) -> None:
+    here = Path(sys.executable).parent  # jobs must find the same Python
+    os.environ["PATH"] = f"{here}{os.pathsep}{os.environ.get('PATH', '')}"
+    from snakemake.cli import main as snakemake
+
+    root = locate.home()
+    profile = str(root / "profiles" / "default")
+    given = ["--snakefile", str(root / "Snakefile"), "--workflow-profile", profile]
+    sys.argv[0] = "snakemake"
+    snakemake([*given, *arguments])
+
+
+# --- help and completion --------------------------------------------------------------
+
+
+def papers() -> dict[str, str]:
+    """The papers of the configuration, with their titles."""
+    return {name: _title(name) for name in locate.available("paper")}
+
+
+def _title(paper: str) -> str:
+    path = locate.conf_file(locate.group_file("paper", paper))
+    try:
+        content = yaml.safe_load(path.read_text()) if path else None
+    except yaml.YAMLError:  # composing says what is wrong, and where
+        content = None
+    return str(content.get("title", "")) if isinstance(content, dict) else ""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, as ``--help`` and completion see it."""
+    lists = {
+        "stages": {name: command.help for name, command in sorted(COMMANDS.items())},
+        "papers, or all": papers(),
+    }
+    text = "\n".join(
+        "\n".join([f"{head}:", *(f"  {name:14} {line}" for name, line in made.items())])
+        for head, made in lists.items()
+    )
+    made = argparse.ArgumentParser(
+        "dperm", description=text, epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    made.add_argument("--version", action="version", version=f"dperm {__version__}")
+    first = made.add_argument("what", help="a stage, a paper, all, or a file to make")
+    rest = made.add_argument(
+        "rest", nargs="*", help="key=value, or Snakemake's options"
+    )
+    known = [name for names in lists.values() for name in names]
+    first.completer = lambda **_: [*known, "all"]  # type: ignore[attr-defined]
+    rest.completer = _values  # type: ignore[attr-defined]
+    return made
+
+
+def _values(prefix: str, **_: object) -> list[str]:
+    """``key=value`` for the groups of the configuration."""
+    group = prefix.partition("=")[0]
+    if group not in GROUPS:
+        return [f"{name}=" for name in GROUPS]
+    return [f"{group}={name}" for name in locate.available(group)]

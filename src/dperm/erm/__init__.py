@@ -1,0 +1,1 @@
+"""Empirical risk minimisation: losses, penalties, sets, problems, certified optima."""

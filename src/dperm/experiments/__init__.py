@@ -1,1 +1,0 @@
-"""Experiments: run table, seeds, tuning, evaluation, storage."""

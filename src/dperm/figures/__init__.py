@@ -1,1 +1,0 @@
-"""Figures, one file per paper; they read results and never solve."""

@@ -1,0 +1,1 @@
+"""Lou and Cheung 2020 (DP-BCFW)."""

@@ -1,0 +1,146 @@
+"""Tables of Lou and Cheung 2020 (DP-BCFW)."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from dperm import schema
+from dperm.papers.dpbcfw import sentences as judging
+from dperm.pipeline import results
+from dperm.present.tables import Table, number
+
+
+def _shown(data: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
+    """Numbers for readers, whole numbers as they are."""
+    shown = data.copy()
+    for column in data.columns:
+        if pd.api.types.is_float_dtype(data[column]):
+            shown[column] = [number(value, digits) for value in data[column]]
+    return shown
+
+
+def _mean(table: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFrame:
+    return table.groupby(keys, sort=False)[values].mean().reset_index()
+
+
+def related(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Table II, and which solver of ours runs a row; measured bytes for DP-BCFW."""
+    data = results.published(config, "table2")
+    sent = results.load_sweep(config, "communication")
+    last = sent[(sent["iteration"] == sent["iterations"]) & (sent["rule"] == "tuned")]
+    ours = data["solver"] == "dp_bcfw"
+    K, m, n = (last[key] for key in ("nodes", "sketch", "n"))
+    raw = 8.0 * n * K * last["iterations"]
+    data["uplink_share"] = pd.NA
+    data.loc[ours, "uplink_share"] = float((last["bytes_up"] / raw).mean())
+    shown = data.fillna({"solver": "not here"})
+    shown["uplink_share"] = [
+        "" if pd.isna(value) else f"{100 * value:.2g} % of sending raw features"
+        for value in data["uplink_share"]
+    ]
+    assert (m <= n).all()
+    return Table(data, shown)
+
+
+def curvature(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Table III in numbers, means over the draws."""
+    table = results.load_sweep(config, "curvature")
+    values = [
+        *("p_min", "published_p_min", "existing_curvature", "expected_curvature"),
+        *("existing_bound", "bound", "published_bound", "gap"),
+    ]
+    data = _mean(table, ["sampling"], values)
+    shown = _shown(data)
+    shown.columns = [
+        *("sampling", "p_min", "p_min, printed", "existing curvature"),
+        *("expected curvature", "existing bound", "Theorem 1"),
+        *("Theorem 1, printed p_min", "reached"),
+    ]
+    return Table(data, shown)
+
+
+def losses(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Table V: the printed formulas, and the errors of both readings by m."""
+    table = results.load_sweep(config, "losses")
+    table = table[table["iteration"] == table["iterations"]]
+    table = table.assign(relative=table["loss"] / table["start"])
+    keys = ["loss_name", "length"]
+    data = _mean(table, keys, ["formula", "printed", "relative"])
+    printed = results.published(config, "table5").rename(columns={"loss": "loss_name"})
+    data = data.merge(printed[["loss_name", "by_q"]], on="loss_name", how="left")
+    shown = _shown(data)[
+        ["loss_name", "by_q", "length", "formula", "printed", "relative"]
+    ]
+    shown.columns = [
+        *("loss", "partial gradient by q, as printed", "m / n"),
+        *("error, corrected", "error, as printed", "loss reached / loss at 0"),
+    ]
+    return Table(data, shown)
+
+
+def claims(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """The smallest epsilon from which each claim holds, by kind of noise."""
+    table = results.load_sweep(config, "claims")
+    table = table[table["iteration"] == table["iterations"]]
+    table = table.assign(relative=table["loss"] / table["start"])
+    data = judging.starts(judging.judge(table))
+    wide = data.pivot(index="claim", columns="noise", values="epsilon")
+    shown = wide[list(judging.KINDS)].map(
+        lambda value: "nowhere up to 1e7" if pd.isna(value) else f"{value:g}"
+    )
+    titles = {key: " ".join(text.split()) for key, text in judging.CLAIMS.items()}
+    shown.insert(0, "claim", shown.index.map(titles))
+    shown.columns = [
+        *("claim", "noise as printed", "printed, scores eta grad"),
+        *("the same, no sketch (m = n)", "least sound noise"),
+    ]
+    return Table(data, shown)
+
+
+def privacy(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """True epsilon of the printed noise, indices and features apart."""
+    table = pd.concat(
+        [results.load_sweep(config, name) for name in product.sweeps],
+        ignore_index=True,
+    )
+    kept = table["noise"].isin(["stated", "scaled", "strict"])
+    if "status" in table:
+        kept &= table["status"] == "ok"
+    table = table[kept & (table["iteration"] == table["iterations"])]
+    if "problem" not in table:
+        table["problem"] = pd.NA
+    table = table.assign(data=table["problem"].fillna("synthetic"))
+    keys = ["data", "method", "noise", "update", "nodes", "share", "epsilon"]
+    values = [
+        *("index_epsilon", "sketch_epsilon", "true_epsilon"),
+        *("index_scale", "sketch_scale", "largest_norm", "final_norm"),
+    ]
+    data = _mean(table, keys, [name for name in values if name in table])
+    return Table(data, _shown(data))
+
+
+def sensitivity(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Largest change found over what was declared."""
+    table = results.load_sweep(config, "sensitivity")
+    if "update" not in table:
+        table["update"] = "published"
+    table = table.assign(
+        of_strict=table["found"] / table["strict"],
+        of_published=table["found"] / table["published"],
+    )
+    keys = ["release", "nodes", "update"]
+    values = ["found", "strict", "published", "of_strict", "of_published"]
+    data = table.groupby(keys, sort=False)[values].max().reset_index()
+    return Table(data, _shown(data))

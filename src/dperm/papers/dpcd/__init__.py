@@ -1,0 +1,1 @@
+"""Mangold et al. 2022 (DP-CD)."""

@@ -1,0 +1,1 @@
+"""Mangold et al. 2023 (DP-GCD)."""

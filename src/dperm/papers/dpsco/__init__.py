@@ -1,0 +1,1 @@
+"""Bassily, Guzmán and Nandi 2021 (DP-SCO)."""

@@ -1,0 +1,1 @@
+"""Maranjyan et al. 2024 (DP-SkGD)."""

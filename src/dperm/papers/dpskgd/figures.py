@@ -1,0 +1,363 @@
+"""Figures of Maranjyan et al. 2024 (DP-SkGD): the experiments it announces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from dperm import schema
+from dperm.kinds import figures as kinds
+from dperm.papers.dpskgd.tables import fitted, fresh, solver_bounds, solver_options
+from dperm.pipeline import inputs, results
+from dperm.pipeline.results import Result
+from dperm.present import drawing
+from dperm.solvers.lanes import dp_skgd
+
+__all__ = ["blocks", "regimes", "samplings", "theory", "trajectories"]
+
+Rows = list[dict[str, Any]]
+# family of samplings: colour, line style, marker
+FAMILIES: dict[str, tuple[str, Any, str]] = {
+    "uniform": ("#0072B2", "-", "o"),
+    "importance": ("#D55E00", "--", "s"),
+    "nice": ("#009E73", ":", "D"),
+}
+LEVELS: dict[str, tuple[str, Any]] = {
+    "DP-SGD": ("#000000", "-."),
+    "DP-SVRG": ("#CC79A7", (0, (4, 1, 1, 1))),
+    "DP-CD": ("#56B4E9", (0, (1, 1))),
+}
+SHADE: Any = {"color": "#009E73", "alpha": 0.08, "linewidth": 0}
+MARKS = "osD^vP*X<>hp"
+
+
+def trajectories(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Relative error along the chosen runs, as for DP-CD, under one legend."""
+    figure, rows = kinds.trajectories(config, product, problems)
+    for at in figure.axes:
+        at.set_title(at.get_title(), fontsize=9)
+        legend = at.get_legend()
+        if legend:
+            legend.remove()
+        for line in at.lines:
+            line.set_label(str(line.get_label()).split(" (true")[0])
+    _shared_legend(figure, figure.axes, 2 if len(problems) == 1 else 3)
+    return figure, rows
+
+
+# --- (a), (b) -------------------------------------------------------------------------
+
+
+def samplings(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Relative error against the number of blocks, one panel a problem.
+
+    tau-nice sampling stands at p / tau; methods that are no sketches are levels.
+    """
+    found = results.load(config, problems)
+    titles = results.titles(config, problems)
+    figure, axes = drawing.panels(len(problems), product.options.get("columns", 2))
+    rows: Rows = []
+    for name, at in zip(problems, axes, strict=True):
+        at.set_title(titles[name].title)
+        lost = [result.reason for result in found[name] if not result.available]
+        if lost:
+            drawing.empty(at, lost[0])
+        else:
+            size = _features(name)
+            rows += _sampled(at, name, found[name], product.calibration, size)
+    _shared_legend(figure, axes, 6 if len(problems) > 1 else 2)
+    return figure, rows
+
+
+def _shared_legend(figure: Figure, axes: list[Axes], columns: int) -> None:
+    """One legend below all panels, each label once."""
+    handles: dict[str, Any] = {}
+    for at in axes:
+        for handle, label in zip(*at.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center",
+                  ncols=columns, frameon=False, fontsize=7.5)  # fmt: skip
+
+
+def _features(name: str) -> int:
+    from dperm import config as configuration
+
+    problem = inputs.load_problem(configuration.compose([f"problem={name}"]))
+    assert problem is not None
+    return problem.p
+
+
+def _sampled(
+    axes: Axes, name: str, found: list[Result], calibration: str, p: int
+) -> Rows:
+    families: dict[str, Rows] = {family: [] for family in FAMILIES}
+    levels: Rows = []
+    for result in found:
+        values = fresh(result, calibration)
+        family, x = _place(result.solver, p)
+        row = drawing.summary(name, result.label, x, values)
+        (families[family] if family else levels).append(row)
+    for row in levels:
+        colour, line = LEVELS[row["algorithm"]]
+        label = {"DP-CD": "DP-CD, cyclic"}.get(row["algorithm"], row["algorithm"])
+        axes.axhline(row["mean"], color=colour, linestyle=line, label=label)
+        axes.axhspan(row["ci_low"], row["ci_high"], color=colour, alpha=0.1, lw=0)
+    _join_full(families)
+    for family, drawn in families.items():
+        _family(axes, family, pd.DataFrame(sorted(drawn, key=lambda row: row["x"])))
+    axes.set(xscale="log", yscale="log", ylabel="relative error",
+             xlabel="blocks $b$ (1 full, $p$ single)")  # fmt: skip
+    ticks = sorted({row["x"] for drawn in families.values() for row in drawn})
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    return levels + [row for drawn in families.values() for row in drawn]
+
+
+def _place(solver: str, p: int) -> tuple[str, float]:
+    """Family and place of a solver; no family for what is no sketch."""
+    module, options = solver_options(solver)
+    if module is not dp_skgd:
+        return "", 0.0
+    if options.sampling == "nice":
+        return "nice", p / options.size
+    return options.probabilities, float(options.blocks or p)
+
+
+def _join_full(families: dict[str, Rows]) -> None:
+    """One block is drawn whatever its probability: importance starts there too."""
+    full = [row for row in families["uniform"] if row["x"] == 1.0]
+    if families["importance"]:
+        families["importance"] += full
+
+
+def _family(axes: Axes, family: str, table: pd.DataFrame) -> None:
+    if not len(table):
+        return
+    label = {"nice": r"$\tau$-nice"}.get(family, family)
+    _errorbars(axes, table, *FAMILIES[family], label)
+
+
+# --- (c) ------------------------------------------------------------------------------
+
+
+def regimes(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Section 4.3: excess against d, and the gain with its exponent."""
+    table = results.load_sweep(config, "regimes")
+    table["n"] = table["n"].astype(int)
+    fits = {(row["regime"], row["n"]): row for row in fitted(table)}
+    names = list(table["regime"].unique())
+    figure, axes = drawing.panels(2 * len(names), 2)
+    rows: Rows = []
+    for index, regime in enumerate(names):
+        part = table[table["regime"] == regime]
+        left, right = axes[2 * index], axes[2 * index + 1]
+        rows += _excess(left, regime, part)
+        rows += _gain(right, regime, part, fits)
+    return figure, rows
+
+
+TITLES = {
+    "flat": "One small $M_1$, the rest solved",
+    "steep": "One large $M_1$, which matters",
+}
+
+
+def _excess(axes: Axes, regime: str, table: pd.DataFrame) -> Rows:
+    rows: Rows = []
+    colours = ("#D55E00", "#0072B2")
+    lines = dict(zip(sorted(table["n"].unique()), ("--", "-"), strict=False))
+    for colour, name in zip(colours, table["algorithm"].unique(), strict=True):
+        for n, line in lines.items():
+            part = table[(table["algorithm"] == name) & (table["n"] == n)]
+            expected = (part["expected"] / part["start"]).groupby(part["d"]).first()
+            label = f"{name}, $n = 2^{{{int(np.log2(n))}}}$"
+            axes.plot(expected.index, expected, color=colour, linestyle=line,
+                      label=label)  # fmt: skip
+            for source, mark in (("law", "o"), ("solver", "x")):
+                seen = part[part["source"] == source]
+                for d, group in seen.groupby("d"):
+                    values = (group["excess"] / group["start"]).to_numpy()
+                    row = drawing.summary(f"{regime}: excess", f"{name} ({source}, "
+                                          f"n = {n})", float(d), values)  # fmt: skip
+                    axes.plot(d, row["mean"], mark, color=colour, markersize=4)
+                    rows.append(row)
+    axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle=":")
+    axes.set(xscale="log", yscale="log", xlabel="$d$", ylabel="excess / start",
+             title=TITLES[regime])  # fmt: skip
+    _powers(axes, sorted(table["d"].unique()))
+    _headroom(axes)
+    axes.legend(loc="upper left", fontsize=6.5, frameon=False)
+    return rows
+
+
+def _gain(axes: Axes, regime: str, table: pd.DataFrame, fits: dict) -> Rows:
+    rows: Rows = []
+    worse, better = table["algorithm"].unique()
+    law = table[table["source"] == "law"]
+    for colour, (n, part) in zip(
+        ("#56B4E9", "#0072B2"), law.groupby("n"), strict=False
+    ):
+        means = part.groupby(["algorithm", "d"])["excess"].mean()
+        gain = means[worse] / means[better]
+        fit = fits.get((regime, n))
+        label = f"$n = 2^{{{int(np.log2(n))}}}$"
+        if fit:
+            label += (f": $d^{{\\,{fit['exponent']:.2f}}}$ "
+                      f"[{fit['ci_low']:.2f}, {fit['ci_high']:.2f}]")  # fmt: skip
+        axes.plot(gain.index, gain, "o-", color=colour, markersize=4, label=label)
+        rows += [drawing.summary(f"{regime}: gain", f"{worse} / {better} (n = {n})",
+                 float(d), np.array([value])) for d, value in gain.items()]  # fmt: skip
+    terms = law.groupby(["algorithm", "d"])[["convex", "strong"]].first()
+    for key, line in (("convex", ":"), ("strong", "-.")):
+        bound = terms.loc[worse, key] / terms.loc[better, key]
+        slope = np.polyfit(np.log(bound.index), np.log(bound), 1)[0]
+        name = {"convex": "convex", "strong": "strongly convex"}[key]
+        axes.plot(bound.index, bound, color="0.35", linestyle=line,
+                  label=f"Table 1, {name}: $d^{{\\,{slope:.2f}}}$")  # fmt: skip
+        rows += [drawing.summary(f"{regime}: gain", f"Table 1, {name}", float(d),
+                 np.array([value])) for d, value in bound.items()]  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="$d$",
+             ylabel=f"{worse} / {better}", title="Gain")  # fmt: skip
+    _powers(axes, sorted(table["d"].unique()))
+    _headroom(axes)
+    axes.legend(loc="upper left", fontsize=6.5, frameon=False)
+    return rows
+
+
+def _headroom(axes: Axes, share: float = 0.45) -> None:
+    """Room for a legend above the curves of a logarithmic panel."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high * (high / low) ** share)
+
+
+def _powers(axes: Axes, values: list[float]) -> None:
+    axes.set_xticks(values, [f"{value:g}" for value in values])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+# --- (d) ------------------------------------------------------------------------------
+
+
+BLOCKS: dict[str, tuple[str, Any, str]] = {
+    "single": ("#0072B2", "-", "o"),
+    "single IS": ("#0072B2", "--", "s"),
+    "aligned": ("#009E73", "-", "D"),
+    "aligned IS": ("#009E73", "--", "v"),
+    "misaligned": ("#D55E00", "-", "^"),
+    "misaligned IS": ("#D55E00", "--", "P"),
+    "full": ("#000000", "-.", "x"),
+}
+
+
+def blocks(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Relative error against the spread of smoothness between groups."""
+    table = results.load_sweep(config, "blocks")
+    correlations = sorted(table["correlation"].unique())
+    figure, axes = drawing.panels(len(correlations), len(correlations))
+    rows: Rows = []
+    for correlation, at in zip(correlations, axes, strict=True):
+        part = table[table["correlation"] == correlation]
+        panel = f"correlation {correlation:g} within groups"
+        for method, group in part.groupby("method", sort=False):
+            drawn = [
+                drawing.summary(panel, method, float(ratio),
+                                seen.groupby("replicate")["relative_error"].mean()
+                                .to_numpy())
+                for ratio, seen in group.groupby("ratio")
+            ]  # fmt: skip
+            _errorbars(at, pd.DataFrame(drawn), *BLOCKS[method], method)
+            rows += drawn
+        at.set(xscale="log", yscale="log", ylabel="relative error", title=panel,
+               xlabel="largest / smallest smoothness of a group")  # fmt: skip
+        _powers(at, sorted(table["ratio"].unique()))
+    _shared_legend(figure, axes, 4)
+    return figure, rows
+
+
+def _errorbars(
+    axes: Axes, table: pd.DataFrame, colour: str, line: Any, marker: str, label: str
+) -> None:
+    mean, low, high = (table[key].to_numpy() for key in ("mean", "ci_low", "ci_high"))
+    down = np.minimum(mean - low, 0.95 * mean)  # a logarithmic axis has no zero
+    axes.errorbar(table["x"].to_numpy(), mean, yerr=np.stack((down, high - mean)),
+                  color=colour, linestyle=line, marker=marker, markersize=4, capsize=2,
+                  label=label)  # fmt: skip
+
+
+# --- (e) ------------------------------------------------------------------------------
+
+
+def theory(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Bounds of Table 1 against errors, both over those of single uniform sampling."""
+    found = results.load(config, problems)
+    titles = results.titles(config, problems)
+    figure, axes = drawing.panels(2, 2)
+    rows: Rows = []
+    for mark, name in zip(MARKS, problems, strict=False):
+        usable = [result for result in found[name] if result.available]
+        terms = solver_bounds(name, [result.solver for result in usable])
+        if "dp_skgd" not in terms:
+            continue
+        means = {r.solver: fresh(r, product.calibration) for r in usable}
+        for at, key in zip(axes, ("convex", "strong"), strict=True):
+            rows += _points(at, name, key, mark, titles[name].title, terms, means)
+    for at, key in zip(axes, ("convex", "strongly convex"), strict=True):
+        _quadrants(at, f"{key} row of Table 1")
+    for family, (colour, _, _) in FAMILIES.items():
+        axes[0].plot([], [], "s", color=colour, markersize=5, label=family)
+    axes[0].plot([], [], "s", color="#000000", markersize=5, label="no sketch")
+    _shared_legend(figure, axes, 3)
+    return figure, rows
+
+
+def _points(
+    axes: Axes, name: str, key: str, mark: str, title: str, terms: dict, means: dict
+) -> Rows:
+    base, error = getattr(terms["dp_skgd"], key), means["dp_skgd"].mean()
+    rows, points = [], []
+    for solver, bound in terms.items():
+        x = getattr(bound, key) / base
+        if solver == "dp_skgd" or not np.isfinite(x):
+            continue
+        row = drawing.summary(f"{name}: {key}", solver, x, means[solver] / error)
+        rows.append(row)
+        points.append((x, row["mean"], _colour(solver)))
+    for x, y, colour in points:
+        axes.plot(x, y, mark, color=colour, markersize=5, alpha=0.8)
+    axes.plot([], [], mark, color="0.4", markersize=5, label=title)
+    return rows
+
+
+def _colour(solver: str) -> str:
+    module, options = solver_options(solver)
+    if module is not dp_skgd:
+        return "#000000"
+    return FAMILIES["nice" if options.sampling == "nice" else options.probabilities][0]
+
+
+def _quadrants(axes: Axes, title: str) -> None:
+    axes.set(xscale="log", yscale="log", title=title,
+             xlabel="bound / bound of single uniform",
+             ylabel="error / error of single uniform")  # fmt: skip
+    left, right = min(axes.get_xlim()[0], 0.3), max(axes.get_xlim()[1], 3.0)
+    low, high = min(axes.get_ylim()[0], 0.3), max(axes.get_ylim()[1], 3.0)
+    axes.fill_between([left, 1.0], low, 1.0, **SHADE)
+    axes.fill_between([1.0, right], 1.0, high, **SHADE)
+    axes.axhline(1.0, color="0.5", linewidth=0.8)
+    axes.axvline(1.0, color="0.5", linewidth=0.8)
+    axes.set(xlim=(left, right), ylim=(low, high))

@@ -1,0 +1,1 @@
+"""The stages: from a configuration to results, figures and tables."""

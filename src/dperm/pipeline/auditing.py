@@ -1,0 +1,209 @@
+"""The audit stage: one solver, or a table of them all."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from dperm import config as configuration
+from dperm import schema
+from dperm.audit import ladder
+from dperm.config import ConfigError
+from dperm.pipeline import inputs, results
+from dperm.pipeline.runtable import RunTable
+from dperm.present import tables as writing
+from dperm.privacy.calibration import Calibration
+from dperm.privacy.random_stopping import converted, renyi_curve, tuned_epsilon
+from dperm.store import files as store
+from dperm.store.provenance import product_digest
+
+log = logging.getLogger(__name__)
+
+REPETITIONS = 100
+_HOLDS = (
+    "Every statistical bound is wrong with probability at most"
+    f" {ladder.FULL.level:.2g}, all of the table together with"
+    f" {1 - ladder.CONFIDENCE:.2g} (Bonferroni)."
+)
+CAPTIONS = {
+    "epsilon": "Claimed: what the calibration promises, on small loud data at the"
+    " delta given. True: what a sound accountant makes of the same noise (inf: no"
+    " bound can be proved). Audited: what an attack on whole transcripts or on the"
+    " published weights proves. Tightness: largest shift of the noise that a neighbour"
+    f" needs over the declared one, 1 at most. {_HOLDS}",
+    "controls": "How often each rung caught a mechanism: broken ones, which one rung at"
+    f" least must catch, and sound ones, audited {REPETITIONS} times, of which at most"
+    " one in twenty may be flagged.",
+    "tuning": "What it would cost to choose the setting privately: as many settings"
+    " are tried as the grid has, on average, and the best is published (random"
+    " stopping, Papernot and Steinke 2022), by three distributions of their number."
+    " This accounting is in Rényi terms; renyi_epsilon is that of one run.",
+}
+
+
+def audit(config: schema.Config) -> list[Path]:
+    """Audit the solver, or write the table that ``product`` names.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such table.
+    """
+    if config.product is None:
+        return _solver(config)
+    made = PRODUCTS.get(config.product)
+    if made is None:
+        known = ", ".join(PRODUCTS)
+        raise ConfigError(f"product={config.product}: the audit has {known}")
+    stem = inputs.results_folder(config, "audit") / config.product
+    written = writing.save(made(config), stem, CAPTIONS[config.product])
+    for path in written:
+        log.info("%s", path)
+    return written
+
+
+def key(part: str) -> str:
+    """The key of the command that makes ``solvers/<name>`` or a table."""
+    folder, _, name = part.rpartition("/")
+    return f"solver={name}" if folder else f"product={name}"
+
+
+def digest(part: str) -> str:
+    """Digest of what a solver's audit or a table depends on."""
+    override, code = key(part), product_digest("dperm.audit.ladder")
+    if override.startswith("product"):
+        return code
+    chosen = configuration.compose([override]).solver
+    return store.digest([code, chosen.algorithm, chosen.options])
+
+
+def reported(table: RunTable) -> list[str]:
+    """Tables the report waits for; where all is small, the audit is a unit test."""
+    if table.folder:
+        return []
+    return [f"{table.below('results')}audit/{name}.csv" for name in PRODUCTS]
+
+
+def behind(part: str, table: RunTable) -> list[str]:
+    """Files that a solver's audit or a table is made of."""
+    folder = table.below("results")
+    if part == "epsilon":
+        names = configuration.available("solver")
+        return [f"{folder}audit/solvers/{name}.csv" for name in names]
+    if part == "tuning":
+        return [
+            f"{folder}{paper}/{problem}/{solver}/tune.parquet"
+            for paper, runs in table.papers.items()
+            for problem, solver in runs.runs
+        ]
+    return []
+
+
+def _effort(config: schema.Config) -> ladder.Effort:
+    return ladder.FULL if config.scale.name == "full" else ladder.SMALL
+
+
+def _path(config: schema.Config, name: str) -> Path:
+    return inputs.results_folder(config, "audit", "solvers") / f"{name}.csv"
+
+
+def _solver(config: schema.Config) -> list[Path]:
+    chosen = config.solver
+    given = (chosen.name, chosen.algorithm, chosen.options)
+    found = ladder.solver(*given, _effort(config), config.seed)
+    for row in found.itertuples():
+        sign = "CAUGHT" if row.caught else "passed"
+        text = f"{row.measured:.4g} of {row.bound:.4g}"
+        names = f"{row.subject}, {row.calibration}"
+        log.info("%-32s %-12s %s  %s  %s", names, row.rung, sign, text, row.note)
+    path = _path(config, chosen.name)
+    store.write_text(path, found.to_csv(index=False))
+    return [path]
+
+
+def _epsilon(config: schema.Config) -> writing.Table:
+    found = []
+    for name in configuration.available("solver"):
+        try:
+            found.append(pd.read_csv(_path(config, name), keep_default_na=False))
+        except pd.errors.EmptyDataError:  # it releases nothing
+            continue
+    table = ladder.epsilons(pd.concat(found, ignore_index=True))
+    return writing.Table(table, _shown(table.drop(columns=["delta", "confidence"])))
+
+
+def _shown(table: pd.DataFrame) -> pd.DataFrame:
+    shown = table.copy()
+    for key in shown.select_dtypes("float"):
+        shown[key] = shown[key].map(writing.number)
+    return shown
+
+
+def _controls(config: schema.Config) -> writing.Table:
+    small = config.scale.name != "full"
+    broken = ladder.controls(_effort(config), config.seed, config.workers)
+    times = 2 if small else REPETITIONS
+    sound = ladder.alarms(times, config.seed, config.workers)
+    table = pd.concat([broken, sound], ignore_index=True)
+    for name in ladder.missed(table):
+        log.warning("no rung caught: %s", name)
+    return writing.Table(table, table.astype(str))
+
+
+def _tuning(config: schema.Config) -> writing.Table:
+    """Every ledger that the papers' runs have left, run once and tuned privately."""
+    rows = []
+    for name in configuration.available("paper"):
+        paper = configuration.compose([f"paper={name}", f"scale={config.scale.name}"])
+        paper.output = config.output
+        for problem, chosen in inputs.runs(paper):
+            rows += _tuned(paper, problem, chosen)
+    table = pd.DataFrame(rows)
+    return writing.Table(table, _shown(table))
+
+
+def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
+    folder = inputs.results_folder(config, config.paper.name, problem, chosen)
+    config.solver.name = chosen
+    counts = Counter(point["passes"] for point in inputs.grid_points(config))
+    try:
+        entries = results.ledgers(config, problem, chosen)
+    except FileNotFoundError:
+        log.info("%s has not run", folder)
+        return []
+    found = [(e["passes"], Calibration.from_dict(e["calibrated"])) for e in entries]
+    return [
+        {
+            "paper": config.paper.name,
+            "problem": problem,
+            "solver": chosen,
+            "calibration": one.calibration,
+            "passes": passes,
+            "settings": counts[passes],
+            "claimed_epsilon": one.claimed_epsilon,
+            "true_epsilon": one.true_epsilon,
+            **_costs(one, counts[passes]),
+        }
+        for passes, one in found
+        if counts[passes] > 1 and math.isfinite(one.true_epsilon)
+    ]
+
+
+def _costs(one: Calibration, settings: int) -> dict[str, float]:
+    """Epsilon of one run in Rényi terms, and of random stopping on top of it."""
+    costs = {"renyi_epsilon": converted(renyi_curve(one.ledger), one.delta)}
+    for kind in ("logarithmic", "geometric", "poisson"):
+        costs[kind] = tuned_epsilon(one.ledger, one.delta, settings, kind)
+    return costs
+
+
+PRODUCTS: dict[str, Callable[[schema.Config], writing.Table]] = {
+    "epsilon": _epsilon,
+    "controls": _controls,
+    "tuning": _tuning,
+}

@@ -1,0 +1,94 @@
+"""Calibrations of a job, stored beside its results and not repeated.
+
+``ledger.json`` holds, for every calibration and number of passes, the noise multiplier,
+the ledger it belongs to, and what that ledger costs under its own and under the strict
+accountant.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+
+from dperm.pipeline.inputs import Job
+from dperm.privacy.calibration import Calibration, calibrate
+from dperm.store import files as store
+from dperm.store.provenance import privacy_digest
+
+log = logging.getLogger(__name__)
+
+
+def calibrations(
+    job: Job, kinds: Iterable[str], passes: Iterable[float]
+) -> dict[tuple[str, float], Calibration]:
+    """The calibration of every (kind, passes), from ``ledger.json`` where it has it."""
+    path = job.folder / "ledger.json"
+    known = _read(path)
+    wanted = {
+        (kind, value): _key(job, kind, value) for kind in kinds for value in passes
+    }
+    missing = [pair for pair, key in wanted.items() if key not in known]
+    if missing:
+        log.info("calibrating %d noises", len(missing))
+    made = Parallel(n_jobs=job.config.workers, prefer="threads")(
+        delayed(_entry)(job, *pair, wanted[pair]) for pair in missing
+    )
+    known |= {entry["key"]: entry for entry in made}
+    first = [known[key] for key in wanted.values()]
+    others = [entry for key, entry in known.items() if key not in wanted.values()]
+    store.write_json(path, first + others)
+    return {
+        pair: Calibration.from_dict(known[key]["calibrated"])
+        for pair, key in wanted.items()
+    }
+
+
+def one(job: Job, kind: str, passes: float) -> Calibration:
+    """Calibrate one run of the job."""
+    count = job.steps(passes)
+    return calibrate(
+        lambda noise: job.module.ledger(job.problem, count, noise, job.options, kind),
+        job.problem.epsilon,
+        job.problem.delta,
+        kind,
+    )
+
+
+def _entry(job: Job, kind: str, passes: float, key: str) -> dict[str, Any]:
+    calibrated = one(job, kind, passes)
+    return {
+        "key": key,
+        "passes": passes,
+        "steps": job.steps(passes),
+        "neighbours": calibrated.ledger.relation,
+        "calibrated": calibrated.to_dict(),
+    }
+
+
+def _key(job: Job, kind: str, passes: float) -> str:
+    """Everything a calibration depends on."""
+    problem = job.problem
+    return store.digest(
+        [
+            *(problem.n, problem.p, problem.epsilon, problem.delta),
+            *(kind, job.steps(passes), job.config.solver.algorithm),
+            *(asdict(job.options), privacy_digest(job.module)),
+        ]
+    )
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        entries = json.loads(path.read_text())
+        return {entry["key"]: entry for entry in entries}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError):
+        log.warning("%s is unreadable and made anew", path)
+        return {}

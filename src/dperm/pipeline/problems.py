@@ -1,0 +1,79 @@
+"""The stages before any solver: fetch, prepare, optimum."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dperm import data, schema
+from dperm.data.fetching import read_record
+from dperm.erm.optimum import solve
+from dperm.pipeline import inputs
+from dperm.store import files as store
+
+log = logging.getLogger(__name__)
+
+
+def fetch(config: schema.Config) -> None:
+    """Fetch the problem's data set; unavailable data are recorded, not raised."""
+    record = data.fetch(config.problem.dataset, config.data)
+    if record.available:
+        log.info("%s: %s, digest %s", record.name, record.source, record.digest)
+
+
+def prepare(config: schema.Config) -> None:
+    """Prepare the arrays of the problem."""
+    made = data.prepare(config.problem, config.data)
+    if made.available:
+        log.info(
+            "%s: n = %d, p = %d", made.meta["name"], made.meta["n"], made.meta["p"]
+        )
+    else:
+        inputs.say_unavailable(config)
+
+
+def optimum(config: schema.Config) -> Path:
+    """Solve the problem without privacy and store w*, F* and the certificate."""
+    folder = inputs.optimum_folder(config)
+    with store.locked(folder):
+        problem = inputs.load_problem(config)
+        record: dict[str, Any] = {
+            "problem": config.problem.name,
+            "status": "unavailable",
+        }
+        if problem is None:
+            inputs.say_unavailable(config)
+        else:
+            found = solve(problem)
+            start = float(problem.objective(np.zeros(problem.p))[0])
+            with store.whole(folder / "w.npy") as beside:
+                np.save(beside, found.w)
+            record |= {
+                "status": "ok",
+                "digest": problem.digest,
+                "w_digest": store.digest(found.w.tolist()),
+                "value": found.value,
+                "gap": found.gap,
+                "relative_gap": found.gap / found.value,
+                "start": start,
+                "relative_error_at_zero": (start - found.value) / found.value,
+                "support_size": int(found.support.sum()),
+                "l1_norm": float(np.abs(found.w).sum()),
+            }
+            log.info(
+                "%s: F* = %.9g, relative gap %.1e, relative error at zero %.6g",
+                problem.name, found.value, record["relative_gap"],
+                record["relative_error_at_zero"],
+            )  # fmt: skip
+        store.write_json(folder / "optimum.json", record)
+    return folder / "optimum.json"
+
+
+def attempt(dataset: str, folder: str = "data") -> float:
+    """Another number each time if no source had it: then it is asked for again."""
+    record = read_record(dataset, schema.Data(dir=folder))
+    return 0.0 if record is None or record.available else time.time()

@@ -1,0 +1,122 @@
+"""The figure and table stages: one product, or all of a paper."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dperm import papers, schema
+from dperm.config import ConfigError, one_of
+from dperm.locate import hint
+from dperm.pipeline import inputs
+from dperm.store import provenance
+
+log = logging.getLogger(__name__)
+
+
+def figure(config: schema.Config) -> list[Path]:
+    """Draw ``product=...``, or all figures of the paper."""
+    from dperm.present import drawing
+
+    folder = inputs.figures_folder(config, config.paper.name)
+    written = []
+    for name, product in chosen(config, "figures").items():
+        drawn, rows = _make(config, "figures", product)
+        written += drawing.save(drawn, rows, folder / name)
+    return _report(written)
+
+
+def table(config: schema.Config) -> list[Path]:
+    """Write ``product=...``, or all tables of the paper."""
+    from dperm.present import tables as writing
+
+    folder = inputs.results_folder(config, config.paper.name)
+    written = []
+    for name, product in chosen(config, "tables").items():
+        made = _make(config, "tables", product)
+        written += writing.save(made, folder / name, product.caption)
+    return _report(written)
+
+
+def _report(written: list[Path]) -> list[Path]:
+    for path in written:
+        log.info("%s", path)
+    return written
+
+
+def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
+    """The figures, tables or sweeps of the paper that ``product`` names.
+
+    Raises
+    ------
+    ConfigError
+        If it names none, with the nearest known one.
+    """
+    known = getattr(config.paper, kind)
+    if config.product is None:
+        return known
+    if config.product not in known:
+        raise ConfigError(
+            f"product={config.product}: conf/paper/{config.paper.name}/paper.yaml has "
+            f"the {kind} {', '.join(known)}{hint(config.product, known)}"
+        )
+    return {config.product: known[config.product]}
+
+
+def _make(config: schema.Config, kind: str, product: schema.Product) -> Any:
+    """What the product's function returns, on the product's problems."""
+    maker = function_of(config, kind, product.kind)
+    names = inputs.problem_names(config)
+    return maker(config, product, inputs.product_problems(product, names))
+
+
+def check_kind(config: schema.Config, kind: str, where: str, name: str) -> None:
+    """Refuse a product whose function there is not, without importing anything.
+
+    Raises
+    ------
+    ConfigError
+        With the kinds there are, and the nearest.
+    """
+    known = sorted({each for module in modules(config, kind) for each in names(module)})
+    one_of(f"conf/paper/{config.paper.name}/paper.yaml: {where}.kind", name, known)
+
+
+def modules(config: schema.Config, kind: str) -> list[str]:
+    """Modules of figures, tables or sweeps: the paper's own, then the shared."""
+    papers.look_in_own()
+    found = (f"dperm.papers.{config.paper.name}.{kind}", f"dperm.kinds.{kind}")
+    return [module for module in found if _is_there(module)]
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # nor is the paper's folder
+        return False
+
+
+@functools.cache
+def names(module: str) -> tuple[str, ...]:
+    """The public functions that a module defines, read without importing it."""
+    body = provenance.parsed(module).body
+    made = (node.name for node in body if isinstance(node, ast.FunctionDef))
+    return tuple(name for name in made if not name.startswith("_"))
+
+
+def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., Any]:
+    """The function of a kind: of the paper's own module, or of the shared one.
+
+    Raises
+    ------
+    ConfigError
+        If there is none of that name.
+    """
+    check_kind(config, kind, kind, name)
+    module = next(each for each in modules(config, kind) if name in names(each))
+    return getattr(importlib.import_module(module), name)

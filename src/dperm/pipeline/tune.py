@@ -1,0 +1,130 @@
+"""Tune: the whole grid, every calibration and number of passes, five seeds."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+from joblib import Parallel
+from tqdm import tqdm
+
+from dperm import schema
+from dperm.parallel import away, cluster
+from dperm.pipeline import inputs
+from dperm.pipeline.ledgers import calibrations
+from dperm.pipeline.solving import IDENTITY, Unit, rows, unavailable, unique_passes
+from dperm.store import files as store
+
+log = logging.getLogger(__name__)
+
+
+def tune(config: schema.Config) -> Path:
+    """Run the grid of one solver on one problem and write ``tune.parquet``.
+
+    Lanes that an earlier run left are reused as they are.
+
+    Returns
+    -------
+    Path
+        Of the table.
+    """
+    names = (config.paper.name, config.problem.name, config.solver.name)
+    folder = inputs.results_folder(config, *names)
+    with store.locked(folder):
+        job = inputs.Job.load(config)
+        if job is None:
+            table = unavailable(config, inputs.unavailable_reason(config))
+            store.write_json(folder / "ledger.json", [])
+        else:
+            table = collect(job, list(_units(job)), config.workers, config.parallel)
+        store.write_table(folder / "tune.parquet", table)
+    return folder / "tune.parquet"
+
+
+def _units(job: inputs.Job) -> Iterator[Unit]:
+    points = inputs.grid_points(job.config)
+    passes = unique_passes(job, [point["passes"] for point in points])
+    kinds = inputs.run_calibrations(job.config)
+    found = calibrations(job, kinds, passes)
+    replicates = job.config.scale.replicates or job.config.paper.replicates
+    for kind in kinds:
+        for value in passes:
+            chosen = [point for point in points if point["passes"] == value]
+            for replicate in range(replicates):
+                yield Unit(
+                    "tune", found[kind, value], value, replicate, chosen, (value,)
+                )
+
+
+def collect(
+    job: inputs.Job,
+    units: list[Unit],
+    workers: int,
+    where: schema.Parallel | None = None,
+) -> pd.DataFrame:
+    """Rows of all units, sorted; logs progress and how many lanes were reused."""
+    parts = store.Parts(job.folder)
+    tables, computed = [], 0
+    lanes = sum(len(unit.points) for unit in units)
+    work = sum(len(unit.points) * unit.passes for unit in units)
+    meter = Meter(f"{units[0].stage} {job.folder}", lanes, "lanes", work)
+    found = _all_rows(job, units, parts, workers, where or schema.Parallel())
+    for unit, (table, fresh) in zip(units, found, strict=True):
+        tables.append(table)
+        computed += fresh
+        meter.advance(len(unit.points), len(unit.points) * unit.passes, fresh > 0)
+    log.info("%s: %d lanes reused, %d computed", meter.name, lanes - computed, computed)
+    return pd.concat(tables, ignore_index=True).sort_values(IDENTITY, ignore_index=True)
+
+
+def _all_rows(
+    job: inputs.Job,
+    units: list[Unit],
+    parts: store.Parts,
+    workers: int,
+    where: schema.Parallel,
+) -> Iterator[tuple[pd.DataFrame, int]]:
+    """Unit after unit on all workers of this machine, or each on one of a cluster's."""
+    if where.backend == "local":
+        yield from (rows(job, unit, parts, workers) for unit in units)
+        return
+    with cluster(where):
+        calls = (away(rows, job, unit, parts, 1) for unit in units)
+        yield from Parallel(return_as="generator")(calls)
+
+
+class Meter:
+    """Progress of a stage: what is done, of how much, and the time left.
+
+    Time is taken to be in proportion to work, for lanes their passes. What an earlier
+    run left says nothing of the speed, nor does the first hundredth, which compiles.
+    """
+
+    def __init__(
+        self, name: str, total: int, what: str, work: float = 0.0, every: float = 5.0
+    ):
+        self.name, self._total, self._what, self._every = name, total, what, every
+        self._start = self._last = time.monotonic()
+        self._done, self._worked, self._left = 0, 0.0, work or total
+        self._early = self._left / 100
+        log.info("%s: %d %s", name, total, what)
+
+    def advance(self, count: int, work: float = 0.0, fresh: bool = True) -> None:
+        """Count so many as done, and say so if it is time."""
+        self._done += count
+        self._left -= work or count
+        self._worked += (work or count) if fresh else 0.0
+        now = time.monotonic()
+        if now - self._last >= self._every:
+            self._last, spent = now, tqdm.format_interval(now - self._start)
+            at = (self.name, self._done, self._total, self._what, spent)
+            log.info("%s: %d of %d %s in %s%s", *at, self._remaining(now))
+
+    def _remaining(self, now: float) -> str:
+        if self._worked <= self._early:
+            return ""
+        left = (now - self._start) * self._left / self._worked
+        return f", about {tqdm.format_interval(left)} left"

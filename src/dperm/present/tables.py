@@ -1,0 +1,46 @@
+"""Writing a table: CSV with every digit, Markdown and LaTeX to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from tabulate import tabulate
+
+from dperm.store import files as store
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table twice: the data (CSV) and what a reader is shown (Markdown, LaTeX)."""
+
+    data: pd.DataFrame
+    shown: pd.DataFrame
+
+
+def save(made: Table, stem: Path, caption: str) -> list[Path]:
+    """Write CSV, Markdown and LaTeX, each file whole or not at all."""
+    # A reason of several lines would break a row in two.
+    shown = made.shown.fillna("").map(lambda cell: " ".join(str(cell).split()))
+    markdown = tabulate(shown, headers="keys", tablefmt="pipe", showindex=False,
+                        disable_numparse=True)  # fmt: skip
+    body = tabulate(shown, headers="keys", tablefmt="latex_booktabs", showindex=False,
+                    disable_numparse=True)  # fmt: skip
+    texts = {
+        ".csv": made.data.to_csv(index=False),
+        ".md": f"{caption.strip()}\n\n{markdown}\n" if caption else markdown + "\n",
+        ".tex": "".join(f"% {line}\n" for line in caption.splitlines()) + body + "\n",
+    }
+    for suffix, text in texts.items():
+        store.write_text(stem.with_suffix(suffix), text)
+    return [stem.with_suffix(suffix) for suffix in texts]
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number for readers: so many significant digits, or empty."""
+    if value is None or pd.isna(value):
+        return ""
+    if value != 0 and not 1e-4 <= abs(value) < 1e5:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:#.{digits}g}".rstrip(".")

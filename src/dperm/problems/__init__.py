@@ -1,1 +1,0 @@
-"""Problems: losses, penalties, objectives and certified optima."""

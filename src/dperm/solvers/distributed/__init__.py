@@ -1,0 +1,1 @@
+"""Features on several nodes: engines, nodes, messages and sketches."""

@@ -1,0 +1,132 @@
+"""A user node of Algorithm 2: it holds its columns, and what leaves it is noisy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from dperm.erm.bounds import clip_entries, clip_offset
+from dperm.erm.columns import Columns
+from dperm.erm.losses import Loss
+from dperm.erm.problem import derivatives
+from dperm.privacy.mechanisms import gaussian, signed_noisy_max, streams
+from dperm.solvers.distributed.messages import Message
+from dperm.solvers.distributed.sketch import Sketch
+
+
+@dataclass(frozen=True)
+class Public:
+    """What every node is told before the first iteration; nothing of it is private.
+
+    Attributes
+    ----------
+    loss : Loss
+    n : int
+        Records.
+    sketch_length, sketch_seed : int
+        m and the seed of J.
+    score_factor : float
+        What the gradient is multiplied with to make a score.
+    index_scale, sketch_scale : float
+        Scales of the Laplace noise of a score and of the Gaussian noise of a sketch.
+    entry_bound, label_bound : float
+        Entries and labels are clipped to them.
+    prediction_bound : float
+        Bound on |A_i x| over the constraint set; estimates are clipped to it.
+    """
+
+    loss: Loss
+    n: int
+    sketch_length: int
+    sketch_seed: int
+    score_factor: float
+    index_scale: float
+    sketch_scale: float
+    entry_bound: float
+    label_bound: float
+    prediction_bound: float
+
+
+@dataclass(frozen=True)
+class Share:
+    """A node's part of a problem: columns (n, p_k), offset (n,), its first index."""
+
+    matrix: Any
+    offset: np.ndarray
+    first: int
+
+
+class Part(Protocol):
+    """Where a node finds its share; only the node loads it."""
+
+    def load(self) -> Share:
+        """The columns, the offset and the index of the first column."""
+        ...
+
+
+@cache
+def shared_sketch(n: int, m: int, seed: int) -> Sketch:
+    """The sketch of this process."""
+    return Sketch(n, m, seed)
+
+
+class Node:
+    """One user of Algorithm 2, lines 4 to 9.
+
+    Parameters
+    ----------
+    part : Part
+        Its share of the data.
+    public : Public
+    seed : int
+        Of its own noise; no other node has it.
+    """
+
+    def __init__(self, part: Part, public: Public, seed: int):
+        share = part.load()
+        self.public, self.first = public, share.first
+        self.columns = Columns(clip_entries(share.matrix, public.entry_bound))
+        self.offset = clip_offset(share.offset, public.label_bound)
+        self.streams = streams(seed)
+        self.sent: set[int] = set()
+
+    def answer(self, content: bytes) -> bytes:
+        """The message for a server message: one iteration of this node."""
+        told = Message.unpack(content)
+        scores = self.public.score_factor * self.gradient(told.numbers)
+        # lines 7 and 8: the largest of the noisy scores of all +j and -j
+        noise = self.streams.noise
+        j, sign = signed_noisy_max(scores, self.public.index_scale, noise)
+        feature = np.empty(0)
+        if j not in self.sent:
+            self.sent.add(j)
+            feature = self._sketched(j)
+        return Message(np.array([sign * (self.first + j + 1)]), feature).pack()
+
+    def gradient(self, q: np.ndarray) -> np.ndarray:
+        """Line 6 and Table V: the partial gradient as far as q tells it; (p_k,).
+
+        For every loss it is A_k^T phi'(n J^T q + offset) / n, estimates clipped.
+        """
+        public = self.public
+        sketch = shared_sketch(public.n, public.sketch_length, public.sketch_seed)
+        estimates = public.n * sketch.predictions(q)
+        np.clip(
+            estimates, -public.prediction_bound, public.prediction_bound, out=estimates
+        )
+        slopes = derivatives(public.loss, estimates + self.offset)
+        return self.columns.products(slopes) / public.n
+
+    def sketched_without_noise(self, j: int) -> np.ndarray:
+        """J a_j; never leaves the node. Shape (m,)."""
+        public = self.public
+        sketch = shared_sketch(public.n, public.sketch_length, public.sketch_seed)
+        return sketch.feature(*self.columns.entries(j))
+
+    def _sketched(self, j: int) -> np.ndarray:
+        """Equation 16: J a_j + noise; shape (m,)."""
+        noise = gaussian(self.streams.sampling, self.public.sketch_length)
+        return self.sketched_without_noise(j) + self.public.sketch_scale * noise

@@ -1,0 +1,1 @@
+"""Frank-Wolfe methods, on all data or on distributed features."""

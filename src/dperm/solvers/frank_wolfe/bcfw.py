@@ -1,0 +1,237 @@
+"""BCFW: block-coordinate Frank-Wolfe under arbitrary sampling (Lou and Cheung 2020).
+
+Algorithm 1. Each step samples a random set S of coordinates, finds the vertex of the
+constraint set that the gradient on S favours, and moves by the universal step
+gamma_t = 2 / (p_min t + 2), p_min the smallest chance of a coordinate to be in S.
+
+The algorithm is stated for a product set M_1 x ... x M_p, and used for the l1 ball,
+which is none. ``constraint: box`` is the product [-r, r]^p, where only sampled
+coordinates move. ``constraint: ball`` is the l1 ball of radius r: the vertex is an atom
++-r e_j with j in S, and all of x shrinks (shrinking the sampled part leaves the ball).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.erm.columns import Columns, box_step, edges
+from dperm.erm.problem import Problem
+from dperm.privacy.ledger import Ledger
+from dperm.privacy.mechanisms import Streams
+from dperm.solvers.frank_wolfe.iterate import GradientIterate, Iterate, iterate
+
+SAMPLINGS = ("elementary", "uniform_serial", "tau_nice", "distributed", "importance")
+CONSTRAINTS = ("box", "ball")
+VERTICES = ("one", "published", "feasible")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices of Algorithm 1.
+
+    Attributes
+    ----------
+    sampling : {"elementary", "uniform_serial", "tau_nice", "distributed", "importance"}
+        All coordinates; one, uniformly; tau of them; tau of each node's block; one,
+        half of the time by its share of sum_j ||a_j||^2 and half uniformly.
+    tau : int
+        Coordinates per draw (per node for ``distributed``); more than there are: all.
+    nodes : int
+        K: blocks of equal size, as far as p allows.
+    constraint : {"box", "ball"}
+        [-r, r]^p or the l1 ball of radius r.
+    radius : float
+        r.
+    vertices : {"one", "published", "feasible"}
+        On the ball: the best atom of S; or the best of each node's part of S, summed
+        as published (||x||_1 up to K r), or averaged (||x||_1 up to r).
+    p_min : float or None
+        For the step; None: what the sampling has.
+    """
+
+    sampling: str = "elementary"
+    tau: int = 1
+    nodes: int = 1
+    constraint: str = "ball"
+    radius: float = 1.0
+    vertices: str = "one"
+    p_min: float | None = None
+
+    def __post_init__(self) -> None:
+        for key, known in (
+            ("sampling", SAMPLINGS),
+            ("constraint", CONSTRAINTS),
+            ("vertices", VERTICES),
+        ):
+            if getattr(self, key) not in known:
+                raise ValueError(
+                    f"options.{key}: expected one of {', '.join(known)}, "
+                    f"found {getattr(self, key)!r}"
+                )
+        for key in ("tau", "nodes"):
+            if getattr(self, key) < 1:
+                raise ValueError(f"options.{key}: expected 1 or more")
+        if not self.radius > 0:
+            raise ValueError(f"options.radius: expected positive, found {self.radius}")
+        if self.p_min is not None and not 0 < self.p_min <= 1:
+            raise ValueError(f"options.p_min: expected in (0, 1], found {self.p_min}")
+
+
+def steps(problem: Problem, passes: float, options: Options) -> int:
+    """Steps in so many passes: a pass is p coordinates sampled."""
+    sampled = probabilities(options, Columns(problem.A)).sum()
+    return max(1, round(passes * problem.p / sampled))
+
+
+def ledger(
+    problem: Problem,
+    count: int,
+    noise_multiplier: float,
+    options: Options,
+    calibration: str = "paper",
+) -> Ledger:
+    """Nothing is released with noise, so there is nothing to account for."""
+    return Ledger()
+
+
+def lane_bytes(problem: Problem) -> int:
+    """Margins (n), x, the gradient and its parts (p)."""
+    return 8 * (problem.n + 4 * problem.p)
+
+
+def step_size(t: int, p_min: float) -> float:
+    """2 / (p_min t + 2), the universal step of iteration t = 0, 1, ..."""
+    return 2.0 / (p_min * t + 2.0)
+
+
+def probabilities(options: Options, columns: Columns) -> np.ndarray:
+    """Chance of each coordinate to be sampled, shape (p,).
+
+    For the (K, tau)-distributed sampling it is tau over the size of the node's block;
+    Table III prints its square, the chance of a pair.
+    """
+    p = columns.p
+    if options.sampling == "elementary":
+        return np.ones(p)
+    if options.sampling == "uniform_serial":
+        return np.full(p, 1.0 / p)
+    if options.sampling == "tau_nice":
+        return np.full(p, min(options.tau, p) / p)
+    if options.sampling == "importance":
+        share = columns.square_norms / max(columns.square_norms.sum(), 1e-300)
+        return 0.5 * share + 0.5 / p
+    sizes = np.diff(edges(p, options.nodes))
+    return np.repeat(np.minimum(options.tau, sizes) / sizes, sizes)
+
+
+def sampler(options: Options, columns: Columns) -> Callable[[Streams], np.ndarray]:
+    """A function that draws S from the sampling stream, as increasing indices."""
+    p, tau = columns.p, options.tau
+    everything = np.arange(p)
+    starts = edges(p, options.nodes)
+    cumulated = np.cumsum(probabilities(options, columns))
+
+    def some(rng: np.random.Generator, low: int, high: int) -> np.ndarray:
+        if tau >= high - low:
+            return everything[low:high]
+        return low + np.sort(rng.choice(high - low, tau, replace=False, shuffle=False))
+
+    def importance(rng: np.random.Generator) -> np.ndarray:
+        drawn = np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right")
+        return np.array([min(drawn, p - 1)])
+
+    def nodes(rng: np.random.Generator) -> np.ndarray:
+        parts = itertools.pairwise(starts)
+        return np.concatenate([some(rng, low, high) for low, high in parts])
+
+    draws: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
+        "elementary": lambda rng: everything,
+        "uniform_serial": lambda rng: rng.integers(0, p, 1),
+        "tau_nice": lambda rng: some(rng, 0, p),
+        "distributed": nodes,
+        "importance": importance,
+    }
+    return lambda streams: draws[options.sampling](streams.sampling)
+
+
+class Run:
+    """A run of Algorithm 1; ``advance`` takes steps, ``weights`` is x as one row.
+
+    Parameters
+    ----------
+    problem : Problem
+    streams : Streams
+        Only the sampling stream is used.
+    options : Options
+    columns : Columns
+        Of the problem's design, if they were made before.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        streams: Streams,
+        options: Options,
+        columns: Columns | None = None,
+    ):
+        self.problem, self.streams, self.options = problem, streams, options
+        box = options.constraint == "box"
+        self.at = (Iterate if box else iterate)(problem, columns)
+        found = probabilities(options, self.at.columns)
+        self.p_min = options.p_min or float(found.min())
+        self.sample = sampler(options, self.at.columns)
+        self.starts = edges(problem.p, options.nodes)
+        self.done = 0
+        self.largest = 0.0  # of ||x||_1 so far
+        self.vertex = options.radius
+        if options.vertices == "feasible":
+            self.vertex /= options.nodes
+        self.chosen: list[np.ndarray] = []  # on the ball: signed +-(j + 1)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """x, shape (1, p)."""
+        return self.at.x[None, :]
+
+    def advance(self, count: int) -> None:
+        """Take ``count`` more steps."""
+        move = self._box if self.options.constraint == "box" else self._ball
+        for _ in range(count):
+            move(self.sample(self.streams), step_size(self.done, self.p_min))
+            self.done += 1
+            self.largest = max(self.largest, self.at.l1_norm)
+
+    def _box(self, sampled: np.ndarray, gamma: float) -> None:
+        """Line 7: each sampled coordinate moves towards its own end of [-r, r]."""
+        at, problem = self.at, self.problem
+        u = problem.derivatives(at.margins)
+        box_step(
+            *at.columns.arrays, sampled, u, self.options.radius, gamma, at.x,
+            at.products,
+        )  # fmt: skip
+
+    def _ball(self, sampled: np.ndarray, gamma: float) -> None:
+        """Move towards the best atoms among the sampled coordinates."""
+        gradient = self._gradient(sampled)
+        parts = [np.arange(len(sampled))]
+        if self.options.vertices != "one":
+            places = np.searchsorted(sampled, self.starts)
+            ends = itertools.pairwise(places)
+            parts = [np.arange(low, high) for low, high in ends]
+        best = np.array(
+            [part[np.argmax(np.abs(gradient[part]))] for part in parts if len(part)]
+        )
+        signs = np.where(gradient[best] > 0.0, 1, -1)
+        self.at.combine(gamma, sampled[best], -self.vertex * signs)
+        self.chosen.append(signs * (sampled[best] + 1))
+
+    def _gradient(self, sampled: np.ndarray) -> np.ndarray:
+        """The gradient on the sampled coordinates."""
+        if isinstance(self.at, GradientIterate) or len(sampled) == self.problem.p:
+            return self.at.gradient()[sampled]
+        part = Columns(self.at.columns.matrix[:, sampled])
+        return part.products(self.problem.derivatives(self.at.margins)) / self.problem.n

@@ -1,0 +1,47 @@
+"""FW: the Frank-Wolfe method on the l1 ball, without privacy (Jaggi 2013).
+
+Algorithm 1 of Lou and Cheung 2020 under elementary sampling: all coordinates, one
+vertex, gamma_t = 2 / (t + 2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dperm.erm.columns import Columns
+from dperm.erm.problem import Problem
+from dperm.privacy.mechanisms import Streams
+from dperm.solvers.frank_wolfe import bcfw
+from dperm.solvers.frank_wolfe.bcfw import lane_bytes, ledger
+
+__all__ = ["Options", "Run", "lane_bytes", "ledger", "steps"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The radius of the l1 ball."""
+
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.radius > 0:
+            raise ValueError(f"options.radius: expected positive, found {self.radius}")
+
+
+def steps(problem: Problem, passes: float, options: Options) -> int:
+    """Steps in so many passes: each reads all coordinates."""
+    return max(1, round(passes))
+
+
+class Run(bcfw.Run):
+    """A run of FW; see ``bcfw.Run``."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        streams: Streams,
+        options: Options,
+        columns: Columns | None = None,
+    ):
+        chosen = bcfw.Options(radius=options.radius)
+        super().__init__(problem, streams, chosen, columns)

@@ -1,0 +1,1 @@
+"""Solvers of a composite problem: many settings advance together, in lanes."""

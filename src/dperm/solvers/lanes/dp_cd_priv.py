@@ -1,0 +1,70 @@
+"""DP-CD-priv-cst: DP-CD with privately estimated smoothness constants.
+
+A fraction of epsilon buys M_1, ..., M_p by the Laplace mechanism (Mangold et al. 2022,
+Section 5.2 and Appendix F); the rest, with all of delta, pays for Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.erm.problem import Problem
+from dperm.privacy.ledger import Ledger
+from dperm.privacy.mechanisms import Streams
+from dperm.privacy.smoothness import (
+    feature_bounds,
+    private_smoothness,
+    smoothness_event,
+)
+from dperm.solvers import Lanes
+from dperm.solvers.lanes import dp_cd
+from dperm.solvers.lanes.dp_cd import lane_bytes, steps
+
+__all__ = ["Options", "Run", "lane_bytes", "ledger", "steps"]
+
+
+@dataclass(frozen=True)
+class Options(dp_cd.Options):
+    """DP-CD's options and the share of epsilon spent on the constants."""
+
+    share: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.share < 1:
+            raise ValueError(f"options.share: expected in (0, 1), found {self.share}")
+
+
+def ledger(
+    problem: Problem,
+    count: int,
+    noise_multiplier: float,
+    options: Options,
+    calibration: str = "paper",
+) -> Ledger:
+    """P Laplace releases for the constants, then DP-CD's Gaussian releases."""
+    first = smoothness_event(problem.p, options.share * problem.epsilon, calibration)
+    return Ledger((first,)) + dp_cd.ledger(problem, count, noise_multiplier, options)
+
+
+class Run(dp_cd.Run):
+    """DP-CD that steps and clips by the private constants."""
+
+    def smoothness(
+        self, problem: Problem, lanes: Lanes, streams: Streams, options: dp_cd.Options
+    ) -> np.ndarray:
+        """Noisy M_j, one release for all lanes of the run; shape (p,)."""
+        assert isinstance(options, Options)
+        if lanes.noise_multiplier == 0:
+            return problem.smoothness
+        bounds = feature_bounds(problem.A, problem.loss.curvature)
+        return private_smoothness(
+            problem.smoothness,
+            bounds,
+            options.share * problem.epsilon,
+            problem.n,
+            streams.smoothness,
+            lanes.calibration,
+        )[0]

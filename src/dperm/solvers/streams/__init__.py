@@ -1,0 +1,1 @@
+"""Solvers that read each record of a stream once."""

@@ -1,0 +1,348 @@
+"""Noisy stochastic Frank-Wolfe over binary trees (Bassily, Guzmán, Nandi 2021, Alg. 1).
+
+Phase t = 1, ..., T estimates the gradient at the root of a binary tree of depth t from
+b records and walks the tree depth first. A left child copies its parent's estimate. A
+right child at depth j adds, from b / 2^j records of its own, the change of the gradient
+since its parent, with generalised Gaussian noise. Each of the 2^t leaves is a
+Frank-Wolfe step. Every record is read once.
+
+The text calls DFS(t) what line 8 prints as DFS[2^t]; the step is taken at every leaf,
+as its sensitivity proof counts; logarithms are base 2, as 2^T = sqrt(n) needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.privacy.generalised_gaussian import (
+    GeneralisedGaussian,
+    generalised_gaussian,
+    noise_multiplier,
+    regularity,
+    smooth_order,
+)
+from dperm.privacy.ledger import Ledger
+from dperm.privacy.mechanisms import Streams
+from dperm.solvers.streams.stochastic import (
+    CODES,
+    Batch,
+    Setup,
+    Source,
+    chunks,
+    difference_sums,
+    gradient_sums,
+)
+
+LEAST_RECORDS = 256
+STEPS = ("sawtooth", "consecutive")
+BATCHES = ("published", "all")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices Algorithm 1 leaves open or prints in two ways.
+
+    Attributes
+    ----------
+    steps : {"sawtooth", "consecutive"}
+        2 / (2^(t-1) + l + 1) at leaf l of phase t as printed, which rises again with
+        every phase; or 2 / (m + 1) with m = 2^t - 1 + l, as the proof counts.
+    batch : {"published", "all"}
+        b = 4 n / log2(n)^2, which reads about a third of the records; or the b that
+        reads all of them.
+    """
+
+    steps: str = "sawtooth"
+    batch: str = "published"
+
+    def __post_init__(self) -> None:
+        for key, known in (("steps", STEPS), ("batch", BATCHES)):
+            if getattr(self, key) not in known:
+                raise ValueError(
+                    f"options.{key}: expected one of {', '.join(known)}, "
+                    f"found {getattr(self, key)!r}"
+                )
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Phases T and root batch b; b / 2^j is whole for every depth j <= T."""
+
+    phases: int
+    batch: int
+
+    @property
+    def records(self) -> int:
+        """Records read: b sum_t (1 + t/2)."""
+        T = self.phases
+        return self.batch * T + self.batch * T * (T + 1) // 4
+
+    @property
+    def leaves(self) -> int:
+        """Frank-Wolfe steps."""
+        return 2 ** (self.phases + 1) - 2
+
+
+def tree(n: int, options: Options) -> Tree:
+    """Phases and batch for n records (Theorem 5.2).
+
+    Raises
+    ------
+    ValueError
+        Below 256 records, where the batches would not fit.
+    """
+    if n < LEAST_RECORDS:
+        raise ValueError(f"n: expected {LEAST_RECORDS} or more, found {n}")
+    T = int(math.log2(n) // 2)
+    share = 4 * n / math.log2(n) ** 2
+    if options.batch == "all":
+        share = n / (T + T * (T + 1) / 4)
+    return Tree(T, max(2**T, int(share) // 2**T * 2**T))
+
+
+def step(t: int, leaf: int, options: Options) -> float:
+    """Step size at a leaf of phase t."""
+    if options.steps == "sawtooth":
+        return 2 / (2 ** (t - 1) + leaf + 1)
+    return 2 / (2**t + leaf)
+
+
+def root_sensitivity(setup: Setup, b: int) -> float:
+    """Dual-norm sensitivity 2 L0 / b of a root's mean gradient."""
+    return 2 * setup.lipschitz / b
+
+
+def child_sensitivity(
+    setup: Setup, b: int, t: int, depth: int, leaf: int, options: Options
+) -> float:
+    """Dual-norm sensitivity of a right child whose first leaf is ``leaf``.
+
+    2 (2^depth / b) L1 times how far the iterate can have gone since the parent: the
+    steps at the leaves below the left sibling, M (1 - prod (1 - eta)).
+    """
+    first = leaf - 2 ** (t - depth)
+    stay = _weight(t, first, options) / _weight(t, leaf, options)
+    moved = setup.diameter * (1 - stay)
+    return 2 * 2**depth / b * setup.smoothness * moved
+
+
+def _weight(t: int, leaf: int, options: Options) -> int:
+    """Leaves k to l - 1 keep 1 - eta each, together weight(k) / weight(l)."""
+    at = (2 ** (t - 1) + 1 if options.steps == "sawtooth" else 2**t) + leaf
+    return (at - 2) * (at - 1)
+
+
+def printed_sensitivity(setup: Setup, b: int) -> float:
+    """8 L1 M / b, which line 15 takes for every right child."""
+    return 8 * setup.smoothness * setup.diameter / b
+
+
+def ledger(
+    setup: Setup,
+    n: int,
+    noise_multiplier: float,
+    options: Options,
+    calibration: str = "paper",
+) -> Ledger:
+    """One event: the batches are disjoint, so a record is in one release only."""
+    return Ledger(
+        (
+            GeneralisedGaussian(
+                sensitivity=1.0,
+                scale=noise_multiplier,
+                count=1,
+                order=smooth_order(setup.q, setup.d),
+                kappa=regularity(setup.q, setup.d),
+                unit="dual-norm sensitivity of the release that reads the record",
+                source="Bassily, Guzmán, Nandi 2021, Algorithm 1, lines 7 and 16",
+            ),
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Targets that run side by side on one setup and share its noise.
+
+    Attributes
+    ----------
+    setup : Setup
+    epsilon : sequence of float
+        Targets; infinity runs without noise.
+    calibration : sequence of str
+        ``paper`` or ``strict``, one a target.
+    delta : float
+    """
+
+    setup: Setup
+    epsilon: Sequence[float]
+    calibration: Sequence[str]
+    delta: float
+
+    @property
+    def multipliers(self) -> np.ndarray:
+        """Noise scale over sensitivity, shape (L,)."""
+        setup = self.setup
+        return np.array(
+            [
+                noise_multiplier(setup.q, setup.d, epsilon, self.delta, calibration)
+                for epsilon, calibration in zip(
+                    self.epsilon, self.calibration, strict=True
+                )
+            ]
+        )
+
+
+def lane_bytes(setup: Setup, n: int) -> int:
+    """Iterates and estimates at every depth, for one lane."""
+    return 8 * setup.d * (2 * (int(math.log2(n) // 2) + 1) + 4)
+
+
+class Reader:
+    """Hands out records in order, each once, taking them in blocks from a source.
+
+    Small batches near the leaves would otherwise spend their time on calls.
+    """
+
+    def __init__(self, source: Source, total: int):
+        self.source, self.left, self.at = source, total, 0
+        self.block = Batch(np.empty((0, source.d)), np.empty(0))
+        self._factors: dict[float, np.ndarray] = {}
+
+    def pieces(self, count: int) -> Iterator[tuple[int, int]]:
+        """Slices of successive blocks that hold the next records."""
+        while count > 0:
+            if self.at == len(self.block.labels):
+                self._refill()
+            low, high = self.at, min(self.at + count, len(self.block.labels))
+            self.at, count = high, count - (high - low)
+            yield low, high
+
+    def factors(self, q: float) -> np.ndarray:
+        """What gives the block's rows unit l_q norm."""
+        if q not in self._factors:
+            self._factors[q] = self.source.factors(self.block, q)
+        return self._factors[q]
+
+    def _refill(self) -> None:
+        size = chunks(self.left, self.source.d)[0]
+        self.block, self.at = self.source.take(size), 0
+        self.left -= size
+        self._factors.clear()
+
+
+class Run:
+    """Lanes of several setups on one stream of records.
+
+    Parameters
+    ----------
+    lanes : sequence of Lanes
+        One a setup, all of one dimension; each with the streams of its noise.
+    source : Source
+    n : int
+        Size of the data set; how many of its records are read, ``tree`` says.
+    streams : sequence of Streams
+    options : Options
+    """
+
+    def __init__(
+        self,
+        lanes: Sequence[Lanes],
+        source: Source,
+        n: int,
+        streams: Sequence[Streams],
+        options: Options,
+    ):
+        self.source, self.options, self.tree = source, options, tree(n, options)
+        self.reader = Reader(source, self.tree.records)
+        self.parts = [
+            _Part(one, self.tree, options, own)
+            for one, own in zip(lanes, streams, strict=True)
+        ]
+
+    @property
+    def weights(self) -> list[np.ndarray]:
+        """Iterates of the lanes of each setup, (L, d)."""
+        return [part.x for part in self.parts]
+
+    def solve(self) -> list[np.ndarray]:
+        """Run all phases; the last iterates."""
+        for t in range(1, self.tree.phases + 1):
+            self._phase(t)
+        return self.weights
+
+    def _phase(self, t: int) -> None:
+        for leaf in range(2**t):
+            depth = _entered(t, leaf)
+            count = self.tree.batch >> depth
+            for part in self.parts:
+                part.enter(depth)
+            for low, high in self.reader.pieces(count):
+                for part in self.parts:
+                    part.read(self.reader, low, high, depth)
+            for part in self.parts:
+                part.leave(t, depth, leaf, count)
+
+
+def _entered(t: int, leaf: int) -> int:
+    """Depth of the node with records that the walk enters before a leaf; 0 the root."""
+    if leaf == 0:
+        return 0
+    return t - ((leaf & -leaf).bit_length() - 1)
+
+
+class _Part:
+    """The lanes of one setup: iterate, and the path's iterates and estimates."""
+
+    def __init__(self, lanes: Lanes, of: Tree, options: Options, streams: Streams):
+        self.setup, self.options, self.tree = lanes.setup, options, of
+        self.noise = streams.noise
+        self.order = smooth_order(self.setup.q, self.setup.d)
+        self.multiplier = lanes.multipliers
+        self.strict = np.array([kind == "strict" for kind in lanes.calibration])
+        shape = (of.phases + 1, len(self.multiplier), self.setup.d)
+        self.x = np.zeros(shape[1:])
+        self.points, self.estimates = np.zeros(shape), np.zeros(shape)
+        self.sums = np.zeros(shape[1:])
+
+    def enter(self, depth: int) -> None:
+        """Stand at a node with records."""
+        self.points[depth] = self.x
+        self.sums[:] = 0.0
+
+    def read(self, reader: Reader, low: int, high: int, depth: int) -> None:
+        """Add records low to high of the reader's block to the node's sum."""
+        rows, labels = reader.block
+        factors = reader.factors(self.setup.q)[low:high]
+        bound, code = self.setup.lipschitz, CODES[self.setup.loss]
+        given = (rows[low:high], labels[low:high], factors, code, bound, self.x)
+        if depth == 0:
+            gradient_sums(*given, self.sums)
+        else:
+            difference_sums(*given, self.points[depth - 1], self.sums)
+
+    def leave(self, t: int, depth: int, leaf: int, count: int) -> None:
+        """Release the node's estimate, hand it down to the leaf, and step there."""
+        released = self.sums / count
+        scale = self.noise_scale(t, depth, leaf)
+        noise = generalised_gaussian(self.noise, self.order, (1, self.setup.d))
+        released += scale[:, None] * noise
+        if depth:
+            released += self.estimates[depth - 1]
+        self.estimates[depth : t + 1] = released
+        self.points[depth : t + 1] = self.x
+        eta = min(1.0, step(t, leaf, self.options))
+        self.x += eta * (self.setup.ball.oracle(released) - self.x)
+
+    def noise_scale(self, t: int, depth: int, leaf: int) -> np.ndarray:
+        """Noise scale of each lane at a node, shape (L,)."""
+        setup, b = self.setup, self.tree.batch
+        if depth == 0:
+            return self.multiplier * root_sensitivity(setup, b)
+        known = child_sensitivity(setup, b, t, depth, leaf, self.options)
+        printed = printed_sensitivity(setup, b)
+        return self.multiplier * np.where(self.strict, known, printed)

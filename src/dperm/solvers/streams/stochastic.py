@@ -1,0 +1,315 @@
+"""Stochastic convex optimisation over an l_p ball: losses, streams, population risk.
+
+A record is (x, y) with ||x||_q <= 1 and |y| <= 1; its loss is phi(<x, w>, y). Records
+come in batches from a *source*, so that no data set need fit into memory, and serve
+every p at once: rows are stored without the factor that gives them unit l_q norm.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numba import njit
+from numpy.random import SFC64, Generator, SeedSequence
+
+from dperm.compiled import INLINE, KERNEL, clamp, exp
+from dperm.erm.sets import Ball, dual_exponent, norms
+
+LEAST_SQUARES, LOGISTIC, LINEAR = 0, 1, 2
+CODES = {"least_squares": LEAST_SQUARES, "logistic": LOGISTIC, "linear": LINEAR}
+_CURVATURE = {"least_squares": 1.0, "logistic": 0.25, "linear": 0.0}
+FLIP = 26  # of 256: chance that a coordinate's sign is not the record's
+_CELLS = 1 << 19  # entries of a batch that are drawn at a time
+
+
+class Batch(NamedTuple):
+    """Records: rows (m, d) up to a factor, labels (m,)."""
+
+    rows: np.ndarray
+    labels: np.ndarray
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The l_p setup: loss, norm, dimension and radius of the ball.
+
+    Attributes
+    ----------
+    loss : {"least_squares", "logistic", "linear"}
+        (v - y)^2 / 2, log(1 + exp(-y v)) and -v at v = <x, w>.
+    p : float
+        Norm of the ball, 1 to infinity.
+    d : int
+        Dimension.
+    radius : float
+    """
+
+    loss: str
+    p: float
+    d: int
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.loss not in CODES:
+            raise ValueError(f"loss {self.loss!r}: expected one of {', '.join(CODES)}")
+
+    @property
+    def q(self) -> float:
+        """The dual exponent."""
+        return dual_exponent(self.p)
+
+    @cached_property
+    def ball(self) -> Ball:
+        """The feasible set."""
+        return Ball(self.p, self.radius)
+
+    @property
+    def diameter(self) -> float:
+        """M, the diameter in l_p."""
+        return self.ball.diameter
+
+    @property
+    def lipschitz(self) -> float:
+        """L0: largest |phi'| on the ball, for records of unit l_q norm."""
+        return self.radius + 1.0 if self.loss == "least_squares" else 1.0
+
+    @property
+    def smoothness(self) -> float:
+        """L1: largest phi''."""
+        return _CURVATURE[self.loss]
+
+
+class Source(Protocol):
+    """Where records come from; each is handed out once."""
+
+    d: int
+
+    def take(self, count: int) -> Batch:
+        """The next records."""
+
+    def factors(self, batch: Batch, q: float) -> np.ndarray:
+        """What gives each row an l_q norm of at most 1; shape (m,)."""
+
+
+def chunks(count: int, d: int) -> list[int]:
+    """Cut a number of records into batches of moderate size."""
+    size = max(1, _CELLS // d)
+    return [min(size, count - low) for low in range(0, count, size)]
+
+
+# --- sources --------------------------------------------------------------------------
+
+
+class Signs:
+    """Bounded design with a strong common direction, and labels of +-1.
+
+    A record is d signs, equal to a fair sign of its own but for flips of chance 26/256
+    each, divided by d^(1/q). With w0 = (R, ..., R) / d^(1/p) the score <x, w0> is R
+    times the mean sign whatever p is, and P(y = 1) = (1 + <x, w0>) / 2. So one draw
+    serves every p, |y - <x, w>| <= 1 + R, and the risk is known in closed form.
+
+    Parameters
+    ----------
+    d : int
+    seed : int
+    radius : float
+        R, at most 1.
+    """
+
+    def __init__(self, d: int, seed: int, radius: float = 1.0):
+        if not 0 <= radius <= 1:
+            raise ValueError(f"radius: expected 0 to 1, found {radius}")
+        self.d, self.radius, self.taken = d, radius, 0
+        self._words = SFC64(SeedSequence([seed, 1]))
+
+    def take(self, count: int) -> Batch:
+        """The next records; how they are cut into batches does not matter."""
+        self.taken += count
+        drawn = self._words.random_raw(count * (1 + -(-self.d // 8)))
+        words = drawn.reshape(count, -1)
+        rows = np.empty((count, self.d), dtype=np.int8)
+        labels = np.empty(count)
+        draws = words[:, 1:].astype("<u8", copy=False)
+        draws = np.ascontiguousarray(draws).view(np.uint8)
+        _signs(words[:, 0], draws, self.radius, rows, labels)
+        return Batch(rows, labels)
+
+    def factors(self, batch: Batch, q: float) -> np.ndarray:
+        """1 / d^(1/q) for each record."""
+        return np.full(len(batch.rows), _unit(self.d, q))
+
+    @property
+    def mean(self) -> float:
+        """Mean of a sign times the record's own sign."""
+        return 1 - 2 * FLIP / 256
+
+    def optimum(self, setup: Setup) -> np.ndarray:
+        """w0, on the sphere of radius R; shape (d,)."""
+        return np.full(self.d, self.radius * _unit(self.d, setup.p))
+
+    def excess(self, W: np.ndarray, setup: Setup) -> np.ndarray:
+        """Excess population risk of each row of W under least squares, exactly.
+
+        Half of (w - w0)' S (w - w0) with S = d^(-2/q) ((1 - m^2) I + m^2 1 1').
+        """
+        away = np.atleast_2d(W) - self.optimum(setup)
+        square = self.mean**2
+        spread = (1 - square) * (away**2).sum(axis=1) + square * away.sum(axis=1) ** 2
+        return 0.5 * _unit(self.d, setup.q) ** 2 * spread
+
+
+class Fingerprints:
+    """The lower bound's instance: independent signs with column means +-m, linear loss.
+
+    Parameters
+    ----------
+    d : int
+    seed : int
+    mean : float
+        m in [0, 1]; Lemma A.5 has m = c sqrt(d log(1/delta)) / (epsilon n).
+    """
+
+    def __init__(self, d: int, seed: int, mean: float):
+        self.d, self.mean_size, self.taken = d, mean, 0
+        self._rng = Generator(SFC64(SeedSequence([seed, 2])))
+        self.direction = np.where(self._rng.random(d) < 0.5, -1.0, 1.0)
+
+    def take(self, count: int) -> Batch:
+        """The next records."""
+        self.taken += count
+        draws = self._rng.random((count, self.d))
+        high = draws < (1 + self.mean_size * self.direction) / 2
+        return Batch(np.where(high, 1, -1).astype(np.int8), np.ones(count))
+
+    def factors(self, batch: Batch, q: float) -> np.ndarray:
+        """1 / d^(1/q) for each record."""
+        return np.full(len(batch.rows), _unit(self.d, q))
+
+    def excess(self, W: np.ndarray, setup: Setup) -> np.ndarray:
+        """R ||E z||_q - <E z, w>, where ||E z||_q = m."""
+        gained = np.atleast_2d(W) @ self.direction
+        each = self.mean_size * _unit(self.d, setup.q)
+        return setup.radius * self.mean_size - each * gained
+
+
+class Rows:
+    """Records of arrays in the order given, each scaled to unit l_q norm.
+
+    Parameters
+    ----------
+    X : ndarray (n, d)
+    y : ndarray (n,)
+        In [-1, 1]; values outside are clipped.
+    """
+
+    def __init__(self, X: np.ndarray, y: np.ndarray):
+        self.X, self.y = np.ascontiguousarray(X), np.clip(y, -1.0, 1.0)
+        self.d, self.taken = X.shape[1], 0
+        self._norms: dict[float, np.ndarray] = {}
+
+    def take(self, count: int) -> Batch:
+        """The next records.
+
+        Raises
+        ------
+        ValueError
+            If there are not so many left.
+        """
+        low, high = self.taken, self.taken + count
+        if high > len(self.y):
+            raise ValueError(f"{len(self.y)} records, {high} asked for")
+        self.taken = high
+        return Batch(self.X[low:high], self.y[low:high])
+
+    def factors(self, batch: Batch, q: float) -> np.ndarray:
+        """One over each row's norm; 1 for rows of zeros."""
+        sizes = np.concatenate(
+            [norms(part.astype(float), q) for part in _parts(batch.rows)]
+        )
+        return 1.0 / np.where(sizes > 0, sizes, 1.0)
+
+
+def _parts(rows: np.ndarray) -> list[np.ndarray]:
+    size = max(1, _CELLS // rows.shape[1])
+    return [rows[low : low + size] for low in range(0, len(rows), size)]
+
+
+def _unit(d: int, exponent: float) -> float:
+    """d^(-1/exponent)."""
+    return 1.0 if math.isinf(exponent) else d ** (-1.0 / exponent)
+
+
+def risk(X: np.ndarray, y: np.ndarray, W: np.ndarray, setup: Setup) -> np.ndarray:
+    """Mean logistic loss of each row of W on rows scaled to unit l_q norm."""
+    source = Rows(X, y)
+    factors = source.factors(Batch(source.X, source.y), setup.q)
+    scores = (np.atleast_2d(W) @ source.X.T.astype(float)) * factors
+    return np.logaddexp(0.0, -scores * source.y).mean(axis=1)
+
+
+@njit(**KERNEL)
+def _signs(own, draws, radius, rows, labels):
+    """Write the signs (m, d) and labels (m,) of records from their random words."""
+    for i in range(rows.shape[0]):
+        d = rows.shape[1]
+        sign = 1 if own[i] & np.uint64(1) else -1
+        total = 0
+        for j in range(d):
+            s = -sign if draws[i, j] < FLIP else sign
+            rows[i, j] = s
+            total += s
+        uniform = np.float64(own[i] >> np.uint64(11)) * 2.0**-53
+        labels[i] = 1.0 if uniform < 0.5 * (1.0 + radius * total / d) else -1.0
+
+
+# --- gradients ------------------------------------------------------------------------
+
+
+@njit(**INLINE)
+def slope(loss, v, y):
+    """phi'(v) for one record."""
+    if loss == LEAST_SQUARES:
+        return v - y
+    if loss == LOGISTIC:
+        return -y / (1.0 + exp(y * v))
+    return -1.0
+
+
+@njit(**KERNEL)
+def gradient_sums(rows, labels, factors, loss, bound, W, out):
+    """Add the records' gradients at each row of W, clipped to the bound, to out (L, d).
+
+    ``factors`` give the rows unit dual norm, so that clipping phi' clips the gradient.
+    """
+    for lane in range(W.shape[0]):
+        w, total = W[lane], out[lane]
+        for i in range(rows.shape[0]):
+            v = 0.0
+            for j in range(w.shape[0]):
+                v += rows[i, j] * w[j]
+            c = factors[i]
+            g = c * clamp(slope(loss, c * v, labels[i]), bound)
+            for j in range(w.shape[0]):
+                total[j] += g * rows[i, j]
+
+
+@njit(**KERNEL)
+def difference_sums(rows, labels, factors, loss, bound, W, V, out):
+    """Add the clipped gradients at W less those at V, both (L, d), to out (L, d)."""
+    for lane in range(W.shape[0]):
+        w, u, total = W[lane], V[lane], out[lane]
+        for i in range(rows.shape[0]):
+            v, before = 0.0, 0.0
+            for j in range(w.shape[0]):
+                x = rows[i, j]
+                v += x * w[j]
+                before += x * u[j]
+            c, y = factors[i], labels[i]
+            g = clamp(slope(loss, c * v, y), bound)
+            g = c * (g - clamp(slope(loss, c * before, y), bound))
+            for j in range(w.shape[0]):
+                total[j] += g * rows[i, j]

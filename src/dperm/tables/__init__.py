@@ -1,1 +1,0 @@
-"""Tables, one file per paper; they read results and never solve."""

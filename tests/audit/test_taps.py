@@ -1,0 +1,75 @@
+"""The tap sees every draw, and nothing else changes."""
+
+import numpy as np
+import pytest
+
+from dperm.audit.taps import LAWS, TAPPED, Draw, Tap, tapped
+from dperm.privacy import generalised_gaussian, mechanisms
+from dperm.privacy.mechanisms import streams
+
+CALLS = {
+    "gaussian": lambda own: mechanisms.gaussian(own.noise, (2, 3)),
+    "exponential": lambda own: mechanisms.exponential(own.noise, 3),
+    "gumbel": lambda own: mechanisms.gumbel(own.noise, 3),
+    "laplace": lambda own: mechanisms.laplace(own.noise, [1.0, 2.0]),
+    "laplace rows": lambda own: mechanisms.laplace_rows(
+        own.noise, own.sampling, (2, 3)
+    ),
+    "unit laplace": lambda own: mechanisms.unit_laplace(own.noise, (2, 3)),
+    "generalised_gaussian": lambda own: generalised_gaussian.generalised_gaussian(
+        own.noise, 3.0, (2, 3)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_tap_notes_draws_and_changes_nothing(name):
+    plain = CALLS[name](streams(5))
+    with tapped(Tap()) as tap:
+        seen = CALLS[name](streams(5))
+    np.testing.assert_array_equal(plain, seen)
+    kind = {"laplace rows": "laplace", "unit laplace": "laplace"}.get(name, name)
+    assert [draw.kind for draw in tap.draws] == [kind]
+    scale = np.array([1.0, 2.0]) if name == "laplace" else 1.0
+    np.testing.assert_allclose(tap.draws[0].unit * scale, plain)
+    np.testing.assert_array_equal(CALLS[name](streams(5)), plain)  # and is gone
+
+
+def test_every_mechanism_is_tapped():
+    """A function of mechanisms that draws by itself must be known to the tap."""
+    drawing = {"gaussian", "laplace", "exponential", "gumbel", "laplace_rows"}
+    drawing |= {"unit_laplace", "signed_noisy_max", "streams"}
+    public = {
+        name
+        for name, value in vars(mechanisms).items()
+        if callable(value) and getattr(value, "__module__", "") == mechanisms.__name__
+    }
+    assert public - {"Streams"} == drawing
+    assert {made.__name__ for made in TAPPED} == drawing - {
+        "signed_noisy_max", "streams"
+    } | {"generalised_gaussian"}  # fmt: skip
+
+
+def test_a_script_is_handed_out_as_long_as_it_fits():
+    script = [Draw("laplace", np.array([1.0, -1.0])), Draw("gaussian", np.zeros(3))]
+    with tapped(Tap(script)) as tap:
+        own = streams(0)
+        first = mechanisms.laplace(own.noise, [2.0, 3.0])
+        second = mechanisms.gaussian(own.noise, 2)  # three were scripted
+        third = mechanisms.gaussian(own.noise, 3)
+    np.testing.assert_array_equal(first, [2.0, -3.0])
+    assert (second != 0).all() and (third != 0).all() and len(tap.draws) == 3
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_log_densities_are_those_of_the_laws(kind):
+    one, two = (Draw(kind, np.array(z)) for z in ([0.3, 1.2], [0.9, 0.1]))
+    law = LAWS[kind].logpdf
+    expected = law(one.unit).sum() - law(two.unit).sum()
+    assert one.log_density() - two.log_density() == pytest.approx(expected)
+
+
+def test_log_density_of_the_generalised_gaussian():
+    draw = Draw("generalised_gaussian", np.array([3.0, 4.0]), 4.0)
+    assert draw.log_density() == pytest.approx(-0.5 * (3.0**4 + 4.0**4) ** 0.5)
+    assert Draw("exponential", np.array([-1e-9])).log_density() == -np.inf

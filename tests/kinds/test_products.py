@@ -1,0 +1,143 @@
+"""Figures and tables show what the results say."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from dperm.config import ConfigError, conf_dir
+from dperm.pipeline import (
+    evaluate as evaluation,
+)
+from dperm.pipeline import (
+    inputs,
+    products,
+    results,
+)
+from dperm.pipeline import (
+    tune as tuning,
+)
+from dperm.present import drawing
+from dperm.present.tables import number
+
+ONLY = ["paper.offline=[diabetes]"]
+
+
+@pytest.fixture
+def solved(configured):
+    """All solvers of the paper on one problem."""
+    for solver in ("dp_cd", "dp_cd_uniform", "dp_sgd"):
+        config = configured(f"solver={solver}", *ONLY)
+        tuning.tune(config)
+        evaluation.evaluate(config)
+    return lambda *overrides: configured(*ONLY, *overrides)
+
+
+def rows_of(config, solver, stage):
+    folder = inputs.results_folder(config, "dpcd", "diabetes", solver)
+    return pd.read_parquet(folder / f"{stage}.parquet")
+
+
+def test_figure_data_are_the_fresh_runs(solved):
+    config = solved("product=figure2")
+    products.figure(config)
+    folder = inputs.figures_folder(config, "dpcd")
+    shown = pd.read_csv(folder / "figure2.csv")
+    assert set(shown["algorithm"]) == {"DP-CD", "DP-SGD"}
+    curve = shown[shown["algorithm"] == "DP-CD"].set_index("x")
+    result = results.load(config, ["diabetes"])["diabetes"][0]
+    runs = result.trajectories("paper", result.best_passes("paper"))
+    for checkpoint, group in runs.groupby("checkpoint"):
+        values = group["relative_error"]
+        row = curve.loc[checkpoint]
+        np.testing.assert_allclose(
+            [row["mean"], row["min"], row["max"]],
+            [values.mean(), values.min(), values.max()],
+        )
+        half = stats.t.ppf(0.975, len(values) - 1) * values.sem()
+        np.testing.assert_allclose(row["ci_high"] - row["mean"], half, atol=1e-9)
+
+
+def test_figures_are_the_same_bytes_when_rebuilt(solved):
+    config = solved()
+    products.figure(config)
+    folder = inputs.figures_folder(config, "dpcd")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    products.figure(config)
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert all(b"CreationDate" not in content for content in before.values())
+
+
+def test_table2_holds_tuning_and_fresh_means(solved):
+    config = solved("product=table2")
+    products.table(config)
+    table = pd.read_csv(inputs.results_folder(config, "dpcd") / "table2.csv")
+    tuned, fresh = (rows_of(config, "dp_cd", stage) for stage in ("tune", "evaluate"))
+    tuned = tuned[tuned["calibration"] == "paper"]
+    means = tuned[tuned["status"] == "ok"].groupby(["passes", "step", "clip"])
+    best = means["objective"].mean().groupby("passes").idxmin()
+    for passes, (_, step, clip) in best.items():
+        row = table[(table["algorithm"] == "DP-CD") & (table["passes"] == passes)].iloc[
+            0
+        ]
+        assert (row["step"], row["clip"]) == (step, clip)
+        chosen = tuned.query("passes == @passes and step == @step and clip == @clip")
+        np.testing.assert_allclose(row["mean"], chosen["relative_error"].mean())
+        np.testing.assert_allclose(row["std"], chosen["relative_error"].std(ddof=0))
+        final = fresh.query(
+            "calibration == 'paper' and passes == @passes and checkpoint == @passes"
+        )
+        np.testing.assert_allclose(row["fresh_mean"], final["relative_error"].mean())
+        assert row["fresh_ci_low"] <= row["fresh_mean"] <= row["fresh_ci_high"]
+
+
+def test_published_cells_stand_beside_ours():
+    from dperm.config import compose
+
+    printed = results.published(compose([]), "table2").set_index(
+        ["problem", "algorithm", "passes"]
+    )
+    assert printed.loc[("california_norm", "DP-CD", 2), "relative_error_mean"] == 0.0007
+    assert (
+        printed.loc[("electricity_raw", "DP-SGD", 50), "relative_error_mean"] == 0.1484
+    )
+
+
+def test_an_unavailable_problem_is_an_empty_panel_with_its_reason():
+    figure, (axes,) = drawing.panels(1, 3)
+    drawing.empty(axes, "nobody serves it")
+    assert "nobody serves it" in axes.texts[0].get_text().replace("\n", " ")
+    drawing.plt.close(figure)
+
+
+def test_a_product_that_does_not_exist(solved):
+    with pytest.raises(ConfigError, match="did you mean figure2"):
+        products.figure(solved("product=figur2"))
+
+
+def test_the_interval_of_a_mean():
+    values = np.array([1.0, 2.0, 4.0])
+    expected = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
+    np.testing.assert_allclose(results.interval(values), expected)
+    assert results.interval(np.array([3.0])) == (3.0, 3.0)
+
+
+def test_numbers_for_readers():
+    assert [number(x) for x in (0.0123456, 12.3456, 1e-7, 0.0, None, np.inf)] == [
+        "0.0123", "12.3", "1.00e-07", "0.00", "", "inf",
+    ]  # fmt: skip
+
+
+def test_tables_read_the_given_data_folder(configured, tmp_path, monkeypatch):
+    from dperm.papers.dpcd import tables as dpcd
+    from dperm.papers.dpgcd import tables as dpgcd
+
+    config = configured(*ONLY)
+    monkeypatch.setenv("DPERM_CONF", str(conf_dir()))
+    monkeypatch.chdir(tmp_path)  # which has no folder named data
+    problem = inputs.load_problem(config)
+    product = config.paper.tables["table1"]
+    made = dpcd.utility(config, product, ["diabetes"]).data
+    assert made["lipschitz"].iloc[0] > 0
+    made = dpgcd.sizes(config, product, ["diabetes"]).data
+    assert made.loc[0, ["records", "features"]].tolist() == [problem.n, problem.p]

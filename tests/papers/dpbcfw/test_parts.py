@@ -1,0 +1,200 @@
+"""Columns, iterates, bounds, the minimum over the ball, instances and claims."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize, sparse
+
+from dperm.erm import ball
+from dperm.erm.bounds import clip_problem, record_bound
+from dperm.erm.columns import Columns, edges
+from dperm.erm.losses import LOSSES
+from dperm.erm.optimum import solve
+from dperm.erm.penalties import Penalty
+from dperm.erm.problem import build, derivatives
+from dperm.papers.dpbcfw import sentences as claims
+from dperm.papers.dpbcfw import theory
+from dperm.papers.dpbcfw.instances import sparse_design, synthetic
+from dperm.papers.dpbcfw.runs import Setting, run
+from dperm.solvers.distributed.sketch import Sketch
+from dperm.solvers.frank_wolfe.iterate import GradientIterate, Iterate
+from papers.dpbcfw.conftest import dense
+
+
+def test_columns(problem):
+    A, columns = dense(problem), Columns(problem.A)
+    u = np.random.default_rng(0).standard_normal(problem.n)
+    np.testing.assert_allclose(columns.products(u), A.T @ u, atol=1e-12)
+    np.testing.assert_allclose(columns.gram(3), A.T @ A[:, 3], atol=1e-12)
+    chosen, weights = np.array([5, 5, 1]), np.array([1.0, -0.5, 2.0])
+    columns.add(chosen, weights, u)
+    part = columns.part(10, 20)
+    np.testing.assert_array_equal(part.matrix.toarray(), A[:, 10:20])
+    assert edges(10, 3).tolist() == [0, 3, 6, 10]
+
+
+def test_the_kept_gradient_does_not_drift(instance):
+    """Two thousand steps, some columns often: as good as recomputed."""
+    problem, rng = instance.problem, np.random.default_rng(0)
+    kept, plain = GradientIterate(problem), Iterate(problem)
+    kept._room = 5  # columns of the Gram matrix come and go
+    for t in range(2000):
+        columns = rng.integers(0, 20, 3)
+        vertex, gamma = rng.standard_normal(3), 2 / (t + 2)
+        for at in (kept, plain):
+            at.combine(gamma, columns, vertex)
+    np.testing.assert_allclose(kept.gradient(), plain.gradient(), atol=1e-12)
+    assert kept.objective == plain.objective
+    assert len(kept._known) <= 5
+
+
+def test_gradients_of_other_losses_are_not_kept(instance):
+    y = np.where(instance.problem.offset > 0, 1.0, -1.0)
+    problem = build("l", instance.problem.A, y, "logistic", Penalty())
+    with pytest.raises(ValueError, match="not linear"):
+        GradientIterate(problem)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_record_bound_holds_and_is_reached(loss):
+    rng, kind = np.random.default_rng(0), LOSSES[loss]
+    B, Y, R = 2.0, 3.0, 1.5
+    bound = record_bound(kind, B, Y, R)
+    offset = Y * rng.uniform(-1, 1, 10_000) if loss == "least_squares" else 0.0
+    margins = R * rng.uniform(-1, 1, 10_000) + offset
+    found = B * np.abs(derivatives(kind, margins)).max()
+    assert found <= bound
+    assert loss == "logistic" or found > 0.95 * bound
+
+
+def test_clipping(instance):
+    clipped = clip_problem(instance.problem, 0.7, 0.2)
+    assert np.abs(clipped.A.data).max() == 0.7
+    assert np.abs(clipped.offset).max() == 0.2
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_the_minimum_over_the_ball(instance, share):
+    """Against SciPy's SLSQP-free route: the split problem with one linear bound."""
+    problem, radius = instance.problem, share * instance.radius
+    value, gap = ball.minimum(problem, radius, precision=1e-9, count=20_000)
+    A, y = dense(problem), -problem.offset
+
+    def split(z):
+        x = z[: problem.p] - z[problem.p :]
+        slope = A.T @ (A @ x - y) / problem.n
+        return problem.mean_loss(A @ x - y), np.concatenate([slope, -slope])
+
+    found = optimize.minimize(
+        split, np.zeros(2 * problem.p), jac=True, method="SLSQP",
+        bounds=[(0, None)] * (2 * problem.p), options={"maxiter": 500, "ftol": 1e-14},
+        constraints={"type": "ineq", "fun": lambda z: radius - z.sum(),
+                     "jac": lambda z: -np.ones_like(z)},
+    )  # fmt: skip
+    assert gap <= 1e-9 * instance.start
+    assert value == pytest.approx(found.fun, rel=1e-5)
+
+
+def test_projection_onto_the_ball():
+    v = np.array([3.0, -1.0, 0.5, 0.0])
+    np.testing.assert_allclose(ball.project(v, 2.0), [2.0, 0.0, 0.0, 0.0])
+    np.testing.assert_allclose(ball.project(v, 3.0), [2.5, -0.5, 0.0, 0.0])
+    assert ball.project(v, 4.5) is v
+
+
+@pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
+def test_sparse_and_dense_problems_agree(instance, loss):
+    X = instance.problem.A
+    y = np.where(instance.problem.offset > 0, 1.0, -1.0)
+    problems = [build("p", Z, y, loss, Penalty(l2=0.1)) for Z in (X, X.toarray())]
+    w = np.random.default_rng(0).standard_normal((2, X.shape[1]))
+    values = [problem.objective(w) for problem in problems]
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
+    optima = [solve(problem).value for problem in problems]
+    assert optima[0] == pytest.approx(optima[1], rel=1e-9)
+
+
+def test_the_smoothed_hinge_and_its_derivative():
+    v = np.array([-1.0, 0.5, 1.0, 2.0])
+    kind = LOSSES["smoothed_hinge"]
+    np.testing.assert_allclose(derivatives(kind, v), [-2.0, -0.5, 0.0, 0.0])
+    problem = build("h", np.eye(2), np.ones(2), "smoothed_hinge", Penalty())
+    assert problem.mean_loss(v) == pytest.approx((2.0 + 0.125) / 4)
+
+
+def test_sparse_design_has_its_density():
+    A = sparse_design(np.random.default_rng(0), 300, 400, 0.05)
+    assert A.shape == (300, 400) and sparse.issparse(A)
+    assert A.nnz == pytest.approx(6000, rel=0.05)
+    assert np.diff(A.indptr).std() == pytest.approx(np.sqrt(300 * 0.05 * 0.95), rel=0.2)
+    assert A.data.std() == pytest.approx(1.0, rel=0.05)
+
+
+def test_instances_repeat_and_take_rows_of_a_larger_draw():
+    first, again = (synthetic(3, 20, 50, 0.2, 0.1, rows=60) for _ in range(2))
+    other = synthetic(3, 40, 50, 0.2, 0.1, rows=60)
+    assert (first.problem.A != again.problem.A).nnz == 0
+    assert (sparse.csc_array(other.problem.A[:20]) != first.problem.A).nnz == 0
+    assert first.radius == other.radius
+
+
+def test_the_sketch_keeps_lengths_and_is_public():
+    sketch, same = Sketch(200, 50, 7), Sketch(200, 50, 7)
+    rows = np.arange(200)
+    a = np.random.default_rng(0).standard_normal((200, 40))
+    ratios = [
+        np.linalg.norm(sketch.feature(rows, column)) / np.linalg.norm(column)
+        for column in a.T
+    ]
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.05)
+    np.testing.assert_array_equal(sketch.by_record, same.by_record)
+    q = sketch.feature(rows, a[:, 0])
+    np.testing.assert_allclose(sketch.predictions(q), sketch.by_record @ q, atol=1e-12)
+    with pytest.raises(ValueError, match="sketch length"):
+        Sketch(10, 11, 0)
+
+
+def test_every_row_records_the_norm_over_eta(instance):
+    for update, most in (("published", 4.0), ("feasible", 1.0)):
+        rows = run(instance, Setting(nodes=4, update=update, iterations=8), 0)
+        assert len(rows) == 9
+        assert rows[-1]["largest_norm"] == pytest.approx(most)
+        assert rows[-1]["final_norm"] <= rows[-1]["largest_norm"]
+        assert rows[0]["loss"] == pytest.approx(instance.start)
+
+
+def test_curvature_bounds_hold(instance):
+    """Propositions 3 and 4 against samples of the curvature they bound."""
+    A, n = dense(instance.problem), instance.problem.n
+    columns, width, tau, nodes = instance.columns, 2.0, 10, 3
+    found = theory.curvatures(columns, width, tau, nodes)
+    rng = np.random.default_rng(0)
+    assert found["uniform serial"]["expected"] <= found["uniform serial"]["existing"]
+    starts = edges(columns.p, nodes)
+    for _ in range(50):
+        d = width * rng.choice([-1.0, 1.0], columns.p)
+        nice = np.zeros(columns.p)
+        S = rng.choice(columns.p, tau, replace=False)
+        nice[S] = d[S]
+        assert np.sum((A @ nice) ** 2) / n <= found["tau-nice"]["expected"]
+        spread = np.zeros(columns.p)
+        for low, high in itertools.pairwise(starts):
+            S = rng.choice(np.arange(low, high), tau, replace=False)
+            spread[S] = d[S]
+        bound = found["(K, tau)-distributed"]["expected"]
+        assert np.sum((A @ spread) ** 2) / n <= bound
+        assert np.sum((A @ d) ** 2) / n <= 1.01 * found["elementary"]["expected"]
+
+
+def test_slopes_and_starts():
+    n = pd.Series([100, 100, 1000, 1000, 10_000])
+    slope, low, high = claims.slope(n, 3.0 * n ** (-2 / 3))
+    assert slope == pytest.approx(-2 / 3) and low <= slope <= high
+    assert np.isnan(claims.slope(n, pd.Series([1.0, 1, -1, 1, 1]))[0])
+    found = pd.DataFrame(
+        {"claim": "c", "noise": "strict", "epsilon": [1.0, 10.0, 100.0, 1000.0],
+         "margin": [-1.0, 1.0, -1.0, -1.0]}
+    )  # fmt: skip
+    assert claims.starts(found)["epsilon"].tolist() == [100.0]

@@ -1,0 +1,135 @@
+"""Every method agrees with its numpy twin on the same streams, to 1e-10."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from dperm.erm.columns import Columns, edges
+from dperm.privacy.mechanisms import streams
+from dperm.solvers.distributed.node import shared_sketch
+from dperm.solvers.frank_wolfe import bcfw, dp_bcfw, dp_fw, fw
+from papers.dpbcfw import twins
+from papers.dpbcfw.conftest import dense
+
+TIGHT = {"rtol": 1e-10, "atol": 1e-10}
+SAMPLINGS = {name: {"sampling": name, "tau": 30, "nodes": 3} for name in bcfw.SAMPLINGS}
+
+
+def blocks_of(p, nodes):
+    starts = edges(p, nodes)
+    pairs = itertools.pairwise(starts)
+    return [np.arange(low, high) for low, high in pairs]
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("vertices", ["box", *bcfw.VERTICES])
+def test_bcfw(problem, sampling, vertices):
+    box = vertices == "box"
+    kind = {"constraint": "box"} if box else {"vertices": vertices}
+    options = bcfw.Options(**SAMPLINGS[sampling], **kind, radius=1.7)
+    if sampling in ("uniform_serial", "importance", "tau_nice") and vertices not in (
+        "box", "one",
+    ):  # fmt: skip
+        pytest.skip("a node may have no sampled coordinate")
+    draw = bcfw.sampler(options, Columns(problem.A))
+    source = streams(5)
+    sets = [draw(source) for _ in range(25)]
+    chances = bcfw.probabilities(options, Columns(problem.A))
+    run = bcfw.Run(problem, streams(5), options)
+    run.advance(10)
+    run.advance(15)
+    given = (
+        dense(problem),
+        problem.offset,
+        problem.loss.name,
+        1.7,
+        sets,
+        chances.min(),
+    )
+    if box:
+        expected = twins.bcfw_box(*given)
+    else:
+        expected = twins.bcfw_ball(*given, blocks_of(problem.p, 3), vertices)
+    np.testing.assert_allclose(run.weights[0], expected, **TIGHT)
+    A = dense(problem)
+    exact = A.T @ problem.derivatives(A @ expected + problem.offset) / problem.n
+    np.testing.assert_allclose(run.at.gradient(), exact, **TIGHT)
+    assert run.at.objective == pytest.approx(problem.objective(expected)[0], rel=1e-12)
+
+
+def test_fw_is_bcfw_with_all_coordinates(problem):
+    run = fw.Run(problem, streams(0), fw.Options(radius=2.0))
+    run.advance(30)
+    everything = [np.arange(problem.p)] * 30
+    expected = twins.bcfw_ball(
+        dense(problem),
+        problem.offset,
+        problem.loss.name,
+        2.0,
+        everything,
+        1.0,
+        [],
+        "one",
+    )
+    np.testing.assert_allclose(run.weights[0], expected, **TIGHT)
+
+
+@pytest.mark.parametrize("update", dp_bcfw.UPDATES)
+@pytest.mark.parametrize("scores", dp_bcfw.SCORES)
+@pytest.mark.parametrize("sketch", [None, 12])
+def test_dp_bcfw(problem, update, scores, sketch):
+    options = dp_bcfw.Options(
+        nodes=3, radius=1.5, update=update, sketch=sketch, scores=scores,
+        entry_bound=1.2, label_bound=0.8,
+    )  # fmt: skip
+    noise = dp_bcfw.Noise(0.05, 0.3, None, 0.0)
+    run = dp_bcfw.Run(problem, streams(4), options, noise)
+    run.advance(7)
+    run.advance(13)
+    m = dp_bcfw.sketch_length(problem.n, options)
+    J = np.eye(problem.n)
+    if sketch:
+        J = shared_sketch(problem.n, m, options.sketch_seed).by_record.T
+    seeds = streams(4).noise.integers(0, 2**62, 3).tolist()
+    vertex = 1.5 / (3 if update == "feasible" else 1)
+    reach = 1.2 * (1.5 if update == "feasible" else 4.5)
+    factor = 1.5 if scores == "radius" else 1.0
+    x, q = twins.dp_bcfw(
+        dense(problem), problem.offset, problem.loss.name, blocks_of(problem.p, 3), J,
+        20, vertex, factor, (0.05, 0.3), (1.2, 0.8, reach), [streams(s) for s in seeds],
+    )  # fmt: skip
+    np.testing.assert_allclose(run.weights[0], x, **TIGHT)
+    np.testing.assert_allclose(run.q, q, **TIGHT)
+
+
+def test_dp_fw(problem):
+    options = dp_fw.Options(radius=1.5, entry_bound=100.0, label_bound=100.0)
+    run = dp_fw.Run(problem, streams(4), options, 0.07)
+    run.advance(8)
+    run.advance(12)
+    expected = twins.dp_fw(dense(problem), problem.offset, problem.loss.name, 20, 1.5,
+                           0.07, streams(4).noise)  # fmt: skip
+    np.testing.assert_allclose(run.weights[0], expected, **TIGHT)
+
+
+def test_without_noise_and_sketch_algorithm_2_is_algorithm_1(problem):
+    options = dp_bcfw.Options(
+        nodes=3, radius=0.8, update="feasible", entry_bound=1e3, label_bound=1e3
+    )
+    private = dp_bcfw.Run(problem, streams(1), options, dp_bcfw.silent())
+    private.advance(40)
+    public = bcfw.Run(
+        problem, streams(1),
+        bcfw.Options("distributed", problem.p, 3, "ball", 0.8, "feasible"),
+    )  # fmt: skip
+    public.advance(40)
+    np.testing.assert_allclose(private.weights, public.weights, rtol=1e-9, atol=1e-12)
+
+
+def test_the_published_update_leaves_the_ball_and_the_feasible_one_does_not(problem):
+    for update, most in (("published", 3.0), ("feasible", 1.0)):
+        options = dp_bcfw.Options(nodes=3, radius=0.8, update=update)
+        run = dp_bcfw.Run(problem, streams(1), options, dp_bcfw.silent())
+        run.advance(10)
+        assert run.largest / 0.8 == pytest.approx(most)

@@ -1,0 +1,131 @@
+"""The sweeps of DP-SCO: one draw for every norm, disjoint splits, honest rows."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dperm import config as configuration
+from dperm.papers.dpsco import sweeps
+from dperm.solvers.streams.stochastic import Signs
+
+TARGETS = [1.0, math.inf]
+POINTS = [("noisy_sfw", [1.0, 1.5, 2.0]), ("noisy_sfw_all", [1.1, 2.0]),
+          ("phased_sgd", [2.0, math.inf])]  # fmt: skip
+
+
+def measured(solver, norms, epsilons=TARGETS, n=600, d=6, seed=1):
+    point = {"solver": solver, "n": n, "d": d}
+    given = {solver: norms}
+    return pd.DataFrame(sweeps.rates(None, point, seed, given, epsilons))
+
+
+@pytest.mark.parametrize(("solver", "norms"), POINTS)
+def test_one_draw_of_the_records_serves_every_norm(solver, norms, monkeypatch):
+    made = []
+
+    class Counted(Signs):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(sweeps, "Signs", Counted)
+    measured(solver, norms)
+    assert sum(source.taken > 0 for source in made) == 1
+    assert made[0].taken <= 600
+
+
+@pytest.mark.parametrize(("solver", "norms"), POINTS)
+def test_no_norm_or_target_changes_another(solver, norms):
+    whole = measured(solver, norms)
+    for p in norms:
+        alone = measured(solver, [p])
+        same = whole[whole["p"] == p].reset_index(drop=True)
+        pd.testing.assert_frame_equal(same, alone, check_exact=True)
+    single = measured(solver, norms, [1.0])
+    same = whole[whole["epsilon"] == 1.0].reset_index(drop=True)
+    pd.testing.assert_frame_equal(same, single, check_exact=True)
+
+
+def test_every_target_has_both_calibrations_and_no_noise_is_there_once():
+    table = measured("poly_sfw", [1.0], [1.0, 8.0, math.inf])
+    found = list(zip(table["epsilon"], table["calibration"], strict=True))
+    assert found == [(1.0, "paper"), (1.0, "strict"), (8.0, "paper"), (8.0, "strict"),
+                     (math.inf, "none")]  # fmt: skip
+    assert table["initial"].nunique() == 1
+
+
+def test_seeds_are_independent_runs():
+    one, two = (measured("noisy_sfw", [2.0], seed=seed) for seed in (1, 2))
+    assert (one["excess"] != two["excess"]).all()
+    pd.testing.assert_frame_equal(one, measured("noisy_sfw", [2.0], seed=1))
+
+
+def test_runs_of_the_quantiles_differ():
+    options = {"n": 300, "d": 4, "norms": {"poly_sfw": [1.0]}, "epsilons": TARGETS}
+    rows = sweeps.quantiles(None, {"solver": "poly_sfw"}, 3, runs=6, **options)
+    table = pd.DataFrame(rows)
+    private = table[table["epsilon"] == 1.0]
+    assert set(private["calibration"]) == {"strict"}
+    assert private["excess"].nunique() == private["run"].nunique() == 6
+
+
+@pytest.mark.parametrize("solver", ["noisy_sfw", "sco_dp_sgd", "sco_dp_fw"])
+def test_clock_measures_one_run_and_its_risk(solver):
+    rows = sweeps.clock(None, {"solver": solver, "n": 400}, 1, 5, {solver: 1.0}, [8.0])
+    assert len(rows) == 1 and 0 < rows[0]["seconds"] < 60
+    assert rows[0]["excess"] >= 0 and rows[0]["calibration"] == "strict"
+
+
+def test_fingerprints_give_the_shape_of_the_bound():
+    point = {"n": 1000, "d": 16}
+    for row in sweeps.fingerprints(None, point, 1, [1.25, 1.5], 1.0):
+        shape = (row["p"] - 1) * math.sqrt(16 * math.log(1e6)) / 1000
+        assert row["bound"] == pytest.approx(shape)
+        assert row["initial"] == pytest.approx(shape / (row["p"] - 1))
+        assert 0 <= row["excess"] <= 2 * row["initial"]
+
+
+class Prepared:
+    available = True
+
+    def __init__(self, n=400, d=5):
+        rng = np.random.default_rng(0)
+        self.X = rng.standard_normal((n, d))
+        self.X[:, 0] = np.arange(n)
+        self.y = np.where(rng.random(n) < 0.5, -1.0, 1.0)
+
+
+def on_real_data(monkeypatch, prepared, **keys):
+    monkeypatch.setattr(sweeps.data, "load_prepared", lambda *_: prepared)
+    given = {"epsilons": TARGETS, "norms": {"phased_sgd": [2.0]}, "radius": 1.0} | keys
+    point = {"problem": "any", "solver": "phased_sgd"}
+    return sweeps.real(configuration.compose([]), point, 1, **given)
+
+
+def test_test_records_are_never_trained_on(monkeypatch):
+    trained, tested = set(), set()
+    rows, judged = sweeps.Rows, sweeps._judged
+
+    def take(X, y):
+        trained.update(X[:, 0])
+        return rows(X, y)
+
+    def judge(X, *rest):
+        tested.update(X[:, 0])
+        return judged(X, *rest)
+
+    monkeypatch.setattr(sweeps, "Rows", take)
+    monkeypatch.setattr(sweeps, "_judged", judge)
+    found = on_real_data(monkeypatch, Prepared())
+    assert len(tested) == 80 and len(trained) == 320 == found[0]["train"]
+    assert not trained & tested
+
+
+def test_real_data_that_cannot_be_had_are_a_row_with_the_reason(monkeypatch):
+    class Missing:
+        available, meta = False, {"reason": "nobody serves it"}
+
+    (row,) = on_real_data(monkeypatch, Missing())
+    assert row == {"status": "unavailable", "reason": "nobody serves it"}

@@ -1,0 +1,85 @@
+"""The reading of DP-SkGD: controls make the band, the band makes the verdicts."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dperm.papers.dpskgd import tables
+from dperm.papers.dpskgd.theory import Bound
+from dperm.pipeline.results import Result
+
+SOLVERS = ("dp_skgd", "dp_skgd_importance", "dp_skgd_full", "dp_sgd")
+
+
+def result(problem, solver, error, seed):
+    """Two settings a factor 100 apart: tuning has no luck."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        {"calibration": "strict", "passes": 2.0, "step": step, "clip": 1.0,
+         "replicate": r, "status": "ok", "objective": step * error,
+         "relative_error": step * error * rng.lognormal(0, 0.05)}
+        for step in (1.0, 100.0) for r in range(5)
+    ]  # fmt: skip
+    fresh = pd.DataFrame(
+        {"calibration": "strict", "passes": 2.0, "checkpoint": 2.0,
+         "relative_error": error * rng.lognormal(0, 0.05, 12)}
+    )  # fmt: skip
+    return Result(problem, solver, solver, pd.DataFrame(rows), fresh, "")
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Comparisons for errors by problem; importance on "flat" is uniform."""
+
+    def comparisons(errors):
+        found = {
+            name: [result(name, solver, error, seed + 10 * len(name))
+                   for seed, (solver, error) in enumerate(zip(SOLVERS, row,
+                                                              strict=True))]
+            for name, row in errors.items()
+        }  # fmt: skip
+        bound = Bound("full", 1.0, 1.0, 1.0)
+        monkeypatch.setattr(tables.results, "load", lambda config, names: found)
+        monkeypatch.setattr(tables, "loaded", lambda name: (name, None))
+        monkeypatch.setattr(
+            tables, "solver_bounds", lambda name, names: dict.fromkeys(names, bound)
+        )
+        monkeypatch.setattr(
+            tables, "same_law",
+            lambda name, a, b: name == "flat" and a == "dp_skgd_importance"
+            and b == "dp_skgd",
+        )  # fmt: skip
+        product = SimpleNamespace(calibration="strict")
+        return pd.DataFrame(tables.comparisons(None, product, list(errors)))
+
+    return comparisons
+
+
+def test_the_widest_control_bounds_what_is_decided(read):
+    # a control apart by 1.5; on "steep" factors of 1.3 and of 4
+    rows = read({"flat": (1.0, 1.5, 1.0, 1.0), "steep": (1.0, 1.3, 0.25, 1.0)})
+    control = rows[rows["question"] == tables.CONTROL]
+    assert len(control) == 1 and control["ratio"].iloc[0] == pytest.approx(1.5, rel=0.1)
+    assert control["verdict"].iloc[0] == "hurts"  # by its interval alone
+    rest = rows[rows["question"] != tables.CONTROL]
+    assert (rest["band"] == control["ratio"].iloc[0]).all()
+    steep = rest[rest["problem"] == "steep"].set_index(["first", "second"])
+    small = steep.loc[("dp_skgd_importance", "dp_skgd")]
+    assert small["ci_low"] > 1 and small["verdict"] == "undecided"
+    assert steep.loc[("dp_skgd_full", "dp_skgd"), "verdict"] == "helps"
+
+
+def test_without_controls_the_interval_decides(read):
+    rows = read({"steep": (1.0, 1.3, 0.25, 1.0)}).set_index(["first", "second"])
+    assert (rows["band"] == 1.0).all()
+    assert rows.loc[("dp_skgd_importance", "dp_skgd"), "verdict"] == "hurts"
+
+
+def test_the_reading_states_the_band(read):
+    rows = read({"flat": (1.0, 1.5, 1.0, 1.0)}).to_dict("records")
+    line = tables._band(rows)
+    assert line["measured"].startswith("1.4") or line["measured"].startswith("1.5")
+    assert "1 of 1 controls" in line["measured"]
+    assert tables._band([])["measured"] == "no control"

@@ -1,0 +1,86 @@
+"""The audit stage: files, tables, refusals."""
+
+import json
+import math
+
+import pandas as pd
+import pytest
+
+from dperm.audit import ladder
+from dperm.audit.rungs import RUNGS, Effort
+from dperm.config import ConfigError, compose
+from dperm.pipeline import auditing
+from dperm.privacy import Gaussian, Ledger, calibrate
+
+BRIEF = Effort(level=1e-5, pairs=2, draws=8, samples=12, losses=2)
+
+
+@pytest.fixture
+def composed(tmp_path, monkeypatch):
+    monkeypatch.setattr(ladder, "SMALL", BRIEF)
+    monkeypatch.setattr(ladder, "AGAIN", BRIEF)
+
+    def make(*overrides):
+        return compose([f"output.results={tmp_path}", "scale=smoke", *overrides])
+
+    return make
+
+
+def test_a_solver_and_its_line_in_the_table(composed, monkeypatch):
+    (path,) = auditing.audit(composed("solver=dp_cd_priv"))
+    found = pd.read_csv(path)
+    assert path.parts[-4:] == ("smoke", "audit", "solvers", "dp_cd_priv.csv")
+    assert set(found.rung) == set(RUNGS)
+    assert set(found.subject) == {"dp_cd_priv", "dp_cd_priv, constants"}
+    config = composed("product=epsilon")
+    monkeypatch.setattr(auditing.configuration, "available", lambda _: ["dp_cd_priv"])
+    csv, markdown, _ = auditing.audit(config)
+    table = pd.read_csv(csv)
+    assert (table.ledger == "kept").all()
+    assert table.tightness.max() == pytest.approx(1, abs=1e-9)
+    assert (table.claim == "holds").all()
+    assert "audited" in markdown.read_text()
+
+
+def test_controls_and_alarms(composed, monkeypatch):
+    monkeypatch.setattr(ladder, "CONTROLS", ladder.CONTROLS[:2])
+    monkeypatch.setattr(ladder, "SOUND", ladder.SOUND[:1])
+    csv, *_ = auditing.audit(composed("product=controls"))
+    table = pd.read_csv(csv)
+    assert list(table.mechanism) == ["half noise", "half noise", "sound"]
+    assert list(table.caught) == [1, 1, 0] and list(table.runs) == [1, 1, 2]
+
+
+def test_private_tuning_of_a_ledger_that_a_run_left(composed, monkeypatch, tmp_path):
+    def ledger(noise):
+        return Ledger((Gaussian(1.0, noise, 16, "unit", "source"),))
+
+    one = calibrate(ledger, 1.0, 1e-6, "paper")
+    folder = tmp_path / "smoke/dpcd/diabetes/dp_cd"
+    folder.mkdir(parents=True)
+    entry = {"passes": 2.0, "calibrated": one.to_dict()}
+    (folder / "ledger.json").write_text(json.dumps([entry]))
+    csv, *_ = auditing.audit(composed("product=tuning"))
+    (row,) = pd.read_csv(csv).to_dict("records")
+    assert row["solver"] == "dp_cd" and row["settings"] > 1
+    assert one.true_epsilon < row["renyi_epsilon"] < row["logarithmic"]
+    assert row["logarithmic"] < row["geometric"] < math.inf
+
+
+def test_unknown_tables_are_refused(composed):
+    with pytest.raises(ConfigError, match="epsilon, controls, tuning"):
+        auditing.audit(composed("product=epsilons"))
+
+
+@pytest.mark.parametrize(
+    ("claimed", "true", "audited", "verdict"),
+    [
+        (1.0, 0.8, 0.7, "holds"),
+        (1.0, 1.2, 0.7, "too low"),
+        (1.0, math.inf, 0.7, "no proof"),
+        (1.0, 1.2, 1.1, "refuted"),
+        (1.0, math.inf, 1.1, "refuted"),
+    ],
+)
+def test_verdicts_on_claims(claimed, true, audited, verdict):
+    assert ladder._claim(claimed, true, audited) == verdict

@@ -1,0 +1,38 @@
+"""The same bits from freshly compiled code as from Numba's cache."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import hashlib, sys
+import numpy as np
+from dperm import solvers
+from dperm.privacy.mechanisms import streams
+from dperm.erm.penalties import Penalty
+from dperm.erm.problem import build
+
+module = solvers.load(sys.argv[1])
+rng = np.random.default_rng(0)
+X, y = rng.standard_normal((442, 10)), 50 * rng.standard_normal(442)
+for loss, labels in (("least_squares", y), ("logistic", np.sign(y))):
+    problem = build("bits", X, labels, loss, Penalty(l1=1.0, l2=0.1))
+    lanes = solvers.Lanes(np.geomspace(1e-4, 1, 64), np.geomspace(1, 100, 64), 3.0)
+    run = module.Run(problem, lanes, streams(1), module.Options())
+    run.advance(100)
+    found = (run.weights, problem.objective(run.weights))
+    print(hashlib.sha256(b"".join(a.tobytes() for a in found)).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd", "dp_gcd"])
+def test_compiled_and_cached_code_agree(solver, tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", SCRIPT, solver]
+    first, second = (
+        subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert len(first.split()) == 2 and first == second

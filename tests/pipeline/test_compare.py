@@ -1,0 +1,143 @@
+"""Two trees of results, compared row by row; the record of a run."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dperm.pipeline import completion, inputs
+from dperm.pipeline import evaluate as evaluation
+from dperm.pipeline import tune as tuning
+from dperm.pipeline.compare import differences
+from dperm.pipeline.record import digest_rows
+from dperm.store import files as store
+
+ONLY = ["paper.offline=[diabetes]", "paper.calibrations=[paper]",
+        "~paper.runs.dp_cd_uniform", "~paper.runs.dp_cd_priv"]  # fmt: skip
+
+
+@pytest.fixture
+def tree(configured):
+    """Results of a small run."""
+    for solver in ("dp_cd", "dp_sgd"):
+        config = configured(f"solver={solver}", *ONLY)
+        tuning.tune(config)
+        evaluation.evaluate(config)
+    return inputs.results_folder(config, "dpcd")
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Two equal trees of one table."""
+    table = pd.DataFrame({
+        "calibration": "paper", "passes": 2.0, "step": [0.1, 1.0, 1.0],
+        "clip": [1.0, 1.0, 5.0], "replicate": 0, "checkpoint": 2.0,
+        "objective": [1.0, np.nan, 4.0], "status": "ok",
+        "seconds": 0.1, "commit": "a", "versions": "b", "config_digest": "c",
+    })  # fmt: skip
+    for name in "AB":
+        store.write_table(tmp_path / name / "tune.parquet", table)
+    return tmp_path / "A", tmp_path / "B", table
+
+
+def compared(one, other):
+    return list(differences(one, other))
+
+
+def test_seconds_and_provenance_do_not_count(two):
+    A, B, table = two
+    store.write_table(B / "tune.parquet", table.assign(seconds=9.0, commit="z"))
+    assert compared(A, B) == []
+
+
+def test_where_and_by_how_much(two):
+    A, B, table = two
+    changed = table.copy()
+    changed.loc[2, "objective"] = 4.0 + 1e-9
+    store.write_table(B / "tune.parquet", changed.iloc[::-1])
+    (line,) = compared(A, B)
+    assert line.startswith(
+        "tune.parquet: objective: 1 of 3 rows differ, by at most 1e-09"
+    )
+    assert (
+        "(relative 2.5e-10), first calibration=paper passes=2.0 step=1.0 clip=5.0"
+        in line
+    )
+
+
+def test_lost_rows_columns_values_and_tables(two):
+    A, B, table = two
+    changed = table.iloc[:2].assign(status=["ok", "diverged"], extra=1)
+    changed.loc[1, "objective"] = 3.0
+    store.write_table(B / "tune.parquet", changed)
+    store.write_text(B / "more.csv", "a\n1\n")
+    found = "\n".join(compared(A, B))
+    assert f"more.csv: only in {B}" in found
+    assert "column extra: only in B" in found
+    assert "1 rows only in A, first calibration=paper" in found
+    assert "objective: 1 of 2 rows differ, first" in found
+    assert "status: 1 of 2 rows differ" in found and "'diverged'" in found
+
+
+def test_the_command(two):
+    A, B, table = two
+    command = [sys.executable, "-m", "dperm", "compare"]
+
+    def run(*folders):
+        return subprocess.run([*command, *folders], capture_output=True, text=True)
+
+    done = run(A, B)
+    assert (done.returncode, done.stdout) == (0, "no difference\n")
+    store.write_table(B / "tune.parquet", table.assign(status="diverged"))
+    done = run(A, B)
+    assert done.returncode == 1 and "status: 3 of 3 rows differ" in done.stdout
+    store.write_text(B / "more.csv", "a\n1\n")
+    assert "more.csv: only in" in run(A, B).stdout
+    assert "more.csv" not in run("--shared", A, B).stdout
+    store.write_text(A / "lone" / "a.csv", "a\n1\n")
+    done = run("--shared", A / "lone", B)
+    assert done.returncode == 1 and "no table in common" in done.stderr
+    done = run(A, A / "nothing")
+    assert done.returncode == 1 and "expected Parquet or CSV" in done.stderr
+
+
+def test_a_run_equals_itself_made_again(tree, configured, tmp_path):
+    for solver in ("dp_cd", "dp_sgd"):
+        config = configured(f"solver={solver}", "workers=2", *ONLY, results="again")
+        tuning.tune(config)
+        evaluation.evaluate(config)
+    again = inputs.results_folder(config, "dpcd")
+    assert compared(tree, again) == []
+    other = configured("solver=dp_sgd", "seed=5", *ONLY, results="again")
+    tuning.tune(other)
+    found = "\n".join(compared(tree, again))
+    assert "dp_sgd/tune.parquet: seed: " in found and "objective: " in found
+    assert "dp_cd/" not in found
+
+
+def test_the_record_says_all_that_determined_the_run(tree, configured):
+    completion.complete(configured(*ONLY))
+    text = (tree / "record.json").read_text()
+    record = json.loads(text)
+    tuned = pd.read_parquet(tree / "diabetes/dp_cd/tune.parquet")
+    assert record["seeds"]["diabetes/dp_cd/tune.parquet"] == sorted(set(tuned["seed"]))
+    rows = record["digests"]["rows"]
+    assert len(rows) == 4
+    assert rows["diabetes/dp_cd/tune.parquet"] == digest_rows(tuned)
+    assert digest_rows(tuned.assign(seconds=0.0)) == digest_rows(tuned)
+    assert digest_rows(tuned.assign(seed=0)) != digest_rows(tuned)
+    assert record["digests"]["data"]["diabetes"]["dataset_digest"].startswith("sha256:")
+    assert len(record["digests"]["optima"]["diabetes"]["w_digest"]) == 20
+    assert set(record["digests"]["solvers"]) == {"dp_cd", "dp_sgd"}
+    assert record["configuration"]["paper"]["runs"]["dp_cd"]["grid"]
+    assert record["configuration"]["problems"]["diabetes"]["loss"] == "least_squares"
+    assert set(ONLY) <= set(record["configuration"]["overrides"])
+    assert record["packages"]["numpy"] == np.__version__
+    assert set(record["platform"]) == {
+        "machine", "processor", "system", "libc", "python", "compiler"
+    }  # fmt: skip
+    assert not re.search(r'"/|tmp', text), "no folder of this machine"

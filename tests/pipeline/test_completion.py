@@ -1,0 +1,55 @@
+"""The manifest of a run."""
+
+import json
+
+import pytest
+
+from dperm.pipeline import completion
+from dperm.pipeline import evaluate as evaluation
+from dperm.pipeline import tune as tuning
+
+
+@pytest.fixture
+def finished(configured, monkeypatch):
+    """A function that completes a paper of one problem and solver."""
+    others = ("dp_cd_uniform", "dp_cd_priv", "dp_sgd")
+    only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others)]
+
+    def complete(wall, *overrides):
+        config = configured("solver=dp_cd", "problem=diabetes", *only, *overrides)
+        tuning.tune(config)
+        evaluation.evaluate(config)
+        monkeypatch.setenv("DPERM_STARTED", "1000")
+        monkeypatch.setattr(completion.time, "monotonic", lambda: 1000.0 + wall)
+        folder = completion.complete(config).parent
+        return json.loads((folder / "manifest.json").read_text())
+
+    return complete
+
+
+def test_the_manifest_tells_what_it_took(finished):
+    made = finished(60)
+    assert made["wall_seconds"] == 60
+    assert made["runs"] == 2 * 2 * 2 * 2 * 4  # as in test_stages
+
+
+def test_a_command_that_computes_nothing_keeps_the_time(finished):
+    first = finished(60)
+    assert finished(2) == first
+    grown = finished(3, "scale.replicates=3")
+    assert grown["wall_seconds"] == 3 and grown["runs"] > first["runs"]
+
+
+def test_a_damaged_manifest_is_made_anew(finished, tmp_path, caplog):
+    first = finished(60)
+    (path,) = tmp_path.rglob("manifest.json")
+    path.write_text(path.read_text()[:40])
+    assert finished(2)["runs"] == first["runs"]
+    assert f"{path} is damaged" in caplog.text
+
+
+def test_a_problem_that_nothing_needed_is_no_obstacle(finished):
+    """A paper of sweeps names problems that a small scale may not prepare."""
+    made = finished(60, "paper.runs.dp_cd.problems=[diabetes]",
+                    "paper.offline=[diabetes,breast_cancer_lasso]")  # fmt: skip
+    assert made["runs"] > 0

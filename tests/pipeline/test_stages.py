@@ -1,0 +1,248 @@
+"""Tune and evaluate: whole runs on a small problem."""
+
+import logging
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dperm.pipeline import evaluate as evaluation
+from dperm.pipeline import inputs, solving
+from dperm.pipeline import tune as tuning
+from dperm.pipeline.solving import COLUMNS, IDENTITY, PROVENANCE
+from dperm.privacy.accounting import epsilon
+from dperm.privacy.ledger import Ledger
+from dperm.solvers import Lanes
+from dperm.solvers.lanes.engine import run_lanes
+
+SOLVERS = ["dp_cd", "dp_cd_uniform", "dp_cd_priv", "dp_sgd"]
+
+
+def numbers(table):
+    """Rows without timings and provenance."""
+    return table.drop(columns=PROVENANCE)
+
+
+def run_for(configured, solver, *overrides, **where):
+    allowed = f"paper.runs.{solver}.problems=null"
+    return configured(f"solver={solver}", allowed, *overrides, **where)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_tune_and_evaluate(configured, solver):
+    config = run_for(configured, solver)
+    tuned = pd.read_parquet(tuning.tune(config))
+    assert list(tuned.columns) == COLUMNS
+    assert len(tuned) == 2 * 2 * 2 * 2 * 4  # calibrations, passes, replicates, grid
+    assert not tuned.duplicated(IDENTITY).any()
+    assert (tuned["neighbours"] == "replace_one").all()
+    evaluated = pd.read_parquet(evaluation.evaluate(config))
+    assert set(evaluated["seed"]).isdisjoint(tuned["seed"])
+    start = evaluated[evaluated["checkpoint"] == 0]
+    assert len(start) == 2 * 2 * 3 and start["relative_error"].nunique() == 1
+    ends = evaluated[evaluated["checkpoint"] == evaluated["passes"]]
+    assert len(ends) == 2 * 2 * 3 and (ends["seconds"] > 0).all()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_rows_do_not_depend_on_the_workers(configured, solver):
+    one = tuning.tune(run_for(configured, solver, results="one"))
+    two = tuning.tune(run_for(configured, solver, "workers=2", results="two"))
+    pd.testing.assert_frame_equal(
+        numbers(pd.read_parquet(one)), numbers(pd.read_parquet(two)), check_exact=True
+    )
+
+
+@pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd", "dp_gcd", "dp_gcd_flip"])
+def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver):
+    settings = ("paper=dpgcd", "problem=sparse_small", f"solver={solver}")
+    config = configured(*settings, results="one")
+    assert inputs.load_problem(config).is_sparse
+    one = pd.read_parquet(tuning.tune(config))
+    two = configured(*settings, "workers=2", results="two")
+    two = pd.read_parquet(tuning.tune(two))
+    pd.testing.assert_frame_equal(numbers(one), numbers(two), check_exact=True)
+    chosen = solving.best(one)
+    assert len(chosen) and (chosen["mean"] <= one["relative_error"].max()).all()
+    evaluated = pd.read_parquet(evaluation.evaluate(config))
+    assert (evaluated["status"] == "ok").all()
+
+
+def test_a_sparse_problem_standardised(configured, tmp_path):
+    """Without filling it in; what would have to is refused by name."""
+    from dperm.config import ConfigError
+    from dperm.data import fetch, prepare
+    from dperm.pipeline import problems as dataset
+
+    settings = ("paper=dpgcd", "problem=sparse_small", f"data.dir={tmp_path / 'own'}",
+                "problem.preparation.standardize=true")  # fmt: skip
+    config = configured(*settings, "solver=dp_gcd")
+    fetch(config.problem.dataset, config.data)
+    made = prepare(config.problem, config.data)
+    assert made.meta["implicit"] and made.X.format == "csc"
+    dataset.optimum(config)
+    problem = inputs.load_problem(config)
+    assert problem.is_centred
+    np.testing.assert_allclose(problem.smoothness, 0.25, rtol=1e-12)
+    plain = configured("problem=sparse_small")
+    assert problem.digest != inputs.load_problem(plain).digest
+    for solver in ("dp_gcd", "dp_cd"):
+        table = pd.read_parquet(tuning.tune(configured(*settings, f"solver={solver}")))
+        assert (table["status"] == "ok").any()
+    for solver in ("dp_sgd", "dp_cd_priv"):
+        with pytest.raises(ConfigError, match=f"dp_cd or dp_gcd, found {solver}"):
+            inputs.Job.load(configured(*settings, f"solver={solver}"))
+
+
+def test_the_paper_s_panels_know_no_stand_in():
+    from dperm.config import compose
+
+    paper = compose(["paper=dpgcd"]).paper
+    assert "sparse_small" in paper.offline and "sparse_small" not in paper.problems
+    shown = [*paper.figures.values(), *paper.tables.values()]
+    assert not any("sparse_small" in (product.problems or ()) for product in shown)
+
+
+def with_grid(config, clips, passes=2, steps=(0.1, 1.0)):
+    """The configuration with another grid, not thinned."""
+    grid = {"passes": [passes], "step": list(steps), "clip": list(clips)}
+    config.paper.runs[config.solver.name].grid = grid
+    config.scale.keep = {}
+    return config
+
+
+@pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd"])
+def test_a_grid_that_grows_computes_the_new_lanes_only(configured, solver, caplog):
+    clips = [1.0, 30.0, 100.0]
+    before = tuning.tune(with_grid(run_for(configured, solver), clips))
+    before = pd.read_parquet(before)
+    larger = [*clips, 10.0]
+    with caplog.at_level(logging.INFO):
+        after = tuning.tune(with_grid(run_for(configured, solver), larger))
+    assert "24 lanes reused, 8 computed" in caplog.text
+    after = pd.read_parquet(after)
+    kept = after[after["clip"] != 10.0].reset_index(drop=True)
+    pd.testing.assert_frame_equal(before, kept, check_exact=True)
+    anew = tuning.tune(with_grid(run_for(configured, solver, results="anew"), larger))
+    pd.testing.assert_frame_equal(
+        numbers(after), numbers(pd.read_parquet(anew)), check_exact=True
+    )
+
+
+def test_a_killed_run_goes_on_where_it_was(configured, data_dir, tmp_path):
+    """SIGKILL in mid-run, again and again; the rows are those of an undisturbed run."""
+    overrides = ["scale.replicates=20", "paper.calibrations=[paper]"]
+    config = configured(*overrides, results="killed")
+    where = [f"data.dir={data_dir}", f"output.results={tmp_path / 'killed'}"]
+    what = ["scale=smoke", "problem=diabetes", *overrides]
+    command = [sys.executable, "-m", "dperm", "tune", *where, *what]
+    folder = inputs.results_folder(config, "dpcd", "diabetes", "dp_cd")
+    for parts in (1, 9, 21):
+        child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while child.poll() is None and time.monotonic() < deadline:
+            if len(list((folder / "lanes").glob("*.parquet"))) >= parts:
+                break
+            time.sleep(0.001)
+        child.kill()
+        assert child.wait() == -signal.SIGKILL
+    undisturbed = tuning.tune(configured(*overrides, results="undisturbed"))
+    resumed = tuning.tune(config)
+    pd.testing.assert_frame_equal(
+        numbers(pd.read_parquet(resumed)),
+        numbers(pd.read_parquet(undisturbed)),
+        check_exact=True,
+    )
+
+
+def test_one_lane_and_many_have_the_same_bits_through_the_engine(configured):
+    job = inputs.Job.load(configured())
+    rng = np.random.default_rng(0)
+    lanes = Lanes(rng.uniform(0.01, 10, 250), 10.0 ** rng.uniform(-3, 6, 250), 30.0)
+    together = run_lanes(
+        job.module, job.options, job.problem, lanes, [10, 50], 5, lambda W: {}
+    )[-1]
+    assert together.diverged.any() and not together.diverged.all()
+    for lane in (0, 17, 249, int(np.flatnonzero(together.diverged)[0])):
+        alone = run_lanes(
+            job.module, job.options, job.problem, lanes.take([lane]), [10, 50], 5,
+            lambda W: {},
+        )[-1]  # fmt: skip
+        assert alone.objective[0] == together.objective[lane]
+
+
+def test_a_diverged_lane_is_a_row_and_never_chosen(configured):
+    config = with_grid(configured(), [10.0, 1e9])
+    table = pd.read_parquet(tuning.tune(config))
+    assert set(table.loc[table["clip"] == 1e9, "status"]) == {"diverged"}
+    assert (solving.best(table)["clip"] == 10.0).all()
+
+
+def test_epsilon_infinity_is_the_public_method(configured):
+    config = configured("problem.privacy.epsilon=.inf")
+    config = with_grid(config, [float("inf")], passes=400, steps=[1.0])
+    table = pd.read_parquet(tuning.tune(config))
+    assert (table["noise_multiplier"] == 0).all()
+    assert (table["relative_error"].abs() < 1e-10).all()
+
+
+def test_ledgers_are_stored_with_what_they_cost(configured):
+    import json
+
+    config = configured()
+    folder = tuning.tune(config).parent
+    entries = json.loads((folder / "ledger.json").read_text())
+    assert len(entries) == 4
+    for entry in entries:
+        found = entry["calibrated"]
+        ledger = Ledger.from_dict(found["ledger"])
+        assert entry["neighbours"] == "replace_one"
+        assert found["claimed_epsilon"] <= found["target_epsilon"]
+        cost = epsilon(ledger, found["delta"], found["calibration"])
+        assert cost == found["claimed_epsilon"]
+        assert epsilon(ledger, found["delta"], "strict") == found["true_epsilon"]
+
+
+def test_unavailable_data_are_a_row_with_the_reason(configured, tmp_path):
+    from dperm.pipeline import completion
+    from dperm.pipeline import problems as dataset
+
+    nowhere = [f"data.dir={tmp_path}", "problem=diabetes",
+               "problem.dataset.sources=[{kind: mirror, files: [no.csv]}]"]  # fmt: skip
+    config = configured(*nowhere)
+    for stage in (dataset.fetch, dataset.prepare, dataset.optimum):
+        stage(config)
+    tuned = pd.read_parquet(tuning.tune(config))
+    assert tuned["status"].tolist() == ["unavailable"]
+    assert "no.csv" in tuned["reason"][0]
+    evaluated = pd.read_parquet(evaluation.evaluate(config))
+    assert evaluated["status"].tolist() == ["unavailable"]
+    others = ("dp_cd_uniform", "dp_cd_priv", "dp_sgd")
+    only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others)]
+    with pytest.raises(completion.IncompleteError, match=r"(?s)diabetes: .*no\.csv"):
+        completion.complete(configured(*nowhere, *only))
+
+
+def test_progress_says_what_is_done_and_how_long_still(caplog, monkeypatch):
+    from dperm.pipeline import tune as tuning
+
+    now = iter([0.0, 6.0, 20.0, 22.0, 60.0])
+    monkeypatch.setattr(tuning.time, "monotonic", lambda: next(now))
+    caplog.set_level("INFO")
+    meter = tuning.Meter(
+        "tune here", 40, "lanes", work=10 * 1 + 10 * 2 + 10 * 3 + 10 * 4
+    )
+    meter.advance(10, 10 * 1, fresh=False)  # reused: no time to judge by
+    meter.advance(10, 10 * 2)
+    meter.advance(10, 10 * 3)  # too soon after the last line
+    meter.advance(10, 10 * 4)
+    assert [record.getMessage() for record in caplog.records] == [
+        "tune here: 40 lanes",
+        "tune here: 10 of 40 lanes in 00:06",
+        "tune here: 20 of 40 lanes in 00:20, about 01:10 left",
+        "tune here: 40 of 40 lanes in 01:00, about 00:00 left",
+    ]

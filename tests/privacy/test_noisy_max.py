@@ -1,0 +1,171 @@
+"""Selections: events, their costs, and the calibration of DP-GCD's paper."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from dperm.privacy.accounting import advanced_epsilon, epsilon, renyi, true_epsilon
+from dperm.privacy.calibration import UnreachableTargetError, calibrate
+from dperm.privacy.ledger import Laplace, Ledger, LedgerError
+from dperm.privacy.noisy_max import (
+    NOISES,
+    ChosenValue,
+    NoisyMax,
+    pure_delta,
+    pure_renyi,
+)
+
+
+def greedy(count, noise="laplace", sound=True):
+    """Ledger of ``count`` iterations of DP-GCD; epsilon' = 1 / multiplier."""
+
+    def ledger_of(m):
+        claim = 1 / m if m else None
+        selection = NoisyMax(1.0, m, count, "", "", noise, claim, sound)
+        return Ledger((selection, ChosenValue(1.0, m, count, "", "")))
+
+    return ledger_of
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_one_selection_costs_twice_the_ratio(noise):
+    event = NoisyMax(0.5, 10.0, 1, "", "", noise)
+    assert event.pure == 0.1
+    assert event.bounded_range == (0.1 if noise == "gumbel" else None)
+    assert true_epsilon(Ledger((event,)), 1e-12) == pytest.approx(0.1, rel=1e-6)
+
+
+def test_without_noise_a_selection_costs_everything():
+    event = NoisyMax(1.0, 0.0, 1, "", "")
+    assert event.pure == math.inf
+    assert true_epsilon(Ledger((event,)), 1e-6) == math.inf
+
+
+def test_json_round_trip():
+    ledger = greedy(7, "gumbel")(3.0)
+    assert Ledger.from_dict(json.loads(json.dumps(ledger.to_dict()))) == ledger
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [({"noise": "normal"}, "known: laplace"), ({"published_pure": 0.0}, "positive")],
+)
+def test_impossible_values_are_named(changes, match):
+    with pytest.raises(LedgerError, match=match):
+        NoisyMax(1.0, 1.0, 1, "", "", **changes)
+
+
+def test_a_hundred_selections():
+    """facts.md's figures: advanced 6.31, pure PLD 4.77, bounded range 2.42."""
+    ledgers = {noise: Ledger((NoisyMax(1.0, 20.0, 100, "", "", noise),))
+               for noise in NOISES}  # fmt: skip
+    for ledger in ledgers.values():
+        assert epsilon(ledger, 1e-6, "paper") == pytest.approx(6.308, abs=1e-3)
+    found = {noise: true_epsilon(ledger, 1e-6) for noise, ledger in ledgers.items()}
+    assert found["laplace"] == found["exponential"]
+    assert found["laplace"] == pytest.approx(4.775, abs=0.01)
+    assert found["gumbel"] == pytest.approx(2.42, abs=0.005)
+
+
+def test_one_loud_gumbel_selection_is_accounted_as_pure():
+    """Bounded range helps with many selections; for one, the pure cost is less."""
+    event = NoisyMax(1.0, 1.0, 1, "", "", "gumbel")
+    assert true_epsilon(Ledger((event,)), 1e-9) == pytest.approx(2.0, rel=1e-3)
+
+
+def test_equation_2():
+    """sqrt(4 T log(1/delta)) e + 2 T e (exp(e) - 1): the claim, not what it costs."""
+    n, T, pure = 2600, 10, 0.04
+    found = epsilon(greedy(T)(1 / pure), n**-2.0, "paper")
+    rest = 2 * T * pure * (math.exp(pure) - 1)
+    assert found == pytest.approx(math.sqrt(8 * T * math.log(n)) * pure + rest)
+    assert advanced_epsilon([(pure, 2 * T)], n**-2.0) == pytest.approx(found)
+    half = greedy(T)(1 / pure).events
+    twice = NoisyMax(1.0, 1 / pure, T, "", "", published_pure=2 * pure)
+    assert epsilon(Ledger((twice, half[1])), n**-2.0, "paper") > 1.5 * found
+
+
+# n: rounds, true epsilon of the published noise, strict over published noise
+SLIP = [
+    (2600, 1, 0.37, 0.37), (2600, 2, 0.52, 0.52), (2600, 4, 0.73, 0.73),
+    (2600, 7, 0.97, 0.97), (2600, 8, 1.03, 1.03), (2600, 10, 1.08, 1.08),
+    (2600, 15, 1.16, 1.15), (2600, 20, 1.19, 1.18),
+    (800, 10, 1.09, 1.08), (800, 20, 1.17, 1.16),
+    (20640, 10, 1.04, 1.04), (20640, 20, 1.21, 1.20),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "rounds", "true", "ratio"), SLIP)
+def test_what_the_published_noise_costs(n, rounds, true, ratio):
+    delta = n**-2.0
+    paper, strict = (
+        calibrate(greedy(rounds), 1.0, delta, kind) for kind in ("paper", "strict")
+    )
+    assert paper.claimed_epsilon <= 1.0 and strict.true_epsilon <= 1.0
+    assert paper.true_epsilon == pytest.approx(true, abs=0.006)
+    share = strict.noise_multiplier / paper.noise_multiplier
+    assert share == pytest.approx(ratio, abs=0.006)
+    one = 1 / paper.noise_multiplier
+    claimed = math.sqrt(4 * rounds * math.log(1 / delta)) * one
+    claimed += 2 * rounds * one * (math.exp(one) - 1)
+    assert claimed == pytest.approx(1.0, abs=1e-6)
+
+
+def test_the_closed_form_of_theorem_4_2_is_safe():
+    """8 L sqrt(T log(1/delta)) / (n epsilon) costs 0.19 to 0.58 at T = 1 to 20."""
+    n = 2600
+    found = [
+        true_epsilon(greedy(T)(4 * math.sqrt(T * math.log(n**2))), n**-2.0)
+        for T in (1, 20)
+    ]
+    assert found[0] == pytest.approx(0.19, abs=0.01)
+    assert found[1] == pytest.approx(0.585, abs=0.01)
+
+
+def test_gumbel_noise_needs_less_with_many_rounds():
+    laplace, gumbel, flip = (
+        calibrate(greedy(20, noise), 1.0, 800**-2.0, "strict").noise_multiplier
+        for noise in NOISES
+    )
+    assert laplace == flip
+    assert gumbel / laplace == pytest.approx(0.70, abs=0.01)
+
+
+def test_no_sound_bound_keeps_the_claim():
+    ledger = greedy(5, sound=False)(30.0)
+    assert true_epsilon(ledger, 1e-6) == math.inf
+    assert math.isfinite(epsilon(ledger, 1e-6, "paper"))
+    assert ledger.events[0].pure == pytest.approx(2 / 30)
+    paper = calibrate(greedy(5, sound=False), 1.0, 1e-6, "paper")
+    assert paper.true_epsilon == math.inf and paper.claimed_epsilon <= 1.0
+    with pytest.raises(UnreachableTargetError):
+        calibrate(greedy(5, sound=False), 1.0, 1e-6, "strict")
+
+
+@pytest.mark.parametrize("pure", [0.05, 1.0, 6.0])
+def test_pure_curves_are_those_of_randomised_response(pure):
+    true, false = math.exp(pure) / (1 + math.exp(pure)), 1 / (1 + math.exp(pure))
+    losses = np.linspace(0, 1.2 * pure, 25)
+    exact = np.maximum(true - np.exp(losses) * false, 0.0)
+    np.testing.assert_allclose(pure_delta(losses, pure), exact, atol=1e-15)
+    for order in (1.5, 2.0, 30.0):
+        moments = true**order * false ** (1 - order) + false**order * true ** (
+            1 - order
+        )
+        divergence = math.log(moments) / (order - 1)
+        assert pure_renyi(np.array([order]), pure)[0] == pytest.approx(divergence)
+
+
+def test_renyi_curve_of_laplace_by_integration():
+    from scipy import integrate
+
+    pure, order = 0.7, 3.0
+    power = integrate.quad(
+        lambda x: 0.5 * math.exp(-order * abs(x) + (order - 1) * abs(x - pure)),
+        -40, 40, points=[0, pure],
+    )[0]  # fmt: skip
+    event = Laplace(pure, 1.0, 4, "", "")
+    found = renyi(event, np.array([order]))[0]
+    assert found == pytest.approx(4 * math.log(power) / (order - 1))
