@@ -392,3 +392,20 @@ def number(value: Any, n: int, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigError(f"{where}: expected a number, 1/n or 1/n^2, found {value!r}")
     return float(value)
+
+
+def read(group: str, name: str) -> Any:
+    """One group's section by itself, without a whole configuration around it.
+
+    Parameters
+    ----------
+    group : {"paper", "problem", "solver", "scale"}
+    name : str
+        Of its YAML.
+
+    Raises
+    ------
+    ConfigError
+        For anything that is wrong with it.
+    """
+    return getattr(compose([f"{group}={name}"]), group)
