@@ -5,14 +5,14 @@
 import os
 import time
 
-from dperm.config import ConfigError, available
-from dperm.pipeline import auditing, problems, runtable, sizing
+from dperm.locate import ConfigError, available
+from dperm.pipeline import jobs, kept, sizing, targets
 from dperm.store.files import refuse_second
 
-PAPERS = available("paper")
+PAPERS = targets.asked(sys.argv, available("paper"))
 try:
-    RUN = " ".join(runtable.overrides(config))
-    TABLE = runtable.run_table(PAPERS, RUN.split())
+    RUN = " ".join(jobs.overrides(config))
+    TABLE = kept.run_table(PAPERS, RUN.split())
 except ConfigError as error:
     sys.exit(str(error))
 
@@ -47,7 +47,7 @@ TARGETS = {
     for paper in PAPERS
 }
 TARGETS["audit"] = expand(f"{RESULTS}audit/{{part}}.csv", part=("epsilon", "controls"))
-REPORTED = [f"{RESULTS}claims.csv", *auditing.reported(TABLE)]
+REPORTED = [f"{RESULTS}claims.csv", *TABLE.audited()]
 
 
 rule all:
@@ -75,8 +75,9 @@ rule fetch:
     params:
         digest=digest("fetch"),
         run=RUN,
-        problem=lambda names: TABLE.problem_of[names.dataset],
-        attempt=lambda names: problems.attempt(names.dataset),
+        # Any will do: with "output", another of them is no reason to run again.
+        problem=lambda names, output: TABLE.problem_of[names.dataset],
+        attempt=lambda names: jobs.attempt(names.dataset),
     shell:
         "python -m dperm fetch problem={params.problem} {params.run} 2>&1 | tee {log}"
 
@@ -154,7 +155,7 @@ for stage, before, made, cores in (
         params:
             digest=digest("sweeps" if stage == "sweep" else stage),
             stage=stage,
-            key=runtable.keys,
+            key=jobs.keys,
             workers=lambda names, threads, stage=stage: (
                 "" if stage == "evaluate" else f"workers={threads}"
             ),
@@ -192,7 +193,7 @@ for kind, top, shown, kinds in (
 
 rule audit_part:
     input:
-        lambda names: auditing.behind(names.part, TABLE),
+        lambda names: TABLE.behind_audit(names.part),
     output:
         f"{RESULTS}audit/{{part,solvers/[^/.]+|epsilon|controls|tuning}}.csv",
     log:
@@ -201,8 +202,8 @@ rule audit_part:
         "environment.yml"
     threads: lambda names: 8 if names.part == "controls" else 1
     params:
-        digest=lambda names: auditing.digest(names.part),
-        key=lambda names: auditing.key(names.part),
+        digest=digest("audit"),
+        key=lambda names: jobs.audit_key(names.part),
         run=RUN,
     shell:
         "python -m dperm audit {params.key} workers={threads} {params.run} 2>&1 | tee {log}"

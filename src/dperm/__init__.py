@@ -14,14 +14,14 @@ from platformdirs import user_cache_dir
 __version__ = "0.1.0"
 
 
-def _source_digest() -> str:
+def source_digest() -> str:
     """SHA-256 of all Python files of the package, in the order of their names."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
+    here, digest = Path(__file__).parent, hashlib.sha256()
+    for path in sorted(here.rglob("*.py")):
+        digest.update(f"{path.relative_to(here)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
 os.environ.setdefault(
-    "NUMBA_CACHE_DIR", str(Path(user_cache_dir("dperm")) / _source_digest()[:16])
+    "NUMBA_CACHE_DIR", str(Path(user_cache_dir("dperm")) / source_digest()[:16])
 )

@@ -8,6 +8,7 @@ gets the Snakefile and the profile that came with the package.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import logging
 import os
@@ -127,20 +128,28 @@ def run_stage(command: Command, arguments: list[str]) -> None:
     Hydra's own flags (``--help``, ``--cfg job``, ``-m`` for multirun) work as usual.
     A refused configuration or a missing input ends with one line and exit code 1.
     """
-    from dperm import config as configuration
-
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("dperm").setLevel(logging.INFO)
     logging.captureWarnings(True)
     try:
         if any(argument.startswith("-") for argument in arguments):
-            _with_hydra(function_of(command))
+            from dperm import flags
+
+            flags.run(functools.partial(_composed, command), arguments)
         else:
-            config = configuration.compose(arguments)
-            run(function_of(command), config)
+            _composed(command, arguments)
     except (locate.ConfigError, OSError, RuntimeError, ValueError) as error:
         place = own_place(error)
         raise SystemExit(f"{type(error).__name__}: {error}{place}") from error
+
+
+def _composed(command: Command, overrides: list[str]) -> None:
+    from dperm import config
+    from dperm.pipeline import checks
+
+    made = config.compose(overrides)
+    checks.check(made)
+    run(function_of(command), made)
 
 
 def own_place(error: BaseException) -> str:
@@ -159,25 +168,6 @@ def run(stage: Stage, config: Any) -> Any:
 
     with threadpool_limits(1):
         return stage(config)
-
-
-def _with_hydra(stage: Stage) -> None:
-    import hydra
-
-    from dperm import config as configuration
-
-    configuration.register()
-    sys.argv[1:] = [configuration.in_folders(word) for word in sys.argv[1:]]
-
-    @hydra.main(
-        version_base="1.3",
-        config_path=str(locate.conf_dir()),
-        config_name="config",
-    )
-    def composed(config: Any) -> None:
-        run(stage, configuration.typed(config))
-
-    composed()
 
 
 # --- papers, files and Snakemake's options --------------------------------------------
@@ -201,8 +191,8 @@ def _snakemake(arguments: list[str]) -> None:
     root = locate.home()
     profile = str(root / "profiles" / "default")
     given = ["--snakefile", str(root / "Snakefile"), "--workflow-profile", profile]
-    sys.argv[0] = "snakemake"
-    snakemake([*given, *arguments])
+    sys.argv = ["snakemake", *given, *arguments]  # where the Snakefile finds targets
+    snakemake()
 
 
 # --- help and completion --------------------------------------------------------------

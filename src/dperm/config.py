@@ -1,143 +1,253 @@
-"""Composing and checking the configuration.
+"""Reading the configuration: one group's section, or all of it.
 
-Hydra composes ``conf/`` into the typed classes of ``dperm.schema``; ``validate``
-refuses what types cannot: unknown names, ranges, grids. Every refusal is a
-``ConfigError`` whose one-line text names the file, the key, what was found and what was
-expected.
+``read`` gives one section as it stands, ``compose`` all of them for the command line of
+a stage. Both merge the YAML files into the typed classes of ``dperm.schema`` with
+OmegaConf, in Hydra's order and to what Hydra would compose, which takes ten times as
+long. Every refusal is a ``ConfigError`` whose one-line text names the file, the key,
+what was found and what was expected.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 import re
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from dperm import grid, schema, solvers
-from dperm.erm.losses import LOSSES
-from dperm.locate import (
-    ConfigError,
-    available,
-    conf_dir,
-    conf_dirs,
-    conf_file,
-    group_file,
-    hint,
+from dperm import schema
+from dperm.locate import ROOT, ConfigError, conf_file, group_file, hint
+from dperm.validation import (
+    check_name,
+    validate,
+    validate_section,
+    validate_settings,
 )
 
-GROUPS = ("paper", "dataset", "problem", "solver", "scale")
-CALIBRATIONS = ("paper", "strict")
-BACKENDS = ("local", "dask")
+CHOSEN = ("paper", "problem", "solver", "scale")
+CLASSES = {
+    "paper": schema.Paper,
+    "problem": schema.Problem,
+    "solver": schema.Solver,
+    "scale": schema.Scale,
+    "dataset": schema.Dataset,
+}
+_DATASET = "/dataset@dataset"  # in a defaults list, the data set of a problem
+# Beside their own errors OmegaConf and YAML raise these on files that make no sense.
+_SENSELESS = (
+    *(OmegaConfBaseException, YAMLError, OSError, ValueError, TypeError),
+    *(AttributeError, RecursionError),
+)
 # What Hydra reads as an order to place settings elsewhere, escaped or not.
 _REACHING = re.compile(
     r"@\s*package|(?:^|[\s{\[,'\"])/?[\w/-]+@[\w.]*['\"]?\s*:|\\(x|u00|U000000)40"
 )
 
 
-@functools.cache
-def register() -> None:
-    """Give Hydra the typed classes and the reader's own folder.
-
-    With the classes it refuses unknown keys and wrong types.
-    """
-    from hydra.core.config_store import ConfigStore
-    from hydra.core.plugins import Plugins
-    from hydra.plugins.search_path_plugin import SearchPathPlugin
-
-    class OwnFolder(SearchPathPlugin):
-        def manipulate_search_path(self, search_path: Any) -> None:
-            for folder in conf_dirs()[:-1]:
-                search_path.prepend("own", f"file://{folder}", anchor="main")
-
-    ConfigStore.instance().store(name="schema", node=schema.Config)
-    Plugins.instance().register(OwnFolder)
-
-
-def check_name(group: str, name: str, where: str) -> None:
-    """Refuse a name that no YAML of the group has.
-
-    Raises
-    ------
-    ConfigError
-        With the nearest known name.
-    """
-    known = available(group)
-    if name not in known:
-        raise ConfigError(
-            f"{where}: {group} {name!r} is unknown; expected one of "
-            f"{', '.join(known)}{hint(name, known)}"
-        )
-
-
-def compose(overrides: list[str]) -> schema.Config:
-    """Compose one configuration and check it.
+def read(group: str, name: str, overrides: Iterable[str] = ()) -> Any:
+    """One group's section by itself, without a whole configuration around it.
 
     Parameters
     ----------
-    overrides : list of str
-        Hydra overrides, such as ``problem=california_norm``.
+    group : {"paper", "problem", "solver", "scale", "dataset"}
+    name : str
+        Of its YAML.
+    overrides : iterable of str
+        As on a command line; those of keys below the group are applied.
 
     Raises
     ------
     ConfigError
         For anything that is wrong with it.
     """
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
-    register()
-    _refuse_reach()
-    overrides = [
-        re.sub(r"(?<=[=,\[])(-?)\.inf\b", r"\1inf", text) for text in overrides
-    ]
-    for override in overrides:
-        group, _, name = override.partition("=")
-        if group in GROUPS and name:
-            check_name(group, name, "command line")
-    try:
-        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            made = typed(hydra_compose("config", [in_folders(o) for o in overrides]))
-            _check_own_names(made, overrides)
-            return replace(made, overrides=overrides)
-    except ConfigError:
-        raise
-    # Beside its own errors Hydra raises these on files that make no sense.
-    except (
-        *(HydraException, OmegaConfBaseException, YAMLError),
-        *(OSError, ValueError, TypeError, AttributeError, RecursionError),
-    ) as error:
-        raise ConfigError(explain(error, overrides)) from error
+    check_name(group, name, "command line")
+    tree = OmegaConf.create({group: OmegaConf.structured(CLASSES[group])})
+    inner = [text for text in overrides if _key(text).startswith(f"{group}.")]
+    _merge(tree, {group: name}, _root([group]), inner)
+    section = _object(tree, f"conf/{group_file(group, name)}")[group]
+    _check_own_name(group, name, section)
+    validate_section(group, section)
+    return section
 
 
-def in_folders(override: str) -> str:
-    """The override as Hydra has to read it: a paper is a folder of its own."""
-    group, _, names = override.partition("=")
-    if group != "paper" or not re.fullmatch(r"[\w,-]+", names):
-        return override
-    return "paper=" + ",".join(f"{name}/paper" for name in names.split(","))
+def settings(overrides: Sequence[str]) -> schema.Config:
+    """What belongs to no paper, problem or solver: scale, seed, places, workers.
+
+    The sections of these three are left empty.
+
+    Raises
+    ------
+    ConfigError
+        For anything that is wrong with it, or a paper, problem or solver among the
+        overrides.
+    """
+    chosen, given = _choices(overrides), {_key(text) for text in overrides}
+    for group in given & {*CHOSEN[:-1]}:
+        raise ConfigError(
+            f"{group}={chosen[group]}: expected a key below it, {group}.<key>=value: "
+            "what is made is chosen by the target"
+        )
+    rest = [field.name for field in fields(schema.Config) if field.name not in CHOSEN]
+    tree = OmegaConf.masked_copy(OmegaConf.structured(schema.Config), rest)
+    inner = [text for text in overrides if _key(text).split(".")[0] not in CLASSES]
+    _merge(tree, {}, _root(rest), inner)
+    made = schema.Config(**_object(tree, f"conf/{ROOT}"))
+    made = replace(
+        made,
+        scale=read("scale", chosen["scale"], overrides),
+        data=_with_mirror(made.data),
+        overrides=list(overrides),
+    )
+    validate_settings(made)
+    return made
 
 
-def _check_own_names(config: schema.Config, overrides: list[str]) -> None:
+def compose(overrides: Sequence[str]) -> schema.Config:
+    """Compose one configuration and check it.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Such as ``problem=california_norm`` or ``problem.privacy.epsilon=2``.
+
+    Raises
+    ------
+    ConfigError
+        For anything that is wrong with it.
+    """
+    chosen = _choices(overrides)
+    tree = OmegaConf.structured(schema.Config)
+    inner = [text for text in overrides if text.partition("=")[0] not in CHOSEN]
+    _merge(tree, chosen, _root(), inner)
+    made: schema.Config = _object(tree, " ".join(overrides) or f"conf/{ROOT}")
+    validate(made)
+    for group, name in chosen.items():
+        _check_own_name(group, name, getattr(made, group))
+    return replace(
+        made,
+        paper=at_scale(made.paper, made.scale),
+        data=_with_mirror(made.data),
+        overrides=list(overrides),
+    )
+
+
+def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
+    """The paper without what it marks as not needed where a scale is not thorough."""
+    if scale.thorough:
+        return paper
+    kept: dict[str, Any] = {
+        kind: {name: made for name, made in getattr(paper, kind).items() if made.smoke}
+        for kind in ("sweeps", "figures", "tables")
+    }
+    return replace(paper, **kept)
+
+
+def with_paper(config: schema.Config, name: str) -> schema.Config:
+    """The configuration of another paper, at the same scale and with its overrides."""
+    paper = read("paper", name, config.overrides)
+    return replace(config, paper=at_scale(paper, config.scale))
+
+
+def _with_mirror(data: schema.Data) -> schema.Data:
+    given = os.environ.get("DPERM_MIRROR") or None
+    return data if data.mirror is not None else replace(data, mirror=given)
+
+
+def _check_own_name(group: str, name: str, section: Any) -> None:
     """Refuse a file that carries another name than its own."""
-    asked = {group: name for group, _, name in (o.partition("=") for o in overrides)}
-    for group, name in asked.items():
-        made = getattr(config, group, None) if group in GROUPS else None
-        if made is not None and made.name != name:
+    if section.name != name:
+        raise ConfigError(
+            f"conf/{group_file(group, name)}: name: expected {name}, "
+            f"found {section.name!r}"
+        )
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+def _merge(
+    tree: DictConfig,
+    chosen: dict[str, str],
+    root: DictConfig,
+    overrides: Iterable[str],
+) -> None:
+    """Merge the chosen files, the root's own values and the overrides into the tree."""
+    for group, name in chosen.items():
+        for file, content in _contents(group, name):
+            with _refusing(f"conf/{file}"):
+                tree[group].merge_with(content)
+    with _refusing(f"conf/{ROOT}"):
+        tree.merge_with(root)
+    OmegaConf.set_struct(tree, True)
+    for text in overrides:
+        with _refusing(f"command line: {text}"):
+            _override(tree, text)
+
+
+def _contents(
+    group: str, name: str, inside: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Any]]:
+    """Files and what they say, in the order of merging: those of ``defaults``, itself.
+
+    Raises
+    ------
+    ConfigError
+        For a file that makes no sense, or sets more than its group.
+    """
+    file = group_file(group, name)
+    if file in inside:
+        raise ConfigError(f"conf/{file}: defaults: expected no circle, found {inside}")
+    content, taken = _loaded(file)
+    for entry in taken if "_self_" in taken else [*taken, "_self_"]:
+        if entry == "_self_":
+            yield file, content
+        elif isinstance(entry, str) and group != "paper":
+            check_name(group, entry, f"conf/{file}: defaults")
+            yield from _contents(group, entry, (*inside, file))
+        elif group == "problem" and isinstance(entry, dict) and [*entry] == [_DATASET]:
+            dataset = str(entry[_DATASET])
+            check_name("dataset", dataset, f"conf/{file}: defaults")
+            for other, inner in _contents("dataset", dataset):
+                yield other, {"dataset": inner}
+        else:
+            allowed = f"{_DATASET}: name" if group == "problem" else "a name"
             raise ConfigError(
-                f"conf/{group_file(group, name)}: name: expected {name}, "
-                f"found {made.name!r}"
+                f"conf/{file}: defaults: expected {allowed} of its group or _self_, "
+                f"found {entry!r}"
             )
 
 
-def _refuse_reach() -> None:
+def _loaded(file: str) -> tuple[DictConfig, list[Any]]:
+    """What a file says, and its ``defaults`` list; neither to be changed."""
+    path = conf_file(file)
+    if path is None:
+        raise ConfigError(f"conf/{file}: no such file")
+    with _refusing(f"conf/{file}"):
+        return _parsed(file, path, path.read_bytes())
+
+
+@functools.lru_cache(512)
+def _parsed(file: str, path: Path, text: bytes) -> tuple[DictConfig, list[Any]]:
+    if file != ROOT:
+        _refuse_reach(file, text)
+    content = OmegaConf.load(path)
+    if not isinstance(content, DictConfig):
+        raise ConfigError(f"conf/{file}: expected keys and values, found a list")
+    taken = OmegaConf.create({"defaults": content.pop("defaults", [])})
+    found = OmegaConf.to_container(taken)["defaults"]  # type: ignore[index,call-overload]
+    if not isinstance(found, list):
+        raise ConfigError(f"conf/{file}: defaults: expected a list, found {found!r}")
+    return content, found
+
+
+def _refuse_reach(file: str, content: bytes) -> None:
     """Refuse a group's file that sets more than its group, such as folders of output.
 
     Raises
@@ -146,266 +256,151 @@ def _refuse_reach() -> None:
         For a ``@package`` line, a defaults list that reaches for another package, or
         a file that is no text.
     """
-    files = (*conf_dir().glob("*/*.yaml"), *conf_dir().glob("paper/*/paper.yaml"))
-    for path in sorted(files):
-        where = f"conf/{path.relative_to(conf_dir())}"
-        try:
-            text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"{where}: expected UTF-8 text: {error}") from error
-        found = _REACHING.search(text.replace("@dataset:", ":"))
-        if found:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"conf/{file}: expected UTF-8 text: {error}") from error
+    found = _REACHING.search(text.replace("@dataset:", ":"))
+    if found:
+        raise ConfigError(
+            f"conf/{file}: expected settings of its group only, "
+            f"found {found[0].strip()!r}"
+        )
+
+
+def _root(keys: Iterable[str] | None = None) -> DictConfig:
+    """What ``config.yaml`` says itself, of these keys; Hydra's own settings apart."""
+    content, _ = _loaded(ROOT)
+    kept = [str(key) for key in content if key != "hydra"]
+    return OmegaConf.masked_copy(
+        content, kept if keys is None else [key for key in kept if key in keys]
+    )
+
+
+def _object(tree: DictConfig, place: str) -> Any:
+    """The dataclasses of a tree."""
+    with _refusing(place):
+        made = OmegaConf.to_object(tree)
+        _refuse_added_keys(tree, made)
+    return made
+
+
+# --- the command line -----------------------------------------------------------------
+
+
+def _choices(overrides: Iterable[str]) -> dict[str, str]:
+    """The name of every group: what the command line chooses, else the defaults."""
+    found: dict[str, str] = {}
+    for group, _, name in (text.partition("=") for text in overrides):
+        if group in found:
             raise ConfigError(
-                f"{where}: expected settings of its group only, "
-                f"found {found[0].strip()!r}"
+                f"command line: {group}: expected one, found {found[group]} and {name}"
             )
+        if group in CHOSEN:
+            check_name(group, name, "command line")
+            found[group] = name
+    return {**_defaults(), **found}
 
 
-def explain(error: Exception, overrides: list[str]) -> str:
-    """One line for an error of Hydra, OmegaConf or YAML: file, key, what is wrong."""
-    text = f"{error}\n{error.__cause__ or ''}"
-    file = re.search(r"In '([^']+)'", text)
-    place = f"conf/{file[1]}.yaml" if file else " ".join(overrides) or "conf"
+def _defaults() -> dict[str, str]:
+    """The paper, problem, solver and scale that ``config.yaml`` chooses."""
+    _, taken = _loaded(ROOT)
+    found = {}
+    for entry in taken:
+        for group, name in entry.items() if isinstance(entry, dict) else ():
+            found[group] = str(name).removesuffix("/paper")
+    for group in CHOSEN:
+        check_name(group, found.get(group, ""), f"conf/{ROOT}: defaults")
+    return {group: found[group] for group in CHOSEN}
+
+
+def _key(override: str) -> str:
+    """The key of an override."""
+    return override.partition("=")[0].lstrip("+~")
+
+
+def _override(tree: DictConfig, text: str) -> None:
+    """Apply an override as Hydra does; its grammar is Hydra's own."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    plain = re.sub(r"(?<=[=,\[])(-?)\.inf\b", r"\1inf", text)
+    try:
+        given = OverridesParser.create().parse_override(plain)
+    except HydraException as error:
+        what = str(error).splitlines()[0]
+        raise ConfigError(
+            f"command line: {text}: expected key=value: {what}"
+        ) from error
+    key, value = given.key_or_group, given.value()
+    if given.package is not None or given.is_sweep_override():
+        raise ConfigError(
+            f"command line: {text}: expected key=value, one value; --multirun takes "
+            "several"
+        )
+    if given.is_delete():
+        _delete(tree, key, text)
+    elif given.is_add() and not isinstance(value, dict | list) and _is_there(tree, key):
+        raise ConfigError(f"command line: {text}: is there; expected it without the +")
+    else:
+        added = given.is_add() or given.is_force_add()
+        OmegaConf.update(tree, key, value, merge=True, force_add=added)
+
+
+def _is_there(tree: DictConfig, key: str) -> bool:
+    return OmegaConf.select(tree, key, throw_on_missing=False) is not None
+
+
+def _delete(tree: DictConfig, key: str, text: str) -> None:
+    if not _is_there(tree, key):
+        raise ConfigError(f"command line: {text}: there is no {key}")
+    above, _, last = key.rpartition(".")
+    with open_dict(tree):
+        del OmegaConf.select(tree, above)[last]
+
+
+# --- messages -------------------------------------------------------------------------
+
+
+@contextmanager
+def _refusing(place: str) -> Iterator[None]:
+    """Turn what OmegaConf, YAML and Hydra's grammar raise into a refusal."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except _SENSELESS as error:
+        raise ConfigError(_explained(error, place)) from error
+
+
+def _explained(error: Exception, place: str) -> str:
+    """One line for an error: place, key, what is wrong."""
     if isinstance(error, YAMLError):
-        return f"not valid YAML: {' '.join(str(error).split())}"
+        return f"{place}: not valid YAML: {' '.join(str(error).split())}"
+    text = str(error)
     key = re.search(r"full_key: (\S+)", text)
     what = re.search(r"^(Key|Value|Cannot|Missing|Could|Interp|Unsupp).*$", text, re.M)
     unknown = re.search(r"Key '(\w+)' not in '(\w+)'", text)
-    parts = [place, key[1] if key else "", what[0] if what else text.splitlines()[0]]
-    message = ": ".join(part for part in parts if part)
+    found = what[0] if what else (text.splitlines() or [type(error).__name__])[0]
+    message = ": ".join(part for part in (place, key[1] if key else "", found) if part)
     return message + (_expected_keys(unknown[1], unknown[2]) if unknown else "")
 
 
 def _expected_keys(found: str, node: str) -> str:
     """The keys of a typed class, and the one nearest to what was found."""
-    if not hasattr(schema, node):  # a class of Hydra's own
-        return ""
     known = list(getattr(schema, node).__dataclass_fields__)
     return f"; expected one of {', '.join(known)}{hint(found, known)}"
 
 
 def _refuse_added_keys(node: Any, value: Any, where: str = "") -> None:
     """Refuse keys that ``+key=value`` put beside those of a typed class."""
-    for field in node:
-        inner = getattr(value, field, None)
+    typed = hasattr(value, "__dataclass_fields__")
+    for field in node if typed else ():
         if field not in value.__dataclass_fields__:
             place = f"{where}{field}"
             expected = _expected_keys(field, type(value).__name__)
             raise ConfigError(f"command line: {place}: unknown key{expected}")
-        if hasattr(inner, "__dataclass_fields__"):
-            _refuse_added_keys(node[field], inner, f"{where}{field}.")
-
-
-def typed(config: DictConfig) -> schema.Config:
-    """The dataclasses of a composed configuration, checked.
-
-    Raises
-    ------
-    ConfigError
-        See ``validate``.
-    """
-    result = cast(schema.Config, OmegaConf.to_object(config))
-    _refuse_added_keys(config, result)
-    mirror = os.environ.get("DPERM_MIRROR")
-    if result.data.mirror is None and mirror:
-        result.data.mirror = mirror
-    validate(result)
-    if not result.scale.thorough:
-        _leave_out(result.paper)
-    return result
-
-
-def _leave_out(paper: schema.Paper) -> None:
-    """Drop what the paper marks as not needed for a smoke run."""
-    for kind in ("sweeps", "figures", "tables"):
-        kept = {name: made for name, made in getattr(paper, kind).items() if made.smoke}
-        setattr(paper, kind, kept)
-
-
-def validate(config: schema.Config) -> None:
-    """Check everything types cannot.
-
-    Raises
-    ------
-    ConfigError
-        For the first thing that is wrong.
-    """
-    _validate_names(config)
-    _validate_problem(config.problem)
-    _validate_solver(config.solver)
-    _validate_paper(config.paper, config.problem)
-    if config.workers < 1:
-        raise ConfigError(f"workers: expected 1 or more, found {config.workers}")
-    if not config.setting.passes > 0:
-        raise ConfigError(
-            f"setting.passes: expected a positive number, found {config.setting.passes}"
-        )
-    one_of("parallel.backend", config.parallel.backend, BACKENDS)
-    if config.parallel.backend == "dask" and not config.parallel.scheduler:
-        raise ConfigError(
-            "parallel.scheduler: expected the address of a Dask scheduler, such as "
-            "tcp://host:8786, found none"
-        )
-    one_of("setting.calibration", config.setting.calibration, CALIBRATIONS)
-
-
-def one_of(where: str, found: str, known: Any) -> None:
-    """Refuse a value that is none of the known ones.
-
-    Raises
-    ------
-    ConfigError
-        With the nearest known one.
-    """
-    if found not in known:
-        raise ConfigError(
-            f"{where}: expected one of {', '.join(known)}, found {found!r}"
-            f"{hint(str(found), known)}"
-        )
-
-
-def _validate_names(config: schema.Config) -> None:
-    """Names become parts of paths: none may lead out of its folder."""
-    paper = config.paper
-    for where, name in (
-        ("paper: name", paper.name),
-        ("problem: name", config.problem.name),
-        ("solver: name", config.solver.name),
-        ("scale: folder", config.scale.folder or "results"),
-        *((f"paper: {kind}", name) for kind in ("figures", "tables", "sweeps")
-          for name in getattr(paper, kind)),
-    ):  # fmt: skip
-        if not re.fullmatch(r"[A-Za-z0-9_-]+", str(name)):
-            raise ConfigError(
-                f"conf/{where}: expected letters, digits, _ and -, found {name!r}"
-            )
-
-
-def _validate_problem(problem: schema.Problem) -> None:
-    where = f"conf/problem/{problem.name}.yaml"
-    one_of(f"{where}: loss", problem.loss, LOSSES)
-    if not problem.privacy.epsilon > 0:
-        raise ConfigError(
-            f"{where}: privacy.epsilon: expected a positive number or .inf, "
-            f"found {problem.privacy.epsilon}"
-        )
-    delta = number(problem.privacy.delta, 1000, f"{where}: privacy.delta")
-    if not 0 < delta < 1:
-        raise ConfigError(f"{where}: privacy.delta: expected in (0, 1), found {delta}")
-    for key in ("l1", "l2"):
-        strength = number(
-            getattr(problem.penalty, key), 1000, f"{where}: penalty.{key}"
-        )
-        if not 0 <= strength < float("inf"):
-            raise ConfigError(
-                f"{where}: penalty.{key}: expected 0 or more, found {strength}"
-            )
-    if not problem.penalty.lower <= 0 <= problem.penalty.upper:
-        raise ConfigError(f"{where}: penalty: the box must hold 0, where runs start")
-
-
-def _validate_solver(solver: schema.Solver) -> None:
-    where = f"conf/solver/{solver.name}.yaml"
-    try:
-        solvers.make_options(solvers.load(solver.algorithm), solver.options)
-    except (ValueError, TypeError) as error:
-        raise ConfigError(f"{where}: {error}") from error
-
-
-def _validate_paper(paper: schema.Paper, problem: schema.Problem) -> None:
-    where = f"conf/{group_file('paper', paper.name)}"
-    for name in (*paper.problems, *paper.offline):
-        check_name("problem", name, f"{where}: problems")
-    for calibration in paper.calibrations:
-        one_of(f"{where}: calibrations", calibration, CALIBRATIONS)
-    for key in ("replicates", "fresh"):
-        if getattr(paper, key) < 1:
-            raise ConfigError(f"{where}: {key}: expected 1 or more")
-    one_of(f"{where}: evaluated", paper.evaluated, ("all", "best"))
-    for name, run in paper.runs.items():
-        check_name("solver", name, f"{where}: runs")
-        left_out = itertools.chain.from_iterable(run.leave_out.values())
-        for calibration in (*(run.calibrations or ()), *left_out):
-            one_of(f"{where}: runs.{name}: calibrations", calibration, CALIBRATIONS)
-        for chosen in run.problems or ():
-            check_name("problem", chosen, f"{where}: runs.{name}.problems")
-        _validate_grid(run.grid, f"{where}: runs.{name}.grid", problem)
-    named = {f"published.{name}": file for name, file in paper.published.items()}
-    if paper.claims:
-        named["claims"] = paper.claims
-    for name, file in named.items():
-        if paper_file(paper, file) is None:
-            raise ConfigError(
-                f"{where}: {name}: no file conf/paper/{paper.name}/{file}"
-            )
-    for name, sweep in paper.sweeps.items():
-        for spec in (sweep.grid, sweep.small or sweep.grid):
-            try:
-                grid.points(spec, f"{where}: sweeps.{name}.grid", axes=None)
-            except ValueError as error:
-                raise ConfigError(str(error)) from error
-        for chosen in (*sweep.problems, *sweep.prepared):
-            check_name("problem", chosen, f"{where}: sweeps.{name}.problems")
-    for kind in ("figures", "tables"):
-        for name, product in getattr(paper, kind).items():
-            place = f"{where}: {kind}.{name}"
-            one_of(f"{place}.calibration", product.calibration, CALIBRATIONS)
-            for chosen in product.problems or ():
-                check_name("problem", chosen, f"{place}.problems")
-            for chosen in product.sweeps:
-                one_of(f"{place}.sweeps", chosen, paper.sweeps)
-
-
-def paper_file(paper: schema.Paper, name: str) -> Path | None:
-    """A file in the paper's folder of configuration; None without one."""
-    return conf_file(f"paper/{paper.name}/{name}")
-
-
-def _validate_grid(spec: Any, where: str, problem: schema.Problem) -> None:
-    try:
-        found = grid.points(spec, where)
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
-    private = problem.privacy.epsilon != float("inf")
-    for point in found:
-        for name, value in point.items():
-            if not value > 0:
-                raise ConfigError(f"{where}.{name}: expected positive, found {value}")
-            if value == float("inf") and (private or name != "clip"):
-                raise ConfigError(
-                    f"{where}.{name}: .inf is accepted only for clip, without noise "
-                    "(privacy.epsilon: .inf)"
-                )
-
-
-def number(value: Any, n: int, where: str) -> float:
-    """A number, or the value of ``1/n`` or ``1/n^2`` for n records.
-
-    Raises
-    ------
-    ConfigError
-        If it is neither.
-    """
-    named = {"1/n": 1.0 / n, "1/n^2": 1.0 / n**2}
-    if isinstance(value, str) and value.replace(" ", "") in named:
-        return named[value.replace(" ", "")]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{where}: expected a number, 1/n or 1/n^2, found {value!r}")
-    return float(value)
-
-
-def read(group: str, name: str) -> Any:
-    """One group's section by itself, without a whole configuration around it.
-
-    Parameters
-    ----------
-    group : {"paper", "problem", "solver", "scale"}
-    name : str
-        Of its YAML.
-
-    Raises
-    ------
-    ConfigError
-        For anything that is wrong with it.
-    """
-    return getattr(compose([f"{group}={name}"]), group)
+        _refuse_added_keys(node[field], getattr(value, field), f"{where}{field}.")
+    if isinstance(value, dict) and not where:
+        for field in value:
+            _refuse_added_keys(node[field], value[field], f"{field}.")

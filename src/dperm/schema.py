@@ -1,7 +1,7 @@
 """The typed configuration: what every YAML under ``conf/`` may say.
 
-Hydra checks keys and simple types against these classes while it composes;
-``dperm.config.validate`` checks the rest (names, ranges, grids) before anything runs.
+Keys and simple types are checked against these classes while files are merged;
+``dperm.validation`` checks the rest (names, ranges, grids) before anything runs.
 """
 
 from __future__ import annotations

@@ -6,21 +6,20 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from dperm import config as configuration
 from dperm import schema
 from dperm.audit import ladder
-from dperm.config import ConfigError
+from dperm.config import with_paper
+from dperm.locate import ConfigError, available
 from dperm.pipeline import inputs, results
-from dperm.pipeline.runtable import RunTable
 from dperm.present import tables as writing
 from dperm.privacy.calibration import Calibration
 from dperm.privacy.random_stopping import converted, renyi_curve, tuned_epsilon
 from dperm.store import files as store
-from dperm.store.provenance import product_digest
 
 log = logging.getLogger(__name__)
 
@@ -67,43 +66,6 @@ def audit(config: schema.Config) -> list[Path]:
     return written
 
 
-def key(part: str) -> str:
-    """The key of the command that makes ``solvers/<name>`` or a table."""
-    folder, _, name = part.rpartition("/")
-    return f"solver={name}" if folder else f"product={name}"
-
-
-def digest(part: str) -> str:
-    """Digest of what a solver's audit or a table depends on."""
-    override, code = key(part), product_digest("dperm.audit.ladder")
-    if override.startswith("product"):
-        return code
-    chosen = configuration.compose([override]).solver
-    return store.digest([code, chosen.algorithm, chosen.options])
-
-
-def reported(table: RunTable) -> list[str]:
-    """Tables the report waits for; where all is small, the audit is a unit test."""
-    if table.folder:
-        return []
-    return [f"{table.below('results')}audit/{name}.csv" for name in PRODUCTS]
-
-
-def behind(part: str, table: RunTable) -> list[str]:
-    """Files that a solver's audit or a table is made of."""
-    folder = table.below("results")
-    if part == "epsilon":
-        names = configuration.available("solver")
-        return [f"{folder}audit/solvers/{name}.csv" for name in names]
-    if part == "tuning":
-        return [
-            f"{folder}{paper}/{problem}/{solver}/tune.parquet"
-            for paper, runs in table.papers.items()
-            for problem, solver in runs.runs
-        ]
-    return []
-
-
 def _effort(config: schema.Config) -> ladder.Effort:
     return ladder.FULL if config.scale.name == "full" else ladder.SMALL
 
@@ -128,7 +90,7 @@ def _solver(config: schema.Config) -> list[Path]:
 
 def _epsilon(config: schema.Config) -> writing.Table:
     found = []
-    for name in configuration.available("solver"):
+    for name in available("solver"):
         try:
             found.append(pd.read_csv(_path(config, name), keep_default_na=False))
         except pd.errors.EmptyDataError:  # it releases nothing
@@ -158,9 +120,8 @@ def _controls(config: schema.Config) -> writing.Table:
 def _tuning(config: schema.Config) -> writing.Table:
     """Every ledger that the papers' runs have left, run once and tuned privately."""
     rows = []
-    for name in configuration.available("paper"):
-        paper = configuration.compose([f"paper={name}", f"scale={config.scale.name}"])
-        paper.output = config.output
+    for name in available("paper"):
+        paper = with_paper(config, name)
         for problem, chosen in inputs.runs(paper):
             rows += _tuned(paper, problem, chosen)
     table = pd.DataFrame(rows)
@@ -169,7 +130,7 @@ def _tuning(config: schema.Config) -> writing.Table:
 
 def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
     folder = inputs.results_folder(config, config.paper.name, problem, chosen)
-    config.solver.name = chosen
+    config = replace(config, solver=replace(config.solver, name=chosen))
     counts = Counter(point["passes"] for point in inputs.grid_points(config))
     try:
         entries = results.ledgers(config, problem, chosen)

@@ -11,6 +11,7 @@ from dperm import config as configuration
 from dperm import data, schema
 from dperm.data import bundles
 from dperm.data.fetching import FetchRecord, fetched_folder
+from dperm.locate import available
 from dperm.pipeline.runtable import run_table
 from dperm.store import files as store
 
@@ -44,10 +45,10 @@ def bundle(config: schema.Config) -> Path:
 
 
 def _datasets(config: schema.Config) -> dict[str, schema.Dataset]:
-    papers = configuration.available("paper")
+    papers = available("paper")
     table = run_table(papers, [f"scale={config.scale.name}"])
     return {
-        name: configuration.compose([f"problem={problem}"]).problem.dataset
+        name: configuration.read("problem", problem).dataset
         for name, problem in table.problem_of.items()
     }
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from dperm import config as configuration
 from dperm import schema
+from dperm.locate import available
 from dperm.pipeline.solving import IDENTITY, PROVENANCE
 from dperm.store import files as store
 
@@ -67,10 +68,7 @@ def _tables(folder: Path) -> dict[str, Path]:
 
 def _timed() -> set[tuple[str, str]]:
     """(paper, name) of the figures and tables that are made of timings."""
-    papers = [
-        configuration.compose([f"paper={name}"]).paper
-        for name in configuration.available("paper")
-    ]
+    papers = [configuration.read("paper", name) for name in available("paper")]
     return {
         (paper.name, name)
         for paper in papers

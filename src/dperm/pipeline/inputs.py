@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from dperm import data, grid, schema, solvers
-from dperm.config import ConfigError, compose, number
+from dperm.config import read
 from dperm.erm.optimum import Optimum
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
+from dperm.locate import ConfigError
 from dperm.store import files as store
+from dperm.validation import number
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +72,8 @@ def grid_points(config: schema.Config) -> list[dict[str, float]]:
     if solver not in paper.runs:
         known = ", ".join(paper.runs)
         raise ConfigError(
-            f"conf/paper/{paper.name}.yaml: runs: no solver {solver!r}; it has {known}"
+            f"conf/paper/{paper.name}/paper.yaml: runs: no solver {solver!r}; "
+            f"it has {known}"
         )
     found = grid.points(paper.runs[solver].grid, f"runs.{solver}.grid")
     return grid.thin(found, config.scale.keep)
@@ -85,10 +88,8 @@ def run_calibrations(config: schema.Config) -> list[str]:
 
 
 def at_problem(config: schema.Config, name: str) -> schema.Config:
-    """The configuration of another problem, with the same places for data."""
-    composed = compose([f"problem={name}"])
-    composed.data = config.data
-    return composed
+    """The configuration of another problem; what was set for problems holds for it."""
+    return replace(config, problem=read("problem", name, config.overrides))
 
 
 def load_problem(config: schema.Config) -> Problem | None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dperm import data, schema
-from dperm.data.fetching import read_record
 from dperm.erm.optimum import solve
 from dperm.pipeline import inputs
 from dperm.store import files as store
@@ -71,9 +69,3 @@ def optimum(config: schema.Config) -> Path:
             )  # fmt: skip
         store.write_json(folder / "optimum.json", record)
     return folder / "optimum.json"
-
-
-def attempt(dataset: str, folder: str = "data") -> float:
-    """Another number each time if no source had it: then it is asked for again."""
-    record = read_record(dataset, schema.Data(dir=folder))
-    return 0.0 if record is None or record.available else time.time()

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from dperm import papers, schema
-from dperm.config import ConfigError, one_of
-from dperm.locate import hint
+from dperm.locate import ConfigError, hint
 from dperm.pipeline import inputs
 from dperm.store import provenance
+from dperm.validation import one_of
 
 log = logging.getLogger(__name__)
 

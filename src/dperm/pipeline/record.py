@@ -31,11 +31,11 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
     """Everything that determined a paper's results, as JSON values."""
     given = [text for text in config.overrides if not text.startswith(_NOT_KEPT)]
     problems = {
-        name: configuration.compose([*given, f"problem={name}"]).problem
+        name: configuration.read("problem", name, given)
         for name in inputs.problem_names(config)
     }
     by = {
-        name: configuration.compose([*given, f"solver={name}"]).solver
+        name: configuration.read("solver", name, given)
         for name in sorted({solver for _, solver in inputs.runs(config)})
     }
     return {

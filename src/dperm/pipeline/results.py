@@ -15,6 +15,7 @@ from dperm.pipeline import inputs
 from dperm.pipeline.solving import best
 from dperm.pipeline.sweep import sweep_path
 from dperm.store import files as store
+from dperm.validation import paper_file
 
 
 @dataclass(frozen=True)
@@ -105,14 +106,12 @@ def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict]:
 
 def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.Problem]:
     """The problems' sections, for titles and privacy targets."""
-    return {
-        name: configuration.compose([f"problem={name}"]).problem for name in problems
-    }
+    return {name: configuration.read("problem", name) for name in problems}
 
 
 def published(config: schema.Config, name: str) -> pd.DataFrame:
     """A table of the paper as printed."""
-    path = configuration.paper_file(config.paper, config.paper.published[name])
+    path = paper_file(config.paper, config.paper.published[name])
     if path is None:
         raise FileNotFoundError(config.paper.published[name])
     return pd.read_csv(path)

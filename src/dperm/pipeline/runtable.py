@@ -1,112 +1,56 @@
-"""The run table: what Snakemake has to make, with a digest of what each stage reads."""
+"""Composing the run table: every section that is asked for, checked, with digests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from typing import Any
 
-from dperm import config as configuration
 from dperm import schema, solvers
-from dperm.pipeline import inputs
+from dperm.config import read, settings, with_paper
+from dperm.locate import available, group_file
+from dperm.pipeline import checks, inputs
+from dperm.pipeline.jobs import AUDITED, PaperTable, RunTable
 from dperm.pipeline.products import check_kind, modules
 from dperm.pipeline.sweep import needed, points, solver_section
 from dperm.store.files import digest
 from dperm.store.provenance import code_digest, product_digest
+from dperm.validation import check_clips, paper_file
 
 
-@dataclass
-class PaperTable:
-    """Jobs and products of one paper."""
+class Sections:
+    """The problems and solvers of the papers, each read and checked once."""
 
-    problems: list[str]
-    runs: list[tuple[str, str]]
-    figures: list[str]
-    tables: list[str]
-    sweeps: dict[str, list[str]]  # name: problems it needs
-    problems_of: dict[str, list[str]]  # figures/name or tables/name: what it shows
-    sweeps_of: dict[str, list[str]]
-    prepared: dict[str, list[str]]  # name of a sweep: problems whose arrays it needs
+    def __init__(self, overrides: list[str]):
+        self.overrides = overrides
+        self._known: dict[tuple[str, str], Any] = {}
 
+    def problem(self, name: str) -> schema.Problem:
+        """A problem.
 
-@dataclass
-class RunTable:
-    """Everything the Snakefile needs to know.
+        Raises
+        ------
+        ConfigError
+            For anything that is wrong with it.
+        """
+        return self._read("problem", name, checks.problem)
 
-    Attributes
-    ----------
-    folder : str
-        Of the scale, below results/ and figures/; empty at full scale.
-    dataset_of : dict
-        Problem to data set.
-    problem_of : dict
-        Data set to the first problem that uses it.
-    digests : dict
-        ``stage/name`` to the digest of the sections that stage reads.
-    work : dict
-        ``paper/problem/solver`` to the passes over the data of all its lanes.
-    """
+    def solver(self, name: str) -> schema.Solver:
+        """A solver.
 
-    folder: str
-    papers: dict[str, PaperTable] = field(default_factory=dict)
-    dataset_of: dict[str, str] = field(default_factory=dict)
-    problem_of: dict[str, str] = field(default_factory=dict)
-    digests: dict[str, str] = field(default_factory=dict)
-    work: dict[str, float] = field(default_factory=dict)
+        Raises
+        ------
+        ConfigError
+            For anything that is wrong with it.
+        """
+        return self._read("solver", name, checks.solver)
 
-    def below(self, top: str) -> str:
-        """A top folder with the scale's below it, ending in a slash."""
-        return f"{top}/{self.folder}/" if self.folder else f"{top}/"
-
-    def behind(self, paper: str, product: str) -> list[str]:
-        """Files that ``figures/<name>`` or ``tables/<name>`` is made of."""
-        table = self.papers[paper]
-        kind, name = product.split("/")
-        known = [*getattr(table, kind)]
-        configuration.one_of(f"conf/paper/{paper}/paper.yaml: {kind}", name, known)
-        sweeps, problems = table.sweeps_of[product], table.problems_of[product]
-        return self._solved(paper, problems) + self._swept(paper, sweeps)
-
-    def products(self, paper: str) -> list[str]:
-        """All files of a paper."""
-        table = self.papers[paper]
-        made = [
-            f"{self.below('figures')}{paper}/{name}.svg" for name in table.figures
-        ] + [f"{self.below('results')}{paper}/{name}.csv" for name in table.tables]
-        every = self._solved(paper, table.problems) + self._swept(paper, table.sweeps)
-        return made + every
-
-    def swept_from(self, paper: str, sweep: str) -> list[str]:
-        """Files that a sweep reads."""
-        table = self.papers[paper]
-        optima = [f"data/optimum/{name}/optimum.json" for name in table.sweeps[sweep]]
-        arrays = [f"data/prepared/{name}/meta.json" for name in table.prepared[sweep]]
-        return optima + arrays
-
-    def _solved(self, paper: str, problems: Iterable[str]) -> list[str]:
-        return [
-            f"{self.below('results')}{paper}/{problem}/{solver}/{stage}.parquet"
-            for problem, solver in self.papers[paper].runs
-            if problem in problems
-            for stage in ("tune", "evaluate")
-        ]
-
-    def _swept(self, paper: str, names: Iterable[str]) -> list[str]:
-        folder = f"{self.below('results')}{paper}/sweeps"
-        return [f"{folder}/{name}.parquet" for name in names]
-
-
-def overrides(asked: dict[str, Any]) -> list[str]:
-    """Hydra overrides that Snakemake's ``--config`` asks for.
-
-    Raises
-    ------
-    ConfigError
-        For a key that is neither ``scale`` nor ``set``.
-    """
-    for key in asked:
-        configuration.one_of("--config", key, ("scale", "set"))
-    return [f"scale={asked.get('scale', 'full')}", *str(asked.get("set", "")).split()]
+    def _read(self, group: str, name: str, check: Callable[[Any], None]) -> Any:
+        if (group, name) not in self._known:
+            section = read(group, name, self.overrides)
+            check(section)
+            self._known[group, name] = section
+        return self._known[group, name]
 
 
 def run_table(papers: list[str], overrides: list[str]) -> RunTable:
@@ -115,6 +59,7 @@ def run_table(papers: list[str], overrides: list[str]) -> RunTable:
     Parameters
     ----------
     papers : list of str
+        Those that are asked for; no other is read. The audit belongs to them all.
     overrides : list of str
         Hydra overrides for all of them, ``scale=...`` among them.
 
@@ -123,34 +68,35 @@ def run_table(papers: list[str], overrides: list[str]) -> RunTable:
     ConfigError
         For anything wrong anywhere, before a single job runs.
     """
-    table = RunTable(folder=configuration.compose(overrides).scale.folder)
+    base, sections = settings(overrides), Sections(overrides)
+    table = RunTable(folder=base.scale.folder)
     for paper in papers:
-        _add_paper(table, paper, [f"paper={paper}", *overrides])
+        _add_paper(table, with_paper(base, paper), sections)
     claims = [value for key, value in table.digests.items() if key.startswith("claims")]
     table.digests["claims"] = digest([claims, product_digest("dperm.report.page")])
+    if set(papers) == set(available("paper")):
+        _add_audits(table)
     return table
 
 
-def _add_paper(table: RunTable, paper: str, overrides: list[str]) -> None:
-    config = configuration.compose(overrides)
-    names = inputs.problem_names(config)
-    problems = {name: _problem(name, overrides) for name in names}
-    runs = inputs.runs(config)
-    found = {name: _solver(name, overrides) for name in {solver for _, solver in runs}}
-    for name, problem in problems.items():
-        _add_problem(table, name, problem.problem)
+def _add_paper(table: RunTable, config: schema.Config, sections: Sections) -> None:
+    names, runs, paper = inputs.problem_names(config), inputs.runs(config), config.paper
+    problems = {name: sections.problem(name) for name in names}
+    for problem in problems.values():
+        _add_problem(table, problem)
     for chosen, solver in runs:
-        _add_run(table, problems[chosen], found[solver])
+        problem, by = problems[chosen], sections.solver(solver)
+        _add_run(table, replace(config, problem=problem, solver=by))
     _add_products(table, config, names, runs)
-    for name in config.paper.sweeps:
-        _add_sweep(table, config, name, overrides)
+    for name in paper.sweeps:
+        _add_sweep(table, config, name, sections)
     _add_claims(table, config)
-    titles = [problem.problem.title for problem in problems.values()]
+    titles = [problem.title for problem in problems.values()]
     for kind in ("figures", "tables"):
-        for name, product in getattr(config.paper, kind).items():
+        for name, product in getattr(paper, kind).items():
             check_kind(config, kind, f"{kind}.{name}", product.kind)
             code = product_digest(*modules(config, kind))
-            key = f"{kind}/{paper}/{name}"
+            key = f"{kind}/{paper.name}/{name}"
             table.digests[key] = digest([asdict(product), titles, code])
 
 
@@ -187,16 +133,16 @@ def _shown(product: schema.Product, names: list[str]) -> list[str]:
 
 
 def _add_sweep(
-    table: RunTable, config: schema.Config, name: str, overrides: list[str]
+    table: RunTable, config: schema.Config, name: str, sections: Sections
 ) -> None:
     sweep, paper = config.paper.sweeps[name], config.paper
     problems = needed(config, sweep)
     for problem in (*problems, *inputs.sweep_prepared(config, sweep)):
         if problem not in table.dataset_of:
-            _add_problem(table, problem, _problem(problem, overrides).problem)
+            _add_problem(table, sections.problem(problem))
     found = points(config, sweep)
-    sections = [solver_section(point) for point in found if "solver" in point]
-    identity = [asdict(sweep), found, config.seed, *sections]
+    chosen = [solver_section(point) for point in found if "solver" in point]
+    identity = [asdict(sweep), found, config.seed, *chosen]
     replicates = config.scale.replicates or sweep.replicates
     check_kind(config, "sweeps", f"sweeps.{name}", sweep.kind)
     code = product_digest(*modules(config, "sweeps"))
@@ -206,32 +152,23 @@ def _add_sweep(
 def _add_claims(table: RunTable, config: schema.Config) -> None:
     paper = config.paper
     files = [*paper.published.values(), *([paper.claims] if paper.claims else [])]
-    paths = [configuration.paper_file(paper, file) for file in files]
+    paths = [paper_file(paper, file) for file in files]
     read = [path.read_text() for path in paths if path is not None]
     table.digests[f"claims/{paper.name}"] = digest(read)
 
 
-def keys(names: Any) -> str:
-    """Wildcards of a job as overrides of its stage."""
-    asked = {"paper": "paper", "problem": "problem", "solver": "solver"}
-    asked["name"] = "product"
-    return " ".join(
-        f"{key}={getattr(names, name)}"
-        for name, key in asked.items()
-        if hasattr(names, name)
-    )
+def _add_audits(table: RunTable) -> None:
+    code = product_digest("dperm.audit.ladder")
+    for part in AUDITED:
+        table.digests[f"audit/{part}"] = code
+    for name in available("solver"):
+        chosen = read("solver", name)
+        content = [code, chosen.algorithm, chosen.options]
+        table.digests[f"audit/solvers/{name}"] = digest(content)
 
 
-def _problem(name: str, overrides: list[str]) -> schema.Config:
-    return configuration.compose([*overrides, f"problem={name}"])
-
-
-def _solver(name: str, overrides: list[str]) -> schema.Config:
-    return configuration.compose([*overrides, f"solver={name}"])
-
-
-def _add_problem(table: RunTable, name: str, problem: schema.Problem) -> None:
-    dataset = problem.dataset
+def _add_problem(table: RunTable, problem: schema.Problem) -> None:
+    name, dataset = problem.name, problem.dataset
     table.dataset_of[name] = dataset.name
     table.problem_of.setdefault(dataset.name, name)
     made = [source.options for source in dataset.sources if source.kind == "synthetic"]
@@ -244,22 +181,24 @@ def _add_problem(table: RunTable, name: str, problem: schema.Problem) -> None:
     )
 
 
-def _add_run(table: RunTable, at: schema.Config, by: schema.Config) -> None:
-    solver, paper = by.solver, by.paper
-    kinds = inputs.run_calibrations(replace(by, problem=at.problem))
-    points = inputs.grid_points(by)
+def _add_run(table: RunTable, config: schema.Config) -> None:
+    paper, problem, solver = config.paper, config.problem, config.solver
+    kinds = inputs.run_calibrations(config)
+    points = inputs.grid_points(config)
+    where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}.grid"
+    check_clips(points, where, problem)
     identity: list[Any] = [
-        table.digests[f"optimum/{at.problem.name}"],
-        asdict(at.problem.privacy),
+        table.digests[f"optimum/{problem.name}"],
+        asdict(problem.privacy),
         [solver.name, solver.label, solver.algorithm, solver.options],
         code_digest(solvers.load(solver.algorithm)),
-        [points, kinds, by.seed],
+        [points, kinds, config.seed],
     ]
-    name = f"{paper.name}/{at.problem.name}/{solver.name}"
-    replicates = by.scale.replicates or paper.replicates
+    name = f"{paper.name}/{problem.name}/{solver.name}"
+    replicates = config.scale.replicates or paper.replicates
     table.digests[f"tune/{name}"] = digest([identity, replicates])
     passes = sum(point["passes"] for point in points)
     table.work[name] = passes * replicates * len(kinds)
-    fresh = by.scale.fresh or paper.fresh
+    fresh = config.scale.fresh or paper.fresh
     how = [] if paper.evaluated == "all" else [paper.evaluated]
     table.digests[f"evaluate/{name}"] = digest([identity, fresh, *how])

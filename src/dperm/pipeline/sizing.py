@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dperm import schema
-from dperm.data.fetching import read_record
-from dperm.pipeline.runtable import RunTable
+from dperm.pipeline.jobs import RunTable
 
 BASE = 1000  # MB of an interpreter with its libraries, two workers and their lanes
 COPIES = 6  # of the arrays, while they are read, prepared and solved
@@ -49,6 +48,9 @@ def minutes(table: RunTable, problem: str, job: str = "", folder: str = "data") 
 
 def _size(table: RunTable, problem: str, folder: str) -> tuple[int, int, int]:
     """n, p and stored entries of the problem's data set; zeros where unknown."""
+    # Brings arrays and readers, which a start that runs nothing need not wait for.
+    from dperm.data.fetching import read_record
+
     record = read_record(table.dataset_of[problem], schema.Data(dir=folder))
     if record is None or not record.available:
         return 0, 0, 0

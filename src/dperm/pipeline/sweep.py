@@ -55,7 +55,7 @@ def solver_section(point: Point) -> list[Any]:
 
 @functools.cache
 def _section(solver: str) -> list[Any]:
-    spec = configuration.compose([f"solver={solver}"]).solver
+    spec = configuration.read("solver", solver)
     return [spec.algorithm, spec.options]
 
 

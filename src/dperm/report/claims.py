@@ -20,12 +20,13 @@ from tabulate import tabulate
 
 from dperm import config as configuration
 from dperm import schema
-from dperm.config import ConfigError
+from dperm.locate import ConfigError, available
 from dperm.pipeline import inputs, results
 from dperm.report import cells, rules
 from dperm.report.evidence import Estimate, Evidence, MissingError
 from dperm.report.rules import CAVEAT, REPRODUCED, UNTESTED, VERDICTS, Finding
 from dperm.store import files as store
+from dperm.validation import paper_file
 
 log = logging.getLogger(__name__)
 
@@ -110,9 +111,8 @@ def table(config: schema.Config) -> pd.DataFrame:
 
 def papers(config: schema.Config) -> Iterator[schema.Config]:
     """The configuration of every paper that makes claims, at the scale of this one."""
-    for name in configuration.available("paper"):
-        found = configuration.compose([f"paper={name}", f"scale={config.scale.name}"])
-        found.output, found.data = config.output, config.data
+    for name in available("paper"):
+        found = configuration.with_paper(config, name)
         if found.paper.claims:
             yield found
 
@@ -127,7 +127,7 @@ def load(config: schema.Config) -> list[Claim]:
     """
     if not config.paper.claims:
         return []
-    path = configuration.paper_file(config.paper, config.paper.claims)
+    path = paper_file(config.paper, config.paper.claims)
     if path is None:
         raise ConfigError(f"{_place(config)}: no such file")
     known = {each.name for each in fields(Claim)}

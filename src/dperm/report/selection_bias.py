@@ -20,13 +20,13 @@ from scipy.optimize import brentq
 
 from dperm import config as configuration
 from dperm import grid, schema
-from dperm.config import number
 from dperm.privacy.accounting import gaussian_epsilon
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.random_stopping import tuned_epsilon
 from dperm.report.claims import papers
 from dperm.report.evidence import Evidence, MissingError
 from dperm.store import files as store
+from dperm.validation import number
 
 KEYS = ["paper", "table", "calibration", "problem", "algorithm", "passes"]
 MEANS = ["mean", "fresh_mean", "fresh_ci_low", "fresh_ci_high"]
@@ -90,13 +90,13 @@ def _sizes(config: schema.Config, labels: Iterable[str]) -> dict[str, Counter]:
 @functools.cache
 def label(solver: str) -> str:
     """A solver's name in its paper, by the name of its YAML."""
-    return configuration.compose([f"solver={solver}"]).solver.label
+    return configuration.read("solver", solver).label
 
 
 @functools.cache
 def _target(problem: str, folder: str) -> tuple[float, float | None]:
     """Epsilon and delta of a problem; no delta where it needs an n that is not here."""
-    privacy = configuration.compose([f"problem={problem}"]).problem.privacy
+    privacy = configuration.read("problem", problem).privacy
     meta = Path(folder, "prepared", problem, "meta.json")
     n = store.read_json(meta).get("n") if meta.is_file() else None
     if n is None and isinstance(privacy.delta, str):

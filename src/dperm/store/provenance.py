@@ -31,6 +31,7 @@ _SHARED = (
 # the modules that are counted all the same.
 _PLUMBING = ("dperm.config", "dperm.data", "dperm.pipeline", "dperm.schema")
 _COUNTED = tuple(f"dperm.pipeline.{name}" for name in ("results", "seeds"))
+_READ: set[Path] = set()
 _PARSING = threading.Lock()  # CPython 3.11 parses on one thread at a time only
 _PRIVACY = ("accounting", "calibration", "ledger", "pld", "noisy_max")
 
@@ -103,9 +104,16 @@ def _digest_of(names: tuple[str, ...]) -> str:
 
 def parsed(name: str) -> ast.Module:
     """A module's syntax tree, without importing it."""
-    source = Path(str(_spec(name).origin)).read_text()
+    path = Path(str(_spec(name).origin))
+    _READ.add(path)
+    source = path.read_text()
     with _PARSING:
         return ast.parse(source)
+
+
+def sources() -> list[Path]:
+    """Files whose source this process has read for a digest."""
+    return sorted(_READ)
 
 
 def _spec(name: str) -> ModuleSpec:

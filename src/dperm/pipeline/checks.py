@@ -1,0 +1,48 @@
+"""What only code can judge of a configuration: losses, algorithms and their options.
+
+Called for every stage before it computes, and for all that the run table composes.
+"""
+
+from __future__ import annotations
+
+from dperm import schema, solvers
+from dperm.erm.losses import LOSSES
+from dperm.locate import ConfigError
+from dperm.validation import one_of
+
+
+def check(config: schema.Config) -> None:
+    """Check a whole configuration.
+
+    Raises
+    ------
+    ConfigError
+        For the first thing that is wrong.
+    """
+    problem(config.problem)
+    solver(config.solver)
+
+
+def problem(section: schema.Problem) -> None:
+    """Refuse a loss that there is not.
+
+    Raises
+    ------
+    ConfigError
+        With the nearest known one.
+    """
+    one_of(f"conf/problem/{section.name}.yaml: loss", section.loss, LOSSES)
+
+
+def solver(section: schema.Solver) -> None:
+    """Refuse an algorithm that there is not, or options that it has not.
+
+    Raises
+    ------
+    ConfigError
+        Naming the file and what was expected.
+    """
+    try:
+        solvers.make_options(solvers.load(section.algorithm), section.options)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"conf/solver/{section.name}.yaml: {error}") from error

@@ -1,0 +1,178 @@
+"""What Snakemake has to make: jobs and products of the papers, with their digests.
+
+Light to import: a start that finds the run table kept reads nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dperm.locate import available
+from dperm.validation import one_of
+
+AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
+
+
+@dataclass
+class PaperTable:
+    """Jobs and products of one paper."""
+
+    problems: list[str]
+    runs: list[tuple[str, str]]
+    figures: list[str]
+    tables: list[str]
+    sweeps: dict[str, list[str]]  # name: problems it needs
+    problems_of: dict[str, list[str]]  # figures/name or tables/name: what it shows
+    sweeps_of: dict[str, list[str]]
+    prepared: dict[str, list[str]]  # name of a sweep: problems whose arrays it needs
+
+
+@dataclass
+class RunTable:
+    """Everything the Snakefile needs to know.
+
+    Attributes
+    ----------
+    folder : str
+        Of the scale, below results/ and figures/; empty at full scale.
+    dataset_of : dict
+        Problem to data set.
+    problem_of : dict
+        Data set to the first problem that uses it.
+    digests : dict
+        ``stage/name`` to the digest of the sections that stage reads.
+    work : dict
+        ``paper/problem/solver`` to the passes over the data of all its lanes.
+    """
+
+    folder: str
+    papers: dict[str, PaperTable] = field(default_factory=dict)
+    dataset_of: dict[str, str] = field(default_factory=dict)
+    problem_of: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
+    work: dict[str, float] = field(default_factory=dict)
+
+    def below(self, top: str) -> str:
+        """A top folder with the scale's below it, ending in a slash."""
+        return f"{top}/{self.folder}/" if self.folder else f"{top}/"
+
+    def behind(self, paper: str, product: str) -> list[str]:
+        """Files that ``figures/<name>`` or ``tables/<name>`` is made of."""
+        table = self.papers[paper]
+        kind, name = product.split("/")
+        known = [*getattr(table, kind)]
+        one_of(f"conf/paper/{paper}/paper.yaml: {kind}", name, known)
+        sweeps, problems = table.sweeps_of[product], table.problems_of[product]
+        return self._solved(paper, problems) + self._swept(paper, sweeps)
+
+    def products(self, paper: str) -> list[str]:
+        """All files of a paper."""
+        table = self.papers[paper]
+        made = [
+            f"{self.below('figures')}{paper}/{name}.svg" for name in table.figures
+        ] + [f"{self.below('results')}{paper}/{name}.csv" for name in table.tables]
+        every = self._solved(paper, table.problems) + self._swept(paper, table.sweeps)
+        return made + every
+
+    def swept_from(self, paper: str, sweep: str) -> list[str]:
+        """Files that a sweep reads."""
+        table = self.papers[paper]
+        optima = [f"data/optimum/{name}/optimum.json" for name in table.sweeps[sweep]]
+        arrays = [f"data/prepared/{name}/meta.json" for name in table.prepared[sweep]]
+        return optima + arrays
+
+    def _solved(self, paper: str, problems: Iterable[str]) -> list[str]:
+        return [
+            f"{self.below('results')}{paper}/{problem}/{solver}/{stage}.parquet"
+            for problem, solver in self.papers[paper].runs
+            if problem in problems
+            for stage in ("tune", "evaluate")
+        ]
+
+    def _swept(self, paper: str, names: Iterable[str]) -> list[str]:
+        folder = f"{self.below('results')}{paper}/sweeps"
+        return [f"{folder}/{name}.parquet" for name in names]
+
+    def audited(self) -> list[str]:
+        """Tables of the audit that the report waits for; none where all is small."""
+        if self.folder:
+            return []
+        return [f"{self.below('results')}audit/{name}.csv" for name in AUDITED]
+
+    def behind_audit(self, part: str) -> list[str]:
+        """Files that a solver's audit or a table of the audit is made of."""
+        folder = self.below("results")
+        if part == "epsilon":
+            names = available("solver")
+            return [f"{folder}audit/solvers/{name}.csv" for name in names]
+        if part == "tuning":
+            return [
+                f"{folder}{paper}/{problem}/{solver}/tune.parquet"
+                for paper, table in self.papers.items()
+                for problem, solver in table.runs
+            ]
+        return []
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as a JSON value."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> RunTable:
+        """The table of what ``to_json`` gave.
+
+        Raises
+        ------
+        TypeError, KeyError
+            For any other value.
+        """
+        made = cls(**value)
+        for name, paper in value["papers"].items():
+            made.papers[name] = PaperTable(**paper)
+            made.papers[name].runs = [(one, other) for one, other in paper["runs"]]
+        return made
+
+
+def overrides(asked: dict[str, Any]) -> list[str]:
+    """Hydra overrides that Snakemake's ``--config`` asks for.
+
+    Raises
+    ------
+    ConfigError
+        For a key that is neither ``scale`` nor ``set``.
+    """
+    for key in asked:
+        one_of("--config", key, ("scale", "set"))
+    return [f"scale={asked.get('scale', 'full')}", *str(asked.get("set", "")).split()]
+
+
+def keys(names: Any) -> str:
+    """Wildcards of a job as overrides of its stage."""
+    asked = {"paper": "paper", "problem": "problem", "solver": "solver"}
+    asked["name"] = "product"
+    return " ".join(
+        f"{key}={getattr(names, name)}"
+        for name, key in asked.items()
+        if hasattr(names, name)
+    )
+
+
+def audit_key(part: str) -> str:
+    """The key of the command that makes ``solvers/<name>`` or a table of the audit."""
+    folder, _, name = part.rpartition("/")
+    return f"solver={name}" if folder else f"product={name}"
+
+
+def attempt(dataset: str, folder: str = "data") -> float:
+    """Another number each time if no source had it: then it is asked for again."""
+    path = Path(folder, "fetched", dataset, "fetch.json")
+    try:
+        status = json.loads(path.read_text(encoding="utf-8"))["status"]
+    except (OSError, ValueError, TypeError, KeyError):  # fetch says what is wrong
+        return 0.0
+    return time.time() if status != "ok" else 0.0
