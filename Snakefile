@@ -7,7 +7,7 @@ import time
 
 from dperm.config import ConfigError, available
 from dperm.pipeline import auditing, problems, runtable, sizing
-from dperm.store.files import refuse_second
+from dperm.store.locks import refuse_second
 
 PAPERS = available("paper")
 try:
@@ -201,7 +201,7 @@ rule audit_part:
         "environment.yml"
     threads: lambda names: 8 if names.part == "controls" else 1
     params:
-        digest=lambda names: auditing.digest(names.part),
+        digest=lambda names: auditing.digest(names.part, TABLE),
         key=lambda names: auditing.key(names.part),
         run=RUN,
     shell:

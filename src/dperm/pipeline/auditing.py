@@ -14,13 +14,12 @@ from dperm import config as configuration
 from dperm import schema
 from dperm.audit import ladder
 from dperm.config import ConfigError
-from dperm.pipeline import inputs, results
+from dperm.pipeline import digests, inputs, results
 from dperm.pipeline.runtable import RunTable
 from dperm.present import tables as writing
 from dperm.privacy.calibration import Calibration
 from dperm.privacy.random_stopping import converted, renyi_curve, tuned_epsilon
 from dperm.store import files as store
-from dperm.store.provenance import product_digest
 
 log = logging.getLogger(__name__)
 
@@ -73,13 +72,15 @@ def key(part: str) -> str:
     return f"solver={name}" if folder else f"product={name}"
 
 
-def digest(part: str) -> str:
+def digest(part: str, table: RunTable) -> str:
     """Digest of what a solver's audit or a table depends on."""
-    override, code = key(part), product_digest("dperm.audit.ladder")
-    if override.startswith("product"):
-        return code
-    chosen = configuration.compose([override]).solver
-    return store.digest([code, chosen.algorithm, chosen.options])
+    read: list[str] = []
+    if part == "epsilon":
+        names = configuration.available("solver")
+        read = [digests.audit(f"solvers/{name}") for name in names]
+    if part == "tuning":
+        read = [table.digests[key] for key in table.digests if key.startswith("tune/")]
+    return digests.audit(part, read)
 
 
 def reported(table: RunTable) -> list[str]:

@@ -17,6 +17,7 @@ from dperm.pipeline.tune import collect
 from dperm.solvers import Lanes
 from dperm.solvers.lanes.engine import run_lanes
 from dperm.store import files as store
+from dperm.store.locks import locked
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ def evaluate(config: schema.Config) -> Path:
     names = (config.paper.name, config.problem.name, config.solver.name)
     folder = inputs.results_folder(config, *names)
     tuned = store.read_table(folder / "tune.parquet")
-    with store.locked(folder):
+    with locked(folder):
         job = inputs.Job.load(config)
         if job is None:
             table = unavailable(config, inputs.unavailable_reason(config))

@@ -16,10 +16,10 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
+from dperm.pipeline import digests
 from dperm.pipeline.inputs import Job
 from dperm.privacy.calibration import Calibration, calibrate
 from dperm.store import files as store
-from dperm.store.provenance import privacy_digest
 
 log = logging.getLogger(__name__)
 
@@ -76,9 +76,9 @@ def _key(job: Job, kind: str, passes: float) -> str:
     problem = job.problem
     return store.digest(
         [
-            *(problem.n, problem.p, problem.epsilon, problem.delta),
+            *(problem.digest, problem.n, problem.p, problem.epsilon, problem.delta),
             *(kind, job.steps(passes), job.config.solver.algorithm),
-            *(asdict(job.options), privacy_digest(job.module)),
+            *(asdict(job.options), digests.noise(job.config.solver.algorithm)),
         ]
     )
 

@@ -14,6 +14,7 @@ from dperm.data.fetching import read_record
 from dperm.erm.optimum import solve
 from dperm.pipeline import inputs
 from dperm.store import files as store
+from dperm.store.locks import locked
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ def prepare(config: schema.Config) -> None:
 def optimum(config: schema.Config) -> Path:
     """Solve the problem without privacy and store w*, F* and the certificate."""
     folder = inputs.optimum_folder(config)
-    with store.locked(folder):
+    with locked(folder):
         problem = inputs.load_problem(config)
         record: dict[str, Any] = {
             "problem": config.problem.name,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dperm import config as configuration
-from dperm import schema, solvers
-from dperm.pipeline import inputs
-from dperm.pipeline.products import check_kind, modules
-from dperm.pipeline.sweep import needed, points, solver_section
-from dperm.store.files import digest
-from dperm.store.provenance import code_digest, product_digest
+from dperm import schema
+from dperm.pipeline import digests, inputs
+from dperm.pipeline.products import check_kind
+from dperm.pipeline.sweep import needed, points
 
 
 @dataclass
@@ -66,6 +64,18 @@ class RunTable:
         configuration.one_of(f"conf/paper/{paper}/paper.yaml: {kind}", name, known)
         sweeps, problems = table.sweeps_of[product], table.problems_of[product]
         return self._solved(paper, problems) + self._swept(paper, sweeps)
+
+    def read(self, paper: str, product: str) -> list[str]:
+        """Digests of what ``figures/<name>`` or ``tables/<name>`` is made of."""
+        table = self.papers[paper]
+        solved = [
+            f"{stage}/{paper}/{problem}/{solver}"
+            for problem, solver in table.runs
+            if problem in table.problems_of[product]
+            for stage in ("tune", "evaluate")
+        ]
+        swept = [f"sweeps/{paper}/{name}" for name in table.sweeps_of[product]]
+        return [self.digests[key] for key in (*solved, *swept)]
 
     def products(self, paper: str) -> list[str]:
         """All files of a paper."""
@@ -126,8 +136,9 @@ def run_table(papers: list[str], overrides: list[str]) -> RunTable:
     table = RunTable(folder=configuration.compose(overrides).scale.folder)
     for paper in papers:
         _add_paper(table, paper, [f"paper={paper}", *overrides])
-    claims = [value for key, value in table.digests.items() if key.startswith("claims")]
-    table.digests["claims"] = digest([claims, product_digest("dperm.report.page")])
+    judged = ("claims/", "figures/", "tables/")
+    read = [table.digests[key] for key in table.digests if key.startswith(judged)]
+    table.digests["claims"] = digests.claims(read)
     return table
 
 
@@ -144,14 +155,14 @@ def _add_paper(table: RunTable, paper: str, overrides: list[str]) -> None:
     _add_products(table, config, names, runs)
     for name in config.paper.sweeps:
         _add_sweep(table, config, name, overrides)
-    _add_claims(table, config)
+    table.digests[f"claims/{paper}"] = digests.printed(config.paper)
     titles = [problem.problem.title for problem in problems.values()]
     for kind in ("figures", "tables"):
         for name, product in getattr(config.paper, kind).items():
             check_kind(config, kind, f"{kind}.{name}", product.kind)
-            code = product_digest(*modules(config, kind))
-            key = f"{kind}/{paper}/{name}"
-            table.digests[key] = digest([asdict(product), titles, code])
+            read = [*titles, *table.read(paper, f"{kind}/{name}")]
+            made = digests.product(config, kind, name, read)
+            table.digests[f"{kind}/{paper}/{name}"] = made
 
 
 def _add_products(
@@ -194,21 +205,12 @@ def _add_sweep(
     for problem in (*problems, *inputs.sweep_prepared(config, sweep)):
         if problem not in table.dataset_of:
             _add_problem(table, problem, _problem(problem, overrides).problem)
-    found = points(config, sweep)
-    sections = [solver_section(point) for point in found if "solver" in point]
-    identity = [asdict(sweep), found, config.seed, *sections]
-    replicates = config.scale.replicates or sweep.replicates
     check_kind(config, "sweeps", f"sweeps.{name}", sweep.kind)
-    code = product_digest(*modules(config, "sweeps"))
-    table.digests[f"sweeps/{paper.name}/{name}"] = digest([identity, replicates, code])
-
-
-def _add_claims(table: RunTable, config: schema.Config) -> None:
-    paper = config.paper
-    files = [*paper.published.values(), *([paper.claims] if paper.claims else [])]
-    paths = [configuration.paper_file(paper, file) for file in files]
-    read = [path.read_text() for path in paths if path is not None]
-    table.digests[f"claims/{paper.name}"] = digest(read)
+    read = [table.digests[f"optimum/{problem}"] for problem in problems]
+    arrays = inputs.sweep_prepared(config, sweep)
+    read += [table.digests[f"prepare/{problem}"] for problem in arrays]
+    made = digests.sweep(config, name, points(config, sweep), read)
+    table.digests[f"sweeps/{paper.name}/{name}"] = made
 
 
 def keys(names: Any) -> str:
@@ -234,32 +236,16 @@ def _add_problem(table: RunTable, name: str, problem: schema.Problem) -> None:
     dataset = problem.dataset
     table.dataset_of[name] = dataset.name
     table.problem_of.setdefault(dataset.name, name)
-    made = [source.options for source in dataset.sources if source.kind == "synthetic"]
-    content = [dataset.digest, asdict(dataset.reader), made]
-    table.digests[f"fetch/{dataset.name}"] = digest(content)
-    prepared = [content, asdict(problem.preparation)]
-    table.digests[f"prepare/{name}"] = digest(prepared)
-    table.digests[f"optimum/{name}"] = digest(
-        [prepared, problem.loss, asdict(problem.penalty)]
-    )
+    table.digests[f"fetch/{dataset.name}"] = digests.fetch(dataset)
+    table.digests[f"prepare/{name}"] = digests.prepare(problem)
+    table.digests[f"optimum/{name}"] = digests.optimum(problem)
 
 
 def _add_run(table: RunTable, at: schema.Config, by: schema.Config) -> None:
     solver, paper = by.solver, by.paper
-    kinds = inputs.run_calibrations(replace(by, problem=at.problem))
-    points = inputs.grid_points(by)
-    identity: list[Any] = [
-        table.digests[f"optimum/{at.problem.name}"],
-        asdict(at.problem.privacy),
-        [solver.name, solver.label, solver.algorithm, solver.options],
-        code_digest(solvers.load(solver.algorithm)),
-        [points, kinds, by.seed],
-    ]
     name = f"{paper.name}/{at.problem.name}/{solver.name}"
-    replicates = by.scale.replicates or paper.replicates
-    table.digests[f"tune/{name}"] = digest([identity, replicates])
-    passes = sum(point["passes"] for point in points)
-    table.work[name] = passes * replicates * len(kinds)
-    fresh = by.scale.fresh or paper.fresh
-    how = [] if paper.evaluated == "all" else [paper.evaluated]
-    table.digests[f"evaluate/{name}"] = digest([identity, fresh, *how])
+    table.digests[f"tune/{name}"] = digests.tune(at, by)
+    table.digests[f"evaluate/{name}"] = digests.evaluate(at, by)
+    kinds = inputs.run_calibrations(replace(by, problem=at.problem))
+    passes = sum(point["passes"] for point in inputs.grid_points(by))
+    table.work[name] = passes * (by.scale.replicates or paper.replicates) * len(kinds)

@@ -17,6 +17,8 @@ from dperm.pipeline import inputs
 from dperm.pipeline.ledgers import calibrations
 from dperm.pipeline.solving import IDENTITY, Unit, rows, unavailable, unique_passes
 from dperm.store import files as store
+from dperm.store.locks import locked
+from dperm.store.parts import Parts
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +35,7 @@ def tune(config: schema.Config) -> Path:
     """
     names = (config.paper.name, config.problem.name, config.solver.name)
     folder = inputs.results_folder(config, *names)
-    with store.locked(folder):
+    with locked(folder):
         job = inputs.Job.load(config)
         if job is None:
             table = unavailable(config, inputs.unavailable_reason(config))
@@ -66,7 +68,7 @@ def collect(
     where: schema.Parallel | None = None,
 ) -> pd.DataFrame:
     """Rows of all units, sorted; logs progress and how many lanes were reused."""
-    parts = store.Parts(job.folder)
+    parts = Parts(job.folder)
     tables, computed = [], 0
     lanes = sum(len(unit.points) for unit in units)
     work = sum(len(unit.points) * unit.passes for unit in units)
@@ -83,7 +85,7 @@ def collect(
 def _all_rows(
     job: inputs.Job,
     units: list[Unit],
-    parts: store.Parts,
+    parts: Parts,
     workers: int,
     where: schema.Parallel,
 ) -> Iterator[tuple[pd.DataFrame, int]]:
