@@ -41,7 +41,12 @@ def calibrations(
     )
     known |= {entry["key"]: entry for entry in made}
     first = [known[key] for key in wanted.values()]
-    others = [entry for key, entry in known.items() if key not in wanted.values()]
+    code = digests.noise(job.config.solver.algorithm)
+    others = [  # of the paper's other passes; what an older accountant found is gone
+        entry
+        for key, entry in known.items()
+        if key not in wanted.values() and entry.get("code") == code
+    ]
     store.write_json(path, first + others)
     return {
         pair: Calibration.from_dict(known[key]["calibrated"])
@@ -66,6 +71,7 @@ def _entry(job: Job, kind: str, passes: float, key: str) -> dict[str, Any]:
         "key": key,
         "passes": passes,
         "steps": job.steps(passes),
+        "code": digests.noise(job.config.solver.algorithm),
         "neighbours": calibrated.ledger.relation,
         "calibrated": calibrated.to_dict(),
     }

@@ -12,7 +12,7 @@ import numpy as np
 from dperm import data, schema
 from dperm.data.fetching import read_record
 from dperm.erm.optimum import solve
-from dperm.pipeline import inputs
+from dperm.pipeline import digests, inputs
 from dperm.store import files as store
 from dperm.store.locks import locked
 
@@ -55,6 +55,7 @@ def optimum(config: schema.Config) -> Path:
                 np.save(beside, found.w)
             record |= {
                 "status": "ok",
+                "made_by": digests.optimum(config.problem),
                 "digest": problem.digest,
                 "w_digest": store.digest(found.w.tolist()),
                 "value": found.value,

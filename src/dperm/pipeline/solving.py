@@ -86,7 +86,7 @@ def part_key(job: Job, unit: Unit) -> Key:
             *(job.config.solver.name, job.config.solver.algorithm),
             *(asdict(job.options), unit.stage, unit.calibration.calibration),
             *(repr(unit.passes), repr(unit.calibration.noise_multiplier)),
-            *(_seed(job, unit), unit.observed, job.config.paper.name),
+            *(seed(job, unit), unit.observed, job.config.paper.name),
         ]
     )
     return Key(identity, digests.lanes(job.config.solver.algorithm))
@@ -96,7 +96,8 @@ def _mask(support: np.ndarray) -> str:
     return np.packbits(support).tobytes().hex()
 
 
-def _seed(job: Job, unit: Unit) -> int:
+def seed(job: Job, unit: Unit) -> int:
+    """The seed of a unit's noise."""
     return seeds.seed(
         job.config.seed,
         unit.stage,
@@ -119,7 +120,7 @@ def compute(
     )
     table = lane_rows(
         job.module, job.options, job.problem, job.optimum, lanes, unit.passes,
-        unit.observed, _seed(job, unit), workers,
+        unit.observed, seed(job, unit), workers,
     )  # fmt: skip
     return table.assign(
         **_named(job, unit),
@@ -128,7 +129,7 @@ def compute(
         delta=job.problem.delta,
         noise_multiplier=unit.calibration.noise_multiplier,
         passes=unit.passes,
-        seed=_seed(job, unit),
+        seed=seed(job, unit),
         replicate=unit.replicate,
         reason="",
         commit=provenance.commit(),

@@ -41,12 +41,13 @@ def tune(config: schema.Config) -> Path:
             table = unavailable(config, inputs.unavailable_reason(config))
             store.write_json(folder / "ledger.json", [])
         else:
-            table = collect(job, list(_units(job)), config.workers, config.parallel)
+            table = collect(job, list(units(job)), config.workers, config.parallel)
         store.write_table(folder / "tune.parquet", table)
     return folder / "tune.parquet"
 
 
-def _units(job: inputs.Job) -> Iterator[Unit]:
+def units(job: inputs.Job) -> Iterator[Unit]:
+    """Everything that is tuned: every calibration, number of passes and replicate."""
     points = inputs.grid_points(job.config)
     passes = unique_passes(job, [point["passes"] for point in points])
     kinds = inputs.run_calibrations(job.config)

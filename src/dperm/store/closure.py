@@ -107,7 +107,10 @@ def closure(*entries: str) -> dict[str, str]:
     with known().lock:
         reached, libraries = _reached(entries)
         found = {f"{m}:{name}": _edges((m, name))[0] for m, name in reached}
-    return found | {name: version(ARITHMETIC[name]) for name in libraries}
+    return found | {name: _version(ARITHMETIC[name]) for name in libraries}
+
+
+_version = functools.cache(version)
 
 
 def functions(module: str) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ by their identity, which is how ``dperm adopt`` knows what it may keep.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,23 +58,15 @@ class Parts:
         """The file of a part that is no block of lanes: a point of a sweep."""
         return self.folder / f"{key}.parquet"
 
-    def of_other_code(self, key: Key) -> dict[str, list[Path]]:
-        """Parts with the same identity by the code that made them, newest first."""
-        found: dict[str, list[Path]] = {}
-        for path in sorted(self._of_identity(key), key=_age):
-            code = path.stem.split("-")[1]
-            if code != key.code:
-                found.setdefault(code, []).append(path)
+    def by_identity(self) -> dict[str, dict[str, list[Path]]]:
+        """All parts by their identity and the code that made them."""
+        found: dict[str, dict[str, list[Path]]] = {}
+        for path in sorted(self.folder.glob("[!.]*-*.parquet")):
+            identity, code = path.stem.split("-")[:2]
+            found.setdefault(identity, {}).setdefault(code, []).append(path)
         return found
-
-    def _of_identity(self, key: Key) -> Iterator[Path]:
-        return self.folder.glob(f"{key.identity}-*.parquet")
 
     def restamp(self, path: Path, code: str) -> None:
         """Let a part be one of other code: renamed, whole or not at all."""
         identity, _, *points = path.stem.split("-")
         path.replace(path.with_name("-".join((identity, code, *points)) + path.suffix))
-
-
-def _age(path: Path) -> float:
-    return -path.stat().st_mtime
