@@ -7,7 +7,7 @@ import time
 
 from dperm.locate import ConfigError, available
 from dperm.pipeline import jobs, kept, sizing, targets
-from dperm.store.files import refuse_second
+from dperm.store.locks import refuse_second
 
 PAPERS = targets.asked(sys.argv, available("paper"))
 try:

@@ -67,6 +67,10 @@ COMMANDS: dict[str, Command] = {
         "pack the data sets of the papers for a machine without a network",
         "pipeline.bundling:bundle",
     ),
+    "adopt": Command(
+        "keep lanes of older code where a sample has the same bits",
+        "pipeline.adopt:adopt",
+    ),
     "compare": Command(
         "compare two trees of results row by row", "pipeline.compare:main", False
     ),

@@ -13,8 +13,8 @@ import pytest
 
 from dperm.data import fetch
 from dperm.data.fetching import fetched_folder, load_fetched
-from dperm.data.folders import locked, whole_folder
 from dperm.schema import Data, Dataset, Reader, Source
+from dperm.store.files import sole_writer, whole_folder
 
 ROWS = 3000
 CSV = "a,b,y\n" + "".join(f"{i},{i * i % 7},{i % 3}\n" for i in range(ROWS))
@@ -359,7 +359,7 @@ def test_a_crash_between_the_two_renames_is_undone(data, monkeypatch):
             raise KeyboardInterrupt
         return rename(self, target)
 
-    with monkeypatch.context() as broken, locked(folder):
+    with monkeypatch.context() as broken, sole_writer(folder):
         broken.setattr(Path, "replace", crash_on_second)
         with pytest.raises(KeyboardInterrupt), whole_folder(folder) as new:
             (new / "X.npy").write_bytes(b"new")

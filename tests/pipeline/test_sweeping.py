@@ -1,8 +1,5 @@
 """Sweeps: a function at every point, reused where it was computed before."""
 
-import sys
-import types
-
 import pandas as pd
 import pytest
 
@@ -20,15 +17,13 @@ def power(config, point, seed, base=2.0):
 
 @pytest.fixture
 def swept(configured, monkeypatch):
-    module = types.ModuleType("dperm.papers.dpcd.sweeps")
     real = sweeping.function_of
 
     def function_of(config, kind, name):  # a process elsewhere knows no made module
         return power if name == "power" else real(config, kind, name)
 
     monkeypatch.setattr(sweeping, "function_of", function_of)
-    monkeypatch.setitem(sys.modules, "dperm.papers.dpcd.sweeps", module)
-    monkeypatch.setattr("dperm.store.provenance.product_digest", lambda *names: "1")
+    monkeypatch.setattr("dperm.pipeline.digests.swept", lambda *given: "1")
 
     def make(values, *overrides, results="results"):
         config = configured("scale=full", *overrides, results=results)
@@ -72,7 +67,9 @@ def test_unknown_names_are_refused(swept):
         sweeping.sweep(swept([1], "product=power"))
     config = swept([1])
     config.paper.sweeps["powers"].kind = "powers"
-    with pytest.raises(ConfigError, match="'powers' is no function of"):
+    with pytest.raises(
+        ConfigError, match=r"sweeps.kind: expected one of .*found .powers."
+    ):
         sweeping.sweep(config)
 
 

@@ -1,6 +1,4 @@
 import os
-import threading
-import time
 
 import numpy as np
 import pandas as pd
@@ -29,35 +27,6 @@ def in_child(action):
         except RuntimeError as error:
             os._exit(7 if "another pipeline runs in" in str(error) else 8)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def test_a_second_writer_waits_for_the_lock(tmp_path):
-    order, begun = tmp_path / "order", tmp_path / "begun"
-
-    def second():
-        begun.touch()
-        with store.locked(tmp_path):
-            order.write_text(order.read_text() + "second")
-
-    with store.locked(tmp_path):
-        thread = threading.Thread(target=in_child, args=(second,))
-        thread.start()
-        while not begun.exists():
-            time.sleep(0.01)
-        time.sleep(0.2)
-        order.write_text("first, ")
-    thread.join(20)
-    assert order.read_text() == "first, second"
-
-
-def test_a_second_pipeline_is_refused_and_told_of_the_first(tmp_path):
-    path = str(tmp_path / ".snakemake" / "dperm.lock")
-    store.refuse_second(path)
-    assert in_child(lambda: store.refuse_second(path)) == 7
-    with pytest.raises(RuntimeError, match=f"process {os.getpid()} on"):
-        store.refuse_second(path)
-    store._HELD.pop().close()
-    assert in_child(lambda: store.refuse_second(path)) == 0
 
 
 def test_what_a_dead_process_left_is_cleared(tmp_path):
@@ -91,21 +60,3 @@ def test_damaged_json_is_refused(tmp_path):
         store.read_json(path, "burn it")
     with pytest.raises(FileNotFoundError):
         store.read_json(tmp_path / "other.json")
-
-
-def test_parts_are_found_again_and_a_damaged_one_is_dropped(tmp_path):
-    parts = store.Parts(tmp_path)
-    rows = pd.DataFrame(
-        {"step": [1.0, 2.0], "clip": [3.0, 4.0], "objective": [5.0, 6.0]}
-    )
-    parts.write("abc", rows.iloc[:1])
-    parts.write("abc", rows.iloc[1:])
-    parts.write("xyz", rows)
-    pd.testing.assert_frame_equal(
-        parts.read("abc").sort_values("step", ignore_index=True), rows
-    )
-    broken = sorted((tmp_path / "lanes").glob("abc-*"))[0]
-    broken.write_bytes(broken.read_bytes()[:50])
-    assert len(parts.read("abc")) == 1
-    assert not broken.exists()
-    assert parts.read("nothing") is None

@@ -16,17 +16,11 @@ from dperm.data.arrays import canonical, check_arrays, digest_arrays, nonzeros
 from dperm.data.bundles import bundled
 from dperm.data.checking import check_dataset
 from dperm.data.errors import RefusedError, SourceError
-from dperm.data.folders import (
-    load_arrays,
-    locked,
-    read_json,
-    save_arrays,
-    whole_folder,
-    write_json,
-)
+from dperm.data.folders import load_arrays, save_arrays
 from dperm.data.readers import Arrays
 from dperm.data.sources import KINDS, REMOTE, describe
 from dperm.schema import Data, Dataset, Source
+from dperm.store import files as store
 
 RECORD = "fetch.json"
 log = logging.getLogger(__name__)
@@ -84,16 +78,16 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     """
     check_dataset(dataset)
     folder = fetched_folder(dataset.name, data)
-    with locked(folder):
+    with store.sole_writer(folder):
         kept = _reusable(dataset, folder)
         if kept is not None:
             log.info("%s: reused from %s", dataset.name, folder)
             return kept[1]
         arrays, record = _from_bundle(dataset, data) or _first_served(dataset, data)
-        with whole_folder(folder) as new:
+        with store.whole_folder(folder) as new:
             if arrays is not None:
                 save_arrays(new, *arrays)
-            write_json(new / RECORD, asdict(record))
+            store.write_json(new / RECORD, asdict(record))
         return record
 
 
@@ -103,7 +97,7 @@ def read_record(name: str, data: Data) -> FetchRecord | None:
 
 
 def _read_record(folder: Path) -> FetchRecord | None:
-    content = read_json(folder / RECORD)
+    content = store.known_json(folder / RECORD)
     try:
         return None if content is None else FetchRecord(**content)
     except TypeError:

@@ -11,15 +11,9 @@ from scipy import sparse
 
 from dperm.data.arrays import check_constant, digest_arrays, nonzeros, standardize
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
-from dperm.data.folders import (
-    load_arrays,
-    locked,
-    read_json,
-    save_arrays,
-    whole_folder,
-    write_json,
-)
+from dperm.data.folders import load_arrays, save_arrays
 from dperm.schema import Data, Preparation, Problem
+from dperm.store import files as store
 
 META = "meta.json"
 
@@ -78,10 +72,10 @@ def prepare(problem: Problem, data: Data) -> Prepared:
     if record.available:
         made = _make(problem, record, *load_fetched(record.name, data))
     folder = prepared_folder(problem.name, data)
-    with locked(folder), whole_folder(folder) as new:
+    with store.sole_writer(folder), store.whole_folder(folder) as new:
         if made.available:
             save_arrays(new, made.X, made.y)
-        write_json(new / META, made.meta)
+        store.write_json(new / META, made.meta)
     return made
 
 
@@ -103,7 +97,7 @@ def load_prepared(problem_name: str, data: Data) -> Prepared:
         If it was not prepared, or the arrays are damaged.
     """
     folder = prepared_folder(problem_name, data)
-    meta = read_json(folder / META)
+    meta = store.known_json(folder / META)
     if meta is None:
         raise ValueError(
             f"problem {problem_name}: not prepared: {folder / META}: "

@@ -17,6 +17,7 @@ from dperm.pipeline.tune import collect
 from dperm.solvers import Lanes
 from dperm.solvers.lanes.engine import run_lanes
 from dperm.store import files as store
+from dperm.store.locks import locked
 
 log = logging.getLogger(__name__)
 
@@ -34,23 +35,29 @@ def evaluate(config: schema.Config) -> Path:
     names = (config.paper.name, config.problem.name, config.solver.name)
     folder = inputs.results_folder(config, *names)
     tuned = store.read_table(folder / "tune.parquet")
-    with store.locked(folder):
+    with locked(folder):
         job = inputs.Job.load(config)
         if job is None:
             table = unavailable(config, inputs.unavailable_reason(config))
         else:
-            table = _table(job, _evaluated(config, best(tuned)))
+            table = _table(job, units(job, tuned))
         store.write_table(folder / "evaluate.parquet", table)
     return folder / "evaluate.parquet"
 
 
-def _table(job: inputs.Job, chosen: pd.DataFrame) -> pd.DataFrame:
-    if chosen.empty:
+def _table(job: inputs.Job, found: list[Unit]) -> pd.DataFrame:
+    if not found:
         reason = "every setting of the grid diverged"
         log.warning("evaluate %s: %s, or is not finite", job.folder, reason)
         return unavailable(job.config, reason, status="diverged")
     _warm_up(job)
-    return collect(job, list(_units(job, chosen)), workers=1)
+    return collect(job, found, workers=1)
+
+
+def units(job: inputs.Job, tuned: pd.DataFrame) -> list[Unit]:
+    """The best setting of every (calibration, passes) of a tuned table, fresh seeds."""
+    chosen = _evaluated(job.config, best(tuned))
+    return [] if chosen.empty else list(_units(job, chosen))
 
 
 def _evaluated(config: schema.Config, chosen: pd.DataFrame) -> pd.DataFrame:

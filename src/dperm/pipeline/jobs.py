@@ -70,6 +70,18 @@ class RunTable:
         sweeps, problems = table.sweeps_of[product], table.problems_of[product]
         return self._solved(paper, problems) + self._swept(paper, sweeps)
 
+    def read(self, paper: str, product: str) -> list[str]:
+        """Digests of what ``figures/<name>`` or ``tables/<name>`` is made of."""
+        table = self.papers[paper]
+        solved = [
+            f"{stage}/{paper}/{problem}/{solver}"
+            for problem, solver in table.runs
+            if problem in table.problems_of[product]
+            for stage in ("tune", "evaluate")
+        ]
+        swept = [f"sweeps/{paper}/{name}" for name in table.sweeps_of[product]]
+        return [self.digests[key] for key in (*solved, *swept)]
+
     def products(self, paper: str) -> list[str]:
         """All files of a paper."""
         table = self.papers[paper]

@@ -21,7 +21,7 @@ from typing import Any
 import dperm
 from dperm.locate import conf_dirs
 from dperm.pipeline.jobs import RunTable
-from dperm.store import provenance
+from dperm.store import closure, provenance
 
 FOLDER = Path(".snakemake/dperm")
 KEPT = 20  # tables of other targets and overrides; the oldest go
@@ -97,7 +97,7 @@ def _read(path: Path) -> RunTable | None:
 def _keep(path: Path, table: RunTable) -> None:
     """Write a table whole or not at all, and remove the oldest."""
     package = Path(dperm.__file__).parent  # is in the name
-    others = [file for file in provenance.sources() if package not in file.parents]
+    others = [file for file in closure.files() if package not in file.parents]
     sources = {str(file): _digest_of(file) for file in others}
     content = {"table": table.to_json(), "sources": sources}
     kept = {**content, "digest": _digest([*content.values()])}

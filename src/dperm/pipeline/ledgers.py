@@ -16,10 +16,10 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
+from dperm.pipeline import digests
 from dperm.pipeline.inputs import Job
 from dperm.privacy.calibration import Calibration, calibrate
 from dperm.store import files as store
-from dperm.store.provenance import privacy_digest
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,12 @@ def calibrations(
     )
     known |= {entry["key"]: entry for entry in made}
     first = [known[key] for key in wanted.values()]
-    others = [entry for key, entry in known.items() if key not in wanted.values()]
+    code = digests.noise(job.config.solver.algorithm)
+    others = [  # of the paper's other passes; what an older accountant found is gone
+        entry
+        for key, entry in known.items()
+        if key not in wanted.values() and entry.get("code") == code
+    ]
     store.write_json(path, first + others)
     return {
         pair: Calibration.from_dict(known[key]["calibrated"])
@@ -66,6 +71,7 @@ def _entry(job: Job, kind: str, passes: float, key: str) -> dict[str, Any]:
         "key": key,
         "passes": passes,
         "steps": job.steps(passes),
+        "code": digests.noise(job.config.solver.algorithm),
         "neighbours": calibrated.ledger.relation,
         "calibrated": calibrated.to_dict(),
     }
@@ -76,9 +82,9 @@ def _key(job: Job, kind: str, passes: float) -> str:
     problem = job.problem
     return store.digest(
         [
-            *(problem.n, problem.p, problem.epsilon, problem.delta),
+            *(problem.digest, problem.n, problem.p, problem.epsilon, problem.delta),
             *(kind, job.steps(passes), job.config.solver.algorithm),
-            *(asdict(job.options), privacy_digest(job.module)),
+            *(asdict(job.options), digests.noise(job.config.solver.algorithm)),
         ]
     )
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from dperm import data, schema
 from dperm.erm.optimum import solve
-from dperm.pipeline import inputs
+from dperm.pipeline import digests, inputs
 from dperm.store import files as store
+from dperm.store.locks import locked
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ def prepare(config: schema.Config) -> None:
 def optimum(config: schema.Config) -> Path:
     """Solve the problem without privacy and store w*, F* and the certificate."""
     folder = inputs.optimum_folder(config)
-    with store.locked(folder):
+    with locked(folder):
         problem = inputs.load_problem(config)
         record: dict[str, Any] = {
             "problem": config.problem.name,
@@ -52,6 +53,7 @@ def optimum(config: schema.Config) -> Path:
                 np.save(beside, found.w)
             record |= {
                 "status": "ok",
+                "made_by": digests.optimum(config.problem),
                 "digest": problem.digest,
                 "w_digest": store.digest(found.w.tolist()),
                 "value": found.value,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 import importlib.util
 import logging
 from collections.abc import Callable
@@ -13,7 +11,7 @@ from typing import Any
 from dperm import papers, schema
 from dperm.locate import ConfigError, hint
 from dperm.pipeline import inputs
-from dperm.store import provenance
+from dperm.store.closure import functions
 from dperm.validation import one_of
 
 log = logging.getLogger(__name__)
@@ -83,7 +81,9 @@ def check_kind(config: schema.Config, kind: str, where: str, name: str) -> None:
     ConfigError
         With the kinds there are, and the nearest.
     """
-    known = sorted({each for module in modules(config, kind) for each in names(module)})
+    known = sorted(
+        {each for module in modules(config, kind) for each in functions(module)}
+    )
     one_of(f"conf/paper/{config.paper.name}/paper.yaml: {where}.kind", name, known)
 
 
@@ -101,14 +101,6 @@ def _is_there(module: str) -> bool:
         return False
 
 
-@functools.cache
-def names(module: str) -> tuple[str, ...]:
-    """The public functions that a module defines, read without importing it."""
-    body = provenance.parsed(module).body
-    made = (node.name for node in body if isinstance(node, ast.FunctionDef))
-    return tuple(name for name in made if not name.startswith("_"))
-
-
 def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., Any]:
     """The function of a kind: of the paper's own module, or of the shared one.
 
@@ -118,5 +110,10 @@ def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., An
         If there is none of that name.
     """
     check_kind(config, kind, kind, name)
-    module = next(each for each in modules(config, kind) if name in names(each))
-    return getattr(importlib.import_module(module), name)
+    return getattr(importlib.import_module(module_of(config, kind, name)), name)
+
+
+def module_of(config: schema.Config, kind: str, name: str) -> str:
+    """The module that has the function of a kind, the paper's own before the shared."""
+    found = (each for each in modules(config, kind) if name in functions(each))
+    return next(found)

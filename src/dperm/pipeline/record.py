@@ -18,8 +18,8 @@ from typing import Any
 import pandas as pd
 
 from dperm import config as configuration
-from dperm import data, schema, solvers
-from dperm.pipeline import inputs
+from dperm import data, schema
+from dperm.pipeline import digests, inputs
 from dperm.pipeline.solving import PROVENANCE
 from dperm.store import provenance
 
@@ -52,7 +52,9 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
         "digests": {
             "data": _known(_data, config, problems, "prepared", "meta"),
             "optima": _known(_optimum, config, problems, "optimum", "optimum"),
-            "solvers": {name: _code(found) for name, found in by.items()},
+            "solvers": {
+                name: digests.lanes(found.algorithm) for name, found in by.items()
+            },
             "rows": {name: digest_rows(table) for name, table in tables.items()},
         },
         "seeds": {name: _seeds(table) for name, table in tables.items()},
@@ -65,10 +67,6 @@ def digest_rows(table: pd.DataFrame) -> str:
     rows = pd.util.hash_pandas_object(kept, index=False).to_numpy("<u8")
     names = ",".join(map(str, kept.columns))
     return hashlib.sha256(names.encode() + rows.tobytes()).hexdigest()
-
-
-def _code(solver: schema.Solver) -> str:
-    return provenance.code_digest(solvers.load(solver.algorithm))
 
 
 def _known(

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
-from dperm import schema, solvers
+from dperm import schema
 from dperm.config import read, settings, with_paper
 from dperm.locate import available, group_file
-from dperm.pipeline import checks, inputs
+from dperm.pipeline import checks, digests, inputs
 from dperm.pipeline.jobs import AUDITED, PaperTable, RunTable
-from dperm.pipeline.products import check_kind, modules
-from dperm.pipeline.sweep import needed, points, solver_section
-from dperm.store.files import digest
-from dperm.store.provenance import code_digest, product_digest
-from dperm.validation import check_clips, paper_file
+from dperm.pipeline.products import check_kind
+from dperm.pipeline.sweep import needed, points
+from dperm.validation import check_clips
 
 
 class Sections:
@@ -72,8 +70,9 @@ def run_table(papers: list[str], overrides: list[str]) -> RunTable:
     table = RunTable(folder=base.scale.folder)
     for paper in papers:
         _add_paper(table, with_paper(base, paper), sections)
-    claims = [value for key, value in table.digests.items() if key.startswith("claims")]
-    table.digests["claims"] = digest([claims, product_digest("dperm.report.page")])
+    judged = ("claims/", "figures/", "tables/")
+    read = [table.digests[key] for key in table.digests if key.startswith(judged)]
+    table.digests["claims"] = digests.claims(read)
     if set(papers) == set(available("paper")):
         _add_audits(table)
     return table
@@ -90,14 +89,14 @@ def _add_paper(table: RunTable, config: schema.Config, sections: Sections) -> No
     _add_products(table, config, names, runs)
     for name in paper.sweeps:
         _add_sweep(table, config, name, sections)
-    _add_claims(table, config)
+    table.digests[f"claims/{paper.name}"] = digests.printed(paper)
     titles = [problem.title for problem in problems.values()]
     for kind in ("figures", "tables"):
         for name, product in getattr(paper, kind).items():
             check_kind(config, kind, f"{kind}.{name}", product.kind)
-            code = product_digest(*modules(config, kind))
-            key = f"{kind}/{paper.name}/{name}"
-            table.digests[key] = digest([asdict(product), titles, code])
+            read = [*titles, *table.read(paper.name, f"{kind}/{name}")]
+            made = digests.product(config, kind, name, read)
+            table.digests[f"{kind}/{paper.name}/{name}"] = made
 
 
 def _add_products(
@@ -140,65 +139,41 @@ def _add_sweep(
     for problem in (*problems, *inputs.sweep_prepared(config, sweep)):
         if problem not in table.dataset_of:
             _add_problem(table, sections.problem(problem))
-    found = points(config, sweep)
-    chosen = [solver_section(point) for point in found if "solver" in point]
-    identity = [asdict(sweep), found, config.seed, *chosen]
-    replicates = config.scale.replicates or sweep.replicates
     check_kind(config, "sweeps", f"sweeps.{name}", sweep.kind)
-    code = product_digest(*modules(config, "sweeps"))
-    table.digests[f"sweeps/{paper.name}/{name}"] = digest([identity, replicates, code])
-
-
-def _add_claims(table: RunTable, config: schema.Config) -> None:
-    paper = config.paper
-    files = [*paper.published.values(), *([paper.claims] if paper.claims else [])]
-    paths = [paper_file(paper, file) for file in files]
-    read = [path.read_text() for path in paths if path is not None]
-    table.digests[f"claims/{paper.name}"] = digest(read)
+    read = [table.digests[f"optimum/{problem}"] for problem in problems]
+    arrays = inputs.sweep_prepared(config, sweep)
+    read += [table.digests[f"prepare/{problem}"] for problem in arrays]
+    made = digests.sweep(config, name, points(config, sweep), read)
+    table.digests[f"sweeps/{paper.name}/{name}"] = made
 
 
 def _add_audits(table: RunTable) -> None:
-    code = product_digest("dperm.audit.ladder")
-    for part in AUDITED:
-        table.digests[f"audit/{part}"] = code
-    for name in available("solver"):
-        chosen = read("solver", name)
-        content = [code, chosen.algorithm, chosen.options]
-        table.digests[f"audit/solvers/{name}"] = digest(content)
+    solvers = [f"solvers/{name}" for name in available("solver")]
+    made = {part: digests.audit(part) for part in solvers}
+    tuned = [table.digests[key] for key in table.digests if key.startswith("tune/")]
+    reads = {"epsilon": list(made.values()), "tuning": tuned}
+    made |= {part: digests.audit(part, reads.get(part, [])) for part in AUDITED}
+    table.digests |= {f"audit/{part}": digest for part, digest in made.items()}
 
 
 def _add_problem(table: RunTable, problem: schema.Problem) -> None:
     name, dataset = problem.name, problem.dataset
     table.dataset_of[name] = dataset.name
     table.problem_of.setdefault(dataset.name, name)
-    made = [source.options for source in dataset.sources if source.kind == "synthetic"]
-    content = [dataset.digest, asdict(dataset.reader), made]
-    table.digests[f"fetch/{dataset.name}"] = digest(content)
-    prepared = [content, asdict(problem.preparation)]
-    table.digests[f"prepare/{name}"] = digest(prepared)
-    table.digests[f"optimum/{name}"] = digest(
-        [prepared, problem.loss, asdict(problem.penalty)]
-    )
+    table.digests[f"fetch/{dataset.name}"] = digests.fetch(dataset)
+    table.digests[f"prepare/{name}"] = digests.prepare(problem)
+    table.digests[f"optimum/{name}"] = digests.optimum(problem)
 
 
 def _add_run(table: RunTable, config: schema.Config) -> None:
     paper, problem, solver = config.paper, config.problem, config.solver
-    kinds = inputs.run_calibrations(config)
-    points = inputs.grid_points(config)
+    found = inputs.grid_points(config)
     where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}.grid"
-    check_clips(points, where, problem)
-    identity: list[Any] = [
-        table.digests[f"optimum/{problem.name}"],
-        asdict(problem.privacy),
-        [solver.name, solver.label, solver.algorithm, solver.options],
-        code_digest(solvers.load(solver.algorithm)),
-        [points, kinds, config.seed],
-    ]
+    check_clips(found, where, problem)
     name = f"{paper.name}/{problem.name}/{solver.name}"
+    table.digests[f"tune/{name}"] = digests.tune(config, config)
+    table.digests[f"evaluate/{name}"] = digests.evaluate(config, config)
+    kinds = inputs.run_calibrations(config)
+    passes = sum(point["passes"] for point in found)
     replicates = config.scale.replicates or paper.replicates
-    table.digests[f"tune/{name}"] = digest([identity, replicates])
-    passes = sum(point["passes"] for point in points)
     table.work[name] = passes * replicates * len(kinds)
-    fresh = config.scale.fresh or paper.fresh
-    how = [] if paper.evaluated == "all" else [paper.evaluated]
-    table.digests[f"evaluate/{name}"] = digest([identity, fresh, *how])

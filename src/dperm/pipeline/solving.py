@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.pipeline import seeds
+from dperm.erm.optimum import Optimum
+from dperm.erm.problem import Problem
+from dperm.pipeline import digests, seeds
 from dperm.pipeline.inputs import Job
 from dperm.privacy.calibration import Calibration
 from dperm.solvers import Lanes
 from dperm.solvers.lanes.engine import Snapshot, run_lanes
 from dperm.store import files as store
 from dperm.store import provenance
+from dperm.store.parts import POINT, Key, Parts
 
-POINT = ["step", "clip"]
 IDENTITY = ["calibration", "passes", "step", "clip", "replicate", "checkpoint"]
 COLUMNS = [
     *("paper", "problem", "solver", "algorithm", "calibration", "epsilon", "delta"),
@@ -48,44 +51,53 @@ class Unit:
     observed: tuple[float, ...]
 
 
-def rows(
-    job: Job, unit: Unit, parts: store.Parts, workers: int
-) -> tuple[pd.DataFrame, int]:
+def rows(job: Job, unit: Unit, parts: Parts, workers: int) -> tuple[pd.DataFrame, int]:
     """The rows of a unit and how many of its lanes had to be computed."""
-    context = _context(job, unit)
-    have = parts.read(context)
+    key = part_key(job, unit)
+    have = parts.read(key)
     wanted = pd.DataFrame(unit.points)[POINT]
-    todo = wanted if have is None else _missing(wanted, have)
+    todo = wanted if have is None else missing(wanted, have)
     tables = [] if have is None else [have]
     if len(todo):
-        fresh = _compute(job, unit, todo, context, workers)
-        parts.write(context, fresh)
+        fresh = compute(job, unit, todo, key, workers)
+        parts.write(key, fresh)
         tables.append(fresh)
     table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    # What the accountant says of the noise is said now, however old the lanes are.
+    table = table.assign(**_named(job, unit))
     return wanted.merge(table, on=POINT, how="left")[COLUMNS], len(todo)
 
 
-def _missing(wanted: pd.DataFrame, have: pd.DataFrame) -> pd.DataFrame:
+def missing(wanted: pd.DataFrame, have: pd.DataFrame) -> pd.DataFrame:
+    """The points that are wanted and not there."""
     known = have[POINT].drop_duplicates()
     merged = wanted.merge(known, on=POINT, how="left", indicator=True)
     return merged.loc[merged["_merge"] == "left_only", POINT]
 
 
-def _context(job: Job, unit: Unit) -> str:
-    """Digest of everything that determines the rows of a unit but the grid point."""
-    return store.digest(
+def part_key(job: Job, unit: Unit) -> Key:
+    """Digests of everything that determines the rows of a unit but the grid point.
+
+    The accountant is not among it: where it finds the same noise, lanes are the same.
+    """
+    identity = store.digest(
         [
-            *(job.problem.digest, repr(job.optimum.value), job.config.solver.name),
-            *(job.config.solver.algorithm, asdict(job.options)),
-            *(unit.stage, unit.calibration.calibration, repr(unit.passes)),
-            *(repr(unit.calibration.noise_multiplier), _seed(job, unit)),
-            *(unit.observed, job.config.paper.name),
-            provenance.code_digest(job.module),
+            *(job.problem.digest, repr(job.optimum.value), _mask(job.optimum.support)),
+            *(job.config.solver.name, job.config.solver.algorithm),
+            *(asdict(job.options), unit.stage, unit.calibration.calibration),
+            *(repr(unit.passes), repr(unit.calibration.noise_multiplier)),
+            *(seed(job, unit), unit.observed, job.config.paper.name),
         ]
     )
+    return Key(identity, digests.lanes(job.config.solver.algorithm))
 
 
-def _seed(job: Job, unit: Unit) -> int:
+def _mask(support: np.ndarray) -> str:
+    return np.packbits(support).tobytes().hex()
+
+
+def seed(job: Job, unit: Unit) -> int:
+    """The seed of a unit's noise."""
     return seeds.seed(
         job.config.seed,
         unit.stage,
@@ -96,38 +108,96 @@ def _seed(job: Job, unit: Unit) -> int:
     )
 
 
-def _compute(
-    job: Job, unit: Unit, todo: pd.DataFrame, context: str, workers: int
+def compute(
+    job: Job, unit: Unit, todo: pd.DataFrame, key: Key, workers: int
 ) -> pd.DataFrame:
+    """Run the lanes of a unit at some points (step, clip); their rows."""
     lanes = Lanes(
         todo["step"].to_numpy(),
         todo["clip"].to_numpy(),
         unit.calibration.noise_multiplier,
         unit.calibration.calibration,
     )
-    watched = {job.steps(value): value for value in _checkpoints(job, unit)}
-    snapshots = run_lanes(
-        job.module, job.options, job.problem, lanes, sorted(watched), _seed(job, unit),
-        lambda W: supports(W, job.optimum.support), workers,
+    table = lane_rows(
+        job.module, job.options, job.problem, job.optimum, lanes, unit.passes,
+        unit.observed, seed(job, unit), workers,
     )  # fmt: skip
-    kept = {job.steps(value): value for value in unit.observed if value > 0}
-    parts = [_start_rows(job, unit, todo)] if 0.0 in unit.observed else []
-    parts += [
-        _snapshot_rows(job, unit, todo, snapshot, kept[snapshot.count])
-        for snapshot in snapshots
-        if snapshot.count in kept
-    ]
-    return _common(job, unit, pd.concat(parts, ignore_index=True), context)
+    return table.assign(
+        **_named(job, unit),
+        calibration=unit.calibration.calibration,
+        epsilon=job.problem.epsilon,
+        delta=job.problem.delta,
+        noise_multiplier=unit.calibration.noise_multiplier,
+        passes=unit.passes,
+        seed=seed(job, unit),
+        replicate=unit.replicate,
+        reason="",
+        commit=provenance.commit(),
+        versions=provenance.versions(),
+        config_digest=str(key),
+    )[COLUMNS]
 
 
-def _checkpoints(job: Job, unit: Unit) -> list[float]:
+def _named(job: Job, unit: Unit) -> dict[str, Any]:
+    """Columns that name a job, and what the accountant says of its noise."""
+    return {
+        **header(job.config),
+        "neighbours": unit.calibration.ledger.relation,
+        "true_epsilon": unit.calibration.true_epsilon,
+    }
+
+
+# --- the numbers ----------------------------------------------------------------------
+
+
+def lane_rows(
+    module: ModuleType,
+    options: Any,
+    problem: Problem,
+    optimum: Optimum,
+    lanes: Lanes,
+    passes: float,
+    observed: Sequence[float],
+    seed: int,
+    workers: int,
+) -> pd.DataFrame:
+    """What lanes reach: a row for every lane and pass that is observed.
+
+    Everything a lane's numbers depend on is an argument, or code behind this function.
+
+    Returns
+    -------
+    DataFrame
+        step, clip, checkpoint, steps, objective, relative_error, support_size,
+        true_positives, false_positives, seconds, status.
+    """
+
+    def steps(count: float) -> int:
+        return module.steps(problem, count, options)
+
+    watched = sorted({steps(at) for at in _checkpoints(problem, passes, observed)})
+    snapshots = run_lanes(
+        module, options, problem, lanes, watched, seed,
+        lambda W: supports(W, optimum.support), workers,
+    )  # fmt: skip
+    kept = {steps(at): at for at in observed if at > 0}
+    found = [(at, kept[at.count]) for at in snapshots if at.count in kept]
+    if 0.0 in observed:
+        found.insert(0, (_start(problem, len(lanes.step)), 0.0))
+    tables = [_snapshot_rows(optimum, lanes, *one) for one in found]
+    return pd.concat(tables, ignore_index=True).assign(steps=steps(passes))
+
+
+def _checkpoints(
+    problem: Problem, passes: float, observed: Sequence[float]
+) -> list[float]:
     """Where divergence is looked for, powers of 4, and what is observed.
 
     Sparse problems are large: what diverges at once should not run for a whole pass.
     """
-    early = (1 / 16,) if job.problem.is_sparse else ()
-    fixed = [value for value in (*early, 1.0, 4.0, 16.0, 64.0) if value < unit.passes]
-    return sorted({*fixed, *(value for value in unit.observed if value > 0)})
+    early = (1 / 16,) if problem.is_sparse else ()
+    fixed = [value for value in (*early, 1.0, 4.0, 16.0, 64.0) if value < passes]
+    return sorted({*fixed, *(value for value in observed if value > 0)})
 
 
 def supports(W: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
@@ -142,60 +212,43 @@ def supports(W: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _snapshot_rows(
-    job: Job, unit: Unit, todo: pd.DataFrame, at: Snapshot, checkpoint: float
+    optimum: Optimum, lanes: Lanes, at: Snapshot, checkpoint: float
 ) -> pd.DataFrame:
-    return todo.assign(
+    return pd.DataFrame({"step": lanes.step, "clip": lanes.clip}).assign(
         checkpoint=checkpoint,
         objective=at.objective,
-        relative_error=(at.objective - job.optimum.value) / job.optimum.value,
-        seconds=at.seconds / len(todo),
+        relative_error=(at.objective - optimum.value) / optimum.value,
+        seconds=at.seconds / len(lanes.step),
         status=np.where(at.diverged, "diverged", "ok"),
         **at.measures,
     )
 
 
-def _start_rows(job: Job, unit: Unit, todo: pd.DataFrame) -> pd.DataFrame:
-    none = np.zeros(len(todo), dtype=np.int64)
+def _start(problem: Problem, size: int) -> Snapshot:
+    """Lanes before their first step."""
     names = ("support_size", "true_positives", "false_positives")
-    nothing = dict.fromkeys(names, none)
-    objective = np.full(len(todo), job.start)
-    still = Snapshot(0, objective, np.zeros(len(todo), dtype=bool), nothing, 0.0)
-    return _snapshot_rows(job, unit, todo, still, 0.0)
+    nothing = dict.fromkeys(names, np.zeros(size, dtype=np.int64))
+    objective = np.full(size, float(problem.objective(np.zeros(problem.p))[0]))
+    return Snapshot(0, objective, np.zeros(size, dtype=bool), nothing, 0.0)
 
 
-def _common(job: Job, unit: Unit, table: pd.DataFrame, context: str) -> pd.DataFrame:
-    return table.assign(
-        **header(job.config),
-        calibration=unit.calibration.calibration,
-        epsilon=job.problem.epsilon,
-        delta=job.problem.delta,
-        neighbours=unit.calibration.ledger.relation,
-        true_epsilon=unit.calibration.true_epsilon,
-        noise_multiplier=unit.calibration.noise_multiplier,
-        passes=unit.passes,
-        steps=job.steps(unit.passes),
-        seed=_seed(job, unit),
-        replicate=unit.replicate,
-        reason="",
-        config_digest=context,
-    )[COLUMNS]
+# --- rows of a job --------------------------------------------------------------------
 
 
 def header(config: Any) -> dict[str, str]:
-    """The columns that name a job and its code."""
+    """The columns that name a job."""
     return {
         "paper": config.paper.name,
         "problem": config.problem.name,
         "solver": config.solver.name,
         "algorithm": config.solver.label,
-        "commit": provenance.commit(),
-        "versions": provenance.versions(),
     }
 
 
 def unavailable(config: Any, reason: str, status: str = "unavailable") -> pd.DataFrame:
     """The one row of a job that has nothing to show, and why."""
-    row = {**header(config), "status": status, "reason": reason}
+    code = {"commit": provenance.commit(), "versions": provenance.versions()}
+    row = {**header(config), **code, "status": status, "reason": reason}
     return pd.DataFrame([{name: row.get(name) for name in COLUMNS}])
 
 

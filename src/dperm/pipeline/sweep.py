@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from joblib import Parallel
 
-from dperm import config as configuration
 from dperm import data, grid, schema
 from dperm.parallel import away, cluster
-from dperm.pipeline import inputs, seeds
-from dperm.pipeline.products import chosen, function_of, modules
+from dperm.pipeline import digests, inputs, seeds
+from dperm.pipeline.products import chosen, function_of
 from dperm.pipeline.tune import Meter
 from dperm.store import files as store
 from dperm.store import provenance
+from dperm.store.locks import locked
+from dperm.store.parts import Key, Parts
 
 log = logging.getLogger(__name__)
 
 Point = dict[str, Any]
-Task = tuple[Point, int, str]  # point, replicate, key of its part
+Task = tuple[Point, int, Key]  # point, replicate, key of its part
 
 
 def sweep(config: schema.Config) -> list[Path]:
@@ -50,13 +50,10 @@ def points(config: schema.Config, what: schema.Sweep) -> list[Point]:
 
 def solver_section(point: Point) -> list[Any]:
     """What the YAML of the point's solver says; nothing where it has no ``solver``."""
-    return _section(point["solver"]) if "solver" in point else []
-
-
-@functools.cache
-def _section(solver: str) -> list[Any]:
-    spec = configuration.read("solver", solver)
-    return [spec.algorithm, spec.options]
+    if "solver" not in point:
+        return []
+    solver = digests.solver_of(point["solver"])
+    return [solver.algorithm, solver.options]
 
 
 def needed(config: schema.Config, what: schema.Sweep) -> list[str]:
@@ -68,49 +65,47 @@ def needed(config: schema.Config, what: schema.Sweep) -> list[str]:
 
 def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
     path = sweep_path(config, name)
-    with store.locked(path.parent / name):
-        parts = path.parent / name / "lanes"
-        tasks = list(_tasks(config, name, what))
+    parts = Parts(path.parent / name)
+    with locked(path.parent / name):
+        every = tasks(config, name, what)
         todo = [
-            task for task in tasks if store.read_or_drop(_part(parts, task)) is None
+            task for task in every if store.read_or_drop(parts.one(task[2])) is None
         ]
-        log.info(
-            "sweep %s: %d reused, %d to compute",
-            name,
-            len(tasks) - len(todo),
-            len(todo),
-        )
+        reused = len(every) - len(todo)
+        log.info("sweep %s: %d reused, %d to compute", name, reused, len(todo))
         _compute(config, name, what, todo, parts)
-        tables = [store.read_table(_part(parts, task)) for task in tasks]
+        tables = [
+            store.read_table(parts.one(key)).assign(config_digest=str(key))
+            for _, _, key in every
+        ]
         store.write_table(path, pd.concat(tables, ignore_index=True))
     return path
 
 
-def _part(folder: Path, task: Task) -> Path:
-    return folder / f"{task[2]}.parquet"
-
-
-def _tasks(config: schema.Config, name: str, what: schema.Sweep) -> Iterator[Task]:
+def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
+    """Every point and replicate of a sweep, and the key of its part."""
     replicates = config.scale.replicates or what.replicates
-    code = provenance.product_digest(*modules(config, "sweeps"))
+    every = points(config, what)
+    code = digests.swept(config, what, every)
     optima = [
-        inputs.load_optimum_record(config, problem).get("digest")
-        for problem in needed(config, what)
+        inputs.load_optimum_record(config, problem) for problem in needed(config, what)
     ]
-    optima += [
-        data.load_prepared(name, config.data).meta
-        for name in inputs.sweep_prepared(config, what)
+    read = [[record.get(key) for key in ("digest", "w_digest")] for record in optima]
+    read += [
+        [data.load_prepared(problem, config.data).meta["digest"]]
+        for problem in inputs.sweep_prepared(config, what)
     ]
-    for point in points(config, what):
+    given = [config.paper.name, name, what.kind, what.options, config.seed, read]
+    found = []
+    for point in every:
         for replicate in range(replicates):
-            identity = [config.paper.name, name, what.kind, what.options, config.seed]
-            given = [identity, point, replicate, code, optima]
-            key = store.digest([*given, *solver_section(point)])
-            yield point, replicate, key
+            identity = [*given, point, replicate, *solver_section(point)]
+            found.append((point, replicate, Key(store.digest(identity), code)))
+    return found
 
 
 def _compute(
-    config: schema.Config, name: str, what: schema.Sweep, todo: list[Task], parts: Path
+    config: schema.Config, name: str, what: schema.Sweep, todo: list[Task], parts: Parts
 ) -> None:
     """Compute the tasks over processes, here or on a cluster; each becomes a part."""
     function = function_of(config, "sweeps", what.kind)
@@ -128,8 +123,20 @@ def _one(
     what: schema.Sweep,
     function: Callable[..., Any],
     task: Task,
-    parts: Path,
+    parts: Parts,
 ) -> None:
+    rows = measured(config, name, what, function, task)
+    store.write_table(parts.one(task[2]), rows)
+
+
+def measured(
+    config: schema.Config,
+    name: str,
+    what: schema.Sweep,
+    function: Callable[..., Any],
+    task: Task,
+) -> pd.DataFrame:
+    """The rows of one point and replicate."""
     from threadpoolctl import threadpool_limits
 
     point, replicate, key = task
@@ -138,8 +145,8 @@ def _one(
     )
     start = time.perf_counter()
     with threadpool_limits(1):
-        measured = function(config, point, seed, **what.options)
-    rows = pd.DataFrame(measured if isinstance(measured, list) else [measured])
+        found = function(config, point, seed, **what.options)
+    rows = pd.DataFrame(found if isinstance(found, list) else [found])
     if "seconds" not in rows:
         rows["seconds"] = (time.perf_counter() - start) / len(rows)
     if "status" not in rows:
@@ -148,9 +155,9 @@ def _one(
         "paper": config.paper.name, "sweep": name, **point,
         "replicate": replicate, "seed": seed,
         "commit": provenance.commit(), "versions": provenance.versions(),
-        "config_digest": key,
+        "config_digest": str(key),
     }  # fmt: skip
-    store.write_table(_part(parts, task), rows.assign(**known))
+    return rows.assign(**known)
 
 
 def _name(name: str, point: Point) -> str:

@@ -17,6 +17,8 @@ from dperm.pipeline import inputs
 from dperm.pipeline.ledgers import calibrations
 from dperm.pipeline.solving import IDENTITY, Unit, rows, unavailable, unique_passes
 from dperm.store import files as store
+from dperm.store.locks import locked
+from dperm.store.parts import Parts
 
 log = logging.getLogger(__name__)
 
@@ -33,18 +35,19 @@ def tune(config: schema.Config) -> Path:
     """
     names = (config.paper.name, config.problem.name, config.solver.name)
     folder = inputs.results_folder(config, *names)
-    with store.locked(folder):
+    with locked(folder):
         job = inputs.Job.load(config)
         if job is None:
             table = unavailable(config, inputs.unavailable_reason(config))
             store.write_json(folder / "ledger.json", [])
         else:
-            table = collect(job, list(_units(job)), config.workers, config.parallel)
+            table = collect(job, list(units(job)), config.workers, config.parallel)
         store.write_table(folder / "tune.parquet", table)
     return folder / "tune.parquet"
 
 
-def _units(job: inputs.Job) -> Iterator[Unit]:
+def units(job: inputs.Job) -> Iterator[Unit]:
+    """Everything that is tuned: every calibration, number of passes and replicate."""
     points = inputs.grid_points(job.config)
     passes = unique_passes(job, [point["passes"] for point in points])
     kinds = inputs.run_calibrations(job.config)
@@ -66,7 +69,7 @@ def collect(
     where: schema.Parallel | None = None,
 ) -> pd.DataFrame:
     """Rows of all units, sorted; logs progress and how many lanes were reused."""
-    parts = store.Parts(job.folder)
+    parts = Parts(job.folder)
     tables, computed = [], 0
     lanes = sum(len(unit.points) for unit in units)
     work = sum(len(unit.points) * unit.passes for unit in units)
@@ -83,7 +86,7 @@ def collect(
 def _all_rows(
     job: inputs.Job,
     units: list[Unit],
-    parts: store.Parts,
+    parts: Parts,
     workers: int,
     where: schema.Parallel,
 ) -> Iterator[tuple[pd.DataFrame, int]]:

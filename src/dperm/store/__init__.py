@@ -1,1 +1,1 @@
-"""Files that appear whole or not at all, and where a result came from."""
+"""Whole files, locks, lanes that are kept, digests of code, provenance."""

@@ -1,28 +1,24 @@
-"""Files that appear whole or not at all, one writer a folder, and lanes that are kept.
-
-A finished block of lanes is a part, ``lanes/<context>-<points>.parquet``, where the
-context is a digest of everything that determines the rows but the grid point. A stage
-that is killed, or whose grid has grown, finds its parts again and computes the rest.
-"""
+"""Files and folders that appear whole or not at all."""
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
 import os
 import platform
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pandas as pd
 
+from dperm.store import locks
+
 log = logging.getLogger(__name__)
 _NODE = platform.node() or "here"
-_HELD: list[IO[str]] = []  # open for as long as the process lives
 
 
 @contextmanager
@@ -67,61 +63,56 @@ def _alive(process: int) -> bool:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, after whoever has it; the kernel frees it at any end.
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder that is replaced as a whole; the lock lies beside it.
 
-    A job that outlived its Snakemake may hold it. When it is done its lanes are there,
-    and whoever waited finds them.
+    What a process that has died left beside the folder is removed, and the folder put
+    back if it died between taking the old one away and putting the new one there.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("a+") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            log.warning("%s: waiting for another dperm process%s", folder, _who(handle))
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        _sign(handle)
-        try:
-            yield
-        finally:
-            fcntl.flock(handle, fcntl.LOCK_UN)  # also for copies in forked processes
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with locks.held(folder.parent / f".{folder.name}.lock", folder):
+        _tidy_folder(folder)
+        yield
 
 
-def refuse_second(name: str) -> None:
-    """Take a lock for as long as this process lives.
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Fill a folder beside the one meant; it takes its place when all is written.
 
-    Raises
+    Parameters
+    ----------
+    folder : Path
+        Replaced as a whole. The caller is its ``sole_writer``.
+
+    Yields
     ------
-    RuntimeError
-        If another process has it.
+    Path
+        Where to write. Removed if the block raises.
     """
-    path = Path(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = path.open("a+")
+    new = _beside(folder, "new")
+    new.mkdir(parents=True)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        who = _who(handle)
-        handle.close()
-        raise RuntimeError(
-            f"another pipeline runs in {path.absolute().parent.parent}{who}: wait for "
-            "it, or run in another folder with --directory"
-        ) from None
-    _sign(handle)
-    _HELD.append(handle)
+        yield new
+        if folder.exists():
+            folder.replace(_beside(folder, "old"))
+        new.replace(folder)
+    finally:
+        _tidy_folder(folder)
 
 
-def _sign(handle: IO[str]) -> None:
-    handle.seek(0)
-    handle.truncate()
-    handle.write(f"{os.getpid()} on {_NODE}")
-    handle.flush()
+def _beside(folder: Path, suffix: str) -> Path:
+    return folder.with_name(f".{folder.name}.{os.getpid()}.{suffix}")
 
 
-def _who(handle: IO[str]) -> str:
-    handle.seek(0)
-    owner = handle.read(200)
-    return f" (process {owner})" if owner else ""
+def _tidy_folder(folder: Path) -> None:
+    """Clear what lies beside a folder; put the old one back if no new one came."""
+    for old in folder.parent.glob(f".{folder.name}.*.old"):
+        if folder.exists():
+            shutil.rmtree(old)
+        else:
+            old.replace(folder)
+    for new in folder.parent.glob(f".{folder.name}.*.new"):
+        shutil.rmtree(new)
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
@@ -179,31 +170,19 @@ def read_json(path: Path, remedy: str = "delete it and run again") -> Any:
         raise ValueError(f"{path} is damaged ({error}): {remedy}") from error
 
 
+def known_json(path: Path) -> dict[str, Any] | None:
+    """Read a JSON dictionary; None if the file is missing, damaged or another value."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
 def digest(value: Any) -> str:
     """A short SHA-256 of a JSON value."""
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
-
-
-class Parts:
-    """The parts of one (paper, problem, solver)."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder / "lanes"
-
-    def read(self, context: str) -> pd.DataFrame | None:
-        """All rows of a context, or None; an unreadable part is dropped."""
-        tables = [
-            table
-            for path in sorted(self.folder.glob(f"{context}-*.parquet"))
-            if (table := read_or_drop(path)) is not None
-        ]
-        return pd.concat(tables, ignore_index=True) if tables else None
-
-    def write(self, context: str, rows: pd.DataFrame) -> None:
-        """Keep the rows of a finished block."""
-        points = rows[["step", "clip"]].drop_duplicates().to_numpy().tolist()
-        write_table(self.folder / f"{context}-{digest(points)}.parquet", rows)
 
 
 def read_or_drop(path: Path) -> pd.DataFrame | None:

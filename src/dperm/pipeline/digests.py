@@ -1,0 +1,176 @@
+"""What every stage depends on, as a digest: its settings, what it reads, its code.
+
+Code is the closure of the functions that make a stage's numbers
+(:mod:`dperm.store.closure`), not of the stage around them. A digest holds the digests
+of what the stage reads, so that an edit of the accountant or of the optimum reaches
+everything below. What a stage then computes anew is less: lanes and points of sweeps
+have keys of their own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from typing import Any
+
+from dperm import config as configuration
+from dperm import schema, solvers
+from dperm.pipeline import inputs, products
+from dperm.store.closure import digest as code
+from dperm.store.files import digest
+from dperm.validation import paper_file
+
+FETCHING = ("dperm.data.fetching:_accept", "dperm.data.sources:KINDS")
+PREPARING = ("dperm.data.preparing:_make",)
+SOLVING = ("dperm.erm.optimum:solve", "dperm.pipeline.inputs:load_problem")
+RUNNING = ("dperm.pipeline.solving:lane_rows", "dperm.erm.problem:build")
+CALIBRATING = ("dperm.privacy.calibration:calibrate",)
+CHOOSING = tuple(
+    f"dperm.pipeline.{name}"
+    for name in ("solving:best", "solving:fresh_passes", "evaluate:_evaluated")
+)
+Points = list[dict[str, Any]]
+SAVING = {
+    "figures": "dperm.present.drawing:save",
+    "tables": "dperm.present.tables:save",
+}
+REPORTING = ("dperm.report.claims:claims", "dperm.report.page:report")
+AUDITING = ("dperm.audit.ladder:solver",)
+AUDITED = {  # tables of the audit, by the functions that make their numbers
+    "epsilon": ("dperm.pipeline.auditing:_epsilon",),
+    "controls": ("dperm.audit.ladder:controls", "dperm.audit.ladder:alarms"),
+    "tuning": ("dperm.pipeline.auditing:_tuned", "dperm.pipeline.auditing:_costs"),
+}
+
+
+# --- code -----------------------------------------------------------------------------
+
+
+def lanes(algorithm: str) -> str:
+    """Digest of the code that runs a solver's lanes, its accountant apart."""
+    module = _module(algorithm)
+    offered = (f"{module}:{name}" for name in ("Run", "Options", "steps"))
+    return code(*RUNNING, *offered)
+
+
+def noise(algorithm: str) -> str:
+    """Digest of the code that finds a solver's noise: its ledger and the accountant."""
+    module = _module(algorithm)
+    offered = (f"{module}:{name}" for name in ("ledger", "Options", "steps"))
+    return code(*CALIBRATING, *offered)
+
+
+def swept(config: schema.Config, what: schema.Sweep, points: Points) -> str:
+    """Digest of the code behind a sweep: its function, and solvers its points name."""
+    module = products.module_of(config, "sweeps", what.kind)
+    named = {_module(solver.algorithm) for solver in _solvers(points)}
+    return code(f"{module}:{what.kind}", *sorted(named))
+
+
+def _solvers(points: Points) -> list[schema.Solver]:
+    """What the YAML of every solver says that the points name."""
+    names = {point["solver"] for point in points if "solver" in point}
+    return [solver_of(name) for name in sorted(names)]
+
+
+@functools.cache
+def solver_of(name: str) -> schema.Solver:
+    """What a solver's YAML says."""
+    return configuration.read("solver", name)
+
+
+@functools.cache
+def _module(algorithm: str) -> str:
+    return solvers.places().get(algorithm, algorithm)
+
+
+# --- stages ---------------------------------------------------------------------------
+
+
+def fetch(dataset: schema.Dataset) -> str:
+    """Digest of a data set; code counts only where no digest vouches for its arrays."""
+    made = [source.options for source in dataset.sources if source.kind == "synthetic"]
+    return digest([dataset.digest, asdict(dataset.reader), made, fetching(dataset)])
+
+
+def fetching(dataset: schema.Dataset) -> str:
+    """Digest of the code that reads a data set; empty if its digest is declared."""
+    return "" if dataset.digest else code(*FETCHING)
+
+
+def prepare(problem: schema.Problem) -> str:
+    """Digest of a problem's arrays."""
+    read = fetch(problem.dataset)
+    return digest([read, asdict(problem.preparation), code(*PREPARING)])
+
+
+def optimum(problem: schema.Problem) -> str:
+    """Digest of a problem's optimum."""
+    penalty = asdict(problem.penalty)
+    return digest([prepare(problem), problem.loss, penalty, code(*SOLVING)])
+
+
+def tune(at: schema.Config, by: schema.Config) -> str:
+    """Digest of tuning: the problem of one configuration by the solver of another."""
+    solver = by.solver
+    identity: list[Any] = [
+        *(optimum(at.problem), asdict(at.problem.privacy)),
+        [solver.name, solver.label, solver.algorithm, solver.options],
+        inputs.run_calibrations(replace(by, problem=at.problem)),
+        *(inputs.grid_points(by), by.seed),
+        by.scale.replicates or by.paper.replicates,
+    ]
+    return digest([identity, lanes(solver.algorithm), noise(solver.algorithm)])
+
+
+def evaluate(at: schema.Config, by: schema.Config) -> str:
+    """Digest of the evaluation of what ``tune`` chooses."""
+    fresh = by.scale.fresh or by.paper.fresh
+    return digest([tune(at, by), fresh, by.paper.evaluated, code(*CHOOSING)])
+
+
+def sweep(config: schema.Config, name: str, points: Points, read: Iterable[str]) -> str:
+    """Digest of a sweep at its points; ``read`` are digests of what it reads."""
+    what = config.paper.sweeps[name]
+    replicates = config.scale.replicates or what.replicates
+    named = [[one.algorithm, one.options] for one in _solvers(points)]
+    identity = [asdict(what), points, config.seed, replicates, named]
+    return digest([identity, list(read), swept(config, what, points)])
+
+
+def product(config: schema.Config, kind: str, name: str, read: Iterable[str]) -> str:
+    """Digest of a figure or a table; ``read`` are digests of what it is made of."""
+    what = getattr(config.paper, kind)[name]
+    module = products.module_of(config, kind, what.kind)
+    made = code(f"{module}:{what.kind}", SAVING[kind])
+    texts = _texts(config.paper, config.paper.published.values())
+    return digest([asdict(what), list(read), texts, made])
+
+
+def printed(paper: schema.Paper) -> str:
+    """Digest of a paper's printed numbers and of its claims."""
+    return digest(_texts(paper, [*paper.published.values(), paper.claims or ""]))
+
+
+def _texts(paper: schema.Paper, files: Iterable[str]) -> list[str]:
+    paths = [paper_file(paper, file) for file in files if file]
+    return [path.read_text(encoding="utf-8") for path in paths if path is not None]
+
+
+def claims(read: Iterable[str]) -> str:
+    """Digest of claims and report; ``read`` are digests of all that they judge."""
+    return digest([sorted(read), code(*REPORTING)])
+
+
+def audit(part: str, read: Iterable[str] = ()) -> str:
+    """Digest of ``solvers/<name>`` or of a table of the audit, ``read`` what it reads.
+
+    A solver's is that of the audit's code and of all of the solver's, its own or ours.
+    """
+    folder, _, name = part.rpartition("/")
+    if folder:
+        solver = configuration.read("solver", name)
+        made = code(*AUDITING, _module(solver.algorithm))
+        return digest([solver.algorithm, solver.options, made])
+    return digest([list(read), code(*AUDITED[name])])

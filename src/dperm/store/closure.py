@@ -1,0 +1,352 @@
+"""The one rule for what code a result depends on.
+
+Entry points are names in modules, ``dperm.erm.optimum:solve``. Their closure is every
+top-level definition of ours that they reach by name, imports inside functions counted;
+an edit of one function touches what uses that function and nothing else. Ours is this
+package and whatever else is plain source on Python's path, such as a paper or a solver
+of the reader's own with the modules beside it. Where a module is used as a whole, all
+of it counts. What a module does when it is imported (registering an accountant for an
+event, say) counts as soon as any of its names does.
+
+A definition enters by its text and by what each of its names stands for, so that a
+changed import counts as well. Libraries enter by their versions. Reading configuration
+and storing files make no numbers: the closure stops there.
+
+What is found by name as the program runs (a solver named in a YAML) is reached by no
+name in the code: whoever looks it up passes it as a further entry point.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from dperm.store.syntax import Source, Statement, Use, read
+
+Name = tuple[str, str]  # module and name; "" for what the module does when imported
+
+PLUMBING = (
+    *("dperm.cli", "dperm.config", "dperm.flags", "dperm.locate", "dperm.schema"),
+    *("dperm.store", "dperm.validation"),
+    *("dperm.parallel:cluster", "dperm.parallel:away"),
+    # The arrays' digests are in the keys of what is made of them.
+    *("dperm.data.fetching:load_fetched", "dperm.data.preparing:load_prepared"),
+)
+# Among the plumbing, but it makes numbers: lambda of "1/n".
+COUNTED = ("dperm.validation:number",)
+# Libraries that do arithmetic, and the distributions they come in. What stores, draws
+# or reports (pandas, matplotlib) makes no numbers, and data are known by digest.
+ARITHMETIC = {
+    "numpy": "numpy",
+    "numba": "numba",
+    "llvmlite": "llvmlite",
+    "scipy": "scipy",
+    "dp_accounting": "dp-accounting",
+}
+
+
+class UnknownNameError(LookupError):
+    """An entry point that its module does not have."""
+
+
+@dataclass
+class _Known:
+    """What has been read so far; sources do not change while the process lives."""
+
+    sources: dict[str, Source | None] = field(default_factory=dict)
+    edges: dict[Name, tuple[str, frozenset[Name], frozenset[str]]] = field(
+        default_factory=dict
+    )
+    digests: dict[tuple[str, ...], str] = field(default_factory=dict)
+    places: dict[str, list[Path] | None] = field(default_factory=dict)
+    installed: set[str] = field(default_factory=set)  # solvers among the libraries
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+@functools.cache
+def known() -> _Known:
+    """The sources read so far; ``known.cache_clear()`` forgets them."""
+    return _Known()
+
+
+def digest(*entries: str) -> str:
+    """Digest of the code behind entry points, and of the libraries' versions.
+
+    Parameters
+    ----------
+    entries : str
+        ``module:name``, or ``module`` for all of a module.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such module or name.
+    """
+    digests = known().digests
+    if entries not in digests:
+        lines = (f"{name} {text}\n" for name, text in sorted(closure(*entries).items()))
+        made = hashlib.sha256("".join(lines).encode())
+        digests[entries] = made.hexdigest()[:20]
+    return digests[entries]
+
+
+def closure(*entries: str) -> dict[str, str]:
+    """What entry points depend on: ``module:name`` to its text, library to version.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such module or name.
+    """
+    with known().lock:
+        reached, libraries = _reached(entries)
+        found = {f"{m}:{name}": _edges((m, name))[0] for m, name in reached}
+    return found | {name: _version(ARITHMETIC[name]) for name in libraries}
+
+
+_version = functools.cache(version)
+
+
+def files() -> list[Path]:
+    """The files whose source has been read so far."""
+    found = (_path(module) for module in list(known().sources))
+    return sorted({path for path in found if path is not None})
+
+
+def functions(module: str) -> tuple[str, ...]:
+    """The public functions a module defines, read without importing it."""
+    source = _source(module)
+    found = source.functions if source else []
+    return tuple(name for name in found if not name.startswith("_"))
+
+
+def _reached(entries: Iterable[str]) -> tuple[set[Name], set[str]]:
+    todo = [name for entry in entries for name in _entry(entry)]
+    reached: set[Name] = set()
+    libraries: set[str] = set()
+    while todo:
+        name = todo.pop()
+        if name not in reached:
+            reached.add(name)
+            _, following, used = _edges(name)
+            todo.extend(following - reached)
+            libraries |= used
+    return reached, libraries
+
+
+def _entry(entry: str) -> list[Name]:
+    module, _, name = entry.partition(":")
+    if _source(module) is None:
+        known().installed.add(module.partition(".")[0])
+        for kept in (known().sources, known().edges, known().places):
+            kept.clear()
+    found = list(_targets(module, (name,) if name else (), entered=True))
+    ours = [one for one in found if _source(one[0]) is not None]
+    if not ours:
+        raise UnknownNameError(f"{entry}: no such module or name")
+    return ours
+
+
+def _edges(name: Name) -> tuple[str, frozenset[Name], frozenset[str]]:
+    """Text of a definition, the names it leads to, the libraries it uses."""
+    edges = known().edges
+    if name not in edges:
+        edges[name] = _read_edges(name)
+    return edges[name]
+
+
+def _read_edges(name: Name) -> tuple[str, frozenset[Name], frozenset[str]]:
+    module, definition = name
+    source = _source(module)
+    assert source is not None
+    if definition:
+        statements = source.definitions[definition]
+        found = {(module, ""), *_packages(module)}
+    else:
+        statements = [*source.effects, *_registered(module, source)]
+        found = set(_idle(module, source))
+    words, libraries = [statement.text for statement in statements], set()
+    for use in sorted({use for statement in statements for use in statement.uses}):
+        for target in _used(module, use):
+            words.append(f"{'.'.join(use)}>{':'.join(target)}")
+            if _source(target[0]) is None:
+                libraries.add(target[0].partition(".")[0])
+            elif not _is_plumbing(target):
+                found.add(target)
+    text = hashlib.sha256("\0".join(words).encode()).hexdigest()
+    return text, frozenset(found), frozenset(libraries & ARITHMETIC.keys())
+
+
+def _packages(module: str) -> Iterator[Name]:
+    """The packages a module lies in are imported with it."""
+    parts = module.split(".")
+    for size in range(1, len(parts)):
+        package = ".".join(parts[:size])
+        if _source(package) is not None and not _is_plumbing((package, "")):
+            yield package, ""
+
+
+def _idle(module: str, source: Source) -> Iterator[Name]:
+    """Modules that a module imports for what they do, not for a name."""
+    if _is_package(module):  # its imports offer names to others
+        return
+    for to in source.idle():
+        other = ".".join(to) if _source(".".join(to)) else to[0]
+        if _source(other) is not None and not _is_plumbing((other, "")):
+            yield other, ""
+
+
+def _registered(module: str, source: Source) -> list[Statement]:
+    """Classes that a base of theirs registers as they are made."""
+    return [
+        statement
+        for statements in source.definitions.values()
+        for statement in statements
+        if any(_hooks(module, base) for base in statement.bases)
+    ]
+
+
+def _hooks(module: str, base: Use) -> bool:
+    """Whether a class, or a base of it, looks at its subclasses."""
+    for other, name in _used(module, base):
+        source = _source(other)
+        for statement in source.definitions.get(name, ()) if source else ():
+            if statement.hooks or any(_hooks(other, up) for up in statement.bases):
+                return True
+    return False
+
+
+# --- what a name stands for -----------------------------------------------------------
+
+
+def _used(module: str, use: Use) -> Iterator[Name]:
+    """The names of ours, or of libraries, that a use in a module leads to."""
+    first, rest = use[0], use[1:]
+    source = _source(module)
+    assert source is not None
+    if first == "":  # an import inside a function
+        yield from _targets(rest[0], rest[1:])
+    elif first in source.definitions:
+        yield module, first
+        if first in source.imports:
+            yield from _targets(source.imports[first][0], source.imports[first][1:])
+    elif first in source.imports:
+        to = source.imports[first]
+        yield from _targets(to[0], (*to[1:], *rest))
+    else:
+        for star in source.stars:
+            inside = _source(star)
+            if inside is None or first in {*inside.definitions, *inside.imports}:
+                yield from _targets(star, use)
+
+
+def _targets(module: str, chain: Use, entered: bool = False) -> Iterator[Name]:
+    """What ``module.a.b`` leads to; all of a module that is used in another way."""
+    source = _source(module)
+    if source is None:
+        yield module, ".".join(chain)
+    elif chain and source.has(chain[0]):
+        if entered or not _is_plumbing((module, chain[0])):
+            yield from _used(module, chain)
+        else:
+            yield module, chain[0]
+    elif chain and _source(f"{module}.{chain[0]}") is not None:
+        yield from _targets(f"{module}.{chain[0]}", chain[1:])
+    elif _is_plumbing((module, "")) and not entered:
+        yield module, ""
+    elif not chain:
+        yield from _whole(module, source)
+    elif source.stars:
+        yield from _used(module, chain)
+    elif not entered and not chain[0].startswith("__"):
+        yield from _whole(module, source)  # found in some other way: count it all
+
+
+def _whole(module: str, source: Source) -> Iterator[Name]:
+    yield module, ""
+    for name in source.definitions:
+        yield module, name
+    for name in source.imports if _is_package(module) else ():
+        yield from (to for to in _used(module, (name,)) if not _is_plumbing(to))
+
+
+def _is_plumbing(name: Name) -> bool:
+    module, definition = name
+    if f"{module}:{definition}" in COUNTED:
+        return False
+    if module == "dperm":
+        return True
+    return f"{module}:{definition}" in PLUMBING or any(
+        f"{module}.".startswith(f"{top}.") for top in PLUMBING
+    )
+
+
+# --- where modules lie ----------------------------------------------------------------
+
+
+def _source(module: str) -> Source | None:
+    """A module of ours, read; None if it is a library's or is not there."""
+    sources = known().sources
+    if module not in sources:
+        path = _path(module)
+        sources[module] = None
+        if path is not None:
+            package = module if path.stem == "__init__" else module.rpartition(".")[0]
+            sources[module] = read(path.read_text(encoding="utf-8"), package)
+    return sources[module]
+
+
+def _is_package(module: str) -> bool:
+    path = _path(module)
+    return path is not None and path.stem == "__init__"
+
+
+def _path(module: str) -> Path | None:
+    """The file of a module of ours; nothing but its packages is imported for it."""
+    top, *below = module.split(".")
+    places = known().places
+    if top not in places:
+        places[top] = _places(top)
+    folders = places[top]
+    if folders is None:
+        return None
+    path = _file(folders, top)
+    for depth, part in enumerate(below):
+        if path is None or path.stem != "__init__":
+            return None
+        parent = sys.modules.get(".".join((top, *below[:depth])))
+        inside = getattr(parent, "__path__", None) or [str(path.parent)]
+        path = _file([Path(folder) for folder in inside], part)
+    return path
+
+
+def _file(folders: Iterable[Path], name: str) -> Path | None:
+    for folder in folders:
+        for path in (folder / name / "__init__.py", folder / f"{name}.py"):
+            if path.is_file():
+                return path
+    return None
+
+
+def _places(top: str) -> list[Path] | None:
+    """The folder a top-level module of ours lies in; None for a library's."""
+    if top in sys.stdlib_module_names or not top:
+        return None
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return None
+    if spec is None or not (spec.origin or "").endswith(".py"):
+        return None
+    origin = Path(str(spec.origin))
+    library = {"site-packages", "dist-packages"} & set(origin.parts)
+    if library and top != "dperm" and top not in known().installed:
+        return None
+    return [origin.parents[1] if origin.stem == "__init__" else origin.parent]
