@@ -29,8 +29,7 @@ from dperm.audit.subjects import (
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem
 from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Ledger
-from dperm.solvers.frank_wolfe.dp_fw import published_lipschitz
+from dperm.solvers.frank_wolfe import Noise
 from dperm.solvers.streams.stochastic import Setup
 
 CALIBRATIONS = ("paper", "strict")
@@ -164,30 +163,24 @@ def _dp_fw(at: Order) -> Made:
     problem = least_squares(to, small_stream(to.n, to.setup.d))
     goal = (to.epsilon, to.delta)
     if at.kind == "paper":
-        bound = at.module.valid_lipschitz(problem, options)
-        given = (problem, to.steps, options, *goal, bound)
-        scale = at.module.published_scale(*given)
-        ledger = Ledger(at.module.events(problem, to.steps, scale, options))
+        noise = at.module.noise(problem, to.steps, options, *goal, at.kind)
     else:
         ledger = calibrate(
             lambda noise: at.module.ledger(problem, to.steps, noise, options),
             *goal,
             "strict",
         ).ledger
-        scale = ledger.events[0].scale
-    drive = drive_dp_fw(options, scale)
-    return [StreamSubject(at.name, to, ledger, drive, (0, 7), 4)]
+        noise = Noise(ledger, ledger.events[0].scale)
+    drive = drive_dp_fw(options, noise)
+    return [StreamSubject(at.name, to, noise.ledger, drive, (0, 7), 4)]
 
 
 def _dp_bcfw(at: Order) -> Made:
     to = replace(_stream(at, 6, 1.0, 4, "least_squares"), steps=min(at.steps, 2))
     options = replace(at.options, radius=RADIUS, nodes=2)
     problem = least_squares(to, small_stream(to.n, to.setup.d))
-    given = (problem, to.steps, options, to.epsilon, to.delta)
-    if at.kind == "paper":
-        noise = at.module.published_noise(*given, published_lipschitz(problem))
-    else:
-        noise = at.module.strict_noise(*given)
+    goal = (to.epsilon, to.delta, at.kind)
+    noise = at.module.noise(problem, to.steps, options, *goal)
     drive = drive_dp_bcfw(options, noise)
     return [StreamSubject(at.name, to, noise.ledger, drive, (0, 5), 6)]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import ModuleType
@@ -566,16 +566,15 @@ def least_squares(at: Target, source: Any) -> Problem:
     return build("audit", source.X, source.y, "least_squares", none, *goal)
 
 
-def drive_dp_fw(options: Any, scale: float) -> Callable[..., Array]:
-    """Every vertex taken is known; noise of a scale that is public."""
+def drive_dp_fw(options: Any, noise: Any) -> Callable[..., Array]:
+    """Every vertex taken is known."""
 
     def drive(at: Target, source: Any, own: Streams, note: Any) -> Array:
         from dperm.solvers.frank_wolfe import dp_fw
 
-        run = dp_fw.Run(least_squares(at, source), own, options, scale)
-        for _ in range(at.steps):
-            run.advance(1)
-            note(_vertex(run.chosen[-1], at.setup.d))
+        run = dp_fw.Run(least_squares(at, source), own, options, noise)
+        for signed in run.releases(at.steps):
+            note(_vertex(signed, at.setup.d))
         return run.weights
 
     return drive
@@ -583,26 +582,20 @@ def drive_dp_fw(options: Any, scale: float) -> Callable[..., Array]:
 
 def _vertex(signed: Array, d: int) -> Array:
     """A signed index +-(j + 1) as a vector."""
-    return np.sign(signed) * np.eye(d)[np.abs(int(signed[0])) - 1]
+    return np.sign(signed[0]) * np.eye(d)[np.abs(int(signed[0])) - 1]
 
 
 def drive_dp_bcfw(options: Any, noise: Any) -> Callable[..., Array]:
     """Every answer of every node is known: a signed index, and maybe a feature."""
 
     def drive(at: Target, source: Any, own: Streams, note: Any) -> Array:
-        from dperm.solvers.distributed.messages import Message
-        from dperm.solvers.distributed.node import Node
         from dperm.solvers.frank_wolfe import dp_bcfw
 
-        def answered(content: bytes, *_: Any) -> None:
-            told = Message.unpack(content)
-            feature = np.zeros(at.n)
-            feature[: told.numbers.size] = told.numbers
-            note(np.concatenate([_vertex(told.indices, at.setup.d), feature]))
-
-        run = dp_bcfw.Run(least_squares(at, source), own, options, noise)
-        with closing(run), spied(Node, "answer", answered):
-            run.advance(at.steps)
+        with dp_bcfw.Run(least_squares(at, source), own, options, noise) as run:
+            for answer in run.releases(at.steps):
+                feature = np.zeros(at.n)
+                feature[: answer.size - 1] = answer[1:]
+                note(np.concatenate([_vertex(answer, at.setup.d), feature]))
         return run.weights
 
     return drive
