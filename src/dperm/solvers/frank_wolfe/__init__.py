@@ -50,12 +50,7 @@ def silent(count: int, scores: str = "radius") -> Noise:
 
 
 def require_calibration(calibration: str) -> None:
-    """Refuse a calibration that is none of this family's.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a calibration that is none of this family's."""
     if calibration not in CALIBRATIONS:
         raise ValueError(
             f"calibration: expected one of {', '.join(CALIBRATIONS)}, "

@@ -29,6 +29,7 @@ from dperm.solvers.frank_wolfe import (
     silent,
 )
 from dperm.solvers.frank_wolfe.iterate import GradientIterate, Iterate, iterate
+from dperm.solvers.options import at_least, one_of, positive
 
 SAMPLINGS = ("elementary", "uniform_serial", "tau_nice", "distributed", "importance")
 CONSTRAINTS = ("box", "ball")
@@ -68,21 +69,12 @@ class Options:
     p_min: float | None = None
 
     def __post_init__(self) -> None:
-        for key, known in (
-            ("sampling", SAMPLINGS),
-            ("constraint", CONSTRAINTS),
-            ("vertices", VERTICES),
-        ):
-            if getattr(self, key) not in known:
-                raise ValueError(
-                    f"options.{key}: expected one of {', '.join(known)}, "
-                    f"found {getattr(self, key)!r}"
-                )
-        for key in ("tau", "nodes"):
-            if getattr(self, key) < 1:
-                raise ValueError(f"options.{key}: expected 1 or more")
-        if not self.radius > 0:
-            raise ValueError(f"options.radius: expected positive, found {self.radius}")
+        one_of("sampling", self.sampling, SAMPLINGS)
+        one_of("constraint", self.constraint, CONSTRAINTS)
+        one_of("vertices", self.vertices, VERTICES)
+        at_least("tau", self.tau, 1)
+        at_least("nodes", self.nodes, 1)
+        positive("radius", self.radius)
         if self.p_min is not None and not 0 < self.p_min <= 1:
             raise ValueError(f"options.p_min: expected in (0, 1], found {self.p_min}")
 

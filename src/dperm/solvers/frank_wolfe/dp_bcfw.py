@@ -39,6 +39,7 @@ from dperm.solvers.frank_wolfe.dp_bcfw_noise import (
     valid_lipschitz,
 )
 from dperm.solvers.frank_wolfe.dp_fw import published_lipschitz
+from dperm.solvers.options import one_of, positive, share
 
 UPDATES = ("published", "feasible")
 
@@ -76,16 +77,10 @@ class Options:
     sketch_seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.update not in UPDATES:
-            raise ValueError(
-                f"options.update: expected one of {', '.join(UPDATES)}, "
-                f"found {self.update!r}"
-            )
+        one_of("update", self.update, UPDATES)
         for key in ("nodes", "radius", "entry_bound", "label_bound"):
-            if not getattr(self, key) > 0:
-                raise ValueError(f"options.{key}: expected positive")
-        if not 0 < self.share < 1:
-            raise ValueError(f"options.share: expected in (0, 1), found {self.share}")
+            positive(key, getattr(self, key))
+        share("share", self.share)
 
     @property
     def vertex(self) -> float:

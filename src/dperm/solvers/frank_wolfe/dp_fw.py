@@ -33,6 +33,7 @@ from dperm.solvers.frank_wolfe.selections import (
     selections,
     selections_epsilon,
 )
+from dperm.solvers.options import positive
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,7 @@ class Options:
 
     def __post_init__(self) -> None:
         for key in ("radius", "entry_bound", "label_bound"):
-            if not getattr(self, key) > 0:
-                raise ValueError(f"options.{key}: expected positive")
+            positive(key, getattr(self, key))
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:

@@ -13,6 +13,7 @@ from dperm.erm.problem import Problem
 from dperm.privacy.mechanisms import Streams
 from dperm.solvers.frank_wolfe import Noise, bcfw
 from dperm.solvers.frank_wolfe.bcfw import ledger, noise
+from dperm.solvers.options import positive
 
 __all__ = ["Options", "Run", "ledger", "noise", "steps"]
 
@@ -24,8 +25,7 @@ class Options:
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.radius > 0:
-            raise ValueError(f"options.radius: expected positive, found {self.radius}")
+        positive("radius", self.radius)
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:

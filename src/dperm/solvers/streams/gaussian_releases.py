@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.solvers.streams import Noise, Target, silent
 from dperm.solvers.streams.stochastic import Setup
 
 
@@ -28,6 +29,15 @@ def least_multiplier(
     return calibrate(
         lambda noise: gaussian_releases(noise, count), epsilon, delta, calibration
     ).noise_multiplier
+
+
+def gaussian_noise(target: Target, count: int) -> Noise:
+    """Least noise over sensitivity of ``count`` releases."""
+    if math.isinf(target.epsilon):
+        return silent()
+    goal = (target.epsilon, target.delta, target.calibration)
+    multiplier = least_multiplier(*goal, count)
+    return Noise(gaussian_releases(multiplier, count), (multiplier,))
 
 
 def euclidean_lipschitz(setup: Setup) -> float:

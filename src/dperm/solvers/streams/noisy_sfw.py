@@ -26,6 +26,7 @@ from dperm.privacy.generalised_gaussian import (
     smooth_order,
 )
 from dperm.privacy.ledger import Ledger
+from dperm.solvers.options import one_of
 from dperm.solvers.streams import Noise, Part, Stream, Target, silent
 from dperm.solvers.streams.stochastic import (
     CODES,
@@ -60,12 +61,8 @@ class Options:
     batch: str = "published"
 
     def __post_init__(self) -> None:
-        for key, known in (("steps", STEPS), ("batch", BATCHES)):
-            if getattr(self, key) not in known:
-                raise ValueError(
-                    f"options.{key}: expected one of {', '.join(known)}, "
-                    f"found {getattr(self, key)!r}"
-                )
+        one_of("steps", self.steps, STEPS)
+        one_of("batch", self.batch, BATCHES)
 
 
 @dataclass(frozen=True)

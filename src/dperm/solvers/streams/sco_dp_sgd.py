@@ -14,12 +14,12 @@ import numpy as np
 
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import gaussian
-from dperm.solvers.streams import Noise, Target, silent
+from dperm.solvers.streams import Noise, Target
 from dperm.solvers.streams.alone import Alone
 from dperm.solvers.streams.gaussian_releases import (
     euclidean_lipschitz,
+    gaussian_noise,
     gaussian_releases,
-    least_multiplier,
 )
 from dperm.solvers.streams.stochastic import Setup
 
@@ -38,11 +38,7 @@ def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) ->
 
 def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
     """Least noise over sensitivity under the target's accountant."""
-    if math.isinf(target.epsilon):
-        return silent()
-    goal = (target.epsilon, target.delta, target.calibration)
-    scales = (least_multiplier(*goal, 1),)
-    return Noise(ledger(setup, n, scales, options), scales)
+    return gaussian_noise(target, 1)
 
 
 class Run(Alone):

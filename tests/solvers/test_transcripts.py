@@ -1,4 +1,4 @@
-"""What every Frank-Wolfe and every stream solver of the package promises."""
+"""Noise, transcripts and targets of every Frank-Wolfe and every stream solver."""
 
 import itertools
 import math
