@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -119,6 +120,27 @@ def test_an_unknown_calibration_is_refused(name):
     problem, module, options = made(name)
     with pytest.raises(ValueError, match=r"none, paper, .* found 'loose'"):
         module.noise(problem, STEPS, options, 1.0, DELTA, "loose")
+
+
+def test_a_node_answers_after_what_the_one_before_it_released_is_told():
+    problem, module, options = made("dp_bcfw")
+    noise = module.noise(problem, STEPS, options, 5.0, DELTA, "strict")
+    run = module.Run(problem, streams(1), options, noise)
+    for k, _ in enumerate(run.releases(1), start=1):
+        sent = [len(node.sent) for node in run.engine.nodes]
+        assert sent == [1] * k + [0] * (options.nodes - k)
+
+
+def test_noise_as_stated_is_added_to_the_gradient_alone():
+    problem, module, options = made("dp_bcfw")
+    stated, scaled = (
+        module.noise(problem, STEPS, replace(options, radius=3.0), 1.0, DELTA, kind)
+        for kind in ("stated", "scaled")
+    )
+    assert stated.index_scale == scaled.index_scale
+    assert stated.scores == "gradient" and scaled.scores == "radius"
+    moved = [noise.ledger.events[0].sensitivity for noise in (stated, scaled)]
+    assert moved[1] == pytest.approx(3.0 * moved[0])
 
 
 # --- streams --------------------------------------------------------------------------
