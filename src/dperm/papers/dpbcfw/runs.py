@@ -25,8 +25,7 @@ from dperm.solvers.frank_wolfe.bcfw import step_size
 from dperm.solvers.frank_wolfe.dp_bcfw_noise import epsilons_apart
 from dperm.solvers.frank_wolfe.iterate import Iterate
 
-Row = dict[str, Any]
-Rows = list[Row]
+Rows = list[dict[str, Any]]
 METHODS: dict[str, ModuleType] = {
     "fw": fw, "bcfw": bcfw, "dp_fw": dp_fw, "dp_bcfw": dp_bcfw,
 }  # fmt: skip

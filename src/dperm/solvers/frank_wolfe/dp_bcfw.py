@@ -97,7 +97,7 @@ class Options:
         return self.radius if scores == "radius" else 1.0
 
     def sketch_length(self, n: int) -> int:
-        """M for n records, at most n."""
+        """Numbers of a sketched feature for n records, at most n."""
         return n if self.sketch is None else min(self.sketch, n)
 
 
