@@ -17,27 +17,25 @@ from scipy.optimize import nnls
 from tabulate import tabulate
 
 from dperm.privacy.mechanisms import streams
-from dperm.solvers.streams import noisy_sfw, phased_sgd, poly_sfw
+from dperm.solvers.streams import Part, Target, noisy_sfw, phased_sgd, poly_sfw
 from dperm.solvers.streams.stochastic import Setup, Signs
 
 SIZES = (10**4, 31623, 10**5, 316228, 10**6)
 TURNS = 3
+METHODS = {
+    "noisy_sfw": (noisy_sfw, noisy_sfw.Options()),
+    "noisy_sfw_all": (noisy_sfw, noisy_sfw.Options(batch="all")),
+    "poly_sfw": (poly_sfw, poly_sfw.Options()),
+    "phased_sgd": (phased_sgd, phased_sgd.Options()),
+}
 
 
 def solve(name: str, p: float, n: int, d: int) -> float:
     """Run one private target; the share of the records that was read."""
+    module, options = METHODS[name]
     setup, source = Setup("least_squares", p, d), Signs(d, 1)
-    target, one = ([1.0], ["strict"], n**-2.0), streams(2)
-    if name == "poly_sfw":
-        lanes = poly_sfw.Lanes(setup, *target)
-        poly_sfw.Run(lanes, source, n, one, poly_sfw.Options()).solve()
-    elif name == "phased_sgd":
-        lanes = [phased_sgd.Lanes(setup, *target)]
-        phased_sgd.Run(lanes, source, n, [one], phased_sgd.Options()).solve()
-    else:
-        every = noisy_sfw.Options(batch="all" if name.endswith("all") else "published")
-        lanes = [noisy_sfw.Lanes(setup, *target)]
-        noisy_sfw.Run(lanes, source, n, [one], every).solve()
+    part = Part(setup, [Target(1.0, n**-2.0, "strict")], streams(2))
+    module.Run([part], source, n, options).solve()
     return source.taken / n
 
 

@@ -79,7 +79,7 @@ def test_modules_are_found_in_every_form_of_import():
     [
         ("sweeps", "dperm.solvers.streams.stochastic"),
         ("sweeps", "dperm.erm.sets"),
-        ("sweeps", "dperm.solvers.streams.sco_baselines"),
+        ("sweeps", "dperm.solvers.streams.sco_dp_fw"),
         ("sweeps", "dperm.privacy.generalised_gaussian"),
         ("sweeps", "dperm.compiled"),
         ("figures", "dperm.erm.sets"),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dperm.erm.sets import Polytope, norms
+from dperm.erm.sets import norms
 from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.generalised_gaussian import (
     generalised_gaussian,
@@ -13,14 +13,36 @@ from dperm.privacy.generalised_gaussian import (
     regularity,
     smooth_order,
 )
+from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import laplace_rows, streams
-from dperm.solvers.streams import noisy_sfw, phased_sgd, poly_sfw, sco_baselines
+from dperm.privacy.noisy_max import NoisyMax
+from dperm.solvers.streams import (
+    Part,
+    Target,
+    gaussian_releases,
+    noisy_sfw,
+    phased_sgd,
+    poly_sfw,
+    sco_dp_fw,
+    sco_dp_sgd,
+    sco_mirror_descent,
+)
 from dperm.solvers.streams.stochastic import Rows, Setup, Signs
 from solvers import sco_twins as twins
 
 INF = math.inf
 EPSILONS, KINDS = [1.0, 1.0, INF], ["paper", "strict", "none"]
 DELTA = 1e-6
+BASELINES = {
+    "dp_sgd": sco_dp_sgd, "dp_fw": sco_dp_fw, "mirror_descent": sco_mirror_descent,
+}  # fmt: skip
+
+
+def aims(epsilons=EPSILONS, kinds=KINDS, delta=DELTA):
+    return [Target(e, delta, kind) for e, kind in zip(epsilons, kinds, strict=True)]
+
+
+QUIET = aims([INF], [""])
 
 
 def records(n, d, q, seed=0, loss="least_squares"):
@@ -41,10 +63,10 @@ class Given(Rows):
 
 
 def trees(setups, x, y, n, options, seed=3, run=noisy_sfw.Run, targets=None):
-    epsilons, kinds = targets or (EPSILONS, KINDS)
-    lanes = [noisy_sfw.Lanes(one, epsilons, kinds, DELTA) for one in setups]
-    noise = [streams(seed + int(10 * one.p)) for one in setups]
-    return run(lanes, Given(x, y), n, noise, options)
+    parts = [
+        Part(one, targets or aims(), streams(seed + int(10 * one.p))) for one in setups
+    ]
+    return run(parts, Given(x, y), n, options)
 
 
 # --- noisy_sfw ------------------------------------------------------------------------
@@ -193,9 +215,7 @@ def sensitivity_search(setup, options, run=Releases, n=300, trials=40):
         t[at] = -np.sign(y[at]) * (1e3 if trial % 3 == 0 else 1.0)
         pair = []
         for rows, labels in ((x, y), (z, t)):
-            one = trees(
-                [setup], rows, labels, n, options, run=run, targets=([INF], [""])
-            )
+            one = trees([setup], rows, labels, n, options, run=run, targets=QUIET)
             one.solve()
             pair.append(one)
         b = pair[0].tree.batch
@@ -264,13 +284,13 @@ class Rereads(noisy_sfw.Run):
 
     def _phase(self, t):
         self.reader.at = 0
-        super()._phase(t)
+        return super()._phase(t)
 
 
 class OverlapsByOne(noisy_sfw.Run):
     def _phase(self, t):
         self.reader.at = max(0, self.reader.at - 1)
-        super()._phase(t)
+        return super()._phase(t)
 
 
 def test_batches_are_disjoint(monkeypatch):
@@ -292,7 +312,7 @@ def test_lanes_and_setups_do_not_touch():
         (alone,) = trees([setup], x, y, n, OPTIONS[0]).solve()
         np.testing.assert_array_equal(whole[index], alone)
         for lane in range(3):
-            target = ([EPSILONS[lane]], [KINDS[lane]])
+            target = [aims()[lane]]
             (single,) = trees([setup], x, y, n, OPTIONS[0], targets=target).solve()
             np.testing.assert_array_equal(whole[index][lane], single[0])
 
@@ -301,13 +321,14 @@ def test_lanes_and_setups_do_not_touch():
 def test_ledger_of_noisy_sfw(p):
     setup = Setup("least_squares", p, 50)
     for kind in ("paper", "strict"):
-        noise = noise_multiplier(setup.q, 50, 1.0, DELTA, kind)
-        ledger = noisy_sfw.ledger(setup, 10**4, noise, OPTIONS[0], kind)
+        noise = noisy_sfw.noise(setup, 10**4, Target(1.0, DELTA, kind), OPTIONS[0])
+        ledger = noise.ledger
+        assert noise.scales[0] == noise_multiplier(setup.q, 50, 1.0, DELTA, kind)
         assert len(ledger.events) == 1 and ledger.events[0].count == 1
         assert true_epsilon(ledger, DELTA) <= 1.01
         if kind == "paper":
             assert epsilon(ledger, DELTA, "paper") == pytest.approx(1.0)
-    half = noisy_sfw.ledger(setup, 10**4, noise / 2, OPTIONS[0], "strict")
+    half = noisy_sfw.ledger(setup, 10**4, (noise.scales[0] / 2,), OPTIONS[0])
     assert true_epsilon(half, DELTA) > 1.5
 
 
@@ -321,9 +342,12 @@ def vertices(d, radius):
     return found
 
 
-def poly(setup, x, y, n, seed=5, targets=(EPSILONS, KINDS)):
-    lanes = poly_sfw.Lanes(setup, *targets, DELTA)
-    return poly_sfw.Run(lanes, Given(x, y), n, streams(seed), poly_sfw.Options())
+PLAIN = poly_sfw.Options()
+
+
+def poly(setups, x, y, n, seed=5):
+    parts = [Part(one, aims(), streams(seed)) for one in setups]
+    return poly_sfw.Run(parts, Given(x, y), n, PLAIN)
 
 
 @pytest.mark.parametrize("loss", ["least_squares", "logistic", "linear"])
@@ -332,7 +356,7 @@ def test_poly_sfw_agrees_with_its_twin(loss, n):
     d, radius = 5, 0.8
     setup = Setup(loss, 1.0, d, radius)
     x, y = records(n, d, INF, loss=loss)
-    found = poly(setup, x, y, n).solve()
+    (found,) = poly([setup], x, y, n).solve()
     own = streams(5)
     noise = laplace_rows(own.noise, own.sampling, (n - n // 2 + 1, 2 * d))
     eta = math.log(n / math.log(2 * d)) / n
@@ -343,36 +367,11 @@ def test_poly_sfw_agrees_with_its_twin(loss, n):
         2 * math.sqrt(n) * unit
         * max((1 - eta) * 2 * L0 * M / n, 2 * eta * (L1 * M**2 + L0 * M)),  # line 12
     )  # fmt: skip
-    strict = poly_sfw.noise_scales(setup, n, 1.0, DELTA, "strict", radius, 2 * d)
+    strict = poly_sfw.noise(setup, n, Target(1.0, DELTA, "strict"), PLAIN).scales
     for lane, scales in enumerate((printed, strict, (0.0, 0.0))):
         w, _, _ = twins.poly_sfw(x, y, loss, vertices(d, radius), np.zeros(d), L0, eta,
                                  scales, noise)  # fmt: skip
         np.testing.assert_allclose(found[lane], w, rtol=1e-9, atol=1e-10)
-
-
-def test_the_cross_polytope_gives_the_l1_ball():
-    n, d = 160, 4
-    setup = Setup("least_squares", 1.0, d)
-    x, y = records(n, d, INF)
-    lanes = poly_sfw.Lanes(setup, EPSILONS, KINDS, DELTA)
-    given = (lanes, Given(x, y), n, streams(5), poly_sfw.Options())
-    general = poly_sfw.PolytopeRun(*given, Polytope(vertices(d, 1.0)))
-    found = general.solve()
-    np.testing.assert_allclose(found, poly(setup, x, y, n).solve(), atol=1e-10)
-
-
-def test_a_polytope_away_from_zero_is_centred():
-    """Its reach, not the norm of its vertices, sets the noise."""
-    n, d = 160, 3
-    corners = 5.0 + np.vstack([np.zeros(d), 0.1 * np.eye(d)])
-    setup = Setup("linear", 1.0, d, 0.1)
-    x, y = records(n, d, INF)
-    lanes = poly_sfw.Lanes(setup, [INF], [""], DELTA)
-    run = poly_sfw.PolytopeRun(lanes, Given(np.abs(x), y), n, streams(5),
-                               poly_sfw.Options(), Polytope(corners))  # fmt: skip
-    assert run._reach() < 0.2
-    w = run.solve()[0]
-    assert norms(w - corners.mean(axis=0), 1.0)[0] < 0.2
 
 
 @pytest.mark.parametrize("late", [0, 1, 40])
@@ -383,7 +382,7 @@ def test_sensitivity_of_the_scores(late):
     x, y = records(n, d, INF)
     x = np.sign(x)
     eta = poly_sfw.step(n, 2 * d)
-    scores = poly_sfw.sensitivities(setup, n, radius, 2 * d)
+    scores = poly_sfw.sensitivities(setup, n)
     at = 10 if late == 0 else n // 2 + late - 1
     rng, worst = np.random.default_rng(0), 0.0
     for _ in range(60):
@@ -406,7 +405,7 @@ def test_sensitivity_of_the_scores(late):
                 steps < late, 0.0, scores.own * (1 - eta) ** (steps - late)
             )
         assert (moved <= bound * (1 + 1e-9) + 1e-15).all()
-        printed = [poly_sfw.printed_sensitivity(setup, n, k, 2 * d) for k in steps]
+        printed = [poly_sfw.printed_sensitivity(setup, n, k) for k in steps]
         assert (moved <= np.array(printed) * 1.02).all()
         worst = max(worst, (moved[late] / bound[late]))
     assert worst > 0.25
@@ -430,32 +429,25 @@ def test_ledger_of_poly_sfw(n):
     """Printed: 1.036 by advanced composition, less by PLD, far less for one record."""
     d, delta = 16, n**-2.0
     setup = Setup("least_squares", 1.0, d)
-    printed = true_epsilon(poly_sfw.printed_ledger(n, 1.0, delta), delta)
+    ratio = 2 * math.sqrt(n * math.log(1 / delta))  # every selection at the printed one
+    composed = Ledger((NoisyMax(1.0, ratio, n - n // 2 + 1, "", ""),))
+    printed = true_epsilon(composed, delta)
     assert 0.6 < printed < 1.0
     paper, strict = (
-        poly_sfw.noise_scales(setup, n, 1.0, delta, kind, 1.0, 2 * d)
+        poly_sfw.noise(setup, n, Target(1.0, delta, kind), PLAIN)
         for kind in ("paper", "strict")
     )
-    ledgers = [
-        poly_sfw.ledger(setup, n, found, 1.0, 2 * d) for found in (paper, strict)
-    ]
-    assert true_epsilon(ledgers[0], delta) < 0.3 * printed
-    assert 0.75 < true_epsilon(ledgers[1], delta) <= 1.0
-    assert 4.5 < paper[1] / strict[1] < 8
-    fewer = poly_sfw.ledger(setup, n, (strict[0] / 2, strict[1] / 2), 1.0, 2 * d)
+    assert true_epsilon(paper.ledger, delta) < 0.3 * printed
+    assert 0.75 < true_epsilon(strict.ledger, delta) <= 1.0
+    assert 4.5 < paper.scales[1] / strict.scales[1] < 8
+    half = tuple(scale / 2 for scale in strict.scales)
+    fewer = poly_sfw.ledger(setup, n, half, PLAIN)
     assert true_epsilon(fewer, delta) > 1.5
-
-
-def test_printed_ledger_at_a_million():
-    n = 10**4
-    assert true_epsilon(poly_sfw.printed_ledger(n, 1.0, 1e-6), 1e-6) == pytest.approx(
-        0.79, abs=0.06
-    )
 
 
 def test_energies_are_sums():
     setup, n = Setup("least_squares", 1.0, 8), 300
-    scores = poly_sfw.sensitivities(setup, n, 1.0, 16)
+    scores = poly_sfw.sensitivities(setup, n)
     batch, own = poly_sfw.energies(scores, 2.0)
     keep = (1 - scores.eta) ** np.arange(scores.steps + 1)
     expected = scores.first**2 * (1 / 4 + (keep[1:] ** 2).sum())
@@ -470,10 +462,9 @@ def test_energies_are_sums():
 # --- phased_sgd -----------------------------------------------------------------------
 
 
-def phased(setups, x, y, n, seed=3, targets=(EPSILONS, KINDS), run=phased_sgd.Run):
-    lanes = [phased_sgd.Lanes(one, *targets, DELTA) for one in setups]
-    noise = [streams(seed) for _ in setups]
-    return run(lanes, Given(x, y), n, noise, phased_sgd.Options())
+def phased(setups, x, y, n, seed=3):
+    parts = [Part(one, aims(), streams(seed)) for one in setups]
+    return phased_sgd.Run(parts, Given(x, y), n, phased_sgd.Options())
 
 
 @pytest.mark.parametrize("p", [2.0, 4.0, INF])
@@ -493,7 +484,8 @@ def test_phased_sgd_agrees_with_its_twin(p, loss):
             eta = min(eta, 2 / setup.smoothness)
         scale = 4 * setup.lipschitz * eta * math.sqrt(math.log(1 / DELTA)) / target
         if kind == "strict":
-            multiplier = phased_sgd.noise_multiplier(1.0, DELTA, "strict")
+            strict = Target(1.0, DELTA, "strict")
+            (multiplier,) = phased_sgd.noise(setup, n, strict, None).scales
             scale = 2 * setup.lipschitz * eta * multiplier
         w, _, used = twins.phased_sgd(x, y, loss, lambda v: setup.ball.project(v)[0],
                                       setup.lipschitz, eta, scale, noise)  # fmt: skip
@@ -552,12 +544,8 @@ def records_of_linear_methods(name, source, monkeypatch, n=64):
     x = np.random.default_rng(0).standard_normal((n, 4))
     x[:, 0] = np.arange(n)
     setup = Setup("least_squares", 1.0 if name == "poly_sfw" else 2.0, 4)
-    lanes = module.Lanes(setup, [INF], [""], DELTA)
-    given = (source(x, np.ones(n)), n)
-    if name == "poly_sfw":
-        poly_sfw.Run(lanes, *given, streams(1), poly_sfw.Options()).solve()
-    else:
-        phased_sgd.Run([lanes], *given, [streams(1)], phased_sgd.Options()).solve()
+    parts = [Part(setup, QUIET, streams(1))]
+    module.Run(parts, source(x, np.ones(n)), n, module.Options()).solve()
     return seen
 
 
@@ -571,49 +559,52 @@ def test_linear_methods_use_each_record_once(name, monkeypatch):
 
 
 def test_ledger_of_phased_sgd():
+    setup, options = Setup("linear", 2.0, 3), phased_sgd.Options()
     for kind in ("paper", "strict"):
-        noise = phased_sgd.noise_multiplier(1.0, DELTA, kind)
-        assert true_epsilon(phased_sgd.ledger(noise), DELTA) <= 1.0
-    assert true_epsilon(phased_sgd.ledger(noise), DELTA) == pytest.approx(1.0, rel=1e-5)
-    assert true_epsilon(phased_sgd.ledger(noise / 2), DELTA) > 1.5
+        noise = phased_sgd.noise(setup, 64, Target(1.0, DELTA, kind), options)
+        assert true_epsilon(noise.ledger, DELTA) <= 1.0
+    assert true_epsilon(noise.ledger, DELTA) == pytest.approx(1.0, rel=1e-5)
+    half = phased_sgd.ledger(setup, 64, (noise.scales[0] / 2,), options)
+    assert true_epsilon(half, DELTA) > 1.5
 
 
 # --- baselines ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", sco_baselines.METHODS)
+def alone(method, setup, target, source, n):
+    module = BASELINES[method]
+    return module.Run([Part(setup, [target], streams(1))], source, n, module.Options())
+
+
+@pytest.mark.parametrize("method", BASELINES)
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, INF])
 def test_baselines_stay_inside_and_learn(method, p):
     if method == "dp_fw" and p != 1:
         pytest.skip("the vertices of the l_1 ball")
     n, d = 3000, 6
     setup = Setup("least_squares", p, d)
-    options = sco_baselines.Options(method)
     source = Signs(d, 4)
-    target = sco_baselines.Target(INF, DELTA, "none")
-    w = sco_baselines.Run(setup, target, source, n, streams(1), options).solve()
+    ((w,),) = alone(method, setup, Target(INF, DELTA, "none"), source, n).solve()
     assert norms(w, p)[0] <= 1 + 1e-9
     share = source.excess(w, setup)[0] / source.excess(0 * w, setup)[0]
     assert share < 0.5
-    noisy = sco_baselines.Target(0.1, DELTA, "strict")
-    v = sco_baselines.Run(setup, noisy, Signs(d, 4), n, streams(1), options).solve()
+    noisy = Target(0.1, DELTA, "strict")
+    ((v,),) = alone(method, setup, noisy, Signs(d, 4), n).solve()
     assert norms(v, p)[0] <= 1 + 1e-9 and not np.array_equal(v, w)
 
 
-def test_published_noise_of_dp_fw_costs_more_than_it_says():
+def test_published_noise_of_dp_fw_costs_more_than_it_says(monkeypatch):
     """True epsilon 1.5 to 1.7 at T = 100 for target 1 under replace-one."""
+    monkeypatch.setattr(sco_dp_fw, "iterations", lambda n: 100)
     setup = Setup("least_squares", 1.0, 8)
     for n in (800, 20640):
         delta = n**-2.0
         paper, strict = (
-            sco_baselines.Target(1.0, delta, kind) for kind in ("paper", "strict")
+            sco_dp_fw.noise(setup, n, Target(1.0, delta, kind), sco_dp_fw.Options())
+            for kind in ("paper", "strict")
         )
-        scale = sco_baselines.selection_scale(setup, n, paper, 100)
-        ledger = sco_baselines.selection_ledger(setup, n, scale, 100)
-        assert 1.4 < true_epsilon(ledger, delta) < 1.75
-        scale = sco_baselines.selection_scale(setup, n, strict, 100)
-        ledger = sco_baselines.selection_ledger(setup, n, scale, 100)
-        assert 0.75 < true_epsilon(ledger, delta) <= 1.0
+        assert 1.4 < true_epsilon(paper.ledger, delta) < 1.75
+        assert 0.75 < true_epsilon(strict.ledger, delta) <= 1.0
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, INF])
@@ -623,13 +614,10 @@ def test_sensitivity_search_of_full_batches(p):
     setup = Setup("least_squares", p, d)
     x, y = records(n, d, setup.q)
     rng = np.random.default_rng(0)
-    target = sco_baselines.Target(INF, DELTA, "none")
-    options = sco_baselines.Options("mirror_descent")
 
     def mean(rows, labels, w):
         source = Given(rows, labels)
-        run = sco_baselines.Run(setup, target, source, n, streams(1), options)
-        return run._gradient(w)
+        return alone("mirror_descent", setup, QUIET[0], source, n).gradient(w)
 
     for trial in range(60):
         w = setup.ball.project(3 * rng.standard_normal(d))[0]
@@ -638,7 +626,7 @@ def test_sensitivity_search_of_full_batches(p):
         t[0] = rng.choice([-1.0, 1.0]) * (1e3 if trial % 2 else 1.0)
         moved = mean(x, y, w) - mean(z, t, w)
         euclidean = np.linalg.norm(moved) * n / 2
-        assert euclidean <= sco_baselines.euclidean_lipschitz(setup) * (1 + 1e-9)
+        assert euclidean <= gaussian_releases.euclidean_lipschitz(setup) * (1 + 1e-9)
         dual = norms(moved, setup.q)[0] * n / 2
         assert dual <= setup.lipschitz * (1 + 1e-9)
         worst = max(worst, dual / setup.lipschitz)
@@ -646,12 +634,10 @@ def test_sensitivity_search_of_full_batches(p):
 
 
 def test_ledger_of_full_batches():
-    target = sco_baselines.Target(1.0, DELTA, "strict")
-    noise = sco_baselines.gaussian_multiplier(target, 50)
-    ledger = sco_baselines.gaussian_ledger(noise, 50)
-    assert true_epsilon(ledger, DELTA) == pytest.approx(1.0, rel=1e-5)
-    with pytest.raises(ValueError, match="dp_sgd, dp_fw, mirror_descent"):
-        sco_baselines.Options("sgd")
+    setup, target = Setup("linear", 2.0, 3), Target(1.0, DELTA, "strict")
+    noise = sco_mirror_descent.noise(setup, 2500, target, None)
+    assert noise.ledger.events[0].count == 50
+    assert true_epsilon(noise.ledger, DELTA) == pytest.approx(1.0, rel=1e-5)
 
 
 def test_without_noise_more_records_are_better():
@@ -660,8 +646,8 @@ def test_without_noise_more_records_are_better():
     setup = Setup("least_squares", 1.5, d)
     for n in (1000, 100_000):
         source = Signs(d, 6)
-        lanes = [noisy_sfw.Lanes(setup, [INF], [""], DELTA)]
-        (w,) = noisy_sfw.Run(lanes, source, n, [streams(1)], OPTIONS[0]).solve()
+        parts = [Part(setup, QUIET, streams(1))]
+        (w,) = noisy_sfw.Run(parts, source, n, OPTIONS[0]).solve()
         shares.append(source.excess(w, setup)[0])
     assert shares[1] < shares[0] / 3
 

@@ -16,12 +16,9 @@ from dperm.audit.subjects import (
     StreamSubject,
     Subject,
     Target,
-    drive_baseline,
     drive_dp_bcfw,
     drive_dp_fw,
-    drive_noisy_sfw,
-    drive_phased_sgd,
-    drive_poly_sfw,
+    drive_stream,
     least_squares,
     small_problem,
     small_stream,
@@ -29,8 +26,8 @@ from dperm.audit.subjects import (
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem
 from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Ledger
-from dperm.solvers.frank_wolfe.dp_fw import published_lipschitz
+from dperm.solvers import streams as streaming
+from dperm.solvers.frank_wolfe import Noise
 from dperm.solvers.streams.stochastic import Setup
 
 CALIBRATIONS = ("paper", "strict")
@@ -113,49 +110,39 @@ def _stream(at: Order, n: int, p: float, d: int, loss: str) -> Target:
     return Target(Setup(loss, p, d, RADIUS), n, at.epsilon, DELTA, at.kind)
 
 
+def _streamed(at: Order, to: Target, places: tuple[int, ...], cost: int = 1) -> Subject:
+    """The subject of a solver of the family ``streams``."""
+    target = streaming.Target(to.epsilon, to.delta, at.kind)
+    ledger = at.module.noise(to.setup, to.n, target, at.options).ledger
+    drive = drive_stream(at.module, at.options)
+    return StreamSubject(at.name, to, ledger, drive, places, cost)
+
+
 def _noisy_sfw(at: Order) -> Made:
-    found: Made = []
-    for p in (2.0, 1.5):
-        to = _stream(at, 256, p, 3, "least_squares")
-        given = (to.setup.q, to.setup.d, to.epsilon, to.delta, at.kind)
-        multiplier = at.module.noise_multiplier(*given)
-        ledger = at.module.ledger(to.setup, to.n, multiplier, at.options, at.kind)
-        places, drive = (0, 20, 40, 60, 75), drive_noisy_sfw(at.options)
-        label = f"{at.name}, p = {p:g}"
-        found.append(StreamSubject(label, to, ledger, drive, places, 6))
-    return found
+    places = (0, 20, 40, 60, 75)
+    return [
+        _streamed(
+            replace(at, name=f"{at.name}, p = {p:g}"),
+            _stream(at, 256, p, 3, "least_squares"), places, 6,
+        )
+        for p in (2.0, 1.5)
+    ]  # fmt: skip
 
 
 def _poly_sfw(at: Order) -> Made:
-    to = _stream(at, 8, 1.0, 2, "least_squares")
-    reach, vertices = to.setup.radius, at.module.vertices_of(to.setup)
-    given = (to.epsilon, to.delta, at.kind, reach, vertices)
-    scales = at.module.noise_scales(to.setup, to.n, *given)
-    ledger = at.module.ledger(to.setup, to.n, scales, reach, vertices)
-    return [StreamSubject(at.name, to, ledger, drive_poly_sfw, (0, 4, 5, 7), 4)]
+    return [_streamed(at, _stream(at, 8, 1.0, 2, "least_squares"), (0, 4, 5, 7), 4)]
 
 
 def _phased_sgd(at: Order) -> Made:
-    to = _stream(at, 16, 2.0, 3, "linear")
-    multiplier = at.module.noise_multiplier(to.epsilon, to.delta, at.kind)
-    ledger, places = at.module.ledger(multiplier), (0, 7, 8, 13, 14)
-    return [StreamSubject(at.name, to, ledger, drive_phased_sgd, places)]
+    return [_streamed(at, _stream(at, 16, 2.0, 3, "linear"), (0, 7, 8, 13, 14))]
 
 
-def _baseline(at: Order) -> Made:
-    method = at.options.method
-    p, d, n = (1.0, 2, 8) if method == "dp_fw" else (2.0, 3, 16)
-    to = _stream(at, n, p, d, "linear")
-    target = at.module.Target(to.epsilon, to.delta, at.kind)
-    count = 1 if method == "dp_sgd" else at.module.iterations(n, method)
-    if method == "dp_fw":
-        scale = at.module.selection_scale(to.setup, n, target, count)
-        ledger = at.module.selection_ledger(to.setup, n, scale, count)
-    else:
-        multiplier = at.module.gaussian_multiplier(target, count)
-        ledger = at.module.gaussian_ledger(multiplier, count)
-    drive, cost = drive_baseline(method), 4 if method == "dp_fw" else 1
-    return [StreamSubject(at.name, to, ledger, drive, (0, n - 1), cost)]
+def _full_gradients(at: Order) -> Made:
+    return [_streamed(at, _stream(at, 16, 2.0, 3, "linear"), (0, 15))]
+
+
+def _full_selections(at: Order) -> Made:
+    return [_streamed(at, _stream(at, 8, 1.0, 2, "linear"), (0, 7), 4)]
 
 
 def _dp_fw(at: Order) -> Made:
@@ -164,30 +151,24 @@ def _dp_fw(at: Order) -> Made:
     problem = least_squares(to, small_stream(to.n, to.setup.d))
     goal = (to.epsilon, to.delta)
     if at.kind == "paper":
-        bound = at.module.valid_lipschitz(problem, options)
-        given = (problem, to.steps, options, *goal, bound)
-        scale = at.module.published_scale(*given)
-        ledger = Ledger(at.module.events(problem, to.steps, scale, options))
+        noise = at.module.noise(problem, to.steps, options, *goal, at.kind)
     else:
         ledger = calibrate(
             lambda noise: at.module.ledger(problem, to.steps, noise, options),
             *goal,
             "strict",
         ).ledger
-        scale = ledger.events[0].scale
-    drive = drive_dp_fw(options, scale)
-    return [StreamSubject(at.name, to, ledger, drive, (0, 7), 4)]
+        noise = Noise(ledger, ledger.events[0].scale)
+    drive = drive_dp_fw(options, noise)
+    return [StreamSubject(at.name, to, noise.ledger, drive, (0, 7), 4)]
 
 
 def _dp_bcfw(at: Order) -> Made:
     to = replace(_stream(at, 6, 1.0, 4, "least_squares"), steps=min(at.steps, 2))
     options = replace(at.options, radius=RADIUS, nodes=2)
     problem = least_squares(to, small_stream(to.n, to.setup.d))
-    given = (problem, to.steps, options, to.epsilon, to.delta)
-    if at.kind == "paper":
-        noise = at.module.published_noise(*given, published_lipschitz(problem))
-    else:
-        noise = at.module.strict_noise(*given)
+    goal = (to.epsilon, to.delta, at.kind)
+    noise = at.module.noise(problem, to.steps, options, *goal)
     drive = drive_dp_bcfw(options, noise)
     return [StreamSubject(at.name, to, noise.ledger, drive, (0, 5), 6)]
 
@@ -204,5 +185,7 @@ STREAMS: dict[str, Callable[[Order], Made]] = {
     "noisy_sfw": _noisy_sfw,
     "poly_sfw": _poly_sfw,
     "phased_sgd": _phased_sgd,
-    "sco_baselines": _baseline,
+    "sco_dp_sgd": _full_gradients,
+    "sco_dp_fw": _full_selections,
+    "sco_mirror_descent": _full_gradients,
 }

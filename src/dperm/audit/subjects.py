@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +28,8 @@ from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams, streams
 from dperm.privacy.noisy_max import NoisyMax
 from dperm.solvers import Lanes
+from dperm.solvers import streams as streaming
+from dperm.solvers.streams import Part
 from dperm.solvers.streams.stochastic import Rows, Setup
 
 Array = np.ndarray
@@ -452,109 +454,15 @@ def small_stream(n: int, d: int) -> Records:
     return Records(X, np.where(np.arange(n) % 3 == 0, -1.0, 1.0))
 
 
-@contextmanager
-def spied(owner: Any, name: str, note: Callable[..., None]) -> Iterator[None]:
-    """Let ``note(result, *arguments)`` see every call of a method."""
-    method = getattr(owner, name)
-
-    def seen(*arguments: Any) -> Any:
-        result = method(*arguments)
-        note(result, *arguments)
-        return result
-
-    if isinstance(owner, type):
-        setattr(owner, name, seen)
-        restore = partial(setattr, owner, name, method)
-    else:
-        object.__setattr__(owner, name, seen)  # balls are frozen
-        restore = partial(object.__delattr__, owner, name)
-    try:
-        yield
-    finally:
-        restore()
-
-
-def drive_noisy_sfw(options: Any) -> Callable[..., Array]:
-    """The walk over the trees; every node's estimate is known."""
+def drive_stream(module: ModuleType, options: Any) -> Callable[..., Array]:
+    """A solver of the family ``streams``; each of its releases is known."""
 
     def drive(at: Target, source: Any, own: Streams, note: Any) -> Array:
-        from dperm.solvers.streams import noisy_sfw
-
-        lanes = noisy_sfw.Lanes(at.setup, [at.epsilon], [at.calibration], at.delta)
-        run = noisy_sfw.Run([lanes], source, at.n, [own], options)
-        part = run.parts[0]
-
-        def left(_: None, t: int, depth: int, leaf: int, count: int) -> None:
-            note(part.estimates[depth])
-
-        with spied(part, "leave", left):
-            return run.solve()[0]
-
-    return drive
-
-
-def drive_phased_sgd(at: Target, source: Any, own: Streams, note: Any) -> Array:
-    """Every phase's noisy average is known."""
-    from dperm.solvers.streams import phased_sgd
-
-    lanes = phased_sgd.Lanes(at.setup, [at.epsilon], [at.calibration], at.delta)
-    run = phased_sgd.Run([lanes], source, at.n, [own], phased_sgd.Options())
-    part = run.parts[0]
-    with spied(part, "release", lambda _, *given: note(part.x)):
-        return run.solve()[0]
-
-
-def drive_poly_sfw(at: Target, source: Any, own: Streams, note: Any) -> Array:
-    """Every vertex taken is known; one record at a time."""
-    from dperm.solvers.streams import poly_sfw
-
-    lanes = poly_sfw.Lanes(at.setup, [at.epsilon], [at.calibration], at.delta)
-    run = poly_sfw.Run(lanes, source, at.n, own, poly_sfw.Options())
-    whole, poly_sfw._DRAWS = poly_sfw._DRAWS, poly_sfw.vertices_of(at.setup)
-    before = run.x.copy()
-
-    def stepped(*_: Any) -> None:
-        note((run.x - (1 - run.eta) * before) / run.eta)
-        before[:] = run.x
-
-    try:
-        with spied(run, "_first", stepped), spied(run, "_later", stepped):
-            return run.solve()
-    finally:
-        poly_sfw._DRAWS = whole
-
-
-def drive_baseline(method: str) -> Callable[..., Array]:
-    """The baselines: iterates before they are projected, dual vectors, vertices."""
-
-    def drive(at: Target, source: Any, own: Streams, note: Any) -> Array:
-        from dperm.solvers.streams import sco_baselines as baselines
-
-        target = baselines.Target(at.epsilon, at.delta, at.calibration)
-        setup, options = replace(at.setup), baselines.Options(method)
-        run = baselines.Run(setup, target, source, at.n, own, options)
-        iterates: list[Array] = []
-
-        def dual(_: Any, mirror: Any, now: Array) -> None:
-            iterates.append(now.copy())
-            if len(iterates) > 1:
-                note(now)
-
-        def vertex(_: Any, now: Array) -> None:
-            iterates.append(now.copy())
-            if len(iterates) > 1:
-                t = len(iterates) - 2
-                note(iterates[-1] - (1 - 2 / (t + 2)) * iterates[-2])
-
-        watched: dict[str, tuple[Any, str, Any]] = {
-            "dp_sgd": (setup.ball, "project", lambda _, now: note(now)),
-            "mirror_descent": (baselines._Power, "point", dual),
-            "dp_fw": (run, "_gradient", vertex),
-        }
-        with spied(*watched[method]):
-            found = run.solve()
-        if method == "dp_fw":
-            vertex(None, found)
+        to = streaming.Target(at.epsilon, at.delta, at.calibration)
+        run = module.Run([Part(at.setup, [to], own)], source, at.n, options)
+        for release in run.releases():
+            note(release)
+        found: Array = run.weights[0][0]
         return found
 
     return drive
@@ -566,16 +474,15 @@ def least_squares(at: Target, source: Any) -> Problem:
     return build("audit", source.X, source.y, "least_squares", none, *goal)
 
 
-def drive_dp_fw(options: Any, scale: float) -> Callable[..., Array]:
-    """Every vertex taken is known; noise of a scale that is public."""
+def drive_dp_fw(options: Any, noise: Any) -> Callable[..., Array]:
+    """Every vertex taken is known."""
 
     def drive(at: Target, source: Any, own: Streams, note: Any) -> Array:
         from dperm.solvers.frank_wolfe import dp_fw
 
-        run = dp_fw.Run(least_squares(at, source), own, options, scale)
-        for _ in range(at.steps):
-            run.advance(1)
-            note(_vertex(run.chosen[-1], at.setup.d))
+        run = dp_fw.Run(least_squares(at, source), own, options, noise)
+        for signed in run.releases(at.steps):
+            note(_vertex(signed, at.setup.d))
         return run.weights
 
     return drive
@@ -583,26 +490,20 @@ def drive_dp_fw(options: Any, scale: float) -> Callable[..., Array]:
 
 def _vertex(signed: Array, d: int) -> Array:
     """A signed index +-(j + 1) as a vector."""
-    return np.sign(signed) * np.eye(d)[np.abs(int(signed[0])) - 1]
+    return np.sign(signed[0]) * np.eye(d)[np.abs(int(signed[0])) - 1]
 
 
 def drive_dp_bcfw(options: Any, noise: Any) -> Callable[..., Array]:
     """Every answer of every node is known: a signed index, and maybe a feature."""
 
     def drive(at: Target, source: Any, own: Streams, note: Any) -> Array:
-        from dperm.solvers.distributed.messages import Message
-        from dperm.solvers.distributed.node import Node
         from dperm.solvers.frank_wolfe import dp_bcfw
 
-        def answered(content: bytes, *_: Any) -> None:
-            told = Message.unpack(content)
-            feature = np.zeros(at.n)
-            feature[: told.numbers.size] = told.numbers
-            note(np.concatenate([_vertex(told.indices, at.setup.d), feature]))
-
-        run = dp_bcfw.Run(least_squares(at, source), own, options, noise)
-        with closing(run), spied(Node, "answer", answered):
-            run.advance(at.steps)
+        with dp_bcfw.Run(least_squares(at, source), own, options, noise) as run:
+            for answer in run.releases(at.steps):
+                feature = np.zeros(at.n)
+                feature[: answer.size - 1] = answer[1:]
+                note(np.concatenate([_vertex(answer, at.setup.d), feature]))
         return run.weights
 
     return drive

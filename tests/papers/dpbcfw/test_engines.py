@@ -13,12 +13,13 @@ from dperm.privacy.mechanisms import streams
 from dperm.solvers.distributed.engines import Dask, Local, WorkerLostError
 from dperm.solvers.distributed.messages import Message
 from dperm.solvers.distributed.parts import in_files, in_memory, shares
-from dperm.solvers.frank_wolfe import dp_bcfw
+from dperm.solvers.distributed.starting import ENGINES
+from dperm.solvers.frank_wolfe import Noise, dp_bcfw
 
 OPTIONS = dp_bcfw.Options(
     nodes=3, radius=1.5, update="feasible", sketch=12, entry_bound=4.0, label_bound=4.0
 )
-NOISE = dp_bcfw.Noise(0.02, 0.4, None, 0.0)
+NOISE = Noise(None, 0.02, 0.4, 0.0)
 
 
 def seeds():
@@ -59,7 +60,7 @@ class Recorded:
         self.engine, self.down, self.up = engine, [], []
 
     def exchange(self, content):
-        answers = self.engine.exchange(content)
+        answers = list(self.engine.exchange(content))
         self.down.append(content)
         self.up += answers
         return answers
@@ -74,7 +75,12 @@ def started(instance, client, folder):
     parts = in_files(instance.problem, OPTIONS.nodes, folder)
     engine = Recorded(Dask(parts, public, seeds(), client, patience=30.0))
     sizes = Sizes(instance.problem)
-    return dp_bcfw.Run(sizes, streams(3), OPTIONS, NOISE, engine), engine
+    return run_of(sizes, engine), engine
+
+
+def run_of(problem, engine, options=OPTIONS, noise=NOISE):
+    start = lambda *_: engine  # noqa: E731
+    return dp_bcfw.Run(problem, streams(3), options, noise, start=start)
 
 
 class Sizes:
@@ -116,11 +122,11 @@ def no_raw_column(instance, engine):
 
 
 def test_messages_that_carried_raw_columns_would_be_seen(instance):
-    quiet = dp_bcfw.Noise(0.02, 0.0, None, 0.0)
+    quiet = Noise(None, 0.02, 0.0, 0.0)
     plain = replace(OPTIONS, sketch=None)
     public = dp_bcfw.public_of(instance.problem, plain, quiet)
     engine = Recorded(Local(in_memory(instance.problem, 3), public, seeds()))
-    dp_bcfw.Run(instance.problem, streams(3), plain, quiet, engine).advance(3)
+    run_of(instance.problem, engine, plain, quiet).advance(3)
     with pytest.raises(AssertionError):
         no_raw_column(instance, engine)
 
@@ -166,7 +172,7 @@ def test_a_successor_that_answers_otherwise_is_refused(instance, client, tmp_pat
     public = dp_bcfw.public_of(instance.problem, OPTIONS, NOISE)
     parts = in_files(instance.problem, OPTIONS.nodes, tmp_path)
     engine = Confused(parts, public, seeds(), client, patience=30.0)
-    run = dp_bcfw.Run(instance.problem, streams(3), OPTIONS, NOISE, engine)
+    run = run_of(instance.problem, engine)
     run.advance(5)
     kill(client, engine.places[2])
     with pytest.raises(WorkerLostError, match="does not answer as it did"):
@@ -174,17 +180,14 @@ def test_a_successor_that_answers_otherwise_is_refused(instance, client, tmp_pat
 
 
 @pytest.mark.slow
-def test_the_option_starts_a_cluster_of_its_own(instance, local):
+def test_the_engine_of_that_name_starts_a_cluster_of_its_own(instance, local):
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        options = replace(OPTIONS, engine="dask")
-        run = dp_bcfw.Run(instance.problem, streams(3), options, NOISE)
-        try:
+        given = (instance.problem, streams(3), OPTIONS, NOISE)
+        with dp_bcfw.Run(*given, start=ENGINES["dask"]) as run:
             run.advance(25)
             same(run, local)
-        finally:
-            run.close()
 
 
 def test_parts_hold_each_column_once(instance, tmp_path):

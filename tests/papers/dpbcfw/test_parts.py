@@ -198,3 +198,13 @@ def test_slopes_and_starts():
          "margin": [-1.0, 1.0, -1.0, -1.0]}
     )  # fmt: skip
     assert claims.starts(found)["epsilon"].tolist() == [100.0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [("method", "fww", "fw, bcfw"), ("noise", "loud", "none, paper, stated"),
+     ("engine", "spark", "local, dask")],
+)  # fmt: skip
+def test_settings_of_unknown_kinds_are_refused(key, value, said):
+    with pytest.raises(ValueError, match=f"settings.{key}: expected one of {said}"):
+        Setting(**{key: value})

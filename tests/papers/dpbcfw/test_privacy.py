@@ -14,9 +14,9 @@ from dperm.privacy.mechanisms import streams, unit_laplace
 from dperm.privacy.noisy_max import NoisyMax, pure_delta
 from dperm.solvers.distributed.engines import Local
 from dperm.solvers.distributed.messages import Message
-from dperm.solvers.distributed.node import Node
+from dperm.solvers.distributed.node import Node, shared_sketch
 from dperm.solvers.distributed.parts import in_memory
-from dperm.solvers.frank_wolfe import dp_bcfw, dp_fw
+from dperm.solvers.frank_wolfe import Noise, dp_bcfw, dp_bcfw_noise, dp_fw
 
 OPTIONS = dp_bcfw.Options(
     nodes=2, radius=1.5, sketch=12, entry_bound=4.0, label_bound=4.0
@@ -24,7 +24,7 @@ OPTIONS = dp_bcfw.Options(
 
 
 def node_of(kind, instance, index_scale, sketch_scale, seed, options=OPTIONS):
-    noise = dp_bcfw.Noise(index_scale, sketch_scale, Ledger(), math.inf)
+    noise = Noise(Ledger(), index_scale, sketch_scale)
     public = dp_bcfw.public_of(instance.problem, options, noise)
     return kind(in_memory(instance.problem, 1)[0], public, seed)
 
@@ -117,13 +117,15 @@ def test_half_the_noise_is_caught(instance):
 
 def features_are_released_once(kind, instance):
     """As many noisy copies of a feature as the ledger counts: one."""
-    noise = dp_bcfw.Noise(1e-9, 1.0, Ledger(), math.inf)
+    noise = Noise(Ledger(), 1e-9, 1.0)
     public = dp_bcfw.public_of(instance.problem, OPTIONS, noise)
     engine = Local(in_memory(instance.problem, 2), public, [1, 2])
     engine.nodes = [
         kind(p, public, k) for k, p in enumerate(in_memory(instance.problem, 2))
     ]
-    run = dp_bcfw.Run(instance.problem, streams(0), OPTIONS, noise, engine)
+    run = dp_bcfw.Run(
+        instance.problem, streams(0), OPTIONS, noise, start=lambda *_: engine
+    )
     run.advance(60)
     sent = sum(int((up > 16).sum()) for up in run.up)
     assert sent == len(run.features) < 120
@@ -174,10 +176,10 @@ def test_declared_sensitivities(instance, update):
         nodes=3, radius=1.5, update=update, sketch=12, entry_bound=2.0, label_bound=3.0
     )
     reach = 4.5 if update == "published" else 1.5
-    score, feature = dp_bcfw.sensitivities(instance.problem, options)
+    score, feature = dp_bcfw_noise.sensitivities(instance.problem, options)
     n = instance.problem.n
     assert score == pytest.approx(2 * 1.5 * 2.0 * (2.0 * reach + 3.0) / n)
-    J = dp_bcfw.shared_sketch(n, 12, 0).by_record.T
+    J = shared_sketch(n, 12, 0).by_record.T
     assert feature == pytest.approx(2 * 2.0 * np.linalg.norm(J, axis=0).max())
 
 
@@ -224,10 +226,11 @@ def test_index_noise_as_printed_with_a_valid_lipschitz_constant(nodes, expected)
         nodes=nodes, radius=3.0, sketch=80, entry_bound=4.0, label_bound=4.0
     )
     G = dp_bcfw.valid_lipschitz(at.problem, options)
-    noise = dp_bcfw.published_noise(at.problem, 100, options, 1.0, 1 / 800, G)
+    noise = dp_bcfw.noise(at.problem, 100, options, 1.0, 1 / 800, "valid")
     root = math.sqrt(2 * 100 * math.log(2 * 800))
     assert noise.index_scale == pytest.approx(8 * G * 3.0 * root / 800)
-    assert noise.index_epsilon == pytest.approx(expected, abs=0.01)
+    index, _ = dp_bcfw_noise.epsilons_apart(noise, 1 / 1600)
+    assert index == pytest.approx(expected, abs=0.01)
 
 
 def test_sketch_noise_as_printed_and_what_it_costs():
@@ -238,31 +241,32 @@ def test_sketch_noise_as_printed_and_what_it_costs():
     options = dp_bcfw.Options(
         nodes=4, radius=3.0, sketch=80, entry_bound=0.5, label_bound=4.0
     )  # entries in [-1/2, 1/2] change by 1
-    noise = dp_bcfw.published_noise(at.problem, 100, options, 1.0, 1 / 800, 1.0)
-    J = dp_bcfw.shared_sketch(800, 80, 0)
+    noise = dp_bcfw.noise(at.problem, 100, options, 1.0, 1 / 800, "scaled")
+    J = shared_sketch(800, 80, 0)
     top = np.linalg.norm(J.by_record, 2)
     printed = top * math.sqrt(400) * math.sqrt(2 * (math.log(800) + 0.5)) / (800 * 0.5)
     assert noise.sketch_scale == pytest.approx(printed)
-    assert 500 < noise.sketch_epsilon < 1000
+    _, sketch = dp_bcfw_noise.epsilons_apart(noise, 1 / 1600)
+    assert 500 < sketch < 1000
 
 
 @pytest.mark.parametrize("epsilon_", [0.5, 30.0])
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_strict_noise_keeps_its_target(instance, epsilon_, share):
     options = dp_bcfw.Options(nodes=3, sketch=12, share=share)
-    noise = dp_bcfw.strict_noise(instance.problem, 20, options, epsilon_, 1e-3)
+    noise = dp_bcfw.noise(instance.problem, 20, options, epsilon_, 1e-3, "strict")
     spent = true_epsilon(noise.ledger, 1e-3)
     assert spent <= epsilon_ * (1 + 1e-6)
     assert spent >= 0.7 * epsilon_
     counts = [event.count for event in noise.ledger.events]
     assert counts == [60, 60]
-    assert dp_bcfw.releases(90, 50, options) == (150, 90)
+    assert dp_bcfw_noise.releases(90, 50, options) == (150, 90)
 
 
 def test_loud_strict_noise_splits_its_budget(instance):
     """Where a selection costs much, its budget is share epsilon, the rest Gaussian."""
     options = dp_bcfw.Options(nodes=3, sketch=12, share=0.3)
-    noise = dp_bcfw.strict_noise(instance.problem, 20, options, 1e5, 1e-3)
+    noise = dp_bcfw.noise(instance.problem, 20, options, 1e5, 1e-3, "strict")
     selection, feature = noise.ledger.events
     assert selection.count * selection.pure == pytest.approx(0.3e5)
     mu = math.sqrt(feature.count) / feature.noise_multiplier
@@ -274,7 +278,8 @@ def test_dp_fw_noise_as_published_costs_more_than_its_target(instance):
     G = dp_fw.valid_lipschitz(instance.problem, options)
     assert G == 4.0 * (4.0 * 2.0 + 4.0)
     n, delta = instance.problem.n, 1e-6
-    scale = dp_fw.published_scale(instance.problem, 100, options, 1.0, delta, G)
-    assert scale == pytest.approx(G * 2.0 * math.sqrt(800 * math.log(1e6)) / n)
-    spent = Ledger(dp_fw.events(instance.problem, 100, scale, options))
-    assert 1.4 < true_epsilon(spent, delta) < 1.7
+    noise = dp_fw.noise(instance.problem, 100, options, 1.0, delta, "paper")
+    assert noise.index_scale == pytest.approx(
+        G * 2.0 * math.sqrt(800 * math.log(1e6)) / n
+    )
+    assert 1.4 < true_epsilon(noise.ledger, delta) == noise.true_epsilon < 1.7

@@ -8,7 +8,7 @@ import pytest
 from dperm.erm.columns import Columns, edges
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.distributed.node import shared_sketch
-from dperm.solvers.frank_wolfe import bcfw, dp_bcfw, dp_fw, fw
+from dperm.solvers.frank_wolfe import Noise, bcfw, dp_bcfw, dp_fw, fw, silent
 from papers.dpbcfw import twins
 from papers.dpbcfw.conftest import dense
 
@@ -36,7 +36,7 @@ def test_bcfw(problem, sampling, vertices):
     source = streams(5)
     sets = [draw(source) for _ in range(25)]
     chances = bcfw.probabilities(options, Columns(problem.A))
-    run = bcfw.Run(problem, streams(5), options)
+    run = bcfw.Run(problem, streams(5), options, silent(25))
     run.advance(10)
     run.advance(15)
     given = (
@@ -59,7 +59,7 @@ def test_bcfw(problem, sampling, vertices):
 
 
 def test_fw_is_bcfw_with_all_coordinates(problem):
-    run = fw.Run(problem, streams(0), fw.Options(radius=2.0))
+    run = fw.Run(problem, streams(0), fw.Options(radius=2.0), silent(30))
     run.advance(30)
     everything = [np.arange(problem.p)] * 30
     expected = twins.bcfw_ball(
@@ -76,18 +76,18 @@ def test_fw_is_bcfw_with_all_coordinates(problem):
 
 
 @pytest.mark.parametrize("update", dp_bcfw.UPDATES)
-@pytest.mark.parametrize("scores", dp_bcfw.SCORES)
+@pytest.mark.parametrize("scores", ["gradient", "radius"])
 @pytest.mark.parametrize("sketch", [None, 12])
 def test_dp_bcfw(problem, update, scores, sketch):
     options = dp_bcfw.Options(
-        nodes=3, radius=1.5, update=update, sketch=sketch, scores=scores,
+        nodes=3, radius=1.5, update=update, sketch=sketch,
         entry_bound=1.2, label_bound=0.8,
     )  # fmt: skip
-    noise = dp_bcfw.Noise(0.05, 0.3, None, 0.0)
+    noise = Noise(None, 0.05, 0.3, 0.0, scores)
     run = dp_bcfw.Run(problem, streams(4), options, noise)
     run.advance(7)
     run.advance(13)
-    m = dp_bcfw.sketch_length(problem.n, options)
+    m = options.sketch_length(problem.n)
     J = np.eye(problem.n)
     if sketch:
         J = shared_sketch(problem.n, m, options.sketch_seed).by_record.T
@@ -105,7 +105,7 @@ def test_dp_bcfw(problem, update, scores, sketch):
 
 def test_dp_fw(problem):
     options = dp_fw.Options(radius=1.5, entry_bound=100.0, label_bound=100.0)
-    run = dp_fw.Run(problem, streams(4), options, 0.07)
+    run = dp_fw.Run(problem, streams(4), options, Noise(None, 0.07))
     run.advance(8)
     run.advance(12)
     expected = twins.dp_fw(dense(problem), problem.offset, problem.loss.name, 20, 1.5,
@@ -117,11 +117,11 @@ def test_without_noise_and_sketch_algorithm_2_is_algorithm_1(problem):
     options = dp_bcfw.Options(
         nodes=3, radius=0.8, update="feasible", entry_bound=1e3, label_bound=1e3
     )
-    private = dp_bcfw.Run(problem, streams(1), options, dp_bcfw.silent())
+    private = dp_bcfw.Run(problem, streams(1), options, silent(40))
     private.advance(40)
     public = bcfw.Run(
         problem, streams(1),
-        bcfw.Options("distributed", problem.p, 3, "ball", 0.8, "feasible"),
+        bcfw.Options("distributed", problem.p, 3, "ball", 0.8, "feasible"), silent(40),
     )  # fmt: skip
     public.advance(40)
     np.testing.assert_allclose(private.weights, public.weights, rtol=1e-9, atol=1e-12)
@@ -130,6 +130,6 @@ def test_without_noise_and_sketch_algorithm_2_is_algorithm_1(problem):
 def test_the_published_update_leaves_the_ball_and_the_feasible_one_does_not(problem):
     for update, most in (("published", 3.0), ("feasible", 1.0)):
         options = dp_bcfw.Options(nodes=3, radius=0.8, update=update)
-        run = dp_bcfw.Run(problem, streams(1), options, dp_bcfw.silent())
+        run = dp_bcfw.Run(problem, streams(1), options, silent(40))
         run.advance(10)
         assert run.largest / 0.8 == pytest.approx(most)

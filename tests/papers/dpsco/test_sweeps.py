@@ -33,7 +33,7 @@ def test_one_draw_of_the_records_serves_every_norm(solver, norms, monkeypatch):
     monkeypatch.setattr(sweeps, "Signs", Counted)
     measured(solver, norms)
     assert sum(source.taken > 0 for source in made) == 1
-    assert made[0].taken <= 600
+    assert 0 < max(source.taken for source in made) <= 600
 
 
 @pytest.mark.parametrize(("solver", "norms"), POINTS)

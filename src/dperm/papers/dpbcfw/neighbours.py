@@ -21,7 +21,8 @@ from dperm.papers.dpbcfw.runs import Setting, noise_of, options_of
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.distributed.node import Node
 from dperm.solvers.distributed.parts import in_memory
-from dperm.solvers.frank_wolfe import dp_bcfw
+from dperm.solvers.frank_wolfe import dp_bcfw, silent
+from dperm.solvers.frank_wolfe.dp_bcfw_noise import sensitivities, sketch_of
 
 Record = tuple[np.ndarray, float]
 
@@ -37,18 +38,17 @@ def search(
         ``release`` (score, feature), ``found`` (largest change), ``strict`` (declared
         replace-one sensitivity) and ``published`` (what the printed noise is made for).
     """
-    options = options_of(at, setting)
-    made = dp_bcfw.Run(
-        at.problem, streams(seed), options, noise_of(at, setting, options)
-    )
+    options, noise = options_of(at, setting), noise_of(at, setting)
+    made = dp_bcfw.Run(at.problem, streams(seed), options, noise)
     made.advance(5)
     aggregates = [made.q, *_extremes(at.problem.n, options)]
-    declared = dp_bcfw.sensitivities(at.problem, options)
+    declared = sensitivities(at.problem, options, noise.scores)
+    factor = options.score_factor(noise.scores)
     score = feature = 0.0
     for first, second in _pairs(at, options, seed, trials):
         nodes = [_node(at.problem, options, record) for record in (first, second)]
         for q in aggregates:
-            moved = [options.score_factor * node.gradient(q) for node in nodes]
+            moved = [factor * node.gradient(q) for node in nodes]
             score = max(score, float(np.abs(moved[0] - moved[1]).max()))
         feature = max(feature, _feature_change(nodes, made))
     G = at.published_lipschitz
@@ -57,23 +57,21 @@ def search(
         {"release": "score", "found": score, "strict": declared[0],
          "published": published},
         {"release": "feature", "found": feature, "strict": declared[1],
-         "published": dp_bcfw.shared_sketch(
-             at.problem.n, dp_bcfw.sketch_length(at.problem.n, options),
-             options.sketch_seed).leading_singular_value / at.problem.n},
+         "published": sketch_of(at.problem.n, options).leading_singular_value
+         / at.problem.n},
     ]  # fmt: skip
 
 
 def _extremes(n: int, options: dp_bcfw.Options) -> Iterator[np.ndarray]:
     """Aggregates that drive estimates to their bounds."""
-    sketch = dp_bcfw.shared_sketch(n, options.sketch or n, options.sketch_seed)
+    worst = sketch_of(n, options).feature(np.array([_worst(n, options)]), np.ones(1))
     for sign in (1.0, -1.0):
-        yield sign * 1e6 * sketch.feature(np.array([_worst(n, options)]), np.ones(1))
+        yield sign * 1e6 * worst
 
 
 def _worst(n: int, options: dp_bcfw.Options) -> int:
     """The record whose column of J is longest."""
-    sketch = dp_bcfw.shared_sketch(n, options.sketch or n, options.sketch_seed)
-    return int(np.argmax(sketch.column_norms))
+    return int(np.argmax(sketch_of(n, options).column_norms))
 
 
 def _pairs(
@@ -102,7 +100,7 @@ def _node(problem: Problem, options: dp_bcfw.Options, record: Record) -> Node:
     if problem.loss.name == "least_squares":
         offset[i] = -label
     other = replace(problem, A=A, offset=offset)
-    public = dp_bcfw.public_of(problem, options, dp_bcfw.silent())
+    public = dp_bcfw.public_of(problem, options, silent(1))
     return Node(in_memory(other, 1)[0], public, 0)
 
 

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from dperm.papers.dpbcfw.instances import Instance
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import streams
-from dperm.privacy.noisy_max import NoisyMax
-from dperm.solvers.frank_wolfe import bcfw, dp_bcfw, dp_fw
+from dperm.solvers.distributed.starting import ENGINES
+from dperm.solvers.frank_wolfe import (
+    CALIBRATIONS,
+    FrankWolfe,
+    Noise,
+    bcfw,
+    dp_bcfw,
+    dp_fw,
+    fw,
+)
 from dperm.solvers.frank_wolfe.bcfw import step_size
+from dperm.solvers.frank_wolfe.dp_bcfw_noise import epsilons_apart
 from dperm.solvers.frank_wolfe.iterate import Iterate
 
 Rows = list[dict[str, Any]]
-METHODS = ("fw", "bcfw", "dp_fw", "dp_bcfw")
-# What the noise is made from:
-# stated  printed scale, printed G, added to the gradient as in line 7
-# scaled  the same scale, added to eta times the gradient, for which it is made
-# valid   printed formula with a G that bounds a record's share
-# strict  the least noise a sound accountant allows
-NOISES = ("none", "stated", "scaled", "valid", "strict")
+METHODS: dict[str, ModuleType] = {
+    "fw": fw, "bcfw": bcfw, "dp_fw": dp_fw, "dp_bcfw": dp_bcfw,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Setting:
         K.
     update : {"published", "feasible"}
     noise : {"none", "stated", "scaled", "valid", "strict"}
+        Calibration, as ``frank_wolfe.Solver.noise`` has them.
     epsilon : float
         Target.
     share : float
@@ -64,8 +68,13 @@ class Setting:
     engine: str = "local"
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS or self.noise not in NOISES:
-            raise ValueError(f"unknown method or noise: {self.method}, {self.noise}")
+        known = {"method": METHODS, "noise": CALIBRATIONS, "engine": ENGINES}
+        for key, values in known.items():
+            if getattr(self, key) not in values:
+                raise ValueError(
+                    f"settings.{key}: expected one of {', '.join(values)}, "
+                    f"found {getattr(self, key)!r}"
+                )
 
 
 def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
@@ -75,13 +84,20 @@ def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
     so far and at this iteration over eta, the bytes sent so far, the noise scales and
     the true epsilon.
     """
-    chosen, vertex, extra = _CHOICES[setting.method](at, setting, seed)
+    noise = noise_of(at, setting)
+    with made_of(at, setting, noise, seed) as made:
+        made.advance(setting.iterations)
+    known = {"true_epsilon": noise.true_epsilon}
+    if setting.method == "dp_fw":
+        known = {"index_scale": noise.index_scale, **known}
+    if setting.method == "dp_bcfw":
+        known = _costs(noise, 1.0 / at.problem.n)
     path = Iterate(at.problem, at.columns)
     eta, largest, rows = setting.share * at.radius, 0.0, []
     for t in range(setting.iterations + 1):
         if t:
-            signed = chosen[t - 1]
-            moves = np.where(signed > 0, -vertex, vertex)
+            signed = made.chosen[t - 1]
+            moves = np.where(signed > 0, -made.vertex, made.vertex)
             path.combine(step_size(t - 1, 1.0), np.abs(signed) - 1, moves)
         reached = path.l1_norm / eta
         largest = max(largest, reached)
@@ -90,114 +106,64 @@ def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
                 {
                     "iteration": t, "loss": path.objective, "start": at.start,
                     "largest_norm": largest, "final_norm": reached, "eta": eta,
-                    **{key: value(t) if callable(value) else value
-                       for key, value in extra.items()},
+                    **known, **_sent(made, t),
                 }
             )  # fmt: skip
     return [{**vars(setting), **row} for row in rows]
 
 
-Chosen = tuple[list[np.ndarray], float, dict[str, Any]]
+def made_of(at: Instance, setting: Setting, noise: Noise, seed: int) -> FrankWolfe:
+    """The run of a setting, before its first step."""
+    columns = at.clipped_columns if setting.method == "dp_fw" else at.columns
+    given = (at.problem, streams(seed), options_of(at, setting), noise, columns)
+    if setting.method == "dp_bcfw":
+        return dp_bcfw.Run(*given, start=ENGINES[setting.engine])
+    made: FrankWolfe = METHODS[setting.method].Run(*given)
+    return made
 
 
-def _public(at: Instance, setting: Setting, seed: int) -> Chosen:
-    """FW, and Algorithm 2 without noise and sketch."""
-    kind = "one" if setting.method == "fw" else setting.update
-    options = bcfw.Options(
-        "distributed", at.problem.p, setting.nodes, "ball", setting.share * at.radius,
-        kind,
+def options_of(at: Instance, setting: Setting) -> Any:
+    """The method's options for a setting."""
+    radius, nodes, update = setting.share * at.radius, setting.nodes, setting.update
+    if setting.method == "fw":
+        return fw.Options(radius)
+    if setting.method == "bcfw":  # Algorithm 2 without noise and sketch
+        p = at.problem.p
+        return bcfw.Options("distributed", p, nodes, "ball", radius, update)
+    if setting.method == "dp_fw":
+        return dp_fw.Options(radius, at.entry_bound, at.label_bound)
+    return dp_bcfw.Options(
+        nodes, radius, update, setting.sketch or None, setting.split,
+        at.entry_bound, at.label_bound,
     )  # fmt: skip
-    made = bcfw.Run(at.problem, streams(seed), options, at.columns)
-    made.advance(setting.iterations)
-    return made.chosen, made.vertex, {"true_epsilon": math.inf}
 
 
-def _dp_fw(at: Instance, setting: Setting, seed: int) -> Chosen:
-    options = dp_fw.Options(setting.share * at.radius, at.entry_bound, at.label_bound)
-    scale, true = _dp_fw_scale(at, setting, options)
-    made = dp_fw.Run(at.problem, streams(seed), options, scale, at.clipped_columns)
-    made.advance(setting.iterations)
-    return made.chosen, options.radius, {"index_scale": scale, "true_epsilon": true}
+def noise_of(at: Instance, setting: Setting) -> Noise:
+    """The method's noise for a setting; delta is 1/n."""
+    options, module = options_of(at, setting), METHODS[setting.method]
+    target = (setting.epsilon, 1.0 / at.problem.n, setting.noise)
+    found: Noise = module.noise(at.problem, setting.iterations, options, *target)
+    return found
 
 
-def _dp_fw_scale(
-    at: Instance, setting: Setting, options: dp_fw.Options
-) -> tuple[float, float]:
-    count, delta = setting.iterations, 1.0 / at.problem.n
-    if setting.noise == "none":
-        return 0.0, math.inf
-    if setting.noise == "strict":
-        multiplier = _selection_multiplier(count, setting.epsilon, delta)
-        return multiplier * dp_fw.sensitivity(at.problem, options), setting.epsilon
-    G = dp_fw.valid_lipschitz(at.problem, options)
-    if setting.noise != "valid":
-        G = at.published_lipschitz
-    scale = dp_fw.published_scale(at.problem, count, options, setting.epsilon, delta, G)
-    (event,) = dp_fw.events(at.problem, count, scale, options)
-    return scale, dp_bcfw.selections_epsilon(count, event.pure, delta)
-
-
-@cache
-def _selection_multiplier(count: int, epsilon: float, delta: float) -> float:
-    if epsilon / count > dp_bcfw.LOUD:
-        return 2 * count / epsilon
-
-    def of(multiplier: float) -> Ledger:
-        return Ledger((NoisyMax(1.0, multiplier, count, "", ""),))
-
-    with np.errstate(over="ignore"):  # of tilted masses that end as infinity
-        return calibrate(of, epsilon, delta, "strict").noise_multiplier
-
-
-def _dp_bcfw(at: Instance, setting: Setting, seed: int) -> Chosen:
-    options = options_of(at, setting)
-    noise = noise_of(at, setting, options)
-    made = dp_bcfw.Run(at.problem, streams(seed), options, noise)
-    try:
-        made.advance(setting.iterations)
-    finally:
-        made.close()
-    up, down = (np.cumsum(np.sum(sent, axis=1)) for sent in (made.up, made.down))
-    extra = {
+def _costs(noise: Noise, delta: float) -> dict[str, float]:
+    """Scales and true epsilons of both kinds of release, each alone at delta / 2."""
+    index, sketch = epsilons_apart(noise, delta / 2)
+    return {
         "index_scale": noise.index_scale,
         "sketch_scale": noise.sketch_scale,
         "true_epsilon": noise.true_epsilon,
-        "index_epsilon": noise.index_epsilon,
-        "sketch_epsilon": noise.sketch_epsilon,
-        "bytes_up": lambda t: int(up[t - 1]) if t else 0,
-        "bytes_down": lambda t: int(down[t - 1]) if t else 0,
+        "index_epsilon": index,
+        "sketch_epsilon": sketch,
+    }
+
+
+def _sent(made: FrankWolfe, t: int) -> dict[str, int]:
+    """Bytes sent until iteration t, and features sent in the whole run."""
+    if not isinstance(made, dp_bcfw.Run):
+        return {}
+    return {
+        "bytes_up": int(np.sum(made.up[:t])),
+        "bytes_down": int(np.sum(made.down[:t])),
         "features": len(made.features),
     }
-    return made.chosen, options.vertex, extra
-
-
-def options_of(at: Instance, setting: Setting) -> dp_bcfw.Options:
-    """Algorithm 2's options for a setting."""
-    return dp_bcfw.Options(
-        nodes=setting.nodes,
-        radius=setting.share * at.radius,
-        update=setting.update,
-        sketch=setting.sketch or None,
-        scores="gradient" if setting.noise == "stated" else "radius",
-        share=setting.split,
-        entry_bound=at.entry_bound,
-        label_bound=at.label_bound,
-        engine=setting.engine,
-    )
-
-
-def noise_of(at: Instance, setting: Setting, options: dp_bcfw.Options) -> dp_bcfw.Noise:
-    """Algorithm 2's noise for a setting; delta is 1/n."""
-    count, delta = setting.iterations, 1.0 / at.problem.n
-    target = (count, options, setting.epsilon, delta)
-    if setting.noise == "none":
-        return dp_bcfw.silent()
-    if setting.noise == "strict":
-        return dp_bcfw.strict_noise(at.problem, *target)
-    G = at.published_lipschitz
-    if setting.noise == "valid":
-        G = dp_bcfw.valid_lipschitz(at.problem, options)
-    return dp_bcfw.published_noise(at.problem, *target, G)
-
-
-_CHOICES = {"fw": _public, "bcfw": _public, "dp_fw": _dp_fw, "dp_bcfw": _dp_bcfw}

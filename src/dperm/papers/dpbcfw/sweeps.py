@@ -19,7 +19,7 @@ from dperm.papers.dpbcfw.runs import Rows, Setting, run
 from dperm.pipeline import inputs
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.distributed.sketch import Sketch
-from dperm.solvers.frank_wolfe import bcfw
+from dperm.solvers.frank_wolfe import bcfw, fw, silent
 from dperm.solvers.frank_wolfe.iterate import Iterate
 
 DATA = ("n", "d", "density", "active", "rows")
@@ -166,7 +166,8 @@ def blocks(
 def _path(
     at: Instance, options: bcfw.Options, seed: int, count: int, keys: dict[str, Any]
 ) -> Rows:
-    made = bcfw.Run(at.problem, streams(seed), options, at.columns)
+    none = silent(count)
+    made = bcfw.Run(at.problem, streams(seed), options, none, at.columns)
     rows = []
     for t in range(count + 1):
         if t:
@@ -239,7 +240,8 @@ def _with_loss(base: Instance, loss: str) -> Instance:
 def _formula_errors(at: Instance, m: int, share: float, seed: int) -> dict[str, float]:
     """How far Table V's gradient is from the true one, at a point of FW's."""
     problem = at.problem
-    x = bcfw.Run(problem, streams(seed), bcfw.Options(radius=share * at.radius))
+    options = fw.Options(share * at.radius)
+    x = fw.Run(problem, streams(seed), options, silent(20))
     x.advance(20)
     sketch = Sketch(problem.n, m, 0)
     rows = np.arange(problem.n)

@@ -11,7 +11,8 @@ from dperm.erm.columns import Columns, edges
 from dperm.papers.dpbcfw.instances import Instance
 from dperm.papers.dpbcfw.runs import Setting, options_of
 from dperm.privacy.mechanisms import streams
-from dperm.solvers.frank_wolfe import bcfw, dp_bcfw
+from dperm.solvers.frank_wolfe import bcfw, silent
+from dperm.solvers.frank_wolfe.dp_bcfw_noise import sketch_of
 
 _POWER_STEPS = 50
 
@@ -88,7 +89,7 @@ def table3(
     rows = []
     for name, (sampling, published) in samplings.items():
         options = bcfw.Options(sampling, tau, nodes, "box", at.largest)
-        made = bcfw.Run(at.problem, streams(seed), options, at.columns)
+        made = bcfw.Run(at.problem, streams(seed), options, silent(count), at.columns)
         made.advance(count)
         curvature = found[name]
         rows.append(
@@ -134,7 +135,7 @@ def iterations(at: Instance, setting: Setting, theta: float) -> float:
     options = options_of(at, setting)
     n, K, eta = at.problem.n, setting.nodes, options.radius
     delta, nonzeros = 1.0 / n, at.problem.A.nnz / at.problem.p
-    J = dp_bcfw.shared_sketch(n, dp_bcfw.sketch_length(n, options), options.sketch_seed)
+    J = sketch_of(n, options)
     root = math.sqrt(math.log(1 / delta) + setting.epsilon)
     sketching = K * eta * theta * nonzeros
     sketching += K**1.5 * math.sqrt(nonzeros) * J.leading_singular_value**2

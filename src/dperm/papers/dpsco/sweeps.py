@@ -18,7 +18,17 @@ from dperm import config as configuration
 from dperm import data, schema, solvers
 from dperm.pipeline.seeds import seed as seed_of
 from dperm.privacy.mechanisms import Streams, streams
-from dperm.solvers.streams import noisy_sfw, phased_sgd, poly_sfw, sco_baselines
+from dperm.solvers.streams import (
+    Part,
+    Target,
+    noisy_sfw,
+    phased_sgd,
+    poly_sfw,
+    sco_dp_fw,
+    sco_dp_sgd,
+    sco_mirror_descent,
+    solve,
+)
 from dperm.solvers.streams.stochastic import (
     Fingerprints,
     Rows,
@@ -30,8 +40,15 @@ from dperm.solvers.streams.stochastic import (
 
 Row = dict[str, Any]
 Point = dict[str, Any]
-Targets = tuple[list[float], list[str]]
 CALIBRATIONS = ("paper", "strict")
+METHODS = {  # imported, not loaded by name: their code is behind these rows
+    "noisy_sfw": noisy_sfw,
+    "poly_sfw": poly_sfw,
+    "phased_sgd": phased_sgd,
+    "sco_dp_sgd": sco_dp_sgd,
+    "sco_dp_fw": sco_dp_fw,
+    "sco_mirror_descent": sco_mirror_descent,
+}
 
 
 def rates(
@@ -106,7 +123,7 @@ def clock(
     solver, n, p = point["solver"], int(point["n"]), norms[point["solver"]]
     for epsilon in epsilons:  # compile, calibrate
         _measure(solver, 300, d, [p], [epsilon], seed, ("strict",))
-    _calibrated(n, epsilons)
+    _calibrate(solver, n, d, p, epsilons)
     rows = []
     for epsilon in epsilons:
         start = time.perf_counter()
@@ -115,13 +132,14 @@ def clock(
     return rows
 
 
-def _calibrated(n: int, epsilons: Sequence[float]) -> None:
-    """Find multipliers beforehand; they are kept, and are no part of a run's time."""
-    for epsilon in epsilons:
-        target = sco_baselines.Target(epsilon, n**-2.0, "strict")
-        for count in (1, sco_baselines.iterations(n, "mirror_descent")):
-            sco_baselines.gaussian_multiplier(target, count)
-        phased_sgd.noise_multiplier(epsilon, n**-2.0, "strict")
+def _calibrate(
+    solver: str, n: int, d: int, p: float, epsilons: Sequence[float]
+) -> None:
+    """Find noise beforehand; it is kept, and is no part of a run's time."""
+    module, options = _algorithm(solver)
+    setup = Setup("least_squares", p, d)
+    for target in _targets(epsilons, ("strict",), n):
+        module.noise(setup, n, target, options)
 
 
 def fingerprints(
@@ -144,8 +162,8 @@ def fingerprints(
     n, d = int(point["n"]), int(point["d"])
     unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
     source = Fingerprints(d, seed, min(1.0, constant * unit))
-    found = _weights("noisy_sfw", source, "linear", 1.0, n, norms, [epsilon], seed,
-                     CALIBRATIONS)  # fmt: skip
+    found = _weights("noisy_sfw", lambda: source, "linear", 1.0, n, norms, [epsilon],
+                     seed, CALIBRATIONS)  # fmt: skip
     return [
         row
         | {
@@ -187,9 +205,9 @@ def real(
     order = np.random.default_rng(seed).permutation(len(y))
     held = order[: round(test * len(y))]
     kept = order[len(held) :]
-    source = lambda: Rows(X[kept], y[kept])  # noqa: E731
-    found = _weights(point["solver"], source, "logistic", radius, len(kept),
-                     norms[point["solver"]], epsilons, seed, CALIBRATIONS)  # fmt: skip
+    found = _weights(point["solver"], lambda: Rows(X[kept], y[kept]), "logistic",
+                     radius, len(kept), norms[point["solver"]], epsilons, seed,
+                     CALIBRATIONS)  # fmt: skip
     return [
         row | _judged(X[held], y[held], w, setup) | {"train": len(kept), "reason": ""}
         for row, w, setup in found
@@ -230,10 +248,9 @@ def _measure(
     calibrations: Sequence[str] = CALIBRATIONS,
 ) -> list[Row]:
     """Excess risk on the bounded design, a row for every norm and target."""
-    source = Signs(d, seed)
-    make = (lambda: Signs(d, seed)) if _one_by_one(solver) else source
-    found = _weights(solver, make, "least_squares", 1.0, n, norms, epsilons, seed,
-                     calibrations)  # fmt: skip
+    source = Signs(d, seed)  # knows the risk; runs read another
+    found = _weights(solver, lambda: Signs(d, seed), "least_squares", 1.0, n, norms,
+                     epsilons, seed, calibrations)  # fmt: skip
     return [
         row
         | {
@@ -244,15 +261,11 @@ def _measure(
     ]
 
 
-def _one_by_one(solver: str) -> bool:
-    return _algorithm(solver)[0] is sco_baselines
-
-
 def _algorithm(solver: str) -> tuple[Any, Any]:
     """Module and options of a solver's YAML."""
     if solver not in _KNOWN:
-        spec = configuration.compose([f"solver={solver}"]).solver
-        module = solvers.load(spec.algorithm)
+        spec = configuration.read("solver", solver)
+        module = METHODS[spec.algorithm]
         _KNOWN[solver] = module, solvers.make_options(module, spec.options)
     return _KNOWN[solver]
 
@@ -260,19 +273,20 @@ def _algorithm(solver: str) -> tuple[Any, Any]:
 _KNOWN: dict[str, tuple[Any, Any]] = {}
 
 
-def _targets(epsilons: Sequence[float], calibrations: Sequence[str]) -> Targets:
+def _targets(
+    epsilons: Sequence[float], calibrations: Sequence[str], n: int
+) -> list[Target]:
     """Every private target under every calibration, the non-private one once."""
-    pairs = [
-        (float(epsilon), kind)
+    return [
+        Target(float(epsilon), n**-2.0, kind)
         for epsilon in epsilons
         for kind in (("none",) if math.isinf(epsilon) else calibrations)
     ]
-    return [epsilon for epsilon, _ in pairs], [kind for _, kind in pairs]
 
 
 def _weights(
     solver: str,
-    source: Source | Callable[[], Source],
+    fresh: Callable[[], Source],
     loss: str,
     radius: float,
     n: int,
@@ -283,68 +297,26 @@ def _weights(
 ) -> list[tuple[Row, np.ndarray, Setup]]:
     """What a solver releases for every norm and target, with the columns that say so.
 
-    A source that is a function is called for every run that must read on its own.
+    ``fresh`` makes the source anew.
     """
     module, options = _algorithm(solver)
-    first = source() if callable(source) else source
-    setups = [Setup(loss, float(p), first.d, radius) for p in norms]
-    targets = _targets(epsilons, calibrations)
-    noise = [_noise(seed, solver, setup) for setup in setups]
-    solve = _ONE_BY_ONE if module is sco_baselines else _TOGETHER[module]
-    found = solve(setups, targets, source, first, n, noise, options)
+    targets = _targets(epsilons, calibrations, n)
+    d = fresh().d
+    setups = [Setup(loss, float(p), d, radius) for p in norms]
+    parts = [Part(setup, targets, _noise(seed, solver, setup)) for setup in setups]
+    found = solve(module, parts, fresh, n, options)
     return [
         (
-            {"method": solver, "p": setup.p, "epsilon": epsilon,
-             "calibration": kind},
+            {"method": solver, "p": setup.p, "epsilon": target.epsilon,
+             "calibration": target.calibration},
             w,
             setup,
         )
         for setup, W in zip(setups, found, strict=True)
-        for w, epsilon, kind in zip(W, *targets, strict=True)
+        for w, target in zip(W, targets, strict=True)
     ]  # fmt: skip
 
 
 def _noise(seed: int, solver: str, setup: Setup) -> Streams:
     """Noise of one setup; its own, so that no norm's result depends on another's."""
     return streams(seed_of(seed, "noise", solver, f"{setup.p:g}", 0, 0))
-
-
-def _trees(setups, targets, source, first, n, noise, options):
-    lanes = [
-        noisy_sfw.Lanes(setup, targets[0], targets[1], n**-2.0) for setup in setups
-    ]
-    return noisy_sfw.Run(lanes, first, n, noise, options).solve()
-
-
-def _phases(setups, targets, source, first, n, noise, options):
-    lanes = [
-        phased_sgd.Lanes(setup, targets[0], targets[1], n**-2.0) for setup in setups
-    ]
-    return phased_sgd.Run(lanes, first, n, noise, options).solve()
-
-
-def _vertices(setups, targets, source, first, n, noise, options):
-    (setup,), (own,) = setups, noise
-    lanes = poly_sfw.Lanes(setup, targets[0], targets[1], n**-2.0)
-    return [poly_sfw.Run(lanes, first, n, own, options).solve()]
-
-
-def _baselines(setups, targets, source, first, n, noise, options):
-    found = []
-    for setup in setups:
-        released = []
-        for epsilon, kind in zip(*targets, strict=True):
-            target = sco_baselines.Target(epsilon, n**-2.0, kind)
-            own = streams(int(noise[0].smoothness.integers(2**62)))
-            run = sco_baselines.Run(setup, target, source(), n, own, options)
-            released.append(run.solve())
-        found.append(np.array(released))
-    return found
-
-
-_TOGETHER: dict[Any, Callable[..., list[np.ndarray]]] = {
-    noisy_sfw: _trees,
-    poly_sfw: _vertices,
-    phased_sgd: _phases,
-}
-_ONE_BY_ONE = _baselines

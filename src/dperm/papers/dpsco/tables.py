@@ -29,7 +29,7 @@ from dperm.privacy.generalised_gaussian import (
     smooth_order,
     strict_epsilon,
 )
-from dperm.solvers.streams import phased_sgd, poly_sfw
+from dperm.solvers.streams import Target, phased_sgd, poly_sfw
 from dperm.solvers.streams.stochastic import Setup
 
 KEYS = ["method", "p", "epsilon", "calibration"]
@@ -273,23 +273,24 @@ def _poly_noise(n: int, epsilon: float, d: int = 64) -> dict[str, Any]:
     """Algorithm 2: as composed in the paper, and for the costliest record."""
     setup, delta = Setup("least_squares", 1.0, d), n**-2.0
     paper, strict = (
-        poly_sfw.noise_scales(setup, n, epsilon, delta, kind, 1.0, 2 * d)
+        poly_sfw.noise(setup, n, Target(epsilon, delta, kind), poly_sfw.Options())
         for kind in ("paper", "strict")
     )
     proved = epsilon + epsilon**2 / (2 * math.log(1 / delta))
-    true = true_epsilon(poly_sfw.ledger(setup, n, paper, 1.0, 2 * d), delta)
-    ratio = strict[1] / paper[1]
+    true = true_epsilon(paper.ledger, delta)
+    ratio = strict.scales[1] / paper.scales[1]
     return _noise_row("poly_sfw", 1.0, n, epsilon, proved, true, ratio)
 
 
 def _phased_noise(n: int, epsilon: float) -> dict[str, Any]:
-    delta = n**-2.0
+    setup, delta = Setup("linear", 2.0, 1), n**-2.0
     paper, strict = (
-        phased_sgd.noise_multiplier(epsilon, delta, kind)
+        phased_sgd.noise(setup, n, Target(epsilon, delta, kind), phased_sgd.Options())
         for kind in ("paper", "strict")
     )
-    true = gaussian_epsilon(1 / paper, delta)
-    return _noise_row("phased_sgd", 2.0, n, epsilon, epsilon, true, strict / paper)
+    true = gaussian_epsilon(1 / paper.scales[0], delta)
+    ratio = strict.scales[0] / paper.scales[0]
+    return _noise_row("phased_sgd", 2.0, n, epsilon, epsilon, true, ratio)
 
 
 def peers(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:

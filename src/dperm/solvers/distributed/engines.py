@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from dperm.erm.problem import Problem
 from dperm.solvers.distributed.node import Node, Part, Public
+from dperm.solvers.distributed.parts import in_memory
 
 log = logging.getLogger(__name__)
 
-ENGINES = ("local", "dask")
 LOOKS, PAUSE = 100, 0.1  # how often, and every how many seconds, a loss is looked for
 
 
 class Engine(Protocol):
     """What the server needs of an engine."""
 
-    def exchange(self, content: bytes) -> list[bytes]:
+    def exchange(self, content: bytes) -> Iterable[bytes]:
         """Send a message to every node; their answers in node order."""
         ...
 
@@ -35,12 +36,20 @@ class Local:
             Node(part, public, seed) for part, seed in zip(parts, seeds, strict=True)
         ]
 
-    def exchange(self, content: bytes) -> list[bytes]:
-        """Each node answers in turn."""
-        return [node.answer(content) for node in self.nodes]
+    def exchange(self, content: bytes) -> Iterator[bytes]:
+        """Each node answers in turn, when its answer is asked for."""
+        return (node.answer(content) for node in self.nodes)
 
     def close(self) -> None:
         """Nothing to let go of."""
+
+
+Start = Callable[[Problem, Public, Sequence[int]], Engine]
+
+
+def local(problem: Problem, public: Public, seeds: Sequence[int]) -> Engine:
+    """Nodes of this process, one a seed, that hold the problem's columns in blocks."""
+    return Local(in_memory(problem, len(seeds)), public, seeds)
 
 
 class WorkerLostError(RuntimeError):

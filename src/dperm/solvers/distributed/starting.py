@@ -1,4 +1,4 @@
-"""Starting the engine that the options name, with a problem's columns on its nodes."""
+"""Engines by name: the nodes in this process, or on a cluster of their own."""
 
 from __future__ import annotations
 
@@ -8,28 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from dperm.erm.problem import Problem
-from dperm.solvers.distributed.engines import Dask, Engine, Local
+from dperm.solvers.distributed.engines import Dask, Start, local
 from dperm.solvers.distributed.node import Public
-from dperm.solvers.distributed.parts import in_files, in_memory
-
-
-def started(
-    engine: str, problem: Problem, nodes: int, public: Public, seeds: Sequence[int]
-) -> Engine:
-    """An engine whose nodes hold the problem's columns in blocks.
-
-    Parameters
-    ----------
-    engine : {"local", "dask"}
-    problem : Problem
-    nodes : int
-    public : Public
-    seeds : sequence of int
-        One a node.
-    """
-    if engine == "local":
-        return Local(in_memory(problem, nodes), public, seeds)
-    return Cluster(problem, public, seeds)
+from dperm.solvers.distributed.parts import in_files
 
 
 class Cluster(Dask):
@@ -77,3 +58,6 @@ def _connected(nodes: int) -> tuple[Any, Any]:
         n_workers=nodes, threads_per_worker=1, processes=True, dashboard_address=None
     )
     return cluster, Client(cluster)
+
+
+ENGINES: dict[str, Start] = {"local": local, "dask": Cluster}

@@ -13,7 +13,7 @@ coordinates move. ``constraint: ball`` is the l1 ball of radius r: the vertex is
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,14 @@ from dperm.erm.columns import Columns, box_step, edges
 from dperm.erm.problem import Problem
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams
+from dperm.solvers.frank_wolfe import (
+    FrankWolfe,
+    Noise,
+    require_calibration,
+    silent,
+)
 from dperm.solvers.frank_wolfe.iterate import GradientIterate, Iterate, iterate
+from dperm.solvers.options import at_least, one_of, positive
 
 SAMPLINGS = ("elementary", "uniform_serial", "tau_nice", "distributed", "importance")
 CONSTRAINTS = ("box", "ball")
@@ -62,21 +69,12 @@ class Options:
     p_min: float | None = None
 
     def __post_init__(self) -> None:
-        for key, known in (
-            ("sampling", SAMPLINGS),
-            ("constraint", CONSTRAINTS),
-            ("vertices", VERTICES),
-        ):
-            if getattr(self, key) not in known:
-                raise ValueError(
-                    f"options.{key}: expected one of {', '.join(known)}, "
-                    f"found {getattr(self, key)!r}"
-                )
-        for key in ("tau", "nodes"):
-            if getattr(self, key) < 1:
-                raise ValueError(f"options.{key}: expected 1 or more")
-        if not self.radius > 0:
-            raise ValueError(f"options.radius: expected positive, found {self.radius}")
+        one_of("sampling", self.sampling, SAMPLINGS)
+        one_of("constraint", self.constraint, CONSTRAINTS)
+        one_of("vertices", self.vertices, VERTICES)
+        at_least("tau", self.tau, 1)
+        at_least("nodes", self.nodes, 1)
+        positive("radius", self.radius)
         if self.p_min is not None and not 0 < self.p_min <= 1:
             raise ValueError(f"options.p_min: expected in (0, 1], found {self.p_min}")
 
@@ -94,13 +92,21 @@ def ledger(
     options: Options,
     calibration: str = "paper",
 ) -> Ledger:
-    """Nothing is released with noise, so there is nothing to account for."""
-    return Ledger()
+    """Everything is released without noise."""
+    return silent(count).ledger
 
 
-def lane_bytes(problem: Problem) -> int:
-    """Margins (n), x, the gradient and its parts (p)."""
-    return 8 * (problem.n + 4 * problem.p)
+def noise(
+    problem: Problem,
+    count: int,
+    options: Options,
+    epsilon: float,
+    delta: float,
+    calibration: str = "none",
+) -> Noise:
+    """None, whatever is asked for."""
+    require_calibration(calibration)
+    return silent(count)
 
 
 def step_size(t: int, p_min: float) -> float:
@@ -158,8 +164,8 @@ def sampler(options: Options, columns: Columns) -> Callable[[Streams], np.ndarra
     return lambda streams: draws[options.sampling](streams.sampling)
 
 
-class Run:
-    """A run of Algorithm 1; ``advance`` takes steps, ``weights`` is x as one row.
+class Run(FrankWolfe):
+    """A run of Algorithm 1.
 
     Parameters
     ----------
@@ -167,6 +173,8 @@ class Run:
     streams : Streams
         Only the sampling stream is used.
     options : Options
+    noise : Noise
+        None is added.
     columns : Columns
         Of the problem's design, if they were made before.
     """
@@ -176,36 +184,37 @@ class Run:
         problem: Problem,
         streams: Streams,
         options: Options,
+        noise: Noise,
         columns: Columns | None = None,
     ):
+        super().__init__()
         self.problem, self.streams, self.options = problem, streams, options
         box = options.constraint == "box"
         self.at = (Iterate if box else iterate)(problem, columns)
+        self.move = self._box if box else self._ball
         found = probabilities(options, self.at.columns)
         self.p_min = options.p_min or float(found.min())
         self.sample = sampler(options, self.at.columns)
         self.starts = edges(problem.p, options.nodes)
         self.done = 0
-        self.largest = 0.0  # of ||x||_1 so far
         self.vertex = options.radius
         if options.vertices == "feasible":
             self.vertex /= options.nodes
-        self.chosen: list[np.ndarray] = []  # on the ball: signed +-(j + 1)
 
     @property
     def weights(self) -> np.ndarray:
         """x, shape (1, p)."""
         return self.at.x[None, :]
 
-    def advance(self, count: int) -> None:
-        """Take ``count`` more steps."""
-        move = self._box if self.options.constraint == "box" else self._ball
-        for _ in range(count):
-            move(self.sample(self.streams), step_size(self.done, self.p_min))
-            self.done += 1
-            self.largest = max(self.largest, self.at.l1_norm)
+    def _step(self) -> Iterator[np.ndarray]:
+        """The moved coordinates of the box, or the signed indices of the vertices."""
+        sampled = self.sample(self.streams)
+        released = self.move(sampled, step_size(self.done, self.p_min))
+        self.done += 1
+        self.largest = max(self.largest, self.at.l1_norm)
+        yield released
 
-    def _box(self, sampled: np.ndarray, gamma: float) -> None:
+    def _box(self, sampled: np.ndarray, gamma: float) -> np.ndarray:
         """Line 7: each sampled coordinate moves towards its own end of [-r, r]."""
         at, problem = self.at, self.problem
         u = problem.derivatives(at.margins)
@@ -213,8 +222,9 @@ class Run:
             *at.columns.arrays, sampled, u, self.options.radius, gamma, at.x,
             at.products,
         )  # fmt: skip
+        return at.x[sampled]
 
-    def _ball(self, sampled: np.ndarray, gamma: float) -> None:
+    def _ball(self, sampled: np.ndarray, gamma: float) -> np.ndarray:
         """Move towards the best atoms among the sampled coordinates."""
         gradient = self._gradient(sampled)
         parts = [np.arange(len(sampled))]
@@ -228,6 +238,7 @@ class Run:
         signs = np.where(gradient[best] > 0.0, 1, -1)
         self.at.combine(gamma, sampled[best], -self.vertex * signs)
         self.chosen.append(signs * (sampled[best] + 1))
+        return self.chosen[-1]
 
     def _gradient(self, sampled: np.ndarray) -> np.ndarray:
         """The gradient on the sampled coordinates."""

@@ -9,6 +9,7 @@ bounds, so that one record moves a score by at most 2 r G / n.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +19,21 @@ from dperm.erm.columns import Columns
 from dperm.erm.problem import Problem
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams, signed_noisy_max
-from dperm.privacy.noisy_max import NoisyMax
+from dperm.solvers.frank_wolfe import (
+    FrankWolfe,
+    Noise,
+    require_calibration,
+    silent,
+)
 from dperm.solvers.frank_wolfe.bcfw import step_size
-from dperm.solvers.frank_wolfe.iterate import iterate
-
-_SOURCE = "Talwar, Thakurta and Zhang 2015, Algorithm 2"
+from dperm.solvers.frank_wolfe.iterate import Iterate, iterate
+from dperm.solvers.frank_wolfe.selections import (
+    least_multiplier,
+    published_root,
+    selections,
+    selections_epsilon,
+)
+from dperm.solvers.options import positive
 
 
 @dataclass(frozen=True)
@@ -43,8 +54,7 @@ class Options:
 
     def __post_init__(self) -> None:
         for key in ("radius", "entry_bound", "label_bound"):
-            if not getattr(self, key) > 0:
-                raise ValueError(f"options.{key}: expected positive")
+            positive(key, getattr(self, key))
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
@@ -63,21 +73,12 @@ def published_lipschitz(problem: Problem) -> float:
 
     It is read off the data and bounds the mean of the records, not one of them.
     """
-    start = iterate(problem)
-    return float(np.abs(start.gradient()).max())
+    return float(np.abs(Iterate(problem).gradient()).max())
 
 
 def sensitivity(problem: Problem, options: Options) -> float:
     """Replace-one change 2 r G / n of a score."""
     return 2.0 * options.radius * valid_lipschitz(problem, options) / problem.n
-
-
-def events(
-    problem: Problem, count: int, scale: float, options: Options
-) -> tuple[NoisyMax]:
-    """One selection a step with Laplace noise of that scale."""
-    unit = "a vertex's inner product with the gradient"
-    return (NoisyMax(sensitivity(problem, options), scale, count, unit, _SOURCE),)
 
 
 def ledger(
@@ -88,37 +89,41 @@ def ledger(
     calibration: str = "paper",
 ) -> Ledger:
     """One selection a step, its noise that multiple of the sensitivity."""
-    scale = noise_multiplier * sensitivity(problem, options)
-    return Ledger(events(problem, count, scale, options))
+    moved = sensitivity(problem, options)
+    return Ledger((selections(moved, noise_multiplier * moved, count),))
 
 
-def published_scale(
+def noise(
     problem: Problem,
     count: int,
     options: Options,
     epsilon: float,
     delta: float,
-    lipschitz: float,
-) -> float:
-    """L1 r sqrt(8 T log(1/delta)) / (n epsilon), as published.
+    calibration: str = "paper",
+) -> Noise:
+    """Talwar et al.'s scale L r sqrt(8 T log(1/delta)) / (n epsilon), or the least.
 
-    Parameters
-    ----------
-    count : int
-        T.
-    lipschitz : float
-        L1: ``valid_lipschitz``, or what a paper takes for it.
+    ``paper`` and ``valid`` take for L a bound of a record's share, ``stated`` and
+    ``scaled`` what Lou and Cheung 2020 print.
     """
-    root = math.sqrt(8 * count * math.log(1 / delta))
-    return lipschitz * options.radius * root / (problem.n * epsilon)
+    require_calibration(calibration)
+    if calibration == "none" or math.isinf(epsilon):
+        return silent(count)
+    moved = sensitivity(problem, options)
+    if calibration == "strict":
+        scale = least_multiplier(count, epsilon, delta) * moved
+        return Noise(Ledger((selections(moved, scale, count),)), scale, 0.0, epsilon)
+    L = valid_lipschitz(problem, options)
+    if calibration in ("stated", "scaled"):
+        L = published_lipschitz(problem)
+    root = published_root(count, delta)
+    scale = L * options.radius * root / (problem.n * epsilon)
+    event = selections(moved, scale, count)
+    true = selections_epsilon(count, event.pure, delta)
+    return Noise(Ledger((event,)), scale, 0.0, true)
 
 
-def lane_bytes(problem: Problem) -> int:
-    """Margins (n), x, gradient, its parts and the noise of all vertices (p)."""
-    return 8 * (problem.n + 8 * problem.p)
-
-
-class Run:
+class Run(FrankWolfe):
     """A run of DP-FW.
 
     Parameters
@@ -127,15 +132,10 @@ class Run:
     streams : Streams
         Only the noise stream is used.
     options : Options
-    scale : float
-        Of the Laplace noise of a score; 0 gives FW.
+    noise : Noise
+        Without, FW.
     columns : Columns
         Of the clipped design, if they were made before.
-
-    Attributes
-    ----------
-    chosen : list of ndarray
-        Signed index +-(j + 1) of each step; the sign is the noisy gradient's.
     """
 
     def __init__(
@@ -143,33 +143,26 @@ class Run:
         problem: Problem,
         streams: Streams,
         options: Options,
-        scale: float,
+        noise: Noise,
         columns: Columns | None = None,
     ):
+        super().__init__()
         clip = clip_problem(problem, options.entry_bound, options.label_bound)
         self.at = iterate(clip, columns)
-        self.streams, self.options, self.scale = streams, options, scale
-        self.chosen: list[np.ndarray] = []
-        self.largest = 0.0
+        self.streams, self.vertex = streams, options.radius
+        self.scale = noise.index_scale
 
     @property
     def weights(self) -> np.ndarray:
         """x, shape (1, p)."""
         return self.at.x[None, :]
 
-    def advance(self, count: int) -> None:
-        """Take ``count`` more steps."""
-        for _ in range(count):
-            gamma = step_size(len(self.chosen), 1.0)
-            j, sign = self._select(self.options.radius * self.at.gradient())
-            self.at.combine(gamma, np.array([j]), np.array([-sign * self.radius]))
-            self.chosen.append(np.array([sign * (j + 1)]))
-            self.largest = max(self.largest, self.at.l1_norm)
-
-    @property
-    def radius(self) -> float:
-        """Size of a vertex."""
-        return self.options.radius
-
-    def _select(self, scores: np.ndarray) -> tuple[int, int]:
-        return signed_noisy_max(scores, self.scale, self.streams.noise)
+    def _step(self) -> Iterator[np.ndarray]:
+        """The signed index of the vertex, by the noisy gradient."""
+        gamma = step_size(len(self.chosen), 1.0)
+        scores = self.vertex * self.at.gradient()
+        j, sign = signed_noisy_max(scores, self.scale, self.streams.noise)
+        self.at.combine(gamma, np.array([j]), np.array([-sign * self.vertex]))
+        self.chosen.append(np.array([sign * (j + 1)]))
+        self.largest = max(self.largest, self.at.l1_norm)
+        yield self.chosen[-1]

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from dperm.erm.columns import Columns
 from dperm.erm.problem import Problem
 from dperm.privacy.mechanisms import Streams
-from dperm.solvers.frank_wolfe import bcfw
-from dperm.solvers.frank_wolfe.bcfw import lane_bytes, ledger
+from dperm.solvers.frank_wolfe import Noise, bcfw
+from dperm.solvers.frank_wolfe.bcfw import ledger, noise
+from dperm.solvers.options import positive
 
-__all__ = ["Options", "Run", "lane_bytes", "ledger", "steps"]
+__all__ = ["Options", "Run", "ledger", "noise", "steps"]
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,7 @@ class Options:
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.radius > 0:
-            raise ValueError(f"options.radius: expected positive, found {self.radius}")
+        positive("radius", self.radius)
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
@@ -41,7 +41,8 @@ class Run(bcfw.Run):
         problem: Problem,
         streams: Streams,
         options: Options,
+        noise: Noise,
         columns: Columns | None = None,
     ):
         chosen = bcfw.Options(radius=options.radius)
-        super().__init__(problem, streams, chosen, columns)
+        super().__init__(problem, streams, chosen, noise, columns)

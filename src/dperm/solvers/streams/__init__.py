@@ -1,1 +1,146 @@
-"""Solvers that read each record of a stream once."""
+"""Methods for stochastic convex optimisation, which read records from a stream.
+
+A solver module of this family is a :class:`Solver`; its ``Run`` derives from
+:class:`Stream`. Nothing here knows of files, grids or seeds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from dperm.privacy.ledger import Ledger, NonPrivate
+from dperm.privacy.mechanisms import Streams, streams
+from dperm.solvers.streams.stochastic import Setup, Source
+
+
+@dataclass(frozen=True)
+class Target:
+    """A privacy target and how its noise is found.
+
+    Attributes
+    ----------
+    epsilon : float
+        Infinity runs without noise.
+    delta : float
+    calibration : {"paper", "strict", "none"}
+        The noise as published, or the least that a sound accountant allows.
+    """
+
+    epsilon: float
+    delta: float
+    calibration: str
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A target's noise and what it costs.
+
+    Attributes
+    ----------
+    ledger : Ledger
+        Of the releases that one record takes part in.
+    scales : tuple of float
+        What the solver says; 0 without noise.
+    """
+
+    ledger: Ledger
+    scales: tuple[float, ...]
+
+
+def silent(scales: int = 1) -> Noise:
+    """No noise in so many scales."""
+    bare = NonPrivate(1, "a release that reads the record", "without noise")
+    return Noise(Ledger((bare,)), (0.0,) * scales)
+
+
+class Part(NamedTuple):
+    """Targets that run side by side on one setup and share its noise."""
+
+    setup: Setup
+    targets: Sequence[Target]
+    streams: Streams
+
+    def apart(self) -> Iterator[Part]:
+        """A part for every target, each with noise of its own."""
+        for target in self.targets:
+            own = streams(int(self.streams.smoothness.integers(2**62)))
+            yield Part(self.setup, (target,), own)
+
+
+@runtime_checkable
+class Solver(Protocol):
+    """What a module of this family offers.
+
+    ``Options`` is a dataclass of the keys its YAML may hold under ``options``, ``Run``
+    is made as ``Run(parts, source, n, options)``, all parts of one dimension and n the
+    size of the data set. ``ALONE = True``, if it is there, says that ``Run`` takes one
+    part with one target.
+    """
+
+    Options: type
+    Run: type[Stream]
+
+    def ledger(
+        self, setup: Setup, n: int, scales: tuple[float, ...], options: Any
+    ) -> Ledger:
+        """What noise of those scales costs the costliest record."""
+
+    def noise(self, setup: Setup, n: int, target: Target, options: Any) -> Noise:
+        """The noise for a target."""
+
+
+class Stream(ABC):
+    """A run on a stream of records."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> list[np.ndarray]:
+        """Points of the targets of each part, (L, d)."""
+
+    @abstractmethod
+    def releases(self) -> Iterator[np.ndarray]:
+        """Run the algorithm; each release of the first part as it is made, flat."""
+
+    def solve(self) -> list[np.ndarray]:
+        """Run the algorithm; the points that are released at the end."""
+        for _ in self.releases():
+            pass
+        return self.weights
+
+
+def solve(
+    solver: Any,
+    parts: Sequence[Part],
+    fresh: Callable[[], Source],
+    n: int,
+    options: Any,
+) -> list[np.ndarray]:
+    """What a solver releases for every target, (L, d) a part.
+
+    Parameters
+    ----------
+    solver : module
+        A :class:`Solver`.
+    parts : sequence of Part
+    fresh : callable
+        The source from its first record on; called once, or for every target of a
+        solver that takes one at a time.
+    n : int
+        Size of the data set.
+    options : Options
+        Of the solver.
+    """
+    if not getattr(solver, "ALONE", False):
+        found: list[np.ndarray] = solver.Run(parts, fresh(), n, options).solve()
+        return found
+    return [
+        np.concatenate(
+            [solver.Run([one], fresh(), n, options).solve()[0] for one in part.apart()]
+        )
+        for part in parts
+    ]

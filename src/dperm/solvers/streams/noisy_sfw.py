@@ -26,7 +26,8 @@ from dperm.privacy.generalised_gaussian import (
     smooth_order,
 )
 from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import Streams
+from dperm.solvers.options import one_of
+from dperm.solvers.streams import Noise, Part, Stream, Target, silent
 from dperm.solvers.streams.stochastic import (
     CODES,
     Batch,
@@ -60,12 +61,8 @@ class Options:
     batch: str = "published"
 
     def __post_init__(self) -> None:
-        for key, known in (("steps", STEPS), ("batch", BATCHES)):
-            if getattr(self, key) not in known:
-                raise ValueError(
-                    f"options.{key}: expected one of {', '.join(known)}, "
-                    f"found {getattr(self, key)!r}"
-                )
+        one_of("steps", self.steps, STEPS)
+        one_of("batch", self.batch, BATCHES)
 
 
 @dataclass(frozen=True)
@@ -141,19 +138,13 @@ def printed_sensitivity(setup: Setup, b: int) -> float:
     return 8 * setup.smoothness * setup.diameter / b
 
 
-def ledger(
-    setup: Setup,
-    n: int,
-    noise_multiplier: float,
-    options: Options,
-    calibration: str = "paper",
-) -> Ledger:
+def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
     """One event: the batches are disjoint, so a record is in one release only."""
     return Ledger(
         (
             GeneralisedGaussian(
                 sensitivity=1.0,
-                scale=noise_multiplier,
+                scale=scales[0],
                 count=1,
                 order=smooth_order(setup.q, setup.d),
                 kappa=regularity(setup.q, setup.d),
@@ -164,42 +155,13 @@ def ledger(
     )
 
 
-@dataclass(frozen=True)
-class Lanes:
-    """Targets that run side by side on one setup and share its noise.
-
-    Attributes
-    ----------
-    setup : Setup
-    epsilon : sequence of float
-        Targets; infinity runs without noise.
-    calibration : sequence of str
-        ``paper`` or ``strict``, one a target.
-    delta : float
-    """
-
-    setup: Setup
-    epsilon: Sequence[float]
-    calibration: Sequence[str]
-    delta: float
-
-    @property
-    def multipliers(self) -> np.ndarray:
-        """Noise scale over sensitivity, shape (L,)."""
-        setup = self.setup
-        return np.array(
-            [
-                noise_multiplier(setup.q, setup.d, epsilon, self.delta, calibration)
-                for epsilon, calibration in zip(
-                    self.epsilon, self.calibration, strict=True
-                )
-            ]
-        )
-
-
-def lane_bytes(setup: Setup, n: int) -> int:
-    """Iterates and estimates at every depth, for one lane."""
-    return 8 * setup.d * (2 * (int(math.log2(n) // 2) + 1) + 4)
+def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
+    """Noise scale over sensitivity."""
+    if math.isinf(target.epsilon):
+        return silent()
+    goal = (target.epsilon, target.delta, target.calibration)
+    scales = (noise_multiplier(setup.q, setup.d, *goal),)
+    return Noise(ledger(setup, n, scales, options), scales)
 
 
 class Reader:
@@ -235,47 +197,34 @@ class Reader:
         self._factors.clear()
 
 
-class Run:
-    """Lanes of several setups on one stream of records.
+class Run(Stream):
+    """All targets of all parts on one stream of records.
 
     Parameters
     ----------
-    lanes : sequence of Lanes
-        One a setup, all of one dimension; each with the streams of its noise.
+    parts : sequence of Part
     source : Source
     n : int
         Size of the data set; how many of its records are read, ``tree`` says.
-    streams : sequence of Streams
     options : Options
     """
 
-    def __init__(
-        self,
-        lanes: Sequence[Lanes],
-        source: Source,
-        n: int,
-        streams: Sequence[Streams],
-        options: Options,
-    ):
-        self.source, self.options, self.tree = source, options, tree(n, options)
+    def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Options):
+        self.source, self.tree = source, tree(n, options)
         self.reader = Reader(source, self.tree.records)
-        self.parts = [
-            _Part(one, self.tree, options, own)
-            for one, own in zip(lanes, streams, strict=True)
-        ]
+        self.parts = [_Part(part, n, self.tree, options) for part in parts]
 
     @property
     def weights(self) -> list[np.ndarray]:
-        """Iterates of the lanes of each setup, (L, d)."""
+        """Iterates of the targets of each part, (L, d)."""
         return [part.x for part in self.parts]
 
-    def solve(self) -> list[np.ndarray]:
-        """Run all phases; the last iterates."""
+    def releases(self) -> Iterator[np.ndarray]:
+        """The estimate of every node."""
         for t in range(1, self.tree.phases + 1):
-            self._phase(t)
-        return self.weights
+            yield from self._phase(t)
 
-    def _phase(self, t: int) -> None:
+    def _phase(self, t: int) -> Iterator[np.ndarray]:
         for leaf in range(2**t):
             depth = _entered(t, leaf)
             count = self.tree.batch >> depth
@@ -286,6 +235,7 @@ class Run:
                     part.read(self.reader, low, high, depth)
             for part in self.parts:
                 part.leave(t, depth, leaf, count)
+            yield self.parts[0].estimates[depth].flatten()
 
 
 def _entered(t: int, leaf: int) -> int:
@@ -296,14 +246,15 @@ def _entered(t: int, leaf: int) -> int:
 
 
 class _Part:
-    """The lanes of one setup: iterate, and the path's iterates and estimates."""
+    """The targets of one setup: iterate, and the path's iterates and estimates."""
 
-    def __init__(self, lanes: Lanes, of: Tree, options: Options, streams: Streams):
-        self.setup, self.options, self.tree = lanes.setup, options, of
-        self.noise = streams.noise
+    def __init__(self, part: Part, n: int, of: Tree, options: Options):
+        self.setup, self.options, self.tree = part.setup, options, of
+        self.noise = part.streams.noise
         self.order = smooth_order(self.setup.q, self.setup.d)
-        self.multiplier = lanes.multipliers
-        self.strict = np.array([kind == "strict" for kind in lanes.calibration])
+        found = [noise(self.setup, n, to, options).scales[0] for to in part.targets]
+        self.multiplier = np.array(found)
+        self.strict = np.array([to.calibration == "strict" for to in part.targets])
         shape = (of.phases + 1, len(self.multiplier), self.setup.d)
         self.x = np.zeros(shape[1:])
         self.points, self.estimates = np.zeros(shape), np.zeros(shape)
@@ -339,7 +290,7 @@ class _Part:
         self.x += eta * (self.setup.ball.oracle(released) - self.x)
 
     def noise_scale(self, t: int, depth: int, leaf: int) -> np.ndarray:
-        """Noise scale of each lane at a node, shape (L,)."""
+        """Noise scale of each target at a node, shape (L,)."""
         setup, b = self.setup, self.tree.batch
         if depth == 0:
             return self.multiplier * root_sensitivity(setup, b)

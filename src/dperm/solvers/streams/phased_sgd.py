@@ -10,17 +10,17 @@ paper does not print it; the constants are those of Feldman et al.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numba import njit
 
 from dperm.compiled import KERNEL, clamp
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.privacy.mechanisms import Streams, gaussian
+from dperm.privacy.ledger import Ledger
+from dperm.privacy.mechanisms import gaussian
+from dperm.solvers.streams import Noise, Part, Stream, Target, silent
+from dperm.solvers.streams.gaussian_releases import gaussian_releases, least_multiplier
 from dperm.solvers.streams.stochastic import CODES, Setup, Source, chunks, slope
 
 _L2, _BOX, _OTHER = 0, 1, 2
@@ -57,69 +57,39 @@ def sensitivity(setup: Setup, eta: float) -> float:
     return 2 * setup.lipschitz * eta
 
 
-def ledger(noise_multiplier: float) -> Ledger:
+def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
     """One event: each record is in one phase."""
-    return Ledger(
-        (
-            Gaussian(
-                sensitivity=1.0,
-                scale=noise_multiplier,
-                count=1,
-                unit="2 L eta_i, the replace-one change of phase i's average",
-                source="Feldman, Koren and Talwar 2020, Algorithm 2",
-            ),
-        )
+    unit = "2 L eta_i, the replace-one change of phase i's average"
+    return gaussian_releases(
+        scales[0], 1, unit, "Feldman, Koren and Talwar 2020, Algorithm 2"
     )
 
 
-@lru_cache(maxsize=4096)
-def noise_multiplier(epsilon: float, delta: float, calibration: str) -> float:
+def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
     """Noise scale over sensitivity: 2 sqrt(log(1/delta)) / epsilon, or the least."""
-    if math.isinf(epsilon):
-        return 0.0
-    if calibration == "paper":
-        return 2 * math.sqrt(math.log(1 / delta)) / epsilon
-    return calibrate(ledger, epsilon, delta, "strict").noise_multiplier
+    if math.isinf(target.epsilon):
+        return silent()
+    if target.calibration == "paper":
+        scale = 2 * math.sqrt(math.log(1 / target.delta)) / target.epsilon
+    else:
+        scale = least_multiplier(target.epsilon, target.delta, "strict", 1)
+    return Noise(ledger(setup, n, (scale,), options), (scale,))
 
 
-@dataclass(frozen=True)
-class Lanes:
-    """Targets that run side by side on one setup and share its noise."""
+class Run(Stream):
+    """All targets of all parts on one stream of records; see ``noisy_sfw.Run``."""
 
-    setup: Setup
-    epsilon: Sequence[float]
-    calibration: Sequence[str]
-    delta: float
-
-
-def lane_bytes(setup: Setup, n: int) -> int:
-    """Iterate and sum of one lane."""
-    return 16 * setup.d
-
-
-class Run:
-    """Lanes of several setups on one stream of records; see ``noisy_sfw.Run``."""
-
-    def __init__(
-        self,
-        lanes: Sequence[Lanes],
-        source: Source,
-        n: int,
-        streams: Sequence[Streams],
-        options: Options,
-    ):
+    def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Options):
         self.source, self.sizes = source, phases(n)
-        self.parts = [
-            _Part(one, n, own) for one, own in zip(lanes, streams, strict=True)
-        ]
+        self.parts = [_Part(part, n, options) for part in parts]
 
     @property
     def weights(self) -> list[np.ndarray]:
-        """Released points of the lanes of each setup, (L, d), inside the ball."""
+        """Released points of the targets of each part, (L, d), inside the ball."""
         return [part.setup.ball.project(part.x) for part in self.parts]
 
-    def solve(self) -> list[np.ndarray]:
-        """Run all phases; the released points."""
+    def releases(self) -> Iterator[np.ndarray]:
+        """The noisy average of every phase."""
         for phase, size in enumerate(self.sizes, start=1):
             for part in self.parts:
                 part.sums[:] = 0.0
@@ -129,33 +99,29 @@ class Run:
                     part.read(batch, self.source, phase)
             for part in self.parts:
                 part.release(phase, size)
-        return self.weights
+            yield self.parts[0].x.flatten()
 
 
 class _Part:
-    """The lanes of one setup."""
+    """The targets of one setup."""
 
-    def __init__(self, lanes: Lanes, n: int, streams: Streams):
-        self.setup, self.noise = lanes.setup, streams.noise
-        self.eta = np.array(
-            [step(lanes.setup, n, epsilon, lanes.delta) for epsilon in lanes.epsilon]
-        )
+    def __init__(self, part: Part, n: int, options: Options):
+        setup = self.setup = part.setup
+        self.noise = part.streams.noise
+        self.eta = np.array([step(setup, n, t.epsilon, t.delta) for t in part.targets])
         self.scale = np.array(
             [
-                noise_multiplier(epsilon, lanes.delta, kind)
-                * sensitivity(lanes.setup, eta)
-                for epsilon, kind, eta in zip(
-                    lanes.epsilon, lanes.calibration, self.eta, strict=True
-                )
+                noise(setup, n, target, options).scales[0] * sensitivity(setup, eta)
+                for target, eta in zip(part.targets, self.eta, strict=True)
             ]
         )
-        self.x = np.zeros((len(self.eta), lanes.setup.d))
+        self.x = np.zeros((len(self.eta), setup.d))
         self.sums = np.zeros_like(self.x)
         known = {2.0: _L2, math.inf: _BOX}
-        self.shape = known.get(lanes.setup.p, _OTHER)
+        self.shape = known.get(setup.p, _OTHER)
 
     def read(self, batch, source: Source, phase: int) -> None:
-        """Take a step for every record of the batch, in every lane."""
+        """Take a step for every record of the batch, for every target."""
         setup, eta = self.setup, self.eta / 4**phase
         given = (*batch, source.factors(batch, setup.q), CODES[setup.loss])
         rules = (setup.lipschitz, self.shape, setup.p, setup.radius)
@@ -170,8 +136,8 @@ class _Part:
 
     def release(self, phase: int, size: int) -> None:
         """End the phase at the noisy average of its iterates."""
-        noise = gaussian(self.noise, self.setup.d)
-        self.x = self.sums / size + (self.scale / 4**phase)[:, None] * noise
+        drawn = gaussian(self.noise, self.setup.d)
+        self.x = self.sums / size + (self.scale / 4**phase)[:, None] * drawn
 
 
 @njit(**KERNEL)

@@ -6,30 +6,30 @@ One record a step after a first batch of half of them. The estimate
           + eta grad f(x^t, z_t)
 
 carries no noise; the vertex with the least noisy inner product is taken (report noisy
-max). Over the l_1 ball a step is O(d) in time and memory: the 2d vertices are never
-written out. Vertices are centred, so that only their reach, M / 2 for a symmetric set,
-counts in the sensitivity.
+max). Here the set is the l_1 ball, where a step is O(d) in time and memory: the 2d
+vertices are never written out. They are centred, so that only their norm, M / 2, counts
+in the sensitivity.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 from numba import njit
-from scipy.optimize import brentq, minimize_scalar
 
 from dperm.compiled import KERNEL, clamp
-from dperm.erm.sets import Polytope, norms
 from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import Streams, laplace_rows
+from dperm.privacy.mechanisms import laplace_rows
 from dperm.privacy.noisy_max import NoisyMax
+from dperm.solvers.streams import Noise, Part, Stream, Target, silent
+from dperm.solvers.streams.concentrated import concentrated_budget
 from dperm.solvers.streams.stochastic import (
     CODES,
+    Batch,
     Setup,
     Source,
     chunks,
@@ -80,23 +80,22 @@ class Scores:
     steps: int
 
 
-def sensitivities(setup: Setup, n: int, reach: float, vertices: int) -> Scores:
+def sensitivities(setup: Setup, n: int) -> Scores:
     """Exact sensitivities, decaying by 1 - eta a step (proof of Lemma 6.1).
 
     A record of the first batch of h moves d_0 by 2 L0 / h, one of a later step moves
-    d_t by 2 (1 - eta) L1 eta M + 2 eta L0; times ``reach``, the largest norm of a
-    centred vertex.
+    d_t by 2 (1 - eta) L1 eta M + 2 eta L0; times the radius, the norm of a vertex.
     """
-    eta, half = step(n, vertices), n // 2
+    eta, half, reach = step(n, vertices_of(setup)), n // 2, setup.radius
     L0, L1, M = setup.lipschitz, setup.smoothness, setup.diameter
     own = 2 * eta * ((1 - eta) * L1 * M + L0) * reach
     return Scores(eta, 2 * L0 / half * reach, own, n - half)
 
 
-def printed_sensitivity(setup: Setup, n: int, t: int, vertices: int) -> float:
+def printed_sensitivity(setup: Setup, n: int, t: int) -> float:
     """s_t = max((1 - eta)^t 2 L0 M / n, 2 eta (L1 M^2 + L0 M)) of line 9; s_0 apart."""
     L0, L1, M = setup.lipschitz, setup.smoothness, setup.diameter
-    eta = step(n, vertices)
+    eta = step(n, vertices_of(setup))
     first = (1 - eta) ** t * 2 * L0 * M / n
     return first if t == 0 else max(first, 2 * eta * (L1 * M**2 + L0 * M))
 
@@ -121,72 +120,12 @@ def energies(scores: Scores, at_first: float) -> tuple[float, float]:
     return batch, scores.own**2 * (1 - keep**scores.steps) / (1 - keep)
 
 
-def concentrated_epsilon(rho: float, delta: float) -> float:
-    """Epsilon of rho-zCDP (Canonne, Kamath and Steinke 2020, Proposition 12)."""
-
-    def bound(log_excess: float) -> float:
-        alpha = 1 + math.exp(log_excess)
-        spent = rho * alpha + math.log1p(-1 / alpha)
-        return spent - (math.log(delta) + math.log(alpha)) / (alpha - 1)
-
-    start = 0.5 * math.log1p(math.log(1 / delta) / rho)
-    found = minimize_scalar(bound, bounds=(start - 6, start + 6), method="bounded",
-                            options={"xatol": 1e-10})  # fmt: skip
-    return max(float(found.fun), 0.0)
-
-
-@lru_cache(maxsize=4096)
-def concentrated_budget(epsilon: float, delta: float) -> float:
-    """The largest rho whose epsilon stays within the target."""
-
-    def excess(log_rho: float) -> float:
-        return concentrated_epsilon(math.exp(log_rho), delta) - epsilon
-
-    rho = math.exp(brentq(excess, -40.0, 10.0, xtol=1e-12))
-    while concentrated_epsilon(rho, delta) > epsilon:
-        rho *= 1 - 1e-9
-    return rho
-
-
-def noise_scales(
-    setup: Setup,
-    n: int,
-    epsilon: float,
-    delta: float,
-    calibration: str,
-    reach: float,
-    vertices: int,
-) -> tuple[float, float]:
-    """Laplace scales of step 0 and of the later steps.
-
-    ``paper``: 2 s_t sqrt(n log(1/delta)) / epsilon. ``strict``: one scale for all, the
-    least that keeps every record's cost within the target as zCDP, a selection at
-    scale b being pure 2 s / b and so (2 s / b)^2 / 2-zCDP.
-    """
-    if math.isinf(epsilon):
-        return 0.0, 0.0
-    if calibration == "paper":
-        unit = 2 * math.sqrt(n * math.log(1 / delta)) / epsilon
-        first, later = (printed_sensitivity(setup, n, t, vertices) for t in (0, 1))
-        return unit * first, unit * later
-    scores = sensitivities(setup, n, reach, vertices)
-    energy = max(energies(scores, 1.0))
-    scale = math.sqrt(2 * energy / concentrated_budget(epsilon, delta))
-    return scale, scale
-
-
-def ledger(
-    setup: Setup,
-    n: int,
-    scales: tuple[float, float],
-    reach: float,
-    vertices: int,
-) -> Ledger:
+def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
     """The selections that the costliest record takes part in.
 
     Its sensitivity decays; steps are put into buckets, each charged as its first step.
     """
-    scores = sensitivities(setup, n, reach, vertices)
+    scores = sensitivities(setup, n)
     batch, own = energies(scores, scales[0] / scales[1])
     events, size = [], scores.own
     if batch > own:
@@ -199,155 +138,120 @@ def ledger(
     return Ledger(tuple(events))
 
 
-def printed_ledger(n: int, epsilon: float, delta: float) -> Ledger:
-    """The selections as Theorem 6.3 composes them, each at the printed ratio."""
-    ratio = 2 * math.sqrt(n * math.log(1 / delta)) / epsilon
-    return Ledger((NoisyMax(1.0, ratio, n - n // 2 + 1, _UNIT, _SOURCE),))
+def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
+    """Laplace scales of step 0 and of the later steps.
+
+    ``paper``: 2 s_t sqrt(n log(1/delta)) / epsilon. ``strict``: one scale for all, the
+    least that keeps every record's cost within the target as zCDP, a selection at
+    scale b being pure 2 s / b and so (2 s / b)^2 / 2-zCDP.
+    """
+    if math.isinf(target.epsilon):
+        return silent(2)
+    if target.calibration == "paper":
+        unit = 2 * math.sqrt(n * math.log(1 / target.delta)) / target.epsilon
+        first, later = (printed_sensitivity(setup, n, t) for t in (0, 1))
+        scales = (unit * first, unit * later)
+    else:
+        energy = max(energies(sensitivities(setup, n), 1.0))
+        budget = concentrated_budget(target.epsilon, target.delta)
+        scales = (math.sqrt(2 * energy / budget),) * 2
+    return Noise(ledger(setup, n, scales, options), scales)
 
 
-@dataclass(frozen=True)
-class Lanes:
-    """Targets that run side by side on one setup (p = 1) and share its noise."""
-
-    setup: Setup
-    epsilon: Sequence[float]
-    calibration: Sequence[str]
-    delta: float
-
-
-def lane_bytes(setup: Setup, n: int) -> int:
-    """Iterate and estimate of one lane."""
-    return 16 * setup.d
-
-
-class Run:
-    """Lanes over the l_1 ball, on one stream of records.
+class Run(Stream):
+    """All targets of all parts over the l_1 ball, on one stream of records.
 
     Parameters
     ----------
-    lanes : Lanes
+    parts : sequence of Part
+        With p = 1.
     source : Source
     n : int
         Size of the data set, all of which is read.
-    streams : Streams
     options : Options
     """
 
-    def __init__(
-        self, lanes: Lanes, source: Source, n: int, streams: Streams, options: Options
-    ):
-        self.setup, self.source, self.n, self.streams = lanes.setup, source, n, streams
-        self.eta = step(n, self._vertices())
-        self.scales = np.array(
-            [
-                noise_scales(lanes.setup, n, epsilon, lanes.delta, kind,
-                             self._reach(), self._vertices())
-                for epsilon, kind in zip(lanes.epsilon, lanes.calibration, strict=True)
-            ]
-        )  # fmt: skip
-        self.x = np.tile(self._start(), (len(self.scales), 1))
-        self.d = np.zeros_like(self.x)
-
-    def _vertices(self) -> int:
-        return vertices_of(self.setup)
-
-    def _reach(self) -> float:
-        return self.setup.radius
-
-    def _start(self) -> np.ndarray:
-        return np.zeros(self.setup.d)
+    def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Options):
+        self.source, self.n = source, n
+        self.parts = [_Part(part, n, options) for part in parts]
 
     @property
-    def weights(self) -> np.ndarray:
-        """Iterates, (L, d)."""
-        return self.x
+    def weights(self) -> list[np.ndarray]:
+        """Iterates of the targets of each part, (L, d)."""
+        return [part.x for part in self.parts]
 
-    def solve(self) -> np.ndarray:
-        """Run all steps; the last iterates."""
+    def releases(self) -> Iterator[np.ndarray]:
+        """Every vertex taken; the kernel then gets one record at a time."""
+        yield from self._blocks(1)
+
+    def solve(self) -> list[np.ndarray]:
+        """Run all steps in blocks of records; the last iterates."""
+        for _ in self._blocks(max(1, _DRAWS // (2 * self.source.d))):
+            pass
+        return self.weights
+
+    def _blocks(self, most: int) -> Iterator[np.ndarray]:
+        """Step 0, then blocks of ``most`` records; the vertex taken last in each."""
         half = self.n // 2
         for size in chunks(half, self.source.d):
             batch = self.source.take(size)
-            factors = self.source.factors(batch, self.setup.q)
-            code, bound = CODES[self.setup.loss], self.setup.lipschitz
-            gradient_sums(*batch, factors, code, bound, self.x, self.d)
-        self.d /= half
-        self._first(self._noise(1))
-        left = self.n - half
-        while left > 0:
-            count = min(left, max(1, _DRAWS // self._vertices()))
-            batch = self.source.take(count)
-            factors = self.source.factors(batch, self.setup.q)
-            self._later(batch, factors, self._noise(count))
-            left -= count
-        return self.x
+            for part in self.parts:
+                part.read(batch, self.source)
+        for part in self.parts:
+            part.start(half)
+        yield self.parts[0].vertices()
+        for low in range(half, self.n, most):
+            batch = self.source.take(min(most, self.n - low))
+            for part in self.parts:
+                part.go_on(batch, self.source)
+            yield self.parts[0].vertices()
 
-    def _noise(self, count: int) -> np.ndarray:
-        shape = (count, self._vertices())
-        return laplace_rows(self.streams.noise, self.streams.sampling, shape)
 
-    def _first(self, noise: np.ndarray) -> None:
+class _Part:
+    """The targets of one setup: iterates x, estimates d, latest vertices."""
+
+    def __init__(self, part: Part, n: int, options: Options):
+        if part.setup.p != 1:
+            raise ValueError(f"p: expected 1, found {part.setup.p:g}")
+        self.setup, self.streams = part.setup, part.streams
+        self.eta = step(n, vertices_of(part.setup))
+        found = [noise(part.setup, n, to, options).scales for to in part.targets]
+        self.scales = np.array(found)
+        self.x = np.zeros((len(found), part.setup.d))
+        self.d = np.zeros_like(self.x)
+        self.at = np.empty(len(found), dtype=np.int64)
+        self.rules = (CODES[self.setup.loss], self.setup.lipschitz)
+
+    def read(self, batch: Batch, source: Source) -> None:
+        """Add records of the first batch to d_0."""
+        factors = source.factors(batch, self.setup.q)
+        gradient_sums(*batch, factors, *self.rules, self.x, self.d)
+
+    def start(self, half: int) -> None:
         """Step 0: choose a vertex by d_0 and move."""
+        self.d /= half
         scale, radius = self.scales[:, 0], self.setup.radius
-        self.at = np.empty(len(scale), dtype=np.int64)
-        _choose(self.d, noise[0], scale, radius, self.at)
-        self._move()
-
-    def _move(self) -> None:
+        _choose(self.d, self._noise(1)[0], scale, radius, self.at)
         self.x *= 1 - self.eta
-        for lane, vertex in enumerate(self.at):
-            sign = 1.0 if vertex % 2 == 0 else -1.0
-            self.x[lane, vertex // 2] += self.eta * self.setup.radius * sign
+        self.x += self.eta * self.vertices().reshape(self.x.shape)
 
-    def _later(self, batch, factors: np.ndarray, noise: np.ndarray) -> None:
-        code, bound = CODES[self.setup.loss], self.setup.lipschitz
-        given = (*batch, factors, code, bound, noise, self.scales[:, 1])
+    def go_on(self, batch: Batch, source: Source) -> None:
+        """A step for every record of the batch."""
+        factors = source.factors(batch, self.setup.q)
+        drawn = self._noise(len(batch.labels))
+        given = (*batch, factors, *self.rules, drawn, self.scales[:, 1])
         _steps(*given, self.eta, self.setup.radius, self.x, self.d, self.at)
 
+    def vertices(self) -> np.ndarray:
+        """The vertices taken last, one after the other, flat."""
+        found = np.zeros_like(self.x)
+        signs = np.where(self.at % 2 == 0, 1.0, -1.0)
+        found[np.arange(len(found)), self.at // 2] = self.setup.radius * signs
+        return found.ravel()
 
-class PolytopeRun(Run):
-    """The same over any polytope, with its K vertices written out; O(K d) a step."""
-
-    def __init__(
-        self,
-        lanes: Lanes,
-        source: Source,
-        n: int,
-        streams: Streams,
-        options: Options,
-        polytope: Polytope,
-    ):
-        self.polytope = polytope
-        self.offsets = polytope.vertices - polytope.centre
-        super().__init__(lanes, source, n, streams, options)
-
-    def _vertices(self) -> int:
-        return len(self.polytope.vertices)
-
-    def _reach(self) -> float:
-        return float(norms(self.offsets, self.polytope.p).max())
-
-    def _start(self) -> np.ndarray:
-        return self.polytope.centre
-
-    def _first(self, noise: np.ndarray) -> None:
-        self._select(noise[0], self.scales[:, 0])
-
-    def _select(self, noise: np.ndarray, scale: np.ndarray) -> None:
-        """Choose a vertex for each lane and move there."""
-        scores = self.d @ self.offsets.T + scale[:, None] * noise
-        self.before = self.x
-        chosen = self.polytope.vertices[scores.argmin(axis=1)]
-        self.x = (1 - self.eta) * self.x + self.eta * chosen
-
-    def _later(self, batch, factors: np.ndarray, noise: np.ndarray) -> None:
-        bound, code = self.setup.lipschitz, CODES[self.setup.loss]
-        for k in range(len(noise)):
-            one = (batch.rows[k : k + 1], batch.labels[k : k + 1], factors[k : k + 1])
-            new, old = np.zeros_like(self.d), np.zeros_like(self.d)
-            gradient_sums(*one, code, bound, self.x, new)
-            gradient_sums(*one, code, bound, self.before, old)
-            self.d = (1 - self.eta) * (self.d + new - old) + self.eta * new
-            self._select(noise[k], self.scales[:, 1])
+    def _noise(self, count: int) -> np.ndarray:
+        shape = (count, vertices_of(self.setup))
+        return laplace_rows(self.streams.noise, self.streams.sampling, shape)
 
 
 @njit(**KERNEL)

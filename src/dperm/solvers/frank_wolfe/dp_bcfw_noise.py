@@ -1,0 +1,202 @@
+"""The noise of DP-BCFW: what its releases can move by, its scales, and their cost.
+
+A step releases on each node a selection by report noisy max and, the first time a
+feature comes up, its sketch with Gaussian noise. A target is split between the two.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import brentq
+
+from dperm.erm.bounds import record_bound
+from dperm.erm.columns import edges
+from dperm.erm.problem import Problem
+from dperm.privacy.accounting import gaussian_epsilon, true_epsilon
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.ledger import Event, Gaussian, Ledger
+from dperm.privacy.noisy_max import NoisyMax
+from dperm.solvers.distributed.node import shared_sketch
+from dperm.solvers.distributed.sketch import Sketch
+from dperm.solvers.frank_wolfe import Noise
+from dperm.solvers.frank_wolfe.selections import HOPELESS, LOUD, selections_epsilon
+
+if TYPE_CHECKING:
+    from dperm.solvers.frank_wolfe.dp_bcfw import Options
+
+_INDEX = "Lou and Cheung 2020, Algorithm 2, lines 7 and 8; Section IV-C"
+_SKETCH = "Lou and Cheung 2020, equations 16 and 17"
+
+
+def valid_lipschitz(problem: Problem, options: Options) -> float:
+    """G = B (B R + Y) for least squares, R the largest ||x||_1 of the update."""
+    bounds = (options.entry_bound, options.label_bound)
+    return record_bound(problem.loss, *bounds, options.entry_bound * options.reach)
+
+
+def sketch_of(n: int, options: Options) -> Sketch:
+    """J (m, n), with m at most n."""
+    return shared_sketch(n, options.sketch_length(n), options.sketch_seed)
+
+
+def sensitivities(
+    problem: Problem, options: Options, scores: str = "radius"
+) -> tuple[float, float]:
+    """Replace-one change of a score, and of a sketched feature in l2 norm.
+
+    One record changes one entry of a feature, by at most 2 B; J then moves by that
+    times the norm of the record's column of J.
+    """
+    factor = options.score_factor(scores)
+    score = 2.0 * factor * valid_lipschitz(problem, options) / problem.n
+    sketch = sketch_of(problem.n, options)
+    return score, 2.0 * options.entry_bound * float(sketch.column_norms.max())
+
+
+def releases(p: int, count: int, options: Options) -> tuple[int, int]:
+    """Selections, and sketched features at most, in ``count`` steps.
+
+    A record lies on all nodes, so those of all nodes compose: K T selections. A feature
+    that comes again is not sent again.
+    """
+    sizes = np.diff(edges(p, options.nodes))
+    return options.nodes * count, int(np.minimum(sizes, count).sum())
+
+
+def _events(
+    moved: tuple[float, float], scales: tuple[float, float], counts: tuple[int, int]
+) -> tuple[NoisyMax, Gaussian]:
+    """Everything that leaves the nodes: selections and sketched features."""
+    unit = "l2 norm of a sketched feature"
+    return (
+        NoisyMax(moved[0], scales[0], counts[0], "a score", _INDEX),
+        Gaussian(moved[1], scales[1], counts[1], unit, _SKETCH),
+    )
+
+
+def _proportion(
+    multiplier: float, counts: tuple[int, int], share: float
+) -> tuple[float, float]:
+    """Noise over sensitivity of both kinds: root of the count over the share."""
+    selections, features = counts
+    return (
+        multiplier * math.sqrt(selections) / share,
+        multiplier * math.sqrt(features) / (1.0 - share),
+    )
+
+
+def ledger_of(
+    problem: Problem, count: int, noise_multiplier: float, options: Options, scores: str
+) -> Ledger:
+    """Both kinds of release, their noise in the proportion of the budget's split."""
+    moved = sensitivities(problem, options, scores)
+    counts = releases(problem.p, count, options)
+    index, sketch = _proportion(noise_multiplier, counts, options.share)
+    return Ledger(_events(moved, (index * moved[0], sketch * moved[1]), counts))
+
+
+def least(
+    problem: Problem, count: int, options: Options, epsilon: float, delta: float
+) -> Noise:
+    """The least noise with which the whole run is (epsilon, delta)-private."""
+    moved = sensitivities(problem, options)
+    counts = releases(problem.p, count, options)
+    index, sketch = _least_multipliers(*counts, options.share, epsilon, delta)
+    scales = (index * moved[0], sketch * moved[1])
+    return Noise(Ledger(_events(moved, scales, counts)), *scales, epsilon)
+
+
+@cache
+def _least_multipliers(
+    selections: int, features: int, share: float, epsilon: float, delta: float
+) -> tuple[float, float]:
+    """Noise over sensitivity of indices and features.
+
+    Only these ratios matter to the cost, so sizes decide. Where a selection may cost
+    more than ``LOUD`` there is nothing to gain from composing jointly, and pure
+    epsilons add up.
+    """
+    if share * epsilon / selections > LOUD:
+        mu = brentq(
+            lambda mu: gaussian_epsilon(mu, delta) - (1 - share) * epsilon,
+            1e-9, 2 * math.sqrt(2 * epsilon) + 1,
+        )  # fmt: skip
+        return 2 * selections / (share * epsilon), math.sqrt(features) / mu
+    counts = (selections, features)
+
+    def of(multiplier: float) -> Ledger:
+        return Ledger(
+            _events((1.0, 1.0), _proportion(multiplier, counts, share), counts)
+        )
+
+    with np.errstate(over="ignore"):  # of tilted masses that end as infinity
+        multiplier = calibrate(of, epsilon, delta, "strict").noise_multiplier
+    return _proportion(multiplier, counts, share)
+
+
+def printed(
+    problem: Problem,
+    count: int,
+    options: Options,
+    epsilon: float,
+    delta: float,
+    lipschitz: float,
+    scores: str = "radius",
+) -> Noise:
+    """The printed scales: Section IV-C 2a for the indices, equation 17 for features.
+
+    Parameters
+    ----------
+    count : int
+        T.
+    lipschitz : float
+        G: ``valid_lipschitz``, or the gradient's sup norm as Theorem 4 has it.
+    scores : {"radius", "gradient"}
+        What they are added to.
+    """
+    n, K = problem.n, options.nodes
+    index_epsilon = options.share * epsilon
+    sketch_epsilon = (1.0 - options.share) * epsilon
+    root = math.sqrt(2 * count * math.log(1 / (delta / 2)))
+    index = (2 * lipschitz * options.radius / (K * n)) * root
+    index /= (index_epsilon / K) / 2
+    sketch = sketch_of(n, options).leading_singular_value * math.sqrt(K * count)
+    sketch *= math.sqrt(2 * (math.log(1 / delta) + sketch_epsilon))
+    sketch /= n * sketch_epsilon
+    moved = sensitivities(problem, options, scores)
+    counts = releases(problem.p, count, options)
+    found = Ledger(_events(moved, (index, sketch), counts))
+    return Noise(found, index, sketch, _true_epsilon(found, delta), scores)
+
+
+def _true_epsilon(found: Ledger, delta: float) -> float:
+    """The least epsilon of a sound accountant; a bound where it is beyond all use."""
+    selection, feature = found.events
+    assert isinstance(selection, NoisyMax)
+    bound = selection.count * selection.pure + _gaussian_part(feature, delta)
+    return true_epsilon(found, delta) if bound < HOPELESS else bound
+
+
+def _gaussian_part(feature: Event, delta: float) -> float:
+    mu = math.sqrt(feature.count) / feature.noise_multiplier
+    return gaussian_epsilon(mu, delta)
+
+
+def epsilons_apart(noise: Noise, delta: float) -> tuple[float, float]:
+    """True epsilon of the indices alone and of the features alone; inf without noise.
+
+    Parameters
+    ----------
+    delta : float
+        Of each.
+    """
+    if math.isinf(noise.true_epsilon):
+        return math.inf, math.inf
+    selection, feature = noise.ledger.events
+    pure = 2.0 / selection.noise_multiplier
+    index = selections_epsilon(selection.count, pure, delta)
+    return index, _gaussian_part(feature, delta)

@@ -1,0 +1,78 @@
+"""Full-batch DP-FW, which the DP-SCO paper's methods are compared with.
+
+Frank-Wolfe over the l_1 ball with report noisy max (Talwar, Thakurta and Zhang 2015),
+n^(2/3) iterations on all records: time n^(5/3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.privacy.ledger import Ledger
+from dperm.privacy.mechanisms import laplace_rows
+from dperm.solvers.frank_wolfe.selections import published_root, selections
+from dperm.solvers.streams import Noise, Target, silent
+from dperm.solvers.streams.alone import Alone
+from dperm.solvers.streams.concentrated import concentrated_budget
+from dperm.solvers.streams.stochastic import Setup
+
+ALONE = True
+
+
+@dataclass(frozen=True)
+class Options:
+    """The method leaves nothing open."""
+
+
+def iterations(n: int) -> int:
+    """T = n^(2/3), rounded up."""
+    return math.ceil(n ** (2 / 3))
+
+
+def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
+    """T selections on all records."""
+    moved = 2 * setup.lipschitz * setup.radius / n
+    return Ledger((selections(moved, scales[0], iterations(n)),))
+
+
+def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
+    """Laplace scale of the scores <v, gradient>.
+
+    ``paper``: L0 R sqrt(8 T log(1/delta)) / (n epsilon) with the l_1 norm R of the
+    vertices. ``strict``: a score moves by 2 L0 R / n, a selection costs twice that over
+    the scale, T of them compose as zCDP.
+    """
+    if math.isinf(target.epsilon):
+        return silent()
+    count, unit = iterations(n), setup.lipschitz * setup.radius / n
+    if target.calibration == "paper":
+        scale = unit * published_root(count, target.delta) / target.epsilon
+    else:
+        budget = concentrated_budget(target.epsilon, target.delta)
+        scale = 4 * unit * math.sqrt(count / (2 * budget))
+    return Noise(ledger(setup, n, (scale,), options), (scale,))
+
+
+class Run(Alone):
+    """All iterations for one target; p = 1."""
+
+    noise_of = staticmethod(noise)
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """The vertices taken."""
+        setup, w = self.setup, self.w
+        for t in range(iterations(self.n)):
+            gradient = setup.radius * self.gradient(w)
+            shape = (1, 2 * setup.d)
+            drawn = laplace_rows(self.streams.noise, self.streams.sampling, shape)[0]
+            scores = np.concatenate([gradient, -gradient]) + self.scale * drawn
+            at = int(scores.argmin())
+            vertex = np.zeros(setup.d)
+            vertex[at % setup.d] = setup.radius * (1 if at < setup.d else -1)
+            w *= 1 - 2 / (t + 2)
+            w[at % setup.d] += 2 / (t + 2) * vertex[at % setup.d]
+            yield vertex

@@ -1,0 +1,120 @@
+"""Full-batch noisy mirror descent, which the DP-SCO paper's methods are compared with.
+
+sqrt(n) iterations on all records, Gaussian noise: time n^(3/2). The potential is
+||w||_a^2 / (2 (a - 1)) with a = max(p, 1 + 1 / log d), in its lazy form; over the l_1
+ball entropy on its 2d vertices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+
+from dperm.erm.sets import norms
+from dperm.privacy.ledger import Ledger
+from dperm.privacy.mechanisms import gaussian
+from dperm.solvers.streams import Noise, Target
+from dperm.solvers.streams.alone import Alone
+from dperm.solvers.streams.gaussian_releases import (
+    euclidean_lipschitz,
+    gaussian_noise,
+    gaussian_releases,
+)
+from dperm.solvers.streams.stochastic import Setup
+
+ALONE = True
+
+
+@dataclass(frozen=True)
+class Options:
+    """The method leaves nothing open."""
+
+
+def iterations(n: int) -> int:
+    """T = sqrt(n), rounded up."""
+    return math.ceil(math.sqrt(n))
+
+
+def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
+    """T releases on the same records."""
+    return gaussian_releases(scales[0], iterations(n))
+
+
+def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
+    """Least noise over sensitivity under the target's accountant."""
+    return gaussian_noise(target, iterations(n))
+
+
+class Run(Alone):
+    """All iterations for one target."""
+
+    noise_of = staticmethod(noise)
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """The dual vectors of which points are made, after the first, which is 0."""
+        setup, count = self.setup, iterations(self.n)
+        scale = self.scale * 2 * euclidean_lipschitz(setup) / self.n
+        mirror = _Entropy(setup) if setup.p == 1 else _Power(setup)
+        size = setup.lipschitz + scale * _normal_norm(setup.d, mirror.dual)
+        eta = mirror.reach * math.sqrt(2 / count) / size
+        dual, total = np.zeros(setup.d), np.zeros(setup.d)
+        for t in range(count):
+            if t:
+                yield dual.copy()
+            w = mirror.point(dual)
+            drawn = scale * gaussian(self.streams.noise, setup.d)
+            dual -= eta * (self.gradient(w) + drawn)
+            total += w
+        self.w = total / count
+
+
+def _normal_norm(d: int, q: float) -> float:
+    """About E ||N(0, I)||_q."""
+    if math.isinf(q):
+        return math.sqrt(2 * math.log(2 * d))
+    log = 0.5 * q * math.log(2) + gammaln((q + 1) / 2) - 0.5 * math.log(math.pi)
+    return math.exp((math.log(d) + log) / q)
+
+
+class _Power:
+    """Potential ||w||_a^2 / (2 (a - 1)) on the l_p ball; a = p but near 1."""
+
+    def __init__(self, setup: Setup):
+        low = 1 + 1 / math.log(max(setup.d, 3))
+        self.a = 2.0 if setup.p > 2 else max(setup.p, low)
+        self.ball, self.dual = setup.ball, self.a / (self.a - 1)
+        inverse = 0.0 if math.isinf(setup.p) else 1 / setup.p
+        self.reach = setup.radius * setup.d ** max(0.0, 1 / self.a - inverse)
+        self.reach /= math.sqrt(self.a - 1)
+        self.p = setup.p
+
+    def point(self, dual: np.ndarray) -> np.ndarray:
+        """Where the potential's gradient is ``dual``, drawn back to the ball."""
+        size = norms(dual, self.dual)[0]
+        if size == 0:
+            return np.zeros_like(dual)
+        powers = np.abs(dual / size) ** (self.dual - 1)
+        w = (self.a - 1) * size * np.sign(dual) * powers
+        if self.a != self.p and self.p > 2:
+            return self.ball.project(w)[0]
+        return w * min(1.0, self.ball.radius / float(norms(w, self.p)[0]))
+
+
+class _Entropy:
+    """Entropy of the weights of the 2d vertices of the l_1 ball."""
+
+    def __init__(self, setup: Setup):
+        self.radius, self.dual = setup.radius, math.inf
+        self.reach = setup.radius * math.sqrt(math.log(2 * setup.d))
+
+    def point(self, dual: np.ndarray) -> np.ndarray:
+        """Exponential weights, with dual steps in units of the radius."""
+        scores = np.concatenate([dual, -dual]) / self.radius
+        weights = np.exp(scores - scores.max())
+        weights /= weights.sum()
+        up, down = np.split(weights, 2)
+        return self.radius * (up - down)
