@@ -1,76 +1,165 @@
-"""Figures of Mangold et al. 2022 (DP-CD)."""
+"""Figures that any paper may name."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dperm import schema
 from dperm.pipeline import results
-from dperm.present import drawing
-
-Rows = list[dict[str, Any]]
+from dperm.pipeline.results import Result
+from dperm.present import drawing, looks
+from dperm.present.drawing import Rows
+from dperm.present.looks import Look
 
 
 def trajectories(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> tuple[Figure, Rows]:
-    """Figures 1, 2 and 3: relative error along the chosen runs, one panel a problem.
+    """Relative error along the chosen runs, one panel a problem.
 
     Each algorithm runs its best number of passes; mean, min and max over fresh seeds.
-    ``options.x`` is ``passes`` or ``seconds``; ``options.leave_out`` names solvers.
+    ``options``: ``x``, ``passes`` or ``seconds``; ``solvers``, those that are shown,
+    or ``leave_out``, those that are not; ``names``, other labels by solver;
+    ``columns`` of panels; ``title``, what of a problem is told, its ``privacy`` or its
+    ``penalty``; ``legend``, ``inside`` or ``beside`` each panel, or one ``below`` all;
+    ``ends``, whether the end of each run is marked, and time starts at 0.
     """
-    axis = product.options.get("x", "passes")
-    found = results.load(config, problems, product.options.get("leave_out", ()))
+    options = product.options
+    found = results.load(
+        config, problems, options.get("leave_out", ()), options.get("solvers")
+    )
     titles = results.titles(config, problems)
-    figure, axes = drawing.panels(len(problems), product.options.get("columns", 3))
+    figure, axes = drawing.panels(len(problems), options.get("columns", 3))
+    legend = options.get("legend", "inside")
+    if legend == "beside":
+        figure.set_figwidth(1.6 * figure.get_figwidth())
+    labels = [_label(each, options) for name in problems for each in found[name]]
+    chosen = looks.of(labels)
     rows: Rows = []
     for name, at in zip(problems, axes, strict=True):
-        at.set_title(_title(titles[name]))
-        lost = [result.reason for result in found[name] if not result.available]
-        if lost:
-            drawing.empty(at, lost[0])
-            continue
-        for result in found[name]:
-            rows += _curve(at, result, product.calibration, axis)
-        _finish(at, axis)
+        title = TITLES[options.get("title", "privacy")](titles[name])
+        at.set_title(title, fontsize=9 if legend == "below" else None)
+        rows += _panel(at, found[name], product, chosen)
+    if legend == "below":
+        drawing.shared_legend(figure, 2 if len(problems) == 1 else 3)
     return figure, rows
 
 
-def _title(problem: schema.Problem) -> str:
+def _privacy(problem: schema.Problem) -> str:
     return f"{problem.title}, $\\epsilon$ = {problem.privacy.epsilon:g}"
 
 
-def _curve(axes: Axes, result: results.Result, calibration: str, axis: str) -> Rows:
-    passes = result.best_passes(calibration)
-    runs = result.trajectories(calibration, passes)
+def _penalty(problem: schema.Problem) -> str:
+    kind = "LASSO" if problem.loss == "least_squares" else "logistic + L1"
+    if not problem.penalty.l1:
+        kind = "least squares" if problem.loss == "least_squares" else "logistic"
+        kind += " + L2"
+    strength = problem.penalty.l1 or problem.penalty.l2
+    return f"{problem.title}\n{kind}, $\\lambda$ = {strength:g}"
+
+
+TITLES: dict[str, Callable[[schema.Problem], str]] = {
+    "privacy": _privacy,
+    "penalty": _penalty,
+}
+
+
+def _label(result: Result, options: dict[str, Any]) -> str:
+    return options.get("names", {}).get(result.solver, result.label)
+
+
+def _panel(
+    axes: Axes, found: list[Result], product: schema.Product, chosen: dict[str, Look]
+) -> Rows:
+    """The curves of one problem; only a reason where a result is lost."""
+    lost = [result.reason for result in found if not result.available]
+    if lost:
+        drawing.empty(axes, lost[0])
+        return []
+    options, calibration = product.options, product.calibration
+    axis, marked = options.get("x", "passes"), options.get("ends", False)
+    curves = []
+    for result in found:
+        label = _label(result, options)
+        if not result.ran(calibration):
+            if calibration in set(result.tuned["calibration"]):
+                axes.plot([], [], label=f"{label}: all diverged", **chosen[label])
+            continue
+        rows = _curve(result, label, calibration, axis)
+        shown = label + _cost(result, calibration, options)
+        drawing.band(axes, rows, shown, chosen[label], marks=8, shade=0.18)
+        curves.append(rows)
+    axes.set_yscale("log")
+    axes.set_ylabel("relative error")
+    axes.set_xlabel("passes on data" if axis == "passes" else "seconds")
+    if curves and marked:
+        _ends(axes, curves, chosen, axis)
+    elif curves:
+        _start(axes, curves, axis)
+    if curves and (place := options.get("legend", "inside")) != "below":
+        _legend(axes, place, axis, marked)
+    return [row for rows in curves for row in rows]
+
+
+def _curve(result: Result, label: str, calibration: str, axis: str) -> Rows:
+    runs = result.trajectories(calibration, result.best_passes(calibration))
     rows = []
     for checkpoint, group in runs.groupby("checkpoint"):
         x = checkpoint if axis == "passes" else group["seconds"].mean()
         values = group["relative_error"].to_numpy()
-        rows.append(drawing.summary(result.problem, result.label, float(x), values))
-    true = runs["true_epsilon"].iloc[0]
-    label = f"{result.label} (true $\\epsilon$ {true:#.2g})"
-    drawing.curve(axes, pd.DataFrame(rows), result.label, label)
+        rows.append(drawing.summary(result.problem, label, float(x), values))
     return rows
 
 
-def _finish(axes: Axes, axis: str) -> None:
-    axes.set_yscale("log")
-    axes.set_ylabel("relative error")
+def _cost(result: Result, calibration: str, options: dict[str, Any]) -> str:
+    """The true epsilon of the runs, for a legend in or beside a panel."""
+    if options.get("legend") == "below":
+        return ""
+    runs = result.trajectories(calibration, result.best_passes(calibration))
+    true = runs["true_epsilon"].iloc[0]
+    if not np.isfinite(true):
+        return " (no sound $\\epsilon$)"
+    shown = f"{true:.2g}" if options.get("ends") else f"{true:#.2g}"
+    return f" (true $\\epsilon$ {shown})"
+
+
+def _start(axes: Axes, curves: list[Rows], axis: str) -> None:
+    """Whole passes; or a line at the start, which has no place on logarithmic time."""
     if axis == "passes":
-        axes.set_xlabel("passes on data")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    else:  # the start, at 0 seconds, has no place on a logarithmic axis
-        axes.set_xlabel("seconds")
-        axes.set_xscale("log", nonpositive="mask")
-        start = float(np.asarray(axes.lines[0].get_ydata())[0])
-        axes.axhline(start, color="0.6", linewidth=0.8, linestyle=":", label="w = 0")
+        return
+    axes.set_xscale("log", nonpositive="mask")
+    axes.axhline(curves[0][0]["mean"], color="0.6", linewidth=0.8, linestyle=":",
+                 label="w = 0")  # fmt: skip
+
+
+def _ends(axes: Axes, curves: list[Rows], chosen: dict[str, Look], axis: str) -> None:
+    """A dot where a run ends; a dotted line goes on from one shorter than others."""
+    last = max(row["x"] for rows in curves for row in rows)
+    for rows in curves:
+        end, colour = rows[-1], chosen[rows[0]["algorithm"]]["color"]
+        axes.plot([end["x"]], [end["mean"]], "o", color=colour, markersize=4)
+        if axis == "passes" and end["x"] < last:
+            axes.plot([end["x"], last], [end["mean"]] * 2, ":", color=colour, lw=0.9)
+    if axis == "seconds":
+        times = [row["x"] for rows in curves for row in rows if row["x"] > 0]
+        axes.set_xscale("symlog", linthresh=min(times))
+        axes.set_xlim(left=0.0)
+
+
+def _legend(axes: Axes, place: str, axis: str, marked: bool) -> None:
+    style: dict[str, Any] = {"fontsize": 6.5} if marked else {}
+    if place == "beside":
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), **style)
+    elif marked or axis == "seconds":
         low, high = axes.get_ylim()  # room for the legend below the curves
-        axes.set_ylim(bottom=low * (low / high) ** 0.4)
-    axes.legend(loc="best" if axis == "passes" else "lower left")
+        axes.set_ylim(bottom=low * (low / high) ** (0.35 if marked else 0.4))
+        axes.legend(loc="lower left", **style)
+    else:
+        axes.legend(loc="best")

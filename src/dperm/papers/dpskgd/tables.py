@@ -17,6 +17,7 @@ from dperm.erm.problem import Problem
 from dperm.papers.dpskgd import theory as bounds
 from dperm.pipeline import inputs, results
 from dperm.pipeline.results import Result
+from dperm.present.intervals import student
 from dperm.present.method_ratios import compared, measured, retuned, verdict, widest
 from dperm.present.tables import Table, number
 from dperm.privacy.accounting import gaussian_epsilon, gaussian_renyi_epsilon
@@ -116,7 +117,7 @@ def _theory_rows(
     rows = []
     for result in usable:
         bound, errors = terms[result.solver], fresh(result, calibration)
-        low, high = results.interval(errors)
+        low, high = student(errors)
         module, options = solver_options(result.solver)
         whole = (
             (bounds.theorem_convex(problem, bound),
@@ -168,7 +169,7 @@ def errors(
                 continue
             for chosen in result.chosen(kind).itertuples():
                 values = result.final(kind, chosen.passes)["relative_error"].to_numpy()
-                low, high = results.interval(values)
+                low, high = student(values)
                 rows.append(
                     {**head, "passes": chosen.passes, "mean": chosen.mean,
                      "std": chosen.std, "fresh_mean": values.mean(),
@@ -271,7 +272,7 @@ def blocks(
     rows = []
     for key, group in table.groupby(["correlation", "ratio", "method"], sort=False):
         values = group.groupby("replicate")["relative_error"].mean().to_numpy()
-        low, high = results.interval(values)
+        low, high = student(values)
         rows.append(
             {"correlation": key[0], "ratio": key[1], "method": key[2],
              "relative_error": values.mean(), "ci_low": low, "ci_high": high,
