@@ -43,10 +43,11 @@ def trajectories(
     chosen = looks.of(labels)
     rows: Rows = []
     for name, at in zip(problems, axes, strict=True):
-        title = TITLES[options.get("title", "privacy")](titles[name])
-        at.set_title(title, fontsize=9 if legend == "below" else None)
+        at.set_title(TITLES[options.get("title", "privacy")](titles[name]))
         rows += _panel(at, found[name], product, chosen)
     if legend == "below":
+        for at in axes:
+            at.title.set_fontsize(9)
         drawing.shared_legend(figure, 2 if len(problems) == 1 else 3)
     return figure, rows
 
