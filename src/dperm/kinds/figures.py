@@ -14,7 +14,7 @@ from dperm import schema
 from dperm.pipeline import results
 from dperm.pipeline.results import Result
 from dperm.present import drawing, looks
-from dperm.present.drawing import Rows
+from dperm.present.drawing import Row, Rows
 from dperm.present.looks import Look
 
 
@@ -84,35 +84,31 @@ def _panel(
         drawing.empty(axes, lost[0])
         return []
     options, calibration = product.options, product.calibration
-    axis, marked = options.get("x", "passes"), options.get("ends", False)
-    curves = []
-    for result in found:
+    ran = [result for result in found if result.ran(calibration)]
+    curves = [_curve(result, options, calibration) for result in ran]
+    for result, rows in zip(ran, curves, strict=True):
         label = _label(result, options)
-        if not result.ran(calibration):
-            if calibration in set(result.tuned["calibration"]):
-                axes.plot([], [], label=f"{label}: all diverged", **chosen[label])
-            continue
-        rows = _curve(result, label, calibration, axis)
         shown = label + _cost(result, calibration, options)
         drawing.band(axes, rows, shown, chosen[label], marks=8, shade=0.18)
-        curves.append(rows)
+        if options.get("ends"):
+            _end(axes, rows[-1], chosen[label]["color"], _last(curves, options))
+    for result in found:
+        if result.diverged(calibration):
+            label = _label(result, options)
+            axes.plot([], [], label=f"{label}: all diverged", **chosen[label])
     axes.set_yscale("log")
     axes.set_ylabel("relative error")
-    axes.set_xlabel("passes on data" if axis == "passes" else "seconds")
-    if curves and marked:
-        _ends(axes, curves, chosen, axis)
-    elif curves:
-        _start(axes, curves, axis)
-    if curves and (place := options.get("legend", "inside")) != "below":
-        _legend(axes, place, axis, marked)
+    if curves:
+        _finish(axes, curves, options)
     return [row for rows in curves for row in rows]
 
 
-def _curve(result: Result, label: str, calibration: str, axis: str) -> Rows:
+def _curve(result: Result, options: dict[str, Any], calibration: str) -> Rows:
     runs = result.trajectories(calibration, result.best_passes(calibration))
+    label, on_passes = _label(result, options), options.get("x", "passes") == "passes"
     rows = []
     for checkpoint, group in runs.groupby("checkpoint"):
-        x = checkpoint if axis == "passes" else group["seconds"].mean()
+        x = checkpoint if on_passes else group["seconds"].mean()
         values = group["relative_error"].to_numpy()
         rows.append(drawing.summary(result.problem, label, float(x), values))
     return rows
@@ -130,35 +126,43 @@ def _cost(result: Result, calibration: str, options: dict[str, Any]) -> str:
     return f" (true $\\epsilon$ {shown})"
 
 
-def _start(axes: Axes, curves: list[Rows], axis: str) -> None:
-    """Whole passes; or a line at the start, which has no place on logarithmic time."""
-    if axis == "passes":
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        return
-    axes.set_xscale("log", nonpositive="mask")
-    axes.axhline(curves[0][0]["mean"], color="0.6", linewidth=0.8, linestyle=":",
-                 label="w = 0")  # fmt: skip
+def _last(curves: list[Rows], options: dict[str, Any]) -> float:
+    """Where the longest run ends, in passes; 0 on an axis of time."""
+    if options.get("x") == "seconds":
+        return 0.0
+    return max(row["x"] for rows in curves for row in rows)
 
 
-def _ends(axes: Axes, curves: list[Rows], chosen: dict[str, Look], axis: str) -> None:
-    """A dot where a run ends; a dotted line goes on from one shorter than others."""
-    last = max(row["x"] for rows in curves for row in rows)
-    for rows in curves:
-        end, colour = rows[-1], chosen[rows[0]["algorithm"]]["color"]
-        axes.plot([end["x"]], [end["mean"]], "o", color=colour, markersize=4)
-        if axis == "passes" and end["x"] < last:
-            axes.plot([end["x"], last], [end["mean"]] * 2, ":", color=colour, lw=0.9)
-    if axis == "seconds":
+def _end(axes: Axes, end: Row, colour: str, last: float) -> None:
+    """A dot where a run ends; a dotted line goes on to where the last one does."""
+    axes.plot([end["x"]], [end["mean"]], "o", color=colour, markersize=4)
+    if end["x"] < last:
+        axes.plot([end["x"], last], [end["mean"]] * 2, ":", color=colour, lw=0.9)
+
+
+def _finish(axes: Axes, curves: list[Rows], options: dict[str, Any]) -> None:
+    """The axis of x, and the legend of a panel."""
+    seconds, marked = options.get("x") == "seconds", options.get("ends", False)
+    axes.set_xlabel("seconds" if seconds else "passes on data")
+    if seconds and marked:
         times = [row["x"] for rows in curves for row in rows if row["x"] > 0]
         axes.set_xscale("symlog", linthresh=min(times))
         axes.set_xlim(left=0.0)
+    elif seconds:  # the start, at 0 seconds, has no place on a logarithmic axis
+        axes.set_xscale("log", nonpositive="mask")
+        axes.axhline(curves[0][0]["mean"], color="0.6", linewidth=0.8, linestyle=":",
+                     label="w = 0")  # fmt: skip
+    elif not marked:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if options.get("legend", "inside") != "below":
+        _legend(axes, options.get("legend", "inside"), seconds, marked)
 
 
-def _legend(axes: Axes, place: str, axis: str, marked: bool) -> None:
+def _legend(axes: Axes, place: str, seconds: bool, marked: bool) -> None:
     style: dict[str, Any] = {"fontsize": 6.5} if marked else {}
     if place == "beside":
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), **style)
-    elif marked or axis == "seconds":
+    elif marked or seconds:
         low, high = axes.get_ylim()  # room for the legend below the curves
         axes.set_ylim(bottom=low * (low / high) ** (0.35 if marked else 0.4))
         axes.legend(loc="lower left", **style)

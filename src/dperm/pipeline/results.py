@@ -40,6 +40,11 @@ class Result:
         """Whether it was run under a calibration, and not every setting diverged."""
         return self.available and calibration in set(self._best["calibration"])
 
+    def diverged(self, calibration: str) -> bool:
+        """Whether it was run under a calibration, and every setting diverged."""
+        tried = calibration in set(self.tuned["calibration"])
+        return self.available and tried and not self.ran(calibration)
+
     @cached_property
     def _best(self) -> pd.DataFrame:
         return best(self.tuned)
