@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dperm import schema
+from dperm.locate import ConfigError, hint
 from dperm.pipeline import results
 from dperm.pipeline.results import Result
 from dperm.present import drawing, looks
@@ -31,6 +32,7 @@ def trajectories(
     ``ends``, whether the end of each run is marked, and time starts at 0.
     """
     options = product.options
+    _check(config, options)
     found = results.load(
         config, problems, options.get("leave_out", ()), options.get("solvers")
     )
@@ -52,6 +54,20 @@ def trajectories(
     return figure, rows
 
 
+def _check(config: schema.Config, options: dict[str, Any]) -> None:
+    """Refuse an option that there is not, and a choice that there is not."""
+    where = f"conf/paper/{config.paper.name}/paper.yaml: figures: options"
+    found = [(f"{where}", key, OPTIONS) for key in options]
+    found += [(f"{where}.{key}", options.get(key, known[0]), known)
+              for key, known in CHOICES.items()]  # fmt: skip
+    for place, value, known in found:
+        if value not in known:
+            raise ConfigError(
+                f"{place}: expected one of {', '.join(known)}, found {value!r}"
+                f"{hint(str(value), known)}"
+            )
+
+
 def _privacy(problem: schema.Problem) -> str:
     return f"{problem.title}, $\\epsilon$ = {problem.privacy.epsilon:g}"
 
@@ -69,6 +85,13 @@ TITLES: dict[str, Callable[[schema.Problem], str]] = {
     "privacy": _privacy,
     "penalty": _penalty,
 }
+
+CHOICES = {
+    "x": ("passes", "seconds"),
+    "title": tuple(TITLES),
+    "legend": ("inside", "beside", "below"),
+}
+OPTIONS = (*CHOICES, "solvers", "leave_out", "names", "columns", "ends")
 
 
 def _label(result: Result, options: dict[str, Any]) -> str:
