@@ -5,17 +5,18 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
+TINY = ("paper.yaml", "claims.yaml", "sweeps.py", "figures.py", "tables.py")
 
 
 @pytest.mark.parametrize(
     ("page", "file"),
     [
-        ("data-set", "conf/problem/yields.yaml"),
-        ("paper", "conf/paper/mine.yaml"),
-        ("algorithm", "conf/solver/noisy_gd.yaml"),
-        ("algorithm", "noisy_gd.py"),
+        ("data-set", "mine/conf/problem/yields.yaml"),
+        ("algorithm", "mine/conf/solver/noisy_gd.yaml"),
+        ("algorithm", "mine/noisy_gd.py"),
+        *(("paper", f"sixth/conf/paper/tiny/{name}") for name in TINY),
     ],
 )
 def test_the_page_prints_the_file(page, file):
-    text = (DOCS / "examples" / "mine" / file).read_text().rstrip()
+    text = (DOCS / "examples" / file).read_text().rstrip()
     assert f"\n{text}\n```" in (DOCS / "howto" / f"{page}.md").read_text()

@@ -115,13 +115,6 @@ def test_a_product_that_does_not_exist(solved):
         products.figure(solved("product=figur2"))
 
 
-def test_the_interval_of_a_mean():
-    values = np.array([1.0, 2.0, 4.0])
-    expected = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
-    np.testing.assert_allclose(results.interval(values), expected)
-    assert results.interval(np.array([3.0])) == (3.0, 3.0)
-
-
 def test_numbers_for_readers():
     assert [number(x) for x in (0.0123456, 12.3456, 1e-7, 0.0, None, np.inf)] == [
         "0.0123", "12.3", "1.00e-07", "0.00", "", "inf",

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dperm.pipeline import evaluate as evaluation
-from dperm.pipeline import inputs, solving
+from dperm.pipeline import inputs, results
 from dperm.pipeline import tune as tuning
 from dperm.pipeline.solving import COLUMNS, IDENTITY, PROVENANCE
 from dperm.privacy.accounting import epsilon
@@ -66,7 +66,7 @@ def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver):
     two = configured(*settings, "workers=2", results="two")
     two = pd.read_parquet(tuning.tune(two))
     pd.testing.assert_frame_equal(numbers(one), numbers(two), check_exact=True)
-    chosen = solving.best(one)
+    chosen = results.best(one)
     assert len(chosen) and (chosen["mean"] <= one["relative_error"].max()).all()
     evaluated = pd.read_parquet(evaluation.evaluate(config))
     assert (evaluated["status"] == "ok").all()
@@ -179,7 +179,7 @@ def test_a_diverged_lane_is_a_row_and_never_chosen(configured):
     config = with_grid(configured(), [10.0, 1e9])
     table = pd.read_parquet(tuning.tune(config))
     assert set(table.loc[table["clip"] == 1e9, "status"]) == {"diverged"}
-    assert (solving.best(table)["clip"] == 10.0).all()
+    assert (results.best(table)["clip"] == 10.0).all()
 
 
 def test_epsilon_infinity_is_the_public_method(configured):

@@ -8,8 +8,16 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dperm.present import method_ratios as comparing
-from dperm.present.method_ratios import Measured, compared, measured, verdict, widest
+from dperm.present.intervals import LEVEL
+from dperm.present.method_ratios import (
+    Measured,
+    compared,
+    measured,
+    retuned,
+    tuning_luck,
+    verdict,
+    widest,
+)
 
 # noise of a setting's own, noise common to a seed, width of the valley in the step
 LAWS = [(0.3, 0.2, 1.0), (0.05, 0.3, 1.0), (0.5, 0.1, 0.3), (0.2, 0.2, 0.1)]
@@ -45,7 +53,7 @@ def test_one_law_under_two_names_is_decided_at_the_stated_rate(law):
         for _ in range(trials)
     )
     # as many as a rate of 5 % gives in all but one of a thousand tests
-    assert decided <= stats.binom.ppf(0.999, trials, 1 - comparing.LEVEL)
+    assert decided <= stats.binom.ppf(0.999, trials, 1 - LEVEL)
 
 
 def test_fresh_runs_alone_would_decide_too_often():
@@ -60,7 +68,7 @@ def test_fresh_runs_alone_would_decide_too_often():
         != "undecided"
         for _ in range(trials)
     )
-    assert decided > stats.binom.ppf(0.99, trials, 1 - comparing.LEVEL)
+    assert decided > stats.binom.ppf(0.99, trials, 1 - LEVEL)
 
 
 @pytest.mark.parametrize("law", LAWS[:2])
@@ -91,7 +99,7 @@ def test_the_luck_is_the_variance_of_choices():
     ]  # fmt: skip
     columns = ["passes", "step", "clip", "replicate", "status", "objective"]
     table = pd.DataFrame(rows, columns=[*columns, "relative_error"])
-    luck, count = comparing.tuning_luck(table)
+    luck, count = tuning_luck(table)
     assert count == 5
     assert luck == pytest.approx(np.var([0, 0, 1, 1, 1], ddof=1))
 
@@ -115,6 +123,6 @@ def test_the_band_of_the_controls():
 
 def test_replicates_tuned_anew():
     table = pd.DataFrame({"replicate": [0, 0, 1, 1], "relative_error": [1, 4, 4, 16.0]})
-    found = comparing.retuned(table)
+    found = retuned(table)
     assert found.mean == pytest.approx(math.log(4))
     assert found.spread == pytest.approx(np.var(np.log([2, 8]), ddof=1) / 2)

@@ -1,76 +1,193 @@
-"""Figures of Mangold et al. 2022 (DP-CD)."""
+"""Figures that any paper may name."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dperm import schema
+from dperm.locate import ConfigError, hint
 from dperm.pipeline import results
-from dperm.present import drawing
-
-Rows = list[dict[str, Any]]
+from dperm.pipeline.results import Result
+from dperm.present import drawing, looks
+from dperm.present.drawing import Row, Rows
+from dperm.present.looks import Look
 
 
 def trajectories(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> tuple[Figure, Rows]:
-    """Figures 1, 2 and 3: relative error along the chosen runs, one panel a problem.
+    """Relative error along the chosen runs, one panel a problem.
 
     Each algorithm runs its best number of passes; mean, min and max over fresh seeds.
-    ``options.x`` is ``passes`` or ``seconds``; ``options.leave_out`` names solvers.
+    ``options``: ``x``, ``passes`` or ``seconds``; ``solvers``, those that are shown,
+    or ``leave_out``, those that are not; ``names``, other labels by solver;
+    ``columns`` of panels; ``title``, what of a problem is told, its ``privacy`` or its
+    ``penalty``; ``legend``, ``inside`` or ``beside`` each panel, or one ``below`` all;
+    ``ends``, whether the end of each run is marked, and time starts at 0.
     """
-    axis = product.options.get("x", "passes")
-    found = results.load(config, problems, product.options.get("leave_out", ()))
+    options = product.options
+    _check(config, options)
+    found = results.load(
+        config, problems, options.get("leave_out", ()), options.get("solvers")
+    )
     titles = results.titles(config, problems)
-    figure, axes = drawing.panels(len(problems), product.options.get("columns", 3))
+    figure, axes = drawing.panels(len(problems), options.get("columns", 3))
+    legend = options.get("legend", "inside")
+    if legend == "beside":
+        figure.set_figwidth(1.6 * figure.get_figwidth())
+    labels = [_label(each, options) for name in problems for each in found[name]]
+    chosen = looks.of(labels)
     rows: Rows = []
     for name, at in zip(problems, axes, strict=True):
-        at.set_title(_title(titles[name]))
-        lost = [result.reason for result in found[name] if not result.available]
-        if lost:
-            drawing.empty(at, lost[0])
-            continue
-        for result in found[name]:
-            rows += _curve(at, result, product.calibration, axis)
-        _finish(at, axis)
+        at.set_title(TITLES[options.get("title", "privacy")](titles[name]))
+        rows += _panel(at, found[name], product, chosen)
+    if legend == "below":
+        for at in axes:
+            at.title.set_fontsize(9)
+        drawing.shared_legend(figure, 2 if len(problems) == 1 else 3)
     return figure, rows
 
 
-def _title(problem: schema.Problem) -> str:
+def _check(config: schema.Config, options: dict[str, Any]) -> None:
+    """Refuse an option that there is not, and a choice that there is not."""
+    where = f"conf/paper/{config.paper.name}/paper.yaml: figures: options"
+    found = [(f"{where}", key, OPTIONS) for key in options]
+    found += [(f"{where}.{key}", options.get(key, known[0]), known)
+              for key, known in CHOICES.items()]  # fmt: skip
+    for place, value, known in found:
+        if value not in known:
+            raise ConfigError(
+                f"{place}: expected one of {', '.join(known)}, found {value!r}"
+                f"{hint(str(value), known)}"
+            )
+
+
+def _privacy(problem: schema.Problem) -> str:
     return f"{problem.title}, $\\epsilon$ = {problem.privacy.epsilon:g}"
 
 
-def _curve(axes: Axes, result: results.Result, calibration: str, axis: str) -> Rows:
-    passes = result.best_passes(calibration)
-    runs = result.trajectories(calibration, passes)
+def _penalty(problem: schema.Problem) -> str:
+    kind = "LASSO" if problem.loss == "least_squares" else "logistic + L1"
+    if not problem.penalty.l1:
+        kind = "least squares" if problem.loss == "least_squares" else "logistic"
+        kind += " + L2"
+    strength = problem.penalty.l1 or problem.penalty.l2
+    return f"{problem.title}\n{kind}, $\\lambda$ = {strength:g}"
+
+
+TITLES: dict[str, Callable[[schema.Problem], str]] = {
+    "privacy": _privacy,
+    "penalty": _penalty,
+}
+
+CHOICES = {
+    "x": ("passes", "seconds"),
+    "title": tuple(TITLES),
+    "legend": ("inside", "beside", "below"),
+}
+OPTIONS = (*CHOICES, "solvers", "leave_out", "names", "columns", "ends")
+
+
+def _label(result: Result, options: dict[str, Any]) -> str:
+    return options.get("names", {}).get(result.solver, result.label)
+
+
+def _panel(
+    axes: Axes, found: list[Result], product: schema.Product, chosen: dict[str, Look]
+) -> Rows:
+    """The curves of one problem; only a reason where a result is lost."""
+    lost = [result.reason for result in found if not result.available]
+    if lost:
+        drawing.empty(axes, lost[0])
+        return []
+    options, calibration = product.options, product.calibration
+    ran = [result for result in found if result.ran(calibration)]
+    curves = [_curve(result, options, calibration) for result in ran]
+    for result, rows in zip(ran, curves, strict=True):
+        label = _label(result, options)
+        shown = label + _cost(result, calibration, options)
+        drawing.band(axes, rows, shown, chosen[label], marks=8, shade=0.18)
+        if options.get("ends"):
+            _end(axes, rows[-1], chosen[label]["color"], _last(curves, options))
+    for result in found:
+        if result.diverged(calibration):
+            label = _label(result, options)
+            axes.plot([], [], label=f"{label}: all diverged", **chosen[label])
+    axes.set_yscale("log")
+    axes.set_ylabel("relative error")
+    if curves:
+        _finish(axes, curves, options)
+    return [row for rows in curves for row in rows]
+
+
+def _curve(result: Result, options: dict[str, Any], calibration: str) -> Rows:
+    runs = result.trajectories(calibration, result.best_passes(calibration))
+    label, on_passes = _label(result, options), options.get("x", "passes") == "passes"
     rows = []
     for checkpoint, group in runs.groupby("checkpoint"):
-        x = checkpoint if axis == "passes" else group["seconds"].mean()
+        x = checkpoint if on_passes else group["seconds"].mean()
         values = group["relative_error"].to_numpy()
-        rows.append(drawing.summary(result.problem, result.label, float(x), values))
-    true = runs["true_epsilon"].iloc[0]
-    label = f"{result.label} (true $\\epsilon$ {true:#.2g})"
-    drawing.curve(axes, pd.DataFrame(rows), result.label, label)
+        rows.append(drawing.summary(result.problem, label, float(x), values))
     return rows
 
 
-def _finish(axes: Axes, axis: str) -> None:
-    axes.set_yscale("log")
-    axes.set_ylabel("relative error")
-    if axis == "passes":
-        axes.set_xlabel("passes on data")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    else:  # the start, at 0 seconds, has no place on a logarithmic axis
-        axes.set_xlabel("seconds")
+def _cost(result: Result, calibration: str, options: dict[str, Any]) -> str:
+    """The true epsilon of the runs, for a legend in or beside a panel."""
+    if options.get("legend") == "below":
+        return ""
+    runs = result.trajectories(calibration, result.best_passes(calibration))
+    true = runs["true_epsilon"].iloc[0]
+    if not np.isfinite(true):
+        return " (no sound $\\epsilon$)"
+    shown = f"{true:.2g}" if options.get("ends") else f"{true:#.2g}"
+    return f" (true $\\epsilon$ {shown})"
+
+
+def _last(curves: list[Rows], options: dict[str, Any]) -> float:
+    """Where the longest run ends, in passes; 0 on an axis of time."""
+    if options.get("x") == "seconds":
+        return 0.0
+    return max(row["x"] for rows in curves for row in rows)
+
+
+def _end(axes: Axes, end: Row, colour: str, last: float) -> None:
+    """A dot where a run ends; a dotted line goes on to where the last one does."""
+    axes.plot([end["x"]], [end["mean"]], "o", color=colour, markersize=4)
+    if end["x"] < last:
+        axes.plot([end["x"], last], [end["mean"]] * 2, ":", color=colour, lw=0.9)
+
+
+def _finish(axes: Axes, curves: list[Rows], options: dict[str, Any]) -> None:
+    """The axis of x, and the legend of a panel."""
+    seconds, marked = options.get("x") == "seconds", options.get("ends", False)
+    axes.set_xlabel("seconds" if seconds else "passes on data")
+    if seconds and marked:
+        times = [row["x"] for rows in curves for row in rows if row["x"] > 0]
+        axes.set_xscale("symlog", linthresh=min(times))
+        axes.set_xlim(left=0.0)
+    elif seconds:  # the start, at 0 seconds, has no place on a logarithmic axis
         axes.set_xscale("log", nonpositive="mask")
-        start = float(np.asarray(axes.lines[0].get_ydata())[0])
-        axes.axhline(start, color="0.6", linewidth=0.8, linestyle=":", label="w = 0")
+        axes.axhline(curves[0][0]["mean"], color="0.6", linewidth=0.8, linestyle=":",
+                     label="w = 0")  # fmt: skip
+    elif not marked:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if options.get("legend", "inside") != "below":
+        _legend(axes, options.get("legend", "inside"), seconds, marked)
+
+
+def _legend(axes: Axes, place: str, seconds: bool, marked: bool) -> None:
+    style: dict[str, Any] = {"fontsize": 6.5} if marked else {}
+    if place == "beside":
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), **style)
+    elif marked or seconds:
         low, high = axes.get_ylim()  # room for the legend below the curves
-        axes.set_ylim(bottom=low * (low / high) ** 0.4)
-    axes.legend(loc="best" if axis == "passes" else "lower left")
+        axes.set_ylim(bottom=low * (low / high) ** (0.35 if marked else 0.4))
+        axes.legend(loc="lower left", **style)
+    else:
+        axes.legend(loc="best")

@@ -7,40 +7,93 @@ from typing import Any
 import pandas as pd
 
 from dperm import schema
-from dperm.pipeline import inputs, results
-from dperm.present.tables import Table, number
+from dperm.pipeline import results
+from dperm.pipeline.results import Result
+from dperm.present.intervals import student
+from dperm.present.tables import Rows, Table, made_of, number
+
+
+def relative_error(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Best relative error for each number of passes, tuned and fresh.
+
+    ``options``: ``leave_out`` names solvers; ``published`` names the paper's table of
+    it, with columns relative_error_mean and relative_error_std.
+    """
+    options = product.options
+    found = results.load(config, problems, options.get("leave_out", ()))
+    rows: Rows = []
+    for name in problems:
+        for result in found[name]:
+            rows += _error_rows(result, product.calibration)
+    data = pd.DataFrame(rows)
+    if "published" in options:
+        printed = results.published(config, options["published"]).rename(
+            columns={"relative_error_mean": "published_mean",
+                     "relative_error_std": "published_std"}
+        )  # fmt: skip
+        keys = ["problem", "algorithm", "passes"]
+        if "passes" not in data:  # nothing is available
+            data = data.reindex(columns=[*keys, "mean"])
+        data = data.merge(printed, on=keys, how="left")
+    return Table(data, _best_in_bold(data))
+
+
+def _error_rows(result: Result, calibration: str) -> Rows:
+    if not result.available:
+        return [{"problem": result.problem, "algorithm": result.label}]
+    rows = []
+    for chosen in result.chosen(calibration).itertuples():
+        fresh = result.final(calibration, chosen.passes)["relative_error"].to_numpy()
+        low, high = student(fresh)
+        rows.append(
+            {"problem": result.problem, "algorithm": result.label,
+             "passes": chosen.passes, "mean": chosen.mean, "std": chosen.std,
+             "fresh_mean": fresh.mean(), "fresh_ci_low": low, "fresh_ci_high": high,
+             "step": chosen.step, "clip": chosen.clip}
+        )  # fmt: skip
+    return rows
+
+
+def _best_in_bold(data: pd.DataFrame) -> pd.DataFrame:
+    """One line an algorithm, one column a number of passes; the lowest in bold."""
+    lines = []
+    for (problem, algorithm), group in data.groupby(
+        ["problem", "algorithm"], sort=False
+    ):
+        line = {"problem": problem, "algorithm": algorithm}
+        least = group["mean"].min() if "mean" in group else None
+        for row in group.to_dict("records"):
+            if pd.isna(row.get("passes")):
+                continue
+            cell = number(row["mean"])
+            cell = f"**{cell}**" if row["mean"] == least else cell
+            cell += f"; fresh {number(row['fresh_mean'])}"
+            if not pd.isna(row.get("published_mean")):
+                cell += f"; paper {number(row['published_mean'])}"
+            line[f"{row['passes']:g} passes"] = cell
+        lines.append(line)
+    return pd.DataFrame(lines)
 
 
 def noise(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
     """What the published noise costs, and the noise its epsilon really needs."""
-    rows = []
-    labels = results.load(config, problems)
-    for problem, solver in inputs.runs(config):
-        if problem not in problems:
-            continue
-        label = next(r.label for r in labels[problem] if r.solver == solver)
-        entries = results.ledgers(config, problem, solver)
-        by_passes: dict[float, dict[str, dict]] = {}
-        for entry in entries:
-            calibrated = entry["calibrated"]
-            kinds = by_passes.setdefault(entry["passes"], {})
-            kinds.setdefault(calibrated["calibration"], calibrated)
-        for passes in sorted(by_passes):
-            kinds = by_passes[passes]
+    rows: Rows = []
+    found = results.load(config, problems)
+    for result in (each for name in found for each in found[name]):
+        for passes, kinds in results.calibrated(config, result).items():
             if set(kinds) == {"paper", "strict"}:
-                rows.append(_noise_row(problem, label, passes, kinds))
-    data = pd.DataFrame(rows)
-    shown = data.copy()
-    for column in data.columns[2:]:
-        shown[column] = [number(value) for value in data[column]]
-    return Table(data, shown)
+                rows.append(_noise_row(result, passes, **kinds))
+    return made_of(rows)
 
 
-def _noise_row(problem: str, label: str, passes: float, kinds: dict) -> dict[str, Any]:
-    paper, strict = kinds["paper"], kinds["strict"]
+def _noise_row(
+    result: Result, passes: float, paper: dict[str, Any], strict: dict[str, Any]
+) -> dict[str, Any]:
     return {
-        "problem": problem,
-        "algorithm": label,
+        "problem": result.problem,
+        "algorithm": result.label,
         "passes": passes,
         "target_epsilon": paper["target_epsilon"],
         "delta": paper["delta"],

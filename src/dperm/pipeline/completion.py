@@ -14,7 +14,7 @@ import pandas as pd
 from dperm import schema
 from dperm.pipeline import inputs
 from dperm.pipeline.record import record
-from dperm.pipeline.sweep import sweep_path
+from dperm.pipeline.results import sweep_path
 from dperm.store import files as store
 from dperm.store import provenance
 

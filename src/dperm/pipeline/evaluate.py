@@ -12,7 +12,8 @@ import pandas as pd
 from dperm import schema
 from dperm.pipeline import inputs
 from dperm.pipeline.ledgers import calibrations
-from dperm.pipeline.solving import Unit, best, fresh_passes, unavailable
+from dperm.pipeline.results import best
+from dperm.pipeline.solving import Unit, fresh_passes, unavailable
 from dperm.pipeline.tune import collect
 from dperm.solvers import Lanes
 from dperm.solvers.lanes.engine import run_lanes

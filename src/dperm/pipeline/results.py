@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from dperm import config as configuration
 from dperm import schema
 from dperm.pipeline import inputs
-from dperm.pipeline.solving import best
-from dperm.pipeline.sweep import sweep_path
 from dperm.store import files as store
 from dperm.validation import paper_file
 
@@ -37,13 +37,26 @@ class Result:
         """Whether there is anything to show."""
         return not self.reason
 
+    def ran(self, calibration: str) -> bool:
+        """Whether it was run under a calibration, and not every setting diverged."""
+        return self.available and calibration in set(self._best["calibration"])
+
+    def diverged(self, calibration: str) -> bool:
+        """Whether it was run under a calibration, and every setting diverged."""
+        tried = calibration in set(self.tuned["calibration"])
+        return self.available and tried and not self.ran(calibration)
+
+    @cached_property
+    def _best(self) -> pd.DataFrame:
+        return best(self.tuned)
+
     def chosen(self, calibration: str) -> pd.DataFrame:
         """Best (step, clip) of every number of passes, with the tuning mean and sd."""
-        found = best(self.tuned)
+        found = self._best
         return found[found["calibration"] == calibration].reset_index(drop=True)
 
-    def best_passes(self, calibration: str) -> float:
-        """The number of passes with the lowest tuning mean.
+    def best(self, calibration: str) -> pd.Series:
+        """The row of ``chosen`` with the lowest tuning mean.
 
         Raises
         ------
@@ -56,7 +69,17 @@ class Result:
                 f"{self.problem}, {self.solver}: with calibration {calibration} every "
                 "setting of the grid diverged"
             )
-        return float(found.loc[found["mean"].idxmin(), "passes"])
+        return found.loc[found["mean"].idxmin()]
+
+    def best_passes(self, calibration: str) -> float:
+        """The number of passes with the lowest tuning mean; as ``best``."""
+        return float(self.best(calibration)["passes"])
+
+    def tuning(self, calibration: str) -> pd.DataFrame:
+        """Tuning runs of the best setting."""
+        found, row = self.tuned, self.best(calibration)
+        same = [found[key] == row[key] for key in ("passes", "step", "clip")]
+        return found[np.all([found["calibration"] == calibration, *same], axis=0)]
 
     def trajectories(self, calibration: str, passes: float) -> pd.DataFrame:
         """Fresh runs of the chosen setting, all checkpoints."""
@@ -64,20 +87,57 @@ class Result:
         mask = (table["calibration"] == calibration) & (table["passes"] == passes)
         return table[mask]
 
-    def final(self, calibration: str, passes: float) -> pd.DataFrame:
-        """Fresh runs of the chosen setting, their last checkpoints."""
+    def final(self, calibration: str, passes: float | None = None) -> pd.DataFrame:
+        """Fresh runs of the chosen setting, their last checkpoints.
+
+        Without ``passes`` those at the best number of passes.
+        """
+        if passes is None:
+            passes = self.best_passes(calibration)
         table = self.trajectories(calibration, passes)
         return table[table["checkpoint"] == passes]
 
 
+def best(table: pd.DataFrame) -> pd.DataFrame:
+    """The best grid point of every (calibration, passes): lowest mean objective.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows of ``tune.parquet``.
+
+    Returns
+    -------
+    DataFrame
+        calibration, passes, step, clip, and mean and sd (ddof 0) of the relative error
+        over the replicates. A point that diverged in any replicate is never chosen;
+        ties go to the smaller step, then the smaller clip.
+    """
+    finite = table["status"] == "ok"
+    keys = ["calibration", "passes", "step", "clip"]
+    grouped = table.assign(ok=finite).groupby(keys, sort=True)
+    summary = grouped.agg(
+        objective=("objective", "mean"),
+        mean=("relative_error", "mean"),
+        std=("relative_error", lambda values: values.std(ddof=0)),
+        ok=("ok", "all"),
+    ).reset_index()
+    summary = summary[summary["ok"]].drop(columns="ok")
+    order = summary.groupby(["calibration", "passes"])["objective"].idxmin()
+    return summary.loc[order].drop(columns="objective").reset_index(drop=True)
+
+
 def load(
-    config: schema.Config, problems: Iterable[str], leave_out: Iterable[str] = ()
+    config: schema.Config,
+    problems: Iterable[str],
+    leave_out: Iterable[str] = (),
+    solvers: Iterable[str] | None = None,
 ) -> dict[str, list[Result]]:
     """Results of the paper by problem, solvers in the paper's order."""
-    wanted = list(problems)
-    found: dict[str, list[Result]] = {name: [] for name in wanted}
+    found: dict[str, list[Result]] = {name: [] for name in problems}
+    shown = set(config.paper.runs if solvers is None else solvers) - set(leave_out)
     for problem, solver in inputs.runs(config):
-        if problem in found and solver not in leave_out:
+        if problem in found and solver in shown:
             found[problem].append(_load_one(config, problem, solver))
     return found
 
@@ -92,16 +152,35 @@ def _load_one(config: schema.Config, problem: str, solver: str) -> Result:
     return Result(problem, solver, label, tuned, evaluated, reason)
 
 
+def sweep_path(config: schema.Config, name: str) -> Path:
+    """Where the rows of a sweep lie."""
+    return inputs.results_folder(config, config.paper.name, "sweeps", f"{name}.parquet")
+
+
 def load_sweep(config: schema.Config, name: str) -> pd.DataFrame:
     """Rows of a sweep."""
     return store.read_table(sweep_path(config, name))
 
 
-def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict]:
+def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict[str, Any]]:
     """Entries of ``ledger.json`` of one job."""
     folder = inputs.results_folder(config, config.paper.name, problem, solver)
     again = f"delete {folder / 'tune.parquet'} and run again; finished lanes are kept"
     return store.read_json(folder / "ledger.json", again)
+
+
+def calibrated(
+    config: schema.Config, result: Result
+) -> dict[float, dict[str, dict[str, Any]]]:
+    """Calibrations of one job by passes and kind; passes rise.
+
+    Of several entries the first counts: those after it are of an earlier run.
+    """
+    found: dict[float, dict[str, dict[str, Any]]] = {}
+    for entry in ledgers(config, result.problem, result.solver):
+        made = entry["calibrated"]
+        found.setdefault(entry["passes"], {}).setdefault(made["calibration"], made)
+    return dict(sorted(found.items()))
 
 
 def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.Problem]:
@@ -115,13 +194,3 @@ def published(config: schema.Config, name: str) -> pd.DataFrame:
     if path is None:
         raise FileNotFoundError(config.paper.published[name])
     return pd.read_csv(path)
-
-
-def interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float]:
-    """Student's confidence interval of a mean; the value itself for a single one."""
-    values = np.asarray(values, dtype=float)
-    mean, size = values.mean(), len(values)
-    if size < 2:
-        return mean, mean
-    half = stats.t.ppf((1 + level) / 2, size - 1) * values.std(ddof=1) / np.sqrt(size)
-    return mean - half, mean + half

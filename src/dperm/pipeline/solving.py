@@ -252,35 +252,6 @@ def unavailable(config: Any, reason: str, status: str = "unavailable") -> pd.Dat
     return pd.DataFrame([{name: row.get(name) for name in COLUMNS}])
 
 
-def best(table: pd.DataFrame) -> pd.DataFrame:
-    """The best grid point of every (calibration, passes): lowest mean objective.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Rows of ``tune.parquet``.
-
-    Returns
-    -------
-    DataFrame
-        calibration, passes, step, clip, and mean and sd (ddof 0) of the relative error
-        over the replicates. A point that diverged in any replicate is never chosen;
-        ties go to the smaller step, then the smaller clip.
-    """
-    finite = table["status"] == "ok"
-    keys = ["calibration", "passes", *POINT]
-    grouped = table.assign(ok=finite).groupby(keys, sort=True)
-    summary = grouped.agg(
-        objective=("objective", "mean"),
-        mean=("relative_error", "mean"),
-        std=("relative_error", lambda values: values.std(ddof=0)),
-        ok=("ok", "all"),
-    ).reset_index()
-    summary = summary[summary["ok"]].drop(columns="ok")
-    order = summary.groupby(["calibration", "passes"])["objective"].idxmin()
-    return summary.loc[order].drop(columns="objective").reset_index(drop=True)
-
-
 def fresh_passes(passes: float) -> tuple[float, ...]:
     """Where a trajectory is observed: start, each whole pass, end."""
     return (0.0, *np.arange(1.0, passes).tolist(), float(passes))

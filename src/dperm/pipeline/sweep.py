@@ -15,6 +15,7 @@ from dperm import data, grid, schema
 from dperm.parallel import away, cluster
 from dperm.pipeline import digests, inputs, seeds
 from dperm.pipeline.products import chosen, function_of
+from dperm.pipeline.results import sweep_path
 from dperm.pipeline.tune import Meter
 from dperm.store import files as store
 from dperm.store import provenance
@@ -35,11 +36,6 @@ def sweep(config: schema.Config) -> list[Path]:
     return [
         _sweep(config, name, what) for name, what in chosen(config, "sweeps").items()
     ]
-
-
-def sweep_path(config: schema.Config, name: str) -> Path:
-    """Where the rows of a sweep lie."""
-    return inputs.results_folder(config, config.paper.name, "sweeps", f"{name}.parquet")
 
 
 def points(config: schema.Config, what: schema.Sweep) -> list[Point]:

@@ -1,7 +1,7 @@
-"""Shared drawing: one look for all figures, and the data behind each of them.
+"""Shared drawing: layout and style of all figures, and the data behind each of them.
 
-Colours are Okabe and Ito's, told apart by the colour-blind; line styles and markers
-tell the curves apart in greyscale.
+``looks`` says what a method looks like, ``band`` draws a mean with its range, and
+``shared_legend`` is the legend of all panels. What a figure shows is computed before.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from dperm.pipeline import results
+from dperm.present import intervals
+from dperm.present.looks import Look
 from dperm.store import files as store
 
+Row = dict[str, Any]  # of the data behind a figure; keys of COLUMNS
+Rows = list[Row]
 FORMATS = ("pdf", "svg", "png")
 COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 PANEL = (3.1, 2.7)  # inches
@@ -47,26 +50,6 @@ _STYLE: Any = {
 mpl.use("Agg")
 mpl.rcParams.update(_STYLE)
 
-# algorithm: colour, line style, marker
-CURVES: dict[str, tuple[str, Any, str]] = {
-    "DP-CD": ("#0072B2", "-", "o"),
-    "DP-CD-priv-cst": ("#009E73", "--", "s"),
-    "DP-SGD": ("#D55E00", "-.", "^"),
-    "DP-CD-uniform": ("#56B4E9", ":", "D"),
-    "DP-GCD": ("#CC79A7", (0, (5, 1)), "v"),
-    "DP-GCD, GS-s": ("#882255", "--", "P"),
-    "DP-GCD, GS-q": ("#999933", ":", "X"),
-    "DP-GCD, Gumbel": ("#882255", "--", "P"),
-    "DP-GCD, permute-and-flip": ("#999933", ":", "X"),
-    "DP-SVRG": ("#CC79A7", (0, (4, 1, 1, 1)), "v"),
-    "DP-SkGD single": ("#0072B2", "-", "o"),
-    "DP-SkGD single IS": ("#E69F00", "--", "s"),
-    "DP-SkGD single IS (composite)": ("#E69F00", "--", "s"),
-    "DP-SkGD full": ("#009E73", (0, (5, 1)), "D"),
-    "DP-SkGD 4 blocks": ("#56B4E9", ":", "P"),
-}
-_OTHERS = ("#E69F00", "#000000", "#F0E442")
-
 
 def styled(make: Callable[..., Any]) -> Callable[..., Any]:
     """A figure's function with the house's sizes for legends and titles too."""
@@ -79,24 +62,26 @@ def styled(make: Callable[..., Any]) -> Callable[..., Any]:
     return inside
 
 
-def shared_legend(figure: Figure, columns: int) -> None:
-    """One legend below all panels, each label once."""
+def shared_legend(
+    figure: Figure, columns: int = 1, place: str = "lower center", **style: Any
+) -> None:
+    """One legend for all panels, each label once, outside of them.
+
+    Parameters
+    ----------
+    figure : Figure
+    columns : int
+    place : str
+        Such as ``lower center`` or ``right center``.
+    **style
+        More of ``Figure.legend``.
+    """
     found: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    figure.legend(
-        found.values(), found.keys(), loc="outside lower center", ncols=columns
-    )
-
-
-def style(algorithm: str) -> dict[str, Any]:
-    """Line properties of an algorithm."""
-    known = CURVES.get(algorithm)
-    if known is None:
-        colour = _OTHERS[sum(map(ord, algorithm)) % len(_OTHERS)]
-        known = (colour, (0, (3, 1, 1, 1)), "x")
-    return {"color": known[0], "linestyle": known[1], "marker": known[2]}
+    where: Any = f"outside {place}"
+    figure.legend(found.values(), found.keys(), loc=where, ncols=columns, **style)
 
 
 def panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
@@ -111,21 +96,45 @@ def panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
     return figure, flat[:count]
 
 
-def summary(panel: str, algorithm: str, x: float, values: np.ndarray) -> dict[str, Any]:
+def summary(panel: str, algorithm: str, x: float, values: np.ndarray) -> Row:
     """One row behind a figure: mean, range and 95 % interval of the mean."""
-    low, high = results.interval(values)
+    low, high = intervals.student(values)
     found = (values.mean(), values.min(), values.max(), low, high)
     return dict(zip(COLUMNS, (panel, algorithm, x, *found), strict=True))
 
 
-def curve(axes: Axes, table: pd.DataFrame, algorithm: str, label: str) -> None:
-    """Draw a mean with its min-max band; the table has the columns of ``COLUMNS``."""
-    look = style(algorithm)
-    x = table["x"].to_numpy()
-    every = max(1, len(x) // 8)
-    axes.plot(x, table["mean"], label=label, markersize=3.5, markevery=every, **look)
-    low, high = table["min"].to_numpy(), table["max"].to_numpy()
-    axes.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
+def band(
+    axes: Axes,
+    rows: Rows,
+    label: str,
+    look: Look,
+    marks: int | None = None,
+    shade: float = 0.15,
+) -> None:
+    """Draw a mean with the band from min to max.
+
+    Parameters
+    ----------
+    axes : Axes
+    rows : list of dict
+        Of ``summary``, in the order of x; nothing is drawn of none.
+    label : str
+        For the legend.
+    look : dict
+        Of ``looks``.
+    marks : int, optional
+        Keep about so many markers along the line; all of them by default.
+    shade : float
+        Opacity of the band.
+    """
+    if not rows:
+        return
+    table = pd.DataFrame(rows)
+    every = max(1, len(table) // marks) if marks else 1
+    axes.plot(table["x"], table["mean"], label=label, markersize=3.5, markevery=every,
+              **look)  # fmt: skip
+    axes.fill_between(table["x"], table["min"], table["max"], color=look["color"],
+                      alpha=shade, linewidth=0)  # fmt: skip
 
 
 def empty(axes: Axes, reason: str) -> None:
@@ -140,7 +149,7 @@ def empty(axes: Axes, reason: str) -> None:
               transform=axes.transAxes)  # fmt: skip
 
 
-def save(figure: Figure, rows: Sequence[dict[str, Any]], stem: Path) -> list[Path]:
+def save(figure: Figure, rows: Sequence[Row], stem: Path) -> list[Path]:
     """Write the figure and the data behind it, each file whole or not at all.
 
     The bytes depend on the data alone: no dates, no random identifiers.

@@ -12,9 +12,9 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-LEVEL = 0.95
+from dperm.present.intervals import t_quantile
+
 _POINT = ["passes", "step", "clip"]
 
 
@@ -97,7 +97,7 @@ def compared(first: Measured, second: Measured) -> dict[str, float | int]:
     low, high = -math.inf, math.inf
     if variance > 0:
         freedom = variance**2 / sum(part**2 / df for part, df in parts if df)
-        half = stats.t.ppf((1 + LEVEL) / 2, freedom) * math.sqrt(variance)
+        half = t_quantile(freedom) * math.sqrt(variance)
         low, high = ratio - half, ratio + half
     luck = first.luck + second.luck
     return {"ratio": math.exp(ratio), "ci_low": math.exp(low),

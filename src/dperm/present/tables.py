@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from tabulate import tabulate
 
 from dperm.store import files as store
+
+Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,23 @@ def save(made: Table, stem: Path, caption: str) -> list[Path]:
     for suffix, text in texts.items():
         store.write_text(stem.with_suffix(suffix), text)
     return [stem.with_suffix(suffix) for suffix in texts]
+
+
+def made_of(rows: Rows) -> Table:
+    """A table of rows, every digit of them in the data and three to read."""
+    data = pd.DataFrame(rows)
+    return Table(data, readable(data))
+
+
+def readable(
+    data: pd.DataFrame, form: Callable[[float], str] | None = None
+) -> pd.DataFrame:
+    """The data with every column of real numbers in words, by default ``number``."""
+    shown = data.copy()
+    for column in data.columns:
+        if data[column].dtype.kind == "f":
+            shown[column] = [(form or number)(value) for value in data[column]]
+    return shown
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 import pandas as pd
 
 from dperm import schema
-from dperm.pipeline import inputs, results
+from dperm.pipeline import inputs
+from dperm.present.intervals import student
 
 FIGURE = ("mean", "ci_low", "ci_high")  # of the data behind a figure
 
@@ -217,7 +218,7 @@ class Reading:
         mean = float(values.mean()) / scale
         if len(values) == 1 or values.isna().any():
             return self._checked(Estimate(mean, mean, mean))
-        low, high = results.interval(values.to_numpy() / scale)
+        low, high = student(values.to_numpy() / scale)
         return Estimate(mean, low, high)
 
     def _checked(self, found: Estimate) -> Estimate:

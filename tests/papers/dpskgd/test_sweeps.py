@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm.papers.dpskgd import sweeps
+from dperm.papers.dpskgd import groups, sweeps
+from dperm.papers.dpskgd import quadratics as law
+from dperm.papers.dpskgd.noise import releases
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.lanes import dp_skgd
 
@@ -12,11 +14,11 @@ N = 2.0**20
 
 
 def cases():
-    return [(regime, name) for regime, pair in sweeps.REGIMES.items() for name in pair]
+    return [(regime, name) for regime, pair in law.REGIMES.items() for name in pair]
 
 
 def test_the_design_has_the_declared_smoothness():
-    f = sweeps.quadratic("flat", 6, 50.0, 0.1)
+    f = law.quadratic("flat", 6, 50.0, 0.1)
     problem = f.problem(8)
     np.testing.assert_allclose(problem.smoothness, f.M)
     np.testing.assert_allclose(problem.A.T @ problem.A / 8, np.diag(f.M), atol=1e-12)
@@ -29,35 +31,35 @@ def test_the_design_has_the_declared_smoothness():
 @pytest.mark.parametrize(("regime", "name"), cases())
 def test_the_solver_follows_the_law(regime, name):
     """Excess of 400 runs of the solver and 400 draws of the law: the same sample."""
-    f = sweeps.quadratic(regime, 4, 20.0, 0.0)
-    method, count, noise = sweeps.method_of(name, f, 8), 12, 3e3
-    law, ran = (
+    f = law.quadratic(regime, 4, 20.0, 0.0)
+    method, count, noise = law.method_of(name, f, 8), 12, 3e3
+    drawn, ran = (
         [kind(seed) for seed in range(400)]
         for kind in (
-            lambda seed: sweeps.drawn_excess(f, method, 0.5, count, noise, N,
+            lambda seed: law.drawn_excess(f, method, 0.5, count, noise, N,
                                              streams(seed)),
-            lambda seed: sweeps.run_solver(f, method, 0.5, count, noise, N, 8,
+            lambda seed: law.run_solver(f, method, 0.5, count, noise, N, 8,
                                            streams(1000 + seed)),
         )
     )  # fmt: skip
-    assert stats.ks_2samp(law, ran).pvalue > 1e-4
-    expected = sweeps.expected_excess(f, method, 0.5, count, noise, N)
-    assert np.mean(law) == pytest.approx(expected, rel=0.25)
+    assert stats.ks_2samp(drawn, ran).pvalue > 1e-4
+    expected = law.expected_excess(f, method, 0.5, count, noise, N)
+    assert np.mean(drawn) == pytest.approx(expected, rel=0.25)
 
 
 def test_expectations_are_exact():
-    f = sweeps.quadratic("steep", 8, 100.0, 0.3)
-    method = sweeps.method_of("DP-SkGD single IS", f, 16)
+    f = law.quadratic("steep", 8, 100.0, 0.3)
+    method = law.method_of("DP-SkGD single IS", f, 16)
     drawn = [
-        sweeps.drawn_excess(f, method, 0.3, 40, 2e4, N, streams(seed))
+        law.drawn_excess(f, method, 0.3, 40, 2e4, N, streams(seed))
         for seed in range(4000)
     ]
-    expected = sweeps.expected_excess(f, method, 0.3, 40, 2e4, N)
+    expected = law.expected_excess(f, method, 0.3, 40, 2e4, N)
     assert abs(np.mean(drawn) - expected) < 5 * np.std(drawn) / np.sqrt(len(drawn))
 
 
 def test_noise_of_k_releases():
-    one = sweeps.one_release(1.0, 1e-6)
+    one = releases(1.0, 1e-6, 1, "strict")
     from dperm.privacy.accounting import gaussian_epsilon
 
     assert gaussian_epsilon(1 / one, 1e-6) == pytest.approx(1.0, rel=1e-6)
@@ -67,14 +69,14 @@ def test_noise_of_k_releases():
 @pytest.mark.parametrize(("regime", "name"), cases())
 def test_the_chosen_step_and_length_lie_inside_the_grid(regime, name, n):
     """And nothing on a finer and wider grid is 5 % better."""
-    unit = sweeps.one_release(1.0, 1 / n**2)
-    f = sweeps.quadratic(regime, 16, 10240.0, 0.0)
-    method = sweeps.method_of(name, f, 32)
-    step, count, expected = sweeps.tuned(f, method, unit, n)
-    assert min(sweeps.STEPS) < step < max(sweeps.STEPS)
-    assert count < sweeps.LONGEST
+    unit = releases(1.0, 1 / n**2, 1, "strict")
+    f = law.quadratic(regime, 16, 10240.0, 0.0)
+    method = law.method_of(name, f, 32)
+    step, count, expected = law.tuned(f, method, unit, n)
+    assert min(law.STEPS) < step < max(law.STEPS)
+    assert count < law.LONGEST
     wider = [
-        sweeps.expected_excess(f, method, s, int(k), unit * np.sqrt(k), n)
+        law.expected_excess(f, method, s, int(k), unit * np.sqrt(k), n)
         for s in np.geomspace(1e-4, 1.95, 60) for k in np.geomspace(1, 1e8, 60)
     ]  # fmt: skip
     assert expected < 1.05 * min(wider)
@@ -93,16 +95,16 @@ def test_rows_of_a_point():
 
 def test_terms_are_those_of_table_1():
     """Against the formulas of the table on the same instance."""
-    f = sweeps.quadratic("flat", 5, 10.0, 0.2)
+    f = law.quadratic("flat", 5, 10.0, 0.2)
     M, w, L, d = f.M, f.optimum, f.lipschitz, 5
-    full = sweeps.terms(f, sweeps.method_of("DP-SkGD full", f, 8), "DP-SkGD full")
+    full = law.terms(f, law.method_of("DP-SkGD full", f, 8), "DP-SkGD full")
     weighted = np.sqrt((M * w * w).sum())
     assert full["convex"] == pytest.approx(L * np.sqrt((1 / M).sum()) * weighted)
     assert full["strong"] == pytest.approx(L**2 * (1 / M).sum() * M.max() / M.min())
-    sgd = sweeps.terms(f, sweeps.method_of("DP-SGD", f, 8), "DP-SGD")
+    sgd = law.terms(f, law.method_of("DP-SGD", f, 8), "DP-SGD")
     assert sgd["convex"] == pytest.approx(L * np.sqrt(d) * np.linalg.norm(w))
-    single = sweeps.method_of("DP-SkGD single IS", f, 8)
-    found = sweeps.terms(f, single, "DP-SkGD single IS")
+    single = law.method_of("DP-SkGD single IS", f, 8)
+    found = law.terms(f, single, "DP-SkGD single IS")
     noise = d * L**2 / M.sum()  # L_j = sqrt(M_j / sum M) L, so L_j^2 / M_j is the same
     assert found["strong"] == pytest.approx(noise * M.sum() / M.min())
     assert found["convex"] == pytest.approx(
@@ -111,12 +113,12 @@ def test_terms_are_those_of_table_1():
 
 
 def test_aligned_blocks_are_the_groups():
-    aligned = sweeps.block_options("aligned", 8, 2)
-    crossed = sweeps.block_options("misaligned IS", 8, 2)
+    aligned = groups.options_of("aligned", 8, 2)
+    crossed = groups.options_of("misaligned IS", 8, 2)
     assert aligned.groups == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert crossed.groups == [[0, 2, 4, 6], [1, 3, 5, 7]]
     assert crossed.probabilities == "importance"
-    problem = sweeps.grouped_problem(4000, 8, 2, 100.0, 0.5, 1.0)
+    problem = groups.problem_of(4000, 8, 2, 100.0, 0.5, 1.0)
     ratio = problem.smoothness[4:].mean() / problem.smoothness[:4].mean()
     assert ratio == pytest.approx(100.0, rel=0.2)
     factors = [dp_skgd.Sketch(problem, each).factors.max()

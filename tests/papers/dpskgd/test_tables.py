@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dperm.papers.dpskgd import comparisons as comparing
 from dperm.papers.dpskgd import tables
 from dperm.papers.dpskgd.theory import Bound
 from dperm.pipeline.results import Result
@@ -41,18 +42,20 @@ def read(monkeypatch):
             for name, row in errors.items()
         }  # fmt: skip
         bound = Bound("full", 1.0, 1.0, 1.0)
-        monkeypatch.setattr(tables.results, "load", lambda config, names: found)
-        monkeypatch.setattr(tables, "loaded", lambda name: (name, None))
+        monkeypatch.setattr(comparing.results, "load", lambda config, names: found)
+        monkeypatch.setattr(comparing, "loaded", lambda config, name: (name, None))
         monkeypatch.setattr(
-            tables, "solver_bounds", lambda name, names: dict.fromkeys(names, bound)
+            comparing,
+            "solver_bounds",
+            lambda config, name, names: dict.fromkeys(names, bound),
         )
         monkeypatch.setattr(
-            tables, "same_law",
+            comparing, "same_law",
             lambda name, a, b: name == "flat" and a == "dp_skgd_importance"
             and b == "dp_skgd",
         )  # fmt: skip
         product = SimpleNamespace(calibration="strict")
-        return pd.DataFrame(tables.comparisons(None, product, list(errors)))
+        return pd.DataFrame(comparing.comparisons(None, product, list(errors)))
 
     return comparisons
 
@@ -60,10 +63,10 @@ def read(monkeypatch):
 def test_the_widest_control_bounds_what_is_decided(read):
     # a control apart by 1.5; on "steep" factors of 1.3 and of 4
     rows = read({"flat": (1.0, 1.5, 1.0, 1.0), "steep": (1.0, 1.3, 0.25, 1.0)})
-    control = rows[rows["question"] == tables.CONTROL]
+    control = rows[rows["question"] == comparing.CONTROL]
     assert len(control) == 1 and control["ratio"].iloc[0] == pytest.approx(1.5, rel=0.1)
     assert control["verdict"].iloc[0] == "hurts"  # by its interval alone
-    rest = rows[rows["question"] != tables.CONTROL]
+    rest = rows[rows["question"] != comparing.CONTROL]
     assert (rest["band"] == control["ratio"].iloc[0]).all()
     steep = rest[rest["problem"] == "steep"].set_index(["first", "second"])
     small = steep.loc[("dp_skgd_importance", "dp_skgd")]

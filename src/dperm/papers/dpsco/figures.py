@@ -16,6 +16,7 @@ from dperm import schema
 from dperm.erm.sets import dual_exponent
 from dperm.pipeline import results
 from dperm.present import drawing
+from dperm.present.intervals import student
 from dperm.privacy.generalised_gaussian import regularity
 
 Row = dict[str, Any]
@@ -112,7 +113,7 @@ def norm(p: float) -> str:
 
 def interval(values: np.ndarray) -> tuple[float, float]:
     """Student's 95 % interval of a mean; not a number where one run gives none."""
-    return results.interval(values) if len(values) > 1 else (math.nan, math.nan)
+    return student(values) if len(values) > 1 else (math.nan, math.nan)
 
 
 def exponents(table: pd.DataFrame, axis: str, column: str) -> np.ndarray:

@@ -11,16 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from dperm import schema
-from dperm.kinds import figures as kinds
-from dperm.papers.dpskgd.tables import fitted, fresh, solver_bounds, solver_options
+from dperm.papers.dpskgd import exponents, partitions
+from dperm.papers.dpskgd import samplings as draws
 from dperm.pipeline import inputs, results
 from dperm.pipeline.results import Result
 from dperm.present import drawing
-from dperm.solvers.lanes import dp_skgd
+from dperm.present.drawing import Rows
 
-__all__ = ["blocks", "regimes", "samplings", "theory", "trajectories"]
-
-Rows = list[dict[str, Any]]
 # family of samplings: colour, line style, marker
 FAMILIES: dict[str, tuple[str, Any, str]] = {
     "uniform": ("#0072B2", "-", "o"),
@@ -34,22 +31,6 @@ LEVELS: dict[str, tuple[str, Any]] = {
 }
 SHADE: Any = {"color": "#009E73", "alpha": 0.08, "linewidth": 0}
 MARKS = "osD^vP*X<>hp"
-
-
-def trajectories(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> tuple[Figure, Rows]:
-    """Relative error along the chosen runs, as for DP-CD, under one legend."""
-    figure, rows = kinds.trajectories(config, product, problems)
-    for at in figure.axes:
-        at.set_title(at.get_title(), fontsize=9)
-        legend = at.get_legend()
-        if legend:
-            legend.remove()
-        for line in at.lines:
-            line.set_label(str(line.get_label()).split(" (true")[0])
-    _shared_legend(figure, figure.axes, 2 if len(problems) == 1 else 3)
-    return figure, rows
 
 
 # --- (a), (b) -------------------------------------------------------------------------
@@ -72,28 +53,10 @@ def samplings(
         if lost:
             drawing.empty(at, lost[0])
         else:
-            size = _features(name)
-            rows += _sampled(at, name, found[name], product.calibration, size)
-    _shared_legend(figure, axes, 6 if len(problems) > 1 else 2)
+            p = len(inputs.load_optimum(inputs.at_problem(config, name)).w)
+            rows += _sampled(at, name, found[name], product.calibration, p)
+    drawing.shared_legend(figure, 6 if len(problems) > 1 else 2)
     return figure, rows
-
-
-def _shared_legend(figure: Figure, axes: list[Axes], columns: int) -> None:
-    """One legend below all panels, each label once."""
-    handles: dict[str, Any] = {}
-    for at in axes:
-        for handle, label in zip(*at.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center",
-                  ncols=columns, frameon=False, fontsize=7.5)  # fmt: skip
-
-
-def _features(name: str) -> int:
-    from dperm import config as configuration
-
-    problem = inputs.load_problem(configuration.compose([f"problem={name}"]))
-    assert problem is not None
-    return problem.p
 
 
 def _sampled(
@@ -102,8 +65,9 @@ def _sampled(
     families: dict[str, Rows] = {family: [] for family in FAMILIES}
     levels: Rows = []
     for result in found:
-        values = fresh(result, calibration)
-        family, x = _place(result.solver, p)
+        values = result.final(calibration)["relative_error"].to_numpy()
+        family = draws.family(result.solver)
+        x = draws.blocks(result.solver, p) if family else 0.0
         row = drawing.summary(name, result.label, x, values)
         (families[family] if family else levels).append(row)
     for row in levels:
@@ -120,16 +84,6 @@ def _sampled(
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     return levels + [row for drawn in families.values() for row in drawn]
-
-
-def _place(solver: str, p: int) -> tuple[str, float]:
-    """Family and place of a solver; no family for what is no sketch."""
-    module, options = solver_options(solver)
-    if module is not dp_skgd:
-        return "", 0.0
-    if options.sampling == "nice":
-        return "nice", p / options.size
-    return options.probabilities, float(options.blocks or p)
 
 
 def _join_full(families: dict[str, Rows]) -> None:
@@ -153,17 +107,19 @@ def regimes(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> tuple[Figure, Rows]:
     """Section 4.3: excess against d, and the gain with its exponent."""
-    table = results.load_sweep(config, "regimes")
-    table["n"] = table["n"].astype(int)
-    fits = {(row["regime"], row["n"]): row for row in fitted(table)}
+    table = exponents.relative(results.load_sweep(config, "regimes"))
+    fits = {(row["regime"], row["n"]): row for row in exponents.fitted(table)}
     names = list(table["regime"].unique())
     figure, axes = drawing.panels(2 * len(names), 2)
     rows: Rows = []
-    for index, regime in enumerate(names):
+    for regime, left, right in zip(names, axes[::2], axes[1::2], strict=True):
         part = table[table["regime"] == regime]
-        left, right = axes[2 * index], axes[2 * index + 1]
         rows += _excess(left, regime, part)
         rows += _gain(right, regime, part, fits)
+        for at in (left, right):
+            _powers(at, sorted(part["d"].unique()))
+            _headroom(at)
+            at.legend(loc="upper left", fontsize=6.5, frameon=False)
     return figure, rows
 
 
@@ -180,59 +136,53 @@ def _excess(axes: Axes, regime: str, table: pd.DataFrame) -> Rows:
     for colour, name in zip(colours, table["algorithm"].unique(), strict=True):
         for n, line in lines.items():
             part = table[(table["algorithm"] == name) & (table["n"] == n)]
-            expected = (part["expected"] / part["start"]).groupby(part["d"]).first()
+            expected = part.groupby("d")["expected_share"].first()
             label = f"{name}, $n = 2^{{{int(np.log2(n))}}}$"
             axes.plot(expected.index, expected, color=colour, linestyle=line,
                       label=label)  # fmt: skip
             for source, mark in (("law", "o"), ("solver", "x")):
                 seen = part[part["source"] == source]
+                named = f"{name} ({source}, n = {n})"
                 for d, group in seen.groupby("d"):
-                    values = (group["excess"] / group["start"]).to_numpy()
-                    row = drawing.summary(f"{regime}: excess", f"{name} ({source}, "
-                                          f"n = {n})", float(d), values)  # fmt: skip
+                    values = group["share"].to_numpy()
+                    row = drawing.summary(f"{regime}: excess", named, float(d), values)
                     axes.plot(d, row["mean"], mark, color=colour, markersize=4)
                     rows.append(row)
     axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle=":")
     axes.set(xscale="log", yscale="log", xlabel="$d$", ylabel="excess / start",
              title=TITLES[regime])  # fmt: skip
-    _powers(axes, sorted(table["d"].unique()))
-    _headroom(axes)
-    axes.legend(loc="upper left", fontsize=6.5, frameon=False)
     return rows
 
 
 def _gain(axes: Axes, regime: str, table: pd.DataFrame, fits: dict) -> Rows:
     rows: Rows = []
     worse, better = table["algorithm"].unique()
-    law = table[table["source"] == "law"]
-    for colour, (n, part) in zip(
-        ("#56B4E9", "#0072B2"), law.groupby("n"), strict=False
-    ):
-        means = part.groupby(["algorithm", "d"])["excess"].mean()
-        gain = means[worse] / means[better]
-        fit = fits.get((regime, n))
+    gains = exponents.gains(table).items()
+    for colour, (n, gain) in zip(("#56B4E9", "#0072B2"), gains, strict=False):
         label = f"$n = 2^{{{int(np.log2(n))}}}$"
-        if fit:
-            label += (f": $d^{{\\,{fit['exponent']:.2f}}}$ "
+        if fit := fits.get((regime, n)):
+            label += (rf": $d^{{\,{fit['exponent']:.2f}}}$ "
                       f"[{fit['ci_low']:.2f}, {fit['ci_high']:.2f}]")  # fmt: skip
         axes.plot(gain.index, gain, "o-", color=colour, markersize=4, label=label)
-        rows += [drawing.summary(f"{regime}: gain", f"{worse} / {better} (n = {n})",
-                 float(d), np.array([value])) for d, value in gain.items()]  # fmt: skip
-    terms = law.groupby(["algorithm", "d"])[["convex", "strong"]].first()
+        rows += _single(f"{regime}: gain", f"{worse} / {better} (n = {n})", gain)
+    told = exponents.predicted(table)
     for key, line in (("convex", ":"), ("strong", "-.")):
-        bound = terms.loc[worse, key] / terms.loc[better, key]
-        slope = np.polyfit(np.log(bound.index), np.log(bound), 1)[0]
+        bound, slope = told[key]
         name = {"convex": "convex", "strong": "strongly convex"}[key]
         axes.plot(bound.index, bound, color="0.35", linestyle=line,
-                  label=f"Table 1, {name}: $d^{{\\,{slope:.2f}}}$")  # fmt: skip
-        rows += [drawing.summary(f"{regime}: gain", f"Table 1, {name}", float(d),
-                 np.array([value])) for d, value in bound.items()]  # fmt: skip
+                  label=rf"Table 1, {name}: $d^{{\,{slope:.2f}}}$")  # fmt: skip
+        rows += _single(f"{regime}: gain", f"Table 1, {name}", bound)
     axes.set(xscale="log", yscale="log", xlabel="$d$",
              ylabel=f"{worse} / {better}", title="Gain")  # fmt: skip
-    _powers(axes, sorted(table["d"].unique()))
-    _headroom(axes)
-    axes.legend(loc="upper left", fontsize=6.5, frameon=False)
     return rows
+
+
+def _single(panel: str, algorithm: str, values: pd.Series) -> Rows:
+    """Rows of a curve that has one value at each x."""
+    return [
+        drawing.summary(panel, algorithm, float(x), np.array([value]))
+        for x, value in values.items()
+    ]
 
 
 def _headroom(axes: Axes, share: float = 0.45) -> None:
@@ -273,9 +223,7 @@ def blocks(
         panel = f"correlation {correlation:g} within groups"
         for method, group in part.groupby("method", sort=False):
             drawn = [
-                drawing.summary(panel, method, float(ratio),
-                                seen.groupby("replicate")["relative_error"].mean()
-                                .to_numpy())
+                drawing.summary(panel, method, float(ratio), partitions.errors(seen))
                 for ratio, seen in group.groupby("ratio")
             ]  # fmt: skip
             _errorbars(at, pd.DataFrame(drawn), *BLOCKS[method], method)
@@ -283,7 +231,7 @@ def blocks(
         at.set(xscale="log", yscale="log", ylabel="relative error", title=panel,
                xlabel="largest / smallest smoothness of a group")  # fmt: skip
         _powers(at, sorted(table["ratio"].unique()))
-    _shared_legend(figure, axes, 4)
+    drawing.shared_legend(figure, 4)
     return figure, rows
 
 
@@ -304,50 +252,33 @@ def theory(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> tuple[Figure, Rows]:
     """Bounds of Table 1 against errors, both over those of single uniform sampling."""
+    from dperm.papers.dpskgd.bounds import over_single_uniform  # wakes the solvers
+
     found = results.load(config, problems)
     titles = results.titles(config, problems)
     figure, axes = drawing.panels(2, 2)
     rows: Rows = []
     for mark, name in zip(MARKS, problems, strict=False):
-        usable = [result for result in found[name] if result.available]
-        terms = solver_bounds(name, [result.solver for result in usable])
-        if "dp_skgd" not in terms:
-            continue
-        means = {r.solver: fresh(r, product.calibration) for r in usable}
-        for at, key in zip(axes, ("convex", "strong"), strict=True):
-            rows += _points(at, name, key, mark, titles[name].title, terms, means)
+        ratios = over_single_uniform(config, name, found[name], product.calibration)
+        for at, points in zip(axes, ratios.values(), strict=True):
+            if any(ratios.values()):
+                _points(at, mark, titles[name].title, points)
+            rows += points
     for at, key in zip(axes, ("convex", "strongly convex"), strict=True):
         _quadrants(at, f"{key} row of Table 1")
     for family, (colour, _, _) in FAMILIES.items():
         axes[0].plot([], [], "s", color=colour, markersize=5, label=family)
     axes[0].plot([], [], "s", color="#000000", markersize=5, label="no sketch")
-    _shared_legend(figure, axes, 3)
+    drawing.shared_legend(figure, 3)
     return figure, rows
 
 
-def _points(
-    axes: Axes, name: str, key: str, mark: str, title: str, terms: dict, means: dict
-) -> Rows:
-    base, error = getattr(terms["dp_skgd"], key), means["dp_skgd"].mean()
-    rows, points = [], []
-    for solver, bound in terms.items():
-        x = getattr(bound, key) / base
-        if solver == "dp_skgd" or not np.isfinite(x):
-            continue
-        row = drawing.summary(f"{name}: {key}", solver, x, means[solver] / error)
-        rows.append(row)
-        points.append((x, row["mean"], _colour(solver)))
-    for x, y, colour in points:
-        axes.plot(x, y, mark, color=colour, markersize=5, alpha=0.8)
+def _points(axes: Axes, mark: str, title: str, points: Rows) -> None:
+    for row in points:
+        family = draws.family(row["algorithm"])
+        colour = FAMILIES[family][0] if family else "#000000"
+        axes.plot(row["x"], row["mean"], mark, color=colour, markersize=5, alpha=0.8)
     axes.plot([], [], mark, color="0.4", markersize=5, label=title)
-    return rows
-
-
-def _colour(solver: str) -> str:
-    module, options = solver_options(solver)
-    if module is not dp_skgd:
-        return "#000000"
-    return FAMILIES["nice" if options.sampling == "nice" else options.probabilities][0]
 
 
 def _quadrants(axes: Axes, title: str) -> None:

@@ -1,0 +1,61 @@
+"""A paper in a folder outside: its sweep, figure, table and claims, nothing of src/."""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import dperm
+
+SIXTH = Path(__file__).parents[2] / "docs/examples/sixth"
+
+
+def source():
+    """Digests of the package's own files."""
+    found = sorted(Path(dperm.__file__).parent.rglob("*.py"))
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "dperm", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+@pytest.fixture
+def sixth(tmp_path, monkeypatch):
+    """A copy of the example, as the current folder."""
+    folder = tmp_path / "sixth"
+    shutil.copytree(SIXTH, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("DPERM_CONF", raising=False)
+    return folder
+
+
+def test_a_paper_of_five_files_runs_and_is_judged(sixth):
+    before = source()
+    files = [path for path in sixth.rglob("*") if path.is_file()]
+    assert len(files) == 5 and {path.parent.name for path in files} == {"tiny"}
+    run("tiny", "-j", "2", "-q", "all", "--config", "scale=smoke")
+    results, figures = Path("results/smoke/tiny"), Path("figures/smoke/tiny")
+
+    swept = pd.read_parquet(results / "sweeps/rounds.parquet")
+    assert len(swept) == 4 * 2 * swept["replicate"].nunique()
+    drawn = pd.read_csv(figures / "rounds.csv").set_index(["algorithm", "x"])
+    means = swept.groupby(["rule", "releases"])["error"].mean()
+    assert drawn["mean"].to_numpy() == pytest.approx(means[drawn.index].to_numpy())
+    assert (figures / "rounds.png").stat().st_size > 1000
+    assert set(pd.read_csv(figures / "errors.csv")["algorithm"]) == {"DP-CD"}
+    table = pd.read_csv(results / "rounds.csv").set_index("rule")["exponent"]
+    assert table["composed"] == pytest.approx(0.5, abs=0.05)
+
+    run("claims", "scale=smoke")
+    claims = pd.read_csv("results/smoke/claims.csv").query("paper == 'tiny'")
+    assert claims["verdict"].tolist() == ["reproduced"] * 2
+    assert claims["reproduced"].tolist() == pytest.approx(table.tolist())
+    assert source() == before

@@ -1,0 +1,56 @@
+"""Drawing stays light, and knows nothing of what stands above it."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dperm
+
+PACKAGE = Path(dperm.__file__).parent
+PRESENT = sorted(path.stem for path in (PACKAGE / "present").glob("[a-z]*.py"))
+DRAWN = [
+    f"papers/{paper}/{kind}.py"
+    for paper in ("dpcd", "dpgcd", "dpskgd")
+    for kind in ("figures", "tables")
+    if (PACKAGE / "papers" / paper / f"{kind}.py").is_file()
+]
+
+
+def imported(path):
+    """Modules of ours that a file names in its imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("name", PRESENT)
+def test_present_imports_nothing_above_it(name):
+    below = ("dperm.present", "dperm.store")
+    for module in imported(PACKAGE / "present" / f"{name}.py"):
+        assert not module.startswith("dperm") or module.startswith(below)
+
+
+def test_drawing_wakes_neither_numba_nor_the_statistics_of_scipy():
+    names = ", ".join(f"dperm.present.{name}" for name in PRESENT)
+    code = f"import sys, {names}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          check=True)  # fmt: skip
+    assert not {"numba", "scipy.stats"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("path", [*DRAWN, "kinds/figures.py", "kinds/tables.py"])
+def test_figures_and_tables_neither_solve_nor_calibrate(path):
+    paper = path.split("/")[1]
+    for module in imported(PACKAGE / path):
+        assert not module.startswith(("dperm.solvers", "dperm.privacy"))
+        assert not module.endswith((".calibrate", ".figures", ".tables")) or (
+            module.startswith(("dperm.kinds", "dperm.present"))
+        )
+        if module.startswith("dperm.papers."):
+            assert module == f"dperm.papers.{paper}" or module.startswith(
+                f"dperm.papers.{paper}."
+            )
