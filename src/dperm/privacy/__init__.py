@@ -2,7 +2,14 @@
 
 from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.calibration import Calibration, calibrate
-from dperm.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.privacy.ledger import (
+    Event,
+    Gaussian,
+    Laplace,
+    Ledger,
+    NonPrivate,
+    SampledGaussian,
+)
 from dperm.privacy.mechanisms import Streams, gaussian, laplace, streams
 from dperm.privacy.noisy_max import ChosenValue, NoisyMax
 from dperm.privacy.smoothness import feature_bounds, private_smoothness
@@ -15,6 +22,7 @@ __all__ = [
     "Laplace",
     "Ledger",
     "NoisyMax",
+    "NonPrivate",
     "SampledGaussian",
     "Streams",
     "calibrate",

@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from dperm.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.privacy.ledger import (
+    Event,
+    Gaussian,
+    Laplace,
+    Ledger,
+    NonPrivate,
+    SampledGaussian,
+)
 from dperm.privacy.pld import Profile, composed_epsilon
 
 Array = NDArray[np.float64]
@@ -66,8 +73,8 @@ def epsilon(ledger: Ledger, delta: float, calibration: str) -> float:
     Returns
     -------
     float
-        epsilon >= 0; inf if something is released without noise, and under ``strict``
-        if no bound of an event can be proved.
+        epsilon >= 0; 0 if nothing is released, inf if something is released without
+        noise, and under ``strict`` if no bound of an event can be proved.
 
     Raises
     ------
@@ -154,6 +161,11 @@ def _(event: SampledGaussian) -> PublishedCost:
 def _(event: Laplace) -> PublishedCost:
     sensitivity = event.published_sensitivity or event.sensitivity
     return PublishedCost(pure=event.count * sensitivity / event.scale)
+
+
+@published_cost.register
+def _(event: NonPrivate) -> PublishedCost:
+    return PublishedCost(pure=math.inf)
 
 
 def gaussian_renyi_epsilon(rho: float, delta: float) -> float:
@@ -344,6 +356,11 @@ def _(event: Laplace) -> Profile:
     return Profile(lambda losses: laplace_delta(losses, pure), event.count)
 
 
+@profile.register
+def _(event: NonPrivate) -> Profile:
+    return Profile(lambda losses: np.ones_like(losses, dtype=float), event.count)
+
+
 @singledispatch
 def renyi(event: Event, orders: Array) -> Array | None:
     """Return the Rényi divergences of all releases of an event, at orders above 1.
@@ -365,6 +382,11 @@ def _(event: Laplace, orders: Array) -> Array:
     up = np.log(share) + (orders - 1) * pure
     down = np.log1p(-share) - orders * pure
     return event.count * np.logaddexp(up, down) / (orders - 1)
+
+
+@renyi.register
+def _(event: NonPrivate, orders: Array) -> Array:
+    return np.full_like(orders, np.inf)
 
 
 RENYI_ORDERS = 1 + np.geomspace(1e-3, 1e5, 2000)

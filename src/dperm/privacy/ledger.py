@@ -228,13 +228,33 @@ class Laplace(Event):
 
 
 @dataclass(frozen=True)
+class NonPrivate(Event):
+    """A release without noise of its own, whatever it is: no epsilon bounds it.
+
+    An empty ledger says that nothing is released, which costs nothing; this event says
+    that something is, and costs infinitely much under every accountant.
+    """
+
+    count: int
+    unit: str
+    source: str
+    sensitivity = 1.0
+    scale = 0.0
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise CountError(f"count must be at least 1, got {self.count}")
+        self._plain("count", operator.index)
+
+
+@dataclass(frozen=True)
 class Ledger:
     """Everything a run releases, in any order: the events compose adaptively.
 
     Attributes
     ----------
     events : tuple of Event
-        The releases.
+        The releases; none says that nothing is released.
     relation : str
         Neighbouring relation, always ``"replace_one"``.
 
