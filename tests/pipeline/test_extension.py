@@ -13,7 +13,7 @@ from dperm import config, locate, solvers
 from dperm.config import ConfigError, compose
 from dperm.erm.problem import build
 from dperm.pipeline.runtable import overrides, run_table
-from dperm.solvers import Lanes
+from dperm.solvers.lanes import Lanes
 from dperm.store.provenance import code_digest
 from solvers import checks
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from conftest import PENALTIES, raw_data
 from dperm.erm.problem import build
-from dperm.solvers import Lanes
+from dperm.solvers.lanes import Lanes
 
 SIGMA = 1.7
 

@@ -9,8 +9,7 @@ from conftest import PENALTIES, make_problem, raw_data
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Gaussian, SampledGaussian
 from dperm.privacy.mechanisms import streams
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_svrg
+from dperm.solvers.lanes import Lanes, dp_svrg
 from dperm.solvers.lanes.dp_svrg import Options
 from solvers import checks, twins
 

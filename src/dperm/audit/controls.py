@@ -19,7 +19,7 @@ from dperm.audit.subjects import LaneSubject, StreamSubject, Subject, small_prob
 from dperm.erm.problem import Problem
 from dperm.privacy.ledger import Event, Ledger
 from dperm.privacy.noisy_max import NoisyMax
-from dperm.solvers.lanes import dp_cd, dp_gcd, dp_sgd, dp_skgd
+from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, dp_skgd
 from dperm.solvers.streams.stochastic import Batch, Rows
 
 Array = np.ndarray
@@ -138,17 +138,20 @@ def _equal_clips(run: Any) -> None:
     run.share = np.full(p, 1 / np.sqrt(p))
 
 
+class Forgetful(Lanes):
+    """Settings whose noise forgets the 2 of every sensitivity."""
+
+    def noise_scale(self, sensitivity: Array) -> Array:
+        """The scale for half the sensitivity."""
+        return super().noise_scale(sensitivity / 2)
+
+
 def _without_two(run: Any) -> Any:
-    """A Run whose module has forgotten the 2 of its sensitivity."""
+    """A Run that forgets the 2 of its sensitivity."""
 
     class Halved(run):
-        def __init__(self, *given: Any):
-            declared = dp_skgd.sensitivity
-            dp_skgd.sensitivity = lambda *a: declared(*a) / 2  # type: ignore[assignment]
-            try:
-                super().__init__(*given)
-            finally:
-                dp_skgd.sensitivity = declared  # type: ignore[assignment]
+        def __init__(self, problem: Any, lanes: Any, *rest: Any):
+            super().__init__(problem, Forgetful(**vars(lanes)), *rest)
 
     return Halved
 

@@ -27,7 +27,7 @@ from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams, streams
 from dperm.privacy.noisy_max import NoisyMax
-from dperm.solvers import Lanes
+from dperm.solvers.lanes import Lanes
 from dperm.solvers.streams.stochastic import Rows, Setup
 
 Array = np.ndarray

@@ -14,7 +14,7 @@ from dperm.pipeline import inputs
 from dperm.pipeline.ledgers import calibrations
 from dperm.pipeline.solving import Unit, best, fresh_passes, unavailable
 from dperm.pipeline.tune import collect
-from dperm.solvers import Lanes
+from dperm.solvers.lanes import Lanes
 from dperm.solvers.lanes.engine import run_lanes
 from dperm.store import files as store
 

@@ -246,6 +246,7 @@ def _add_problem(table: RunTable, name: str, problem: schema.Problem) -> None:
 
 def _add_run(table: RunTable, at: schema.Config, by: schema.Config) -> None:
     solver, paper = by.solver, by.paper
+    inputs.require_able(paper, at.problem, solver)
     kinds = inputs.run_calibrations(replace(by, problem=at.problem))
     points = inputs.grid_points(by)
     identity: list[Any] = [

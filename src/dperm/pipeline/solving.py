@@ -16,7 +16,7 @@ import pandas as pd
 from dperm.pipeline import seeds
 from dperm.pipeline.inputs import Job
 from dperm.privacy.calibration import Calibration
-from dperm.solvers import Lanes
+from dperm.solvers.lanes import trials
 from dperm.solvers.lanes.engine import Snapshot, run_lanes
 from dperm.store import files as store
 from dperm.store import provenance
@@ -99,12 +99,8 @@ def _seed(job: Job, unit: Unit) -> int:
 def _compute(
     job: Job, unit: Unit, todo: pd.DataFrame, context: str, workers: int
 ) -> pd.DataFrame:
-    lanes = Lanes(
-        todo["step"].to_numpy(),
-        todo["clip"].to_numpy(),
-        unit.calibration.noise_multiplier,
-        unit.calibration.calibration,
-    )
+    settings = (todo["step"].to_numpy(), todo["clip"].to_numpy())
+    lanes = trials.lanes(*settings, unit.calibration)
     watched = {job.steps(value): value for value in _checkpoints(job, unit)}
     snapshots = run_lanes(
         job.module, job.options, job.problem, lanes, sorted(watched), _seed(job, unit),

@@ -17,8 +17,7 @@ from dperm.erm.problem import Problem, build
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import Streams, gaussian, streams
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_sgd, dp_skgd
+from dperm.solvers.lanes import Lanes, dp_sgd, dp_skgd
 
 # --- (c) the regimes of Section 4.3 ---------------------------------------------------
 

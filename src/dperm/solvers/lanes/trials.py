@@ -1,0 +1,116 @@
+"""Trials of a solver on a problem in memory: calibrate, tune a grid, run afresh.
+
+What the pipeline does of a paper's runs, unit by unit and stored, a sweep does here at
+once, with the same calibration and the same engine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dperm.erm.problem import Problem
+from dperm.privacy.calibration import Calibration, calibrate
+from dperm.solvers.lanes import Lanes
+from dperm.solvers.lanes.engine import run_lanes
+
+Point = Mapping[str, float]  # passes, step, clip
+
+
+def noise(
+    problem: Problem, module: ModuleType, options: Any, passes: float, calibration: str
+) -> Calibration:
+    """The least noise with which so many passes cost the problem's target at most.
+
+    Raises
+    ------
+    UnreachableTargetError
+        If no noise reaches it.
+    """
+    count = module.steps(problem, passes, options)
+    return calibrate(
+        lambda noise: module.ledger(problem, count, noise, options, calibration),
+        problem.epsilon,
+        problem.delta,
+        calibration,
+    )
+
+
+def lanes(step: np.ndarray, clip: np.ndarray, at: Calibration) -> Lanes:
+    """Settings side by side under calibrated noise; step and clip (L,)."""
+    return Lanes(step, clip, at.noise_multiplier, at.calibration)
+
+
+def tuned(
+    problem: Problem,
+    module: ModuleType,
+    options: Any,
+    points: Iterable[Point],
+    seeds: Sequence[int],
+    calibration: str,
+) -> dict[str, float]:
+    """The point of a grid with the least mean objective over the seeds.
+
+    Points with equally many passes run side by side, on common random numbers; ties go
+    to the smaller step, then the smaller clip, then fewer passes.
+
+    Raises
+    ------
+    ValueError
+        If every point diverged.
+    """
+    found: list[tuple[float, float, float, float]] = []
+    for passes, rows in _by_passes(points).items():
+        at = noise(problem, module, options, passes, calibration)
+        step, clip = np.array(rows, dtype=float).T.copy()
+        ended = _ended(problem, module, options, lanes(step, clip, at), passes, seeds)
+        found += zip(ended.mean(axis=0).tolist(), step.tolist(), clip.tolist(),
+                     [passes] * len(rows), strict=True)  # fmt: skip
+    least, *best = min(found)
+    if not math.isfinite(least):
+        raise ValueError(f"problem {problem.name}: every setting of the grid diverged")
+    return dict(zip(("step", "clip", "passes"), best, strict=True))
+
+
+def fresh(
+    problem: Problem,
+    module: ModuleType,
+    options: Any,
+    point: Point,
+    noise: Calibration,
+    seeds: Sequence[int],
+) -> np.ndarray:
+    """Final objective of one setting, run alone on each seed; shape (len(seeds),)."""
+    step, clip = (np.full(1, point[key]) for key in ("step", "clip"))
+    side = lanes(step, clip, noise)
+    return _ended(problem, module, options, side, point["passes"], seeds)[:, 0]
+
+
+def _by_passes(points: Iterable[Point]) -> dict[float, list[tuple[float, float]]]:
+    found: dict[float, list[tuple[float, float]]] = {}
+    for point in points:
+        found.setdefault(point["passes"], []).append((point["step"], point["clip"]))
+    return found
+
+
+def _ended(
+    problem: Problem,
+    module: ModuleType,
+    options: Any,
+    side: Lanes,
+    passes: float,
+    seeds: Sequence[int],
+) -> np.ndarray:
+    """Final objectives, shape (len(seeds), L)."""
+    count = module.steps(problem, passes, options)
+    given = (module, options, problem, side, [count])
+    return np.array([run_lanes(*given, int(s), _nothing)[-1].objective for s in seeds])
+
+
+def _nothing(weights: np.ndarray) -> dict[str, np.ndarray]:
+    """Nothing else is measured."""
+    return {}
