@@ -21,8 +21,7 @@ from bench import dpsco, featurewise, reference
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
 from dperm.privacy.mechanisms import streams
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_cd, dp_gcd, dp_sgd
+from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
 from dperm.store import files as store
 from dperm.store import provenance
 

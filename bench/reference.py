@@ -11,8 +11,8 @@ import numpy as np
 
 from dperm.erm.problem import Problem
 from dperm.privacy.mechanisms import Streams, laplace
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_cd, dp_gcd
+from dperm.solvers.lanes import Lanes
+from dperm.solvers.lanes.clipping import clips, mean_sensitivity, share
 
 FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC", "-shared")
 
@@ -44,8 +44,8 @@ def run_dp_cd(
 ) -> np.ndarray:
     """One cyclic run of DP-CD in C; the final weights (p,)."""
     M, n, p = problem.smoothness, problem.n, problem.p
-    clip = dp_cd.clips(M, lane.clip)[0]
-    scale = lane.noise_scale(dp_cd.sensitivity(clip, n))
+    clip = clips(M, lane.clip)[0]
+    scale = lane.noise_scale(mean_sensitivity(clip, n))
     order = ((1 + np.arange(count)) % p).astype(np.intp)
     step, w, v = lane.step[0] / M, np.zeros(p), problem.offset.copy()
     lib.dp_cd(
@@ -82,16 +82,16 @@ def run_dp_gcd(
     """One run of DP-GCD (logistic, GS-r, noise on the score) in C; weights (p,)."""
     A, n, p = problem.A, problem.n, problem.p
     M, w, v = problem.smoothness, np.zeros(p), problem.offset.copy()
-    share, scratch = dp_gcd.share(M), np.empty(n)
+    shares, scratch = share(M), np.empty(n)
     indices, starts = A.indices.astype(np.int32), A.indptr.astype(np.int32)
-    scale = float(lane.noise_multiplier * dp_gcd.sensitivity(lane.clip, n)[0])
+    scale = float(lane.noise_multiplier * mean_sensitivity(lane.clip, n)[0])
     for _ in range(count):
         noise = laplace(streams.sampling, np.ones(p))
         value = float(laplace(streams.noise, 1.0))
         lib.dp_gcd(
             _pointer(A.data), _pointer(indices), _pointer(starts), _pointer(v),
             _pointer(scratch), _pointer(w), ctypes.c_ssize_t(n), ctypes.c_ssize_t(p),
-            _pointer(M), _pointer(share), _pointer(noise), ctypes.c_double(value),
+            _pointer(M), _pointer(shares), _pointer(noise), ctypes.c_double(value),
             ctypes.c_double(lane.step[0]), ctypes.c_double(lane.clip[0]),
             ctypes.c_double(scale), ctypes.c_double(scale / np.sqrt(M.sum())),
             ctypes.c_double(problem.penalty.l1),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dperm.audit.taps import LAWS, TAPPED, Draw, Tap, tapped
+from dperm.audit.taps import LAWS, Draw, Tap, tapped
 from dperm.privacy import generalised_gaussian, mechanisms
 from dperm.privacy.mechanisms import streams
 
@@ -35,19 +35,36 @@ def test_a_tap_notes_draws_and_changes_nothing(name):
     np.testing.assert_array_equal(CALLS[name](streams(5)), plain)  # and is gone
 
 
-def test_every_mechanism_is_tapped():
-    """A function of mechanisms that draws by itself must be known to the tap."""
+def test_every_mechanism_is_heard():
+    """A function of mechanisms that draws by itself must hand its numbers over."""
     drawing = {"gaussian", "laplace", "exponential", "gumbel", "laplace_rows"}
-    drawing |= {"unit_laplace", "signed_noisy_max", "streams"}
     public = {
         name
         for name, value in vars(mechanisms).items()
         if callable(value) and getattr(value, "__module__", "") == mechanisms.__name__
     }
-    assert public - {"Streams"} == drawing
-    assert {made.__name__ for made in TAPPED} == drawing - {
-        "signed_noisy_max", "streams"
-    } | {"generalised_gaussian"}  # fmt: skip
+    others = {"Streams", "streams", "heard", "handed", "signed_noisy_max"}
+    assert public - others == drawing | {"unit_laplace"}
+    heard = {name.replace(" ", "_") for name in CALLS} - {"generalised_gaussian"}
+    assert heard == public - others
+
+
+def test_a_tap_patches_no_module():
+    """The hook is the mechanisms' own: names that were imported before are heard."""
+    before = {name: getattr(mechanisms, name) for name in ("gaussian", "laplace")}
+    with tapped(Tap()) as tap:
+        assert all(getattr(mechanisms, name) is f for name, f in before.items())
+        own = {"draw": mechanisms.gaussian}  # where no module's names are looked up
+        own["draw"](streams(0).noise, 3)
+    assert [draw.kind for draw in tap.draws] == ["gaussian"]
+
+
+def test_draws_of_other_threads_are_heard():
+    from concurrent.futures import ThreadPoolExecutor
+
+    with tapped(Tap()) as tap, ThreadPoolExecutor(1) as ahead:
+        drawn = ahead.submit(mechanisms.gaussian, streams(0).noise, 3).result()
+    np.testing.assert_array_equal(tap.draws[0].unit, drawn)
 
 
 def test_a_script_is_handed_out_as_long_as_it_fits():

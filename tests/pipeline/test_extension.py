@@ -14,7 +14,7 @@ from dperm.config import ConfigError, compose
 from dperm.erm.problem import build
 from dperm.pipeline import digests
 from dperm.pipeline.runtable import overrides, run_table
-from dperm.solvers import Lanes
+from dperm.solvers.lanes import Lanes
 from dperm.store import closure
 from solvers import checks
 

@@ -16,7 +16,7 @@ from dperm.pipeline import tune as tuning
 from dperm.pipeline.solving import COLUMNS, IDENTITY, PROVENANCE
 from dperm.privacy.accounting import epsilon
 from dperm.privacy.ledger import Ledger
-from dperm.solvers import Lanes
+from dperm.solvers.lanes import Lanes
 from dperm.solvers.lanes.engine import run_lanes
 
 SOLVERS = ["dp_cd", "dp_cd_uniform", "dp_cd_priv", "dp_sgd"]

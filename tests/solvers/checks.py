@@ -7,12 +7,14 @@ paper.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import stats
 
 from conftest import PENALTIES, raw_data
 from dperm.erm.problem import build
-from dperm.solvers import Lanes
+from dperm.solvers.lanes import Lanes
 
 SIGMA = 1.7
 
@@ -74,7 +76,7 @@ def sensitivity_is_kept(start, release_of, bound_of, trials=60):
         Z[0] = X[1] * rng.choice([-1e3, -1.0, 1.0, 1e3])
         t[0] = -y[1] if trial % 2 else y[1]
         problem = smooth_problem(X, y)
-        other = _same_constants(problem, smooth_problem(Z, t))
+        other = replace(smooth_problem(Z, t), public=problem)
         first, second = (
             release_of(one, one_step(start, one, 0.0, clip, trial))
             for one in (problem, other)
@@ -83,13 +85,6 @@ def sensitivity_is_kept(start, release_of, bound_of, trials=60):
             worst, float((np.abs(first - second) / bound_of(problem, clip)).max())
         )
     assert worst <= 1.0 + 1e-12
-
-
-def _same_constants(problem, other):
-    """The neighbour, with the public constants of the first data set."""
-    object.__setattr__(other, "smoothness", problem.smoothness)
-    object.__setattr__(other, "global_smoothness", problem.global_smoothness)
-    return other
 
 
 def noise_is_fresh(start):

@@ -12,8 +12,8 @@ from dperm.erm.centred import Centred
 from dperm.erm.optimum import duality_gap, solve
 from dperm.erm.problem import build
 from dperm.privacy.mechanisms import streams
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_cd, dp_gcd, dp_sgd
+from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
+from dperm.solvers.lanes.clipping import share
 
 LOSSES = ("logistic", "least_squares", "smoothed_hinge")
 RUNS = {
@@ -95,8 +95,8 @@ def test_clipped_sums_agree(loss, clip):
     full, thin = problems(loss)
     w = np.random.default_rng(1).standard_normal(full.p)
     d = full.derivatives(full.A @ w + full.offset)
-    share = dp_gcd.share(full.smoothness)
-    bounds = clip * share
+    shares = share(full.smoothness)
+    bounds = clip * shares
     expected = np.clip(full.A * d[:, None], -bounds, bounds).sum(axis=0)
     found = [clipped_sum(thin.A, d, j, bounds[j]) for j in range(full.p)]
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)

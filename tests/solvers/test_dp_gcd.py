@@ -8,8 +8,7 @@ from conftest import PENALTIES, make_problem, raw_data
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import build
 from dperm.privacy.mechanisms import streams
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_gcd
+from dperm.solvers.lanes import Lanes, dp_gcd
 from solvers import checks, twins
 
 STEPS = np.array([0.1, 0.5, 1.0, 1.0, 0.7])

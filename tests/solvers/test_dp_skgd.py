@@ -1,5 +1,7 @@
 """DP-SkGD: its twin, its reductions, its release, its noise, its samplings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -9,8 +11,8 @@ from dperm.erm.problem import build
 from dperm.privacy.accounting import epsilon
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.mechanisms import streams
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_cd, dp_skgd
+from dperm.solvers.lanes import Lanes, dp_cd, dp_skgd
+from dperm.solvers.lanes.clipping import share
 from dperm.solvers.lanes.dp_skgd import Options, Sketch, partition
 from solvers import checks, twins
 
@@ -266,7 +268,7 @@ def sensitivity_is_kept(start, options, trials=80):
         Z, t = X.copy(), y.copy()
         Z[0] = rng.standard_normal(5) * 10.0 ** rng.uniform(-1, 3)
         t[0] = rng.choice([-1.0, 1.0])
-        other = checks._same_constants(problem, checks.smooth_problem(Z, t))
+        other = replace(checks.smooth_problem(Z, t), public=problem)
         members = drawn_set(problem, options, trial)
         a, b = (
             checks.one_step(start, one, 0.0, clip, trial) for one in (problem, other)
@@ -364,10 +366,9 @@ def test_broken_clip_is_caught(name):
 @pytest.mark.parametrize("name", ["single", "blocks"])
 def test_a_sensitivity_without_its_two_is_caught(name, monkeypatch):
     for module in (dp_skgd, dp_cd):
-        declared = module.sensitivity
-        monkeypatch.setattr(
-            module, "sensitivity", lambda *args, declared=declared: declared(*args) / 2
-        )
+        declared = module.mean_sensitivity
+        halved = lambda *args, declared=declared: declared(*args) / 2  # noqa: E731
+        monkeypatch.setattr(module, "mean_sensitivity", halved)
     with pytest.raises(AssertionError):
         noise_is_declared(checks.solver(dp_skgd, SAMPLINGS[name]), SAMPLINGS[name])
 
@@ -459,7 +460,7 @@ def test_a_pass_touches_p_coordinates():
 def test_thresholds_reduce_to_those_of_dp_cd_and_to_the_clip():
     M = np.array([1.0, 4.0, 9.0])
     single = dp_skgd.shares(M, [np.array([j]) for j in range(3)])
-    np.testing.assert_allclose(single, dp_cd.clips(M, np.ones(1))[0])
+    np.testing.assert_allclose(single, share(M))
     assert dp_skgd.shares(M, [np.arange(3)])[0] == 1.0
 
 

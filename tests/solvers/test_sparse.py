@@ -7,8 +7,7 @@ from scipy import sparse
 from conftest import PENALTIES
 from dperm.erm.problem import build
 from dperm.privacy.mechanisms import streams
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_cd, dp_gcd, dp_sgd
+from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
 
 RUNS = {
     "dp_cd": (dp_cd, dp_cd.Options(), 150),

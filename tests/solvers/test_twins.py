@@ -5,8 +5,7 @@ import pytest
 
 from conftest import PENALTIES, make_problem, raw_data
 from dperm.privacy.mechanisms import streams
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_cd, dp_cd_priv, dp_sgd
+from dperm.solvers.lanes import Lanes, dp_cd, dp_cd_priv, dp_sgd
 from solvers import twins
 
 STEPS = np.array([0.1, 0.5, 1.0, 1.0])

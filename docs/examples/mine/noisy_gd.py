@@ -5,6 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.privacy import Gaussian, Ledger, gaussian
+from dperm.solvers.lanes import Block
+
+SPARSE = True  # A may be a sparse matrix
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,10 @@ def lane_bytes(problem):
     return 8 * (problem.n + problem.p)
 
 
-class Run:
+class Run(Block):
     """Lanes under way: row l of ``weights`` belongs to step[l] and clip[l]."""
+
+    names = ("step", "clip", "scale", "weights")
 
     def __init__(self, problem, lanes, streams, options, workers=1, total=0):
         self.problem, self.noise, self.clip = problem, streams.noise, lanes.clip
@@ -57,8 +62,3 @@ class Run:
         penalty, step = self.problem.penalty, self.step[lane]
         v = v - np.clip(v, -step * penalty.l1, step * penalty.l1)
         return np.clip(v / (1.0 + step * penalty.l2), penalty.lower, penalty.upper)
-
-    def keep(self, mask):
-        """Forget the lanes outside the mask."""
-        for name in ("step", "clip", "scale", "weights"):
-            setattr(self, name, getattr(self, name)[mask])

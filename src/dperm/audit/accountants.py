@@ -8,6 +8,7 @@ from functools import reduce, singledispatch
 from typing import Any
 
 from dperm.privacy.accounting import profile, renyi_epsilon
+from dperm.privacy.dp_events import to_dp_event
 from dperm.privacy.generalised_gaussian import GeneralisedGaussian
 from dperm.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
 from dperm.privacy.noisy_max import NoisyMax
@@ -122,22 +123,12 @@ def _(event: GeneralisedGaussian, given: dict[str, Any]) -> Any:
 
 
 def _without_replacement(events: Iterable[Event], delta: float) -> float:
-    from dp_accounting import (
-        GaussianDpEvent,
-        NeighboringRelation,
-        SampledWithoutReplacementDpEvent,
-    )
+    from dp_accounting import NeighboringRelation
     from dp_accounting.rdp import RdpAccountant
 
+    if not all(isinstance(event, Gaussian | SampledGaussian) for event in events):
+        return math.inf
     relation = NeighboringRelation.REPLACE_ONE
     accountant = RdpAccountant(neighboring_relation=relation)
-    for event in events:
-        release: Any = GaussianDpEvent(event.noise_multiplier)  # type: ignore[attr-defined]
-        if isinstance(event, SampledGaussian):
-            release = SampledWithoutReplacementDpEvent(
-                event.population, event.batch, release
-            )
-        elif not isinstance(event, Gaussian):
-            return math.inf
-        accountant.compose(release, event.count)
+    accountant.compose(to_dp_event(Ledger(tuple(events))))
     return float(accountant.get_epsilon(delta))

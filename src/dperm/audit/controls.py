@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64, Generator
 
+from dperm.audit.lanes import LaneSubject, small_problem
 from dperm.audit.registry import EPSILON, LOUD, choice, crowd, subjects
-from dperm.audit.subjects import LaneSubject, StreamSubject, Subject, small_problem
+from dperm.audit.sequences import StreamSubject
+from dperm.audit.subjects import Subject
 from dperm.erm.problem import Problem
 from dperm.privacy.ledger import Event, Ledger
 from dperm.privacy.noisy_max import NoisyMax
-from dperm.solvers.lanes import dp_cd, dp_gcd, dp_sgd, dp_skgd
+from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, dp_skgd
 from dperm.solvers.streams.stochastic import Batch, Rows
 
 Array = np.ndarray
@@ -101,6 +103,17 @@ def bent(run: Any, stream: Callable[[int], Generator]) -> Any:
     return Bent
 
 
+def altered(run: Any, change: Callable[[Any], None]) -> Any:
+    """A Run that is changed before its first step."""
+
+    class Altered(run):
+        def __init__(self, *given: Any):
+            super().__init__(*given)
+            change(self)
+
+    return Altered
+
+
 class Again(Rows):
     """Records that are handed out again: every batch starts at the first."""
 
@@ -138,17 +151,20 @@ def _equal_clips(run: Any) -> None:
     run.share = np.full(p, 1 / np.sqrt(p))
 
 
+class Forgetful(Lanes):
+    """Settings whose noise forgets the 2 of every sensitivity."""
+
+    def noise_scale(self, sensitivity: Array) -> Array:
+        """The scale for half the sensitivity."""
+        return super().noise_scale(sensitivity / 2)
+
+
 def _without_two(run: Any) -> Any:
-    """A Run whose module has forgotten the 2 of its sensitivity."""
+    """A Run that forgets the 2 of its sensitivity."""
 
     class Halved(run):
-        def __init__(self, *given: Any):
-            declared = dp_skgd.sensitivity
-            dp_skgd.sensitivity = lambda *a: declared(*a) / 2  # type: ignore[assignment]
-            try:
-                super().__init__(*given)
-            finally:
-                dp_skgd.sensitivity = declared  # type: ignore[assignment]
+        def __init__(self, problem: Any, lanes: Any, *rest: Any):
+            super().__init__(problem, Forgetful(**vars(lanes)), *rest)
 
     return Halved
 
@@ -184,16 +200,30 @@ def _overlapping() -> Subject:
 FULL = dp_skgd.Options(blocks=1)
 
 CONTROLS = (
-    Control("half noise", "dp_cd", lambda: lane(dp_cd, alter=_half_noise)),
-    Control("half noise", "dp_sgd", lambda: lane(dp_sgd, alter=_half_noise_sgd)),
-    Control("no noise", "dp_cd", lambda: lane(dp_cd, alter=_no_noise)),
+    Control(
+        "half noise", "dp_cd", lambda: lane(dp_cd, kind=altered(dp_cd.Run, _half_noise))
+    ),
+    Control(
+        "half noise",
+        "dp_sgd",
+        lambda: lane(dp_sgd, kind=altered(dp_sgd.Run, _half_noise_sgd)),
+    ),
+    Control(
+        "no noise", "dp_cd", lambda: lane(dp_cd, kind=altered(dp_cd.Run, _no_noise))
+    ),
     Control(
         "scale passed as location",
         "dp_cd",
         lambda: lane(dp_cd, kind=bent(dp_cd.Run, lambda seed: Located(PCG64(seed)))),
     ),
-    Control("clip skipped", "dp_cd", lambda: lane(dp_cd, alter=_no_clip)),
-    Control("clip skipped", "dp_sgd", lambda: lane(dp_sgd, alter=_no_clip_sgd)),
+    Control(
+        "clip skipped", "dp_cd", lambda: lane(dp_cd, kind=altered(dp_cd.Run, _no_clip))
+    ),
+    Control(
+        "clip skipped",
+        "dp_sgd",
+        lambda: lane(dp_sgd, kind=altered(dp_sgd.Run, _no_clip_sgd)),
+    ),
     Control(
         "sensitivity without its 2",
         "dp_skgd",
@@ -244,6 +274,6 @@ CONTROLS = (
     Control(
         "unequal sensitivities under noisy max",
         "dp_gcd",
-        lambda: lane(dp_gcd, problem=_narrow, alter=_equal_clips),
+        lambda: lane(dp_gcd, problem=_narrow, kind=altered(dp_gcd.Run, _equal_clips)),
     ),
 )

@@ -40,6 +40,9 @@ class Problem:
         Privacy target for neighbours that differ by replacing one record.
     digest : str
         Of everything above: two problems with equal digests have equal results.
+    public : Problem, optional
+        The problem whose constants (smoothness, bounds) the solver is given; None:
+        itself. A neighbour of a data set is run with those of the data set.
     """
 
     name: str
@@ -50,6 +53,12 @@ class Problem:
     epsilon: float
     delta: float
     digest: str = ""
+    public: Problem | None = None
+
+    @property
+    def known(self) -> Problem:
+        """The problem whose constants are taken to be public."""
+        return self if self.public is None else self.public
 
     @property
     def n(self) -> int:
@@ -99,6 +108,8 @@ class Problem:
     @cached_property
     def smoothness(self) -> np.ndarray:
         """M_j = sup phi'' ||X_j||^2 / n, valid for moves along coordinate j; (p,)."""
+        if self.public is not None:
+            return self.public.smoothness
         if self.is_centred:
             squares = self.A.column_squares()
         elif self.is_sparse:
@@ -110,6 +121,8 @@ class Problem:
     @cached_property
     def global_smoothness(self) -> float:
         """Beta = sup phi'' times the largest eigenvalue of X^T X / n."""
+        if self.public is not None:
+            return self.public.global_smoothness
         if self.is_centred:
             gram = self.A.gram()
         else:

@@ -28,7 +28,7 @@ RUNNING = ("dperm.pipeline.solving:lane_rows", "dperm.erm.problem:build")
 CALIBRATING = ("dperm.privacy.calibration:calibrate",)
 CHOOSING = tuple(
     f"dperm.pipeline.{name}"
-    for name in ("solving:best", "solving:fresh_passes", "evaluate:_evaluated")
+    for name in ("results:best", "solving:fresh_passes", "evaluate:_evaluated")
 )
 Points = list[dict[str, Any]]
 SAVING = {

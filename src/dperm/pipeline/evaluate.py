@@ -15,7 +15,7 @@ from dperm.pipeline.ledgers import calibrations
 from dperm.pipeline.results import best
 from dperm.pipeline.solving import Unit, fresh_passes, unavailable
 from dperm.pipeline.tune import collect
-from dperm.solvers import Lanes
+from dperm.solvers.lanes import Lanes
 from dperm.solvers.lanes.engine import run_lanes
 from dperm.store import files as store
 from dperm.store.locks import locked

@@ -16,7 +16,8 @@ from dperm.config import read
 from dperm.erm.optimum import Optimum
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
-from dperm.locate import ConfigError
+from dperm.locate import ConfigError, group_file
+from dperm.solvers.capabilities import obstacle
 from dperm.store import files as store
 from dperm.validation import number
 
@@ -85,6 +86,24 @@ def run_calibrations(config: schema.Config) -> list[str]:
     known = config.paper.calibrations if run.calibrations is None else run.calibrations
     left_out = run.leave_out.get(config.problem.name, ())
     return [name for name in known if name not in left_out]
+
+
+def require_able(
+    paper: schema.Paper, problem: schema.Problem, solver: schema.Solver
+) -> None:
+    """Refuse a run that its solver cannot do, before there are data.
+
+    Raises
+    ------
+    ConfigError
+        With the paper's file and key.
+    """
+    module = solvers.load(solver.algorithm)
+    options = solvers.make_options(module, solver.options)
+    reason = obstacle(module, options, problem)
+    if reason:
+        where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}"
+        raise ConfigError(f"{where}: problem {problem.name}: {reason}")
 
 
 def at_problem(config: schema.Config, name: str) -> schema.Config:
@@ -190,20 +209,17 @@ class Job:
         Raises
         ------
         ConfigError
-            If the data are sparse, standardised, and the solver would fill them in.
+            If the solver cannot run on the problem.
         """
         problem = load_problem(config)
         if problem is None:
             say_unavailable(config)
             return None
         module = solvers.load(config.solver.algorithm)
-        if problem.is_centred and not getattr(module, "CENTRED", False):
-            raise ConfigError(
-                f"conf/problem/{problem.name}.yaml: preparation.standardize on sparse "
-                f"data: expected dp_cd or dp_gcd, found {config.solver.algorithm}, "
-                "which would fill them in"
-            )
         options = solvers.make_options(module, config.solver.options)
+        reason = obstacle(module, options, config.problem, problem.is_sparse)
+        if reason:
+            raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
         return cls(config, problem, load_optimum(config), module, options)
 
     @property

@@ -18,7 +18,8 @@ from joblib import Parallel, delayed
 
 from dperm.pipeline import digests
 from dperm.pipeline.inputs import Job
-from dperm.privacy.calibration import Calibration, calibrate
+from dperm.privacy.calibration import Calibration
+from dperm.solvers.lanes import trials
 from dperm.store import files as store
 
 log = logging.getLogger(__name__)
@@ -56,13 +57,7 @@ def calibrations(
 
 def one(job: Job, kind: str, passes: float) -> Calibration:
     """Calibrate one run of the job."""
-    count = job.steps(passes)
-    return calibrate(
-        lambda noise: job.module.ledger(job.problem, count, noise, job.options, kind),
-        job.problem.epsilon,
-        job.problem.delta,
-        kind,
-    )
+    return trials.noise(job.problem, job.module, job.options, passes, kind)
 
 
 def _entry(job: Job, kind: str, passes: float, key: str) -> dict[str, Any]:

@@ -5,49 +5,115 @@ price a noise of one's own. Sizes come from the prepared data.
 """
 
 import math
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
 from tabulate import tabulate
 
+from dperm import solvers
 from dperm.config import ConfigError
-from dperm.pipeline import inputs, ledgers
+from dperm.erm.problem import Problem
+from dperm.pipeline import inputs
 from dperm.privacy.accounting import epsilon
+from dperm.privacy.ledger import Event, Ledger, NonPrivate
 from dperm.schema import Config
+from dperm.solvers.capabilities import obstacle
+from dperm.solvers.lanes import trials
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A solver on a problem, for so many passes."""
+
+    problem: Problem
+    module: ModuleType
+    options: Any
+    passes: float
+
+    @property
+    def count(self) -> int:
+        """Steps."""
+        steps: int = self.module.steps(self.problem, self.passes, self.options)
+        return steps
+
+    def noise(self, kind: str) -> tuple[str, Ledger]:
+        """The noise of a calibration, in words, and its ledger."""
+        is_lanes = solvers.family(self.module) == "lanes"
+        return (self._calibrated if is_lanes else self._own)(kind)
+
+    def given(self, noise: float, kind: str) -> Ledger:
+        """The ledger under a noise multiplier."""
+        made: Ledger = self.module.ledger(
+            self.problem, self.count, noise, self.options, kind
+        )
+        return made
+
+    def _calibrated(self, kind: str) -> tuple[str, Ledger]:
+        found = trials.noise(self.problem, self.module, self.options, self.passes, kind)
+        return f"{found.noise_multiplier:.5g}", found.ledger
+
+    def _own(self, kind: str) -> tuple[str, Ledger]:
+        goal = (self.problem.epsilon, self.problem.delta, kind)
+        noise = self.module.noise(self.problem, self.count, self.options, *goal)
+        return "see below", noise.ledger
 
 
 def report(config: Config) -> None:
-    """Print the cost of the noise under both accountants, and the ledger."""
-    job = inputs.Job.load(config)
-    if job is None:
-        raise ConfigError(f"problem {config.problem.name}: its data are unavailable")
-    passes, problem = config.setting.passes, job.problem
+    """Print the cost of the noise under both accountants, and the ledger.
+
+    Raises
+    ------
+    ConfigError
+        If the data are unavailable, or the solver does not solve problems.
+    """
+    asked = _asked(config)
+    problem, kinds = asked.problem, config.paper.calibrations
     target = f"epsilon = {problem.epsilon:g}, delta = {problem.delta:.4g}"
     print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")
-    print(f"{passes:g} passes = {job.steps(passes)} steps; target {target}")
+    print(f"{asked.passes:g} passes = {asked.count} steps; target {target}")
     print("Neighbouring data sets differ by replacing one record.\n")
-    rows = [_calibrated(job, kind, passes) for kind in config.paper.calibrations]
-    if config.setting.noise_multiplier is not None:
-        rows.append(_given(job, passes, config.setting.noise_multiplier))
+    rows = [_row(asked, kind, *asked.noise(kind)) for kind in kinds]
+    own = config.setting.noise_multiplier
+    if own is not None:
+        ledger = asked.given(own, config.setting.calibration)
+        rows.append(_row(asked, "given", f"{own:.5g}", ledger))
     head = ("noise from", "noise multiplier", "published accountant", "true epsilon")
     print(tabulate(rows, headers=head, floatfmt=".5g"))
     print()
     if any(math.isinf(row[-1]) for row in rows):
         print("inf: no sound bound is known for a release of that ledger.\n")
-    for event in ledgers.one(job, config.setting.calibration, passes).ledger.events:
-        kind = type(event).__name__
-        print(
-            f"{kind} x {event.count}: scale {event.scale:.5g} in units of {event.unit}"
-        )
+    for event in asked.noise(config.setting.calibration)[1].events:
+        print(_told(event))
         print(f"    {event.source}")
 
 
-def _calibrated(job: inputs.Job, kind: str, passes: float) -> tuple:
-    found = ledgers.one(job, kind, passes)
-    published = epsilon(found.ledger, found.delta, "paper")
-    return kind, found.noise_multiplier, published, found.true_epsilon
+def _asked(config: Config) -> Asked:
+    module = solvers.load(config.solver.algorithm)
+    options = solvers.make_options(module, config.solver.options)
+    kind = solvers.family(module)
+    if kind == "streams":
+        raise ConfigError(
+            f"solver={config.solver.name}: it reads a stream of records, not a problem"
+        )
+    problem = inputs.load_problem(config)
+    if problem is None:
+        raise ConfigError(f"problem {config.problem.name}: its data are unavailable")
+    if kind == "lanes":
+        reason = obstacle(module, options, config.problem, problem.is_sparse)
+        if reason:
+            raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
+    return Asked(problem, module, options, config.setting.passes)
 
 
-def _given(job: inputs.Job, passes: float, noise: float) -> tuple:
-    count, kind = job.steps(passes), job.config.setting.calibration
-    ledger = job.module.ledger(job.problem, count, noise, job.options, kind)
-    costs = [epsilon(ledger, job.problem.delta, name) for name in ("paper", "strict")]
-    return "given", noise, *costs
+def _row(asked: Asked, kind: str, noise: str, ledger: Ledger) -> tuple:
+    delta = asked.problem.delta
+    costs = [epsilon(ledger, delta, name) for name in ("paper", "strict")]
+    return kind, noise, *costs
+
+
+def _told(event: Event) -> str:
+    kind = type(event).__name__
+    if isinstance(event, NonPrivate):
+        return f"{kind} x {event.count}: {event.unit}"
+    return f"{kind} x {event.count}: scale {event.scale:.5g} in units of {event.unit}"

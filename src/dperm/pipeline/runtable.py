@@ -167,6 +167,7 @@ def _add_problem(table: RunTable, problem: schema.Problem) -> None:
 
 def _add_run(table: RunTable, config: schema.Config) -> None:
     paper, problem, solver = config.paper, config.problem, config.solver
+    inputs.require_able(paper, problem, solver)
     found = inputs.grid_points(config)
     where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}.grid"
     check_clips(found, where, problem)

@@ -19,7 +19,7 @@ from dperm.erm.problem import Problem
 from dperm.pipeline import digests, seeds
 from dperm.pipeline.inputs import Job
 from dperm.privacy.calibration import Calibration
-from dperm.solvers import Lanes
+from dperm.solvers.lanes import Lanes, trials
 from dperm.solvers.lanes.engine import Snapshot, run_lanes
 from dperm.store import files as store
 from dperm.store import provenance
@@ -112,12 +112,8 @@ def compute(
     job: Job, unit: Unit, todo: pd.DataFrame, key: Key, workers: int
 ) -> pd.DataFrame:
     """Run the lanes of a unit at some points (step, clip); their rows."""
-    lanes = Lanes(
-        todo["step"].to_numpy(),
-        todo["clip"].to_numpy(),
-        unit.calibration.noise_multiplier,
-        unit.calibration.calibration,
-    )
+    settings = (todo["step"].to_numpy(), todo["clip"].to_numpy())
+    lanes = trials.lanes(*settings, unit.calibration)
     table = lane_rows(
         job.module, job.options, job.problem, job.optimum, lanes, unit.passes,
         unit.observed, seed(job, unit), workers,

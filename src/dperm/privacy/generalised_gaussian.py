@@ -15,7 +15,6 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import gammaln
 
 from dperm.privacy.accounting import (
     PublishedCost,
@@ -25,6 +24,7 @@ from dperm.privacy.accounting import (
     published_cost,
 )
 from dperm.privacy.ledger import Event, LedgerError, _require_positive
+from dperm.privacy.mechanisms import handed
 from dperm.privacy.pld import Profile
 
 Array = NDArray[np.float64]
@@ -80,24 +80,14 @@ def generalised_gaussian(rng: Generator, r: float, shape: tuple[int, int]) -> Ar
     """
     d = shape[1]
     if r == 2:
-        return rng.standard_normal(shape)
+        return handed("generalised_gaussian", rng.standard_normal(shape), r)
     drawn = np.empty(shape)
     for row in drawn:
         powers = rng.standard_gamma(1 / r, d)
         radius = math.sqrt(rng.chisquare(d))
         row[:] = np.where(rng.random(d) < 0.5, -1.0, 1.0) * powers ** (1 / r)
         row *= radius / powers.sum() ** (1 / r)
-    return drawn
-
-
-def moment(m: float, d: int) -> float:
-    """E ||z||_r^m at unit scale (Proposition 3.2 (a), an equality in that norm)."""
-    return math.exp(m / 2 * math.log(2) + gammaln((m + d) / 2) - gammaln(d / 2))
-
-
-def square_exponential_moment(nu: float, d: int) -> float:
-    """E exp(||z||_r^2 / nu^2) at unit scale, nu^2 > 2 (proof of Prop. 3.2 (b))."""
-    return (nu**2 / (nu**2 - 2)) ** (d / 2)
+    return handed("generalised_gaussian", drawn, r)
 
 
 # --- its privacy ----------------------------------------------------------------------

@@ -2,10 +2,15 @@
 
 Each purpose has a stream of its own, so that no draw depends on how another is cut
 into blocks: *k* numbers drawn at once are the *k* numbers drawn one by one.
+
+Every draw passes through :func:`handed`, where a listener can note it and hand out
+other numbers instead (:func:`heard`): that is how an audit looks at any solver.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +63,37 @@ def streams(seed: int) -> Streams:
     return Streams(*(Generator(PCG64(child)) for child in children))
 
 
+# Called with the kind of noise, its numbers in units of its scale, and the order of its
+# norm (2 unless generalised Gaussian); returns the numbers to use, of the same shape.
+Listener = Callable[[str, NDArray[np.float64], float], NDArray[np.float64]]
+
+_listeners: list[Listener] = []
+
+
+@contextmanager
+def heard(listener: Listener) -> Iterator[None]:
+    """Let a listener hear every draw of any module, in any thread, in order.
+
+    Parameters
+    ----------
+    listener : callable
+        ``listener(kind, unit, order)`` for each draw; kind is gaussian, laplace,
+        exponential, gumbel or generalised_gaussian.
+    """
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def handed(
+    kind: str, unit: NDArray[np.float64], order: float = 2.0
+) -> NDArray[np.float64]:
+    """The numbers to use for a draw of unit scale: themselves, or the listener's."""
+    return _listeners[-1](kind, unit, order) if _listeners else unit
+
+
 def gaussian(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
     """Return standard normal noise, in units of the Gaussian mechanism's scale.
 
@@ -68,7 +104,7 @@ def gaussian(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]
     size : int or tuple of int
         Shape; filled in row-major order.
     """
-    return rng.standard_normal(size)
+    return handed("gaussian", rng.standard_normal(size))
 
 
 def laplace(rng: Generator, scale: ArrayLike) -> NDArray[np.float64]:
@@ -86,7 +122,11 @@ def laplace(rng: Generator, scale: ArrayLike) -> NDArray[np.float64]:
     ValueError
         If a scale is negative (from numpy).
     """
-    return np.asarray(rng.laplace(loc=0.0, scale=np.asarray(scale, dtype=float)))
+    scales = np.asarray(scale, dtype=float)
+    if not _listeners:
+        return np.asarray(rng.laplace(loc=0.0, scale=scales))
+    unit = np.asarray(rng.laplace(loc=0.0, scale=np.ones_like(scales)))
+    return np.asarray(scales * handed("laplace", unit))
 
 
 def exponential(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
@@ -99,7 +139,7 @@ def exponential(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float
     size : int or tuple of int
         Shape; filled in row-major order.
     """
-    return rng.standard_exponential(size)
+    return handed("exponential", rng.standard_exponential(size))
 
 
 def gumbel(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
@@ -112,7 +152,7 @@ def gumbel(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
     size : int or tuple of int
         Shape; filled in row-major order.
     """
-    return -np.log(rng.standard_exponential(size))
+    return handed("gumbel", -np.log(rng.standard_exponential(size)))
 
 
 def laplace_rows(rng: Generator, signs: Generator, shape: tuple[int, int]) -> NDArray:
@@ -133,7 +173,8 @@ def laplace_rows(rng: Generator, signs: Generator, shape: tuple[int, int]) -> ND
     words = signs.bit_generator.random_raw(rows * -(-columns // 64))
     raw = words.astype("<u8", copy=False).reshape(rows, -1).view(np.uint8)
     flipped = np.unpackbits(raw, axis=1, bitorder="little")[:, :columns]
-    return np.negative(drawn, out=drawn, where=flipped.view(bool))
+    noise = np.negative(drawn, out=drawn, where=flipped.view(bool))
+    return handed("laplace", noise)
 
 
 def unit_laplace(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
@@ -153,7 +194,7 @@ def unit_laplace(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.floa
     flat = noise.reshape(-1)
     bits = np.frombuffer(rng.bytes(-(-flat.size // 8)), dtype=np.uint8)
     flat *= 1 - 2 * np.unpackbits(bits, count=flat.size).view(np.int8)
-    return noise
+    return handed("laplace", noise)
 
 
 def signed_noisy_max(

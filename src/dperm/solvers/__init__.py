@@ -1,18 +1,15 @@
 """Solvers, one file per algorithm: options, number of steps, ledger, kernel.
 
-A solver module offers
+There are three families, each a package with a ``Protocol`` of what its modules offer:
 
-- ``Options``: a dataclass of the keys its YAML may hold under ``options``,
-- ``steps(problem, passes, options)``: how many steps that many passes are,
-- ``ledger(problem, count, noise_multiplier, options, calibration)``: its privacy, as
-  data,
-- ``Run(problem, lanes, streams, options, workers)``: a block of lanes under way, with
-  ``advance(count)``, ``weights`` (L, p) and ``keep(mask)``,
-- ``lane_bytes(problem)``: memory a lane needs, from which blocks are sized, and, where
-  another size than the engine's is right, ``block_bytes(problem)``,
-- ``CENTRED = True`` where it runs on a ``problems.centred`` matrix.
+- :mod:`dperm.solvers.lanes`: a composite problem, many settings at a time; only these
+  run as the grids of a paper's ``runs``,
+- :mod:`dperm.solvers.frank_wolfe`: a finite sum over an l1 ball, one run at a time,
+- :mod:`dperm.solvers.streams`: a stream of records, each read once.
 
-Nothing here knows of files, grids or seeds.
+A module of this package belongs to the family of its folder. One of the reader's own
+declares ``FAMILY``; without it, it runs lanes. Nothing here knows of files, grids or
+seeds.
 """
 
 from __future__ import annotations
@@ -20,59 +17,29 @@ from __future__ import annotations
 import difflib
 import importlib
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
-OFFERED = ("Options", "steps", "ledger", "Run", "lane_bytes")
-SPARSE_BLOCK = 1 << 30  # bytes of a block's lanes where A is sparse: noise is shared
-
-
-@dataclass(frozen=True)
-class Lanes:
-    """Hyper-parameter settings that run side by side.
-
-    Attributes
-    ----------
-    step : ndarray, shape (L,)
-        Step size as a multiple of 1/M_j (coordinate steps) or 1/beta (record steps).
-    clip : ndarray, shape (L,)
-        Clipping threshold C; infinity only without noise.
-    noise_multiplier : float
-        Noise scale over replace-one sensitivity; 0 for the non-private method.
-    calibration : str
-        Which formulas the noise comes from, ``paper`` or ``strict``.
-    """
-
-    step: np.ndarray
-    clip: np.ndarray
-    noise_multiplier: float
-    calibration: str = "paper"
-
-    def take(self, index: Any) -> Lanes:
-        """The lanes of an index array, mask or slice."""
-        return Lanes(
-            self.step[index], self.clip[index], self.noise_multiplier, self.calibration
-        )
-
-    def noise_scale(self, sensitivity: np.ndarray) -> np.ndarray:
-        """Noise scale for a sensitivity; 0 where neither noise nor clip is."""
-        if self.noise_multiplier == 0:
-            return np.zeros_like(sensitivity)
-        return self.noise_multiplier * sensitivity
-
-
-FAMILIES = ("lanes", "frank_wolfe", "streams")
+# What a module must have, and its Run beside what is set when it is made.
+OFFERED = {
+    "lanes": ("Options", "steps", "ledger", "Run", "lane_bytes"),
+    "frank_wolfe": ("Options", "steps", "ledger", "Run", "noise"),
+    "streams": ("Options", "Run"),
+}
+METHODS = {
+    "lanes": ("advance", "keep", "released"),
+    "frank_wolfe": ("advance", "releases"),
+    "streams": ("releases", "solve"),
+}
 
 
 def places() -> dict[str, str]:
     """The algorithms of this package and the modules they are."""
     return {
         path.stem: f"{__name__}.{family}.{path.stem}"
-        for family in FAMILIES
+        for family in OFFERED
         for path in sorted((Path(__file__).parent / family).glob("*.py"))
         if "class Options" in path.read_text()
     }
@@ -83,15 +50,33 @@ def names() -> list[str]:
     return sorted(places())
 
 
+def family(module: ModuleType) -> str:
+    """The family of a solver module.
+
+    Raises
+    ------
+    ValueError
+        If it declares one that does not exist.
+    """
+    package, _, _ = module.__name__.rpartition(".")
+    if package.startswith(__name__):
+        return package.rpartition(".")[2]
+    declared = getattr(module, "FAMILY", "lanes")
+    if declared not in OFFERED:
+        known = ", ".join(OFFERED)
+        raise ValueError(f"FAMILY: expected one of {known}, found {declared!r}")
+    return str(declared)
+
+
 def load(algorithm: str) -> ModuleType:
     """The module of an algorithm: of this package, or another that can be imported.
 
     Raises
     ------
     ValueError
-        If there is none, with the nearest known algorithm, or it is no solver.
+        If there is none, with the nearest known algorithm, or it does not offer what
+        its family promises.
     """
-    own = algorithm not in names()
     path = places().get(algorithm, algorithm)
     parts = path.split(".")
     if parts[0] in sys.stdlib_module_names or parts[-1] == "__main__":
@@ -107,10 +92,23 @@ def load(algorithm: str) -> ModuleType:
             f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or a "
             f"module beside conf/ or installed{hint}"
         ) from None
-    missing = [name for name in OFFERED if not hasattr(module, name)]
-    if own and missing:
+    try:
+        missing = lacking(module)
+    except ValueError as error:
+        raise ValueError(f"algorithm {algorithm!r}: {error}") from None
+    if missing:
         raise ValueError(f"algorithm {algorithm!r}: has no {', '.join(missing)}")
     return module
+
+
+def lacking(module: ModuleType) -> list[str]:
+    """What a module's family promises and the module does not have."""
+    kind = family(module)
+    found = [name for name in OFFERED[kind] if not hasattr(module, name)]
+    run = getattr(module, "Run", None)
+    if run is not None:
+        found += [f"Run.{name}" for name in METHODS[kind] if not hasattr(run, name)]
+    return found
 
 
 def make_options(module: ModuleType, given: dict[str, Any]) -> Any:

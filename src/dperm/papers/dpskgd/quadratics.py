@@ -13,8 +13,7 @@ from scipy.linalg import hadamard
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
 from dperm.privacy.mechanisms import Streams, gaussian
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_sgd, dp_skgd
+from dperm.solvers.lanes import Lanes, dp_sgd, dp_skgd
 
 # regime: its worse and its better method
 REGIMES = {

@@ -23,9 +23,12 @@ from dperm.erm.problem import Problem
 from dperm.parallel import spread
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import Streams, gaussian
-from dperm.solvers import SPARSE_BLOCK, Lanes
+from dperm.solvers.capabilities import Asked, require
+from dperm.solvers.lanes import Block, Lanes
+from dperm.solvers.lanes.clipping import clips, mean_sensitivity, share
+from dperm.solvers.options import at_least, one_of
 
-CENTRED = True  # runs on sparse data standardised implicitly
+SPARSE = CENTRED = True  # and standardised without filling it in
 SAMPLINGS = ("cyclic", "uniform")
 _LANE_ARRAYS = (
     *("step", "clip", "scale", "threshold", "shrink"),
@@ -55,39 +58,21 @@ class Options:
     periods: int = 0
 
     def __post_init__(self) -> None:
-        if self.sampling not in SAMPLINGS:
-            raise ValueError(
-                f"options.sampling: expected one of {', '.join(SAMPLINGS)}, "
-                f"found {self.sampling!r}"
-            )
-        for key in ("first", "periods"):
-            if getattr(self, key) < 0:
-                raise ValueError(f"options.{key}: expected 0 or more")
+        one_of("sampling", self.sampling, SAMPLINGS)
+        at_least("first", self.first, 0)
+        at_least("periods", self.periods, 0)
+
+
+def refuses(options: Options, asked: Asked) -> str:
+    """Averages of periods are not taken where A is sparse."""
+    if options.periods and asked.sparse:
+        return "options.periods: not available where A is sparse"
+    return ""
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
     """Coordinate steps in so many passes: a pass is p of them."""
     return max(1, round(passes * problem.p))
-
-
-def clips(M: np.ndarray, clip: np.ndarray) -> np.ndarray:
-    """C_j = sqrt(M_j / sum M) C for each lane (Section 5.1).
-
-    Parameters
-    ----------
-    M : ndarray, shape (p,)
-    clip : ndarray, shape (L,)
-
-    Returns
-    -------
-    ndarray, shape (L, p)
-    """
-    return np.outer(clip, np.sqrt(M / M.sum()))
-
-
-def sensitivity(thresholds: np.ndarray, n: int) -> np.ndarray:
-    """Replace-one sensitivity 2 C_j / n of a mean of values in [-C_j, C_j]."""
-    return 2.0 * thresholds / n
 
 
 def ledger(
@@ -118,13 +103,8 @@ def lane_bytes(problem: Problem) -> int:
     return 8 * (problem.n + 6 * problem.p)
 
 
-def block_bytes(problem: Problem) -> int:
-    """Memory of lanes that run at the same time."""
-    return SPARSE_BLOCK if problem.is_sparse else 1 << 26
-
-
-class Run:
-    """A block of DP-CD lanes under way; see ``dperm.solvers`` for the methods.
+class Run(Block):
+    """A block of DP-CD lanes under way.
 
     Where A is sparse, step, clip and noise scale are kept as one number a lane, and
     averages of periods are not taken.
@@ -139,6 +119,7 @@ class Run:
         workers: int = 1,
         total: int = 0,
     ):
+        require(refuses, options, problem)
         M = self.smoothness(problem, lanes, streams, options)
         self.problem, self.options, self.workers = problem, options, workers
         self.streams, self.done = streams, 0
@@ -151,10 +132,10 @@ class Run:
 
     def _prepare_dense(self, M: np.ndarray, lanes: Lanes) -> None:
         """Constants of every lane and coordinate, (L, p)."""
-        self.names: tuple[str, ...] = _LANE_ARRAYS
+        self.names = _LANE_ARRAYS
         self.places = np.arange(len(self.weights))  # of the lanes' rows in margins
         self.clip = clips(M, lanes.clip)
-        self.scale = lanes.noise_scale(sensitivity(self.clip, self.problem.n))
+        self.scale = lanes.noise_scale(mean_sensitivity(self.clip, self.problem.n))
         self.step = np.outer(lanes.step, 1.0 / M)
         self.threshold, self.shrink = prox_constants(self.problem.penalty, self.step)
         self.sums = np.zeros_like(self.weights)
@@ -162,12 +143,10 @@ class Run:
 
     def _prepare_sparse(self, M: np.ndarray, lanes: Lanes) -> None:
         """Constants of every lane (L,), and of every coordinate (p,)."""
-        if self.options.periods:
-            raise ValueError("options.periods: not available where A is sparse")
         self.names = _SPARSE_ARRAYS
-        self.M, self.share = M, clips(M, np.ones(1))[0]
+        self.M, self.share = M, share(M)
         self.step, self.clip = lanes.step, lanes.clip
-        self.scale = lanes.noise_scale(sensitivity(lanes.clip, self.problem.n))
+        self.scale = lanes.noise_scale(mean_sensitivity(lanes.clip, self.problem.n))
 
     def smoothness(
         self, problem: Problem, lanes: Lanes, streams: Streams, options: Options
@@ -188,11 +167,6 @@ class Run:
             count -= chunk
             if self.period and self.done % self.period == 0:
                 self._restart_from_average()
-
-    def keep(self, mask: np.ndarray) -> None:
-        """Drop the lanes outside the mask."""
-        for name in self.names:
-            setattr(self, name, getattr(self, name)[mask])
 
     def _order(self, count: int) -> np.ndarray:
         p = self.problem.p

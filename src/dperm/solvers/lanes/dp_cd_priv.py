@@ -18,11 +18,13 @@ from dperm.privacy.smoothness import (
     private_smoothness,
     smoothness_event,
 )
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_cd
-from dperm.solvers.lanes.dp_cd import lane_bytes, steps
+from dperm.solvers import options as checks
+from dperm.solvers.lanes import Lanes, dp_cd
+from dperm.solvers.lanes.dp_cd import lane_bytes, refuses, steps
 
-__all__ = ["Options", "Run", "lane_bytes", "ledger", "steps"]
+__all__ = ["SPARSE", "Options", "Run", "lane_bytes", "ledger", "refuses", "steps"]
+
+SPARSE = True
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,7 @@ class Options(dp_cd.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.share < 1:
-            raise ValueError(f"options.share: expected in (0, 1), found {self.share}")
+        checks.share("share", self.share)
 
 
 def ledger(
@@ -59,7 +60,7 @@ class Run(dp_cd.Run):
         assert isinstance(options, Options)
         if lanes.noise_multiplier == 0:
             return problem.smoothness
-        bounds = feature_bounds(problem.A, problem.loss.curvature)
+        bounds = feature_bounds(problem.known.A, problem.loss.curvature)
         return private_smoothness(
             problem.smoothness,
             bounds,

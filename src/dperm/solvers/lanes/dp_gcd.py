@@ -38,9 +38,11 @@ from dperm.parallel import spread
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams, exponential, gumbel, laplace
 from dperm.privacy.noisy_max import NOISES, ChosenValue, NoisyMax
-from dperm.solvers import SPARSE_BLOCK, Lanes
+from dperm.solvers.lanes import Block, Lanes
+from dperm.solvers.lanes.clipping import mean_sensitivity, share
+from dperm.solvers.options import one_of
 
-CENTRED = True  # runs on sparse data standardised implicitly
+SPARSE = CENTRED = True  # and standardised without filling it in
 RULES = ("GS-s", "GS-r", "GS-q")
 _GROUP = 8  # lanes that share a column while it is in the cache
 _FEW = 4  # from so many lanes on, sparse lanes lie side by side
@@ -65,12 +67,8 @@ class Options:
     noise: str = "laplace"
 
     def __post_init__(self) -> None:
-        for key, known in (("rule", RULES), ("noise", NOISES)):
-            if getattr(self, key) not in known:
-                raise ValueError(
-                    f"options.{key}: expected one of {', '.join(known)}, "
-                    f"found {getattr(self, key)!r}"
-                )
+        one_of("rule", self.rule, RULES)
+        one_of("noise", self.noise, NOISES)
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
@@ -96,16 +94,6 @@ def is_sound(problem: Problem, options: Options, calibration: str) -> bool:
         return False
     even = bool(np.ptp(M) <= 1e-9 * M.max())
     return penalty.l2 == 0 or options.rule == "GS-s" or even
-
-
-def share(M: np.ndarray) -> np.ndarray:
-    """C_j / C = sqrt(M_j / sum M), shape (p,)."""
-    return np.sqrt(M / M.sum())
-
-
-def sensitivity(clip: np.ndarray, n: int) -> np.ndarray:
-    """Replace-one sensitivity 2 C / n of a mean of values in [-C, C]."""
-    return 2.0 * clip / n
 
 
 def ledger(
@@ -156,16 +144,13 @@ def lane_bytes(problem: Problem) -> int:
     return 16 * (problem.n + problem.p)
 
 
-def block_bytes(problem: Problem) -> int:
-    """Memory of lanes that run at the same time."""
-    return SPARSE_BLOCK if problem.is_sparse else 1 << 26
-
-
-class Run:
-    """A block of DP-GCD lanes under way; see ``dperm.solvers`` for the methods.
+class Run(Block):
+    """A block of DP-GCD lanes under way.
 
     ``chosen`` holds the coordinate each lane selected last, shape (L,).
     """
+
+    names = _LANE_ARRAYS
 
     def __init__(
         self,
@@ -192,10 +177,11 @@ class Run:
         for _ in range(count):
             self._step(*self._draw())
 
-    def keep(self, mask: np.ndarray) -> None:
-        """Drop the lanes outside the mask."""
-        for name in _LANE_ARRAYS:
-            setattr(self, name, getattr(self, name)[mask])
+    @property
+    def released(self) -> np.ndarray:
+        """The weights, and which coordinate was taken as a one-hot; (L, 2 p)."""
+        taken = np.eye(self.problem.p)[self.chosen]
+        return np.concatenate((self.weights, taken), axis=1)
 
     def _draw(self) -> tuple[np.ndarray, float]:
         """Selection noise of every coordinate (p,) and noise of the released value."""
@@ -211,7 +197,7 @@ class Run:
         """Noise on a derivative for each lane, to be multiplied by share_j; (L,)."""
         if self.multiplier == 0:
             return np.zeros_like(self.clip)
-        return self.multiplier * sensitivity(self.clip, self.problem.n)
+        return self.multiplier * mean_sensitivity(self.clip, self.problem.n)
 
     def _selection_scales(self) -> tuple[np.ndarray, np.ndarray]:
         """Scale inside the rule (times share_j) and on the score, for each lane."""

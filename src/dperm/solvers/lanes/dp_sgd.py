@@ -30,7 +30,11 @@ from dperm.erm.problem import Problem
 from dperm.parallel import spread
 from dperm.privacy.ledger import Ledger, SampledGaussian
 from dperm.privacy.mechanisms import Streams, gaussian
-from dperm.solvers import SPARSE_BLOCK, Lanes
+from dperm.solvers.lanes import Block, Lanes
+from dperm.solvers.lanes.clipping import sum_sensitivity
+from dperm.solvers.options import at_least
+
+SPARSE = True  # but not centred: a record would have to be filled in
 
 # Rows of a tile's constants: step / b, C, step times noise scale, threshold, shrinkage.
 _TILE = 256  # lanes of a tile at most, and
@@ -48,18 +52,12 @@ class Options:
     batch: int = 1
 
     def __post_init__(self) -> None:
-        if self.batch < 1:
-            raise ValueError(f"options.batch: expected 1 or more, found {self.batch}")
+        at_least("batch", self.batch, 1)
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
     """Steps in so many passes: a pass reads n records."""
     return max(1, round(passes * problem.n / options.batch))
-
-
-def sensitivity(clip: np.ndarray) -> np.ndarray:
-    """Replace-one sensitivity 2 C of a sum of gradients of norm at most C."""
-    return 2.0 * clip
 
 
 def ledger(
@@ -90,13 +88,8 @@ def lane_bytes(problem: Problem) -> int:
     return 16 * problem.p
 
 
-def block_bytes(problem: Problem) -> int:
-    """Memory of lanes that run at the same time."""
-    return SPARSE_BLOCK if problem.is_sparse else 1 << 26
-
-
-class Run:
-    """A block of DP-SGD lanes under way; see ``dperm.solvers`` for the methods.
+class Run(Block):
+    """A block of DP-SGD lanes under way.
 
     Weights lie in tiles (tile, feature, lane): one record, read once, and one noise
     vector, drawn once, advance a whole tile. Tiles are padded with idle lanes.
@@ -114,7 +107,7 @@ class Run:
         self.problem, self.options, self.workers = problem, options, workers
         self.streams = streams
         step = lanes.step / problem.global_smoothness
-        scale = lanes.noise_scale(sensitivity(lanes.clip)) / options.batch
+        scale = lanes.noise_scale(sum_sensitivity(lanes.clip)) / options.batch
         constants = np.stack(
             (
                 step / options.batch,
@@ -140,7 +133,7 @@ class Run:
         return self.constants.shape[2]
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> np.ndarray:  # type: ignore[override]
         """Weights of the lanes, shape (L, p)."""
         return _untiled(self.tiles, self.size)
 

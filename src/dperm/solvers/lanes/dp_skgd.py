@@ -18,7 +18,6 @@ box, as DP-CD does.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,8 +32,10 @@ from dperm.erm.problem import Problem
 from dperm.parallel import spread
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import Streams, gaussian
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_cd
+from dperm.solvers.capabilities import Asked, require
+from dperm.solvers.lanes import Lanes, dp_cd
+from dperm.solvers.lanes.clipping import mean_sensitivity
+from dperm.solvers.options import at_least, one_of
 
 SAMPLINGS = ("blocks", "nice")
 PROBABILITIES = ("uniform", "importance")
@@ -89,21 +90,23 @@ class Options:
     composite: bool = False
 
     def __post_init__(self) -> None:
-        _one_of("sampling", self.sampling, SAMPLINGS)
-        _one_of("probabilities", self.probabilities, PROBABILITIES)
-        _one_of("partition", self.partition, PARTITIONS)
+        one_of("sampling", self.sampling, SAMPLINGS)
+        one_of("probabilities", self.probabilities, PROBABILITIES)
+        one_of("partition", self.partition, PARTITIONS)
         for key, least in (("blocks", 0), ("size", 1), ("seed", 0), ("periods", 0)):
-            if getattr(self, key) < least:
-                raise ValueError(f"options.{key}: expected {least} or more")
+            at_least(key, getattr(self, key), least)
         if self.sampling == "nice" and self.probabilities != "uniform":
             raise ValueError("options.probabilities: nice sampling is uniform")
 
 
-def _one_of(key: str, found: str, known: tuple[str, ...]) -> None:
-    if found not in known:
-        raise ValueError(
-            f"options.{key}: expected one of {', '.join(known)}, found {found!r}"
+def refuses(options: Options, asked: Asked) -> str:
+    """An L1 norm or a box is beyond the paper, which takes f alone."""
+    if (asked.l1 or asked.box) and not options.composite:
+        return (
+            "it is composite: DP-SkGD is defined for smooth objectives; "
+            "options.composite: true goes beyond the paper"
         )
+    return ""
 
 
 class Sketch:
@@ -248,11 +251,6 @@ def shares(M: np.ndarray, sets: Sequence[np.ndarray]) -> np.ndarray:
     return np.sqrt([M[members].sum() / M.sum() for members in sets])
 
 
-def sensitivity(thresholds: np.ndarray, n: int) -> np.ndarray:
-    """Replace-one sensitivity 2 C_S / n of a mean of vectors of norm at most C_S."""
-    return 2.0 * thresholds / n
-
-
 def ledger(
     problem: Problem,
     count: int,
@@ -280,7 +278,7 @@ def lane_bytes(problem: Problem) -> int:
 
 
 class Run(dp_cd.Run):
-    """A block of DP-SkGD lanes under way; see ``dperm.solvers`` for the methods.
+    """A block of DP-SkGD lanes under way.
 
     Single coordinates take DP-CD's own kernel, with which they share every bit.
     """
@@ -294,14 +292,14 @@ class Run(dp_cd.Run):
         workers: int = 1,
         total: int = 0,
     ):
-        _check_penalty(problem, options)
-        self.sketch = Sketch(problem, options)
+        require(refuses, options, problem)
+        self.sketch = Sketch(problem.known, options)
         self._norms: np.ndarray | None = None
         kept = dp_cd.Options("uniform", periods=options.periods)
         super().__init__(problem, lanes, streams, kept, workers, total)
         if not self.sketch.single:
             self.clip = lanes.clip.copy()
-            self.scale = lanes.noise_scale(sensitivity(lanes.clip, problem.n))
+            self.scale = lanes.noise_scale(mean_sensitivity(lanes.clip, problem.n))
             self.step = np.outer(lanes.step, 1.0 / self.sketch.smoothness)
             self.threshold, self.shrink = prox_constants(problem.penalty, self.step)
 
@@ -359,16 +357,6 @@ class Run(dp_cd.Run):
             norms: np.ndarray = 1.0 / np.sqrt(np.array(squares))
         self._norms = norms
         return norms
-
-
-def _check_penalty(problem: Problem, options: Options) -> None:
-    penalty = problem.penalty
-    smooth = penalty.l1 == 0 and math.isinf(penalty.upper - penalty.lower)
-    if not (smooth or options.composite):
-        raise ValueError(
-            f"problem {problem.name} is composite: DP-SkGD is defined for smooth "
-            "objectives; options.composite: true goes beyond the paper"
-        )
 
 
 @njit(**KERNEL)

@@ -27,8 +27,9 @@ from dperm.erm.problem import Problem
 from dperm.parallel import spread
 from dperm.privacy.ledger import Gaussian, Ledger, SampledGaussian
 from dperm.privacy.mechanisms import Streams, gaussian
-from dperm.solvers import Lanes
-from dperm.solvers.lanes import dp_sgd
+from dperm.solvers.lanes import Lanes, dp_sgd
+from dperm.solvers.lanes.clipping import mean_sensitivity
+from dperm.solvers.options import positive
 
 _DRAWS = 1 << 19  # normals drawn at a time
 
@@ -40,8 +41,7 @@ class Options:
     inner: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.inner > 0:
-            raise ValueError(f"options.inner: expected positive, found {self.inner}")
+        positive("inner", self.inner)
 
 
 def epoch(problem: Problem, options: Options) -> int:
@@ -58,14 +58,6 @@ def steps(problem: Problem, passes: float, options: Options) -> int:
 def full_noise(problem: Problem, options: Options) -> float:
     """Noise multiplier of the full gradient over that of one record: n / sqrt(m)."""
     return problem.n / math.sqrt(epoch(problem, options))
-
-
-def sensitivity(clip: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Replace-one sensitivities of one record's difference and of a full gradient.
-
-    Both are of vectors clipped to norm C: 2 C, and 2 C / n for their mean.
-    """
-    return 2.0 * clip, 2.0 * clip / n
 
 
 def ledger(
@@ -104,7 +96,7 @@ def lane_bytes(problem: Problem) -> int:
 
 
 class Run(dp_sgd.Run):
-    """A block of DP-SVRG lanes under way; see ``dperm.solvers`` for the methods.
+    """A block of DP-SVRG lanes under way.
 
     A lane's state lies in its tile as (4 p, lane): weights, snapshot, step times the
     noisy full gradient, and the sum of the epoch's iterates.
@@ -122,17 +114,22 @@ class Run(dp_sgd.Run):
         super().__init__(problem, lanes, streams, dp_sgd.Options(), workers)
         self.epoch, self.done = epoch(problem, options), 0
         step = lanes.step / problem.global_smoothness
-        _, full = sensitivity(lanes.clip, problem.n)
-        jump = step * full_noise(problem, options) * lanes.noise_scale(full)
+        full = lanes.noise_scale(mean_sensitivity(lanes.clip, problem.n))
+        jump = step * full_noise(problem, options) * full
         constants = dp_sgd._untiled(self.constants, self.size)
         constants = np.concatenate((constants, jump[:, None]), axis=1)
         self._lay_out(constants)
         self.tiles = np.zeros((len(self.constants), 4 * problem.p, self._width))
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> np.ndarray:  # type: ignore[override]
         """Weights of the lanes, shape (L, p)."""
         return dp_sgd._untiled(self.tiles, self.size)[:, : self.problem.p]
+
+    @property
+    def released(self) -> np.ndarray:
+        """Weights, snapshot and noisy full gradient, shape (L, 3 p)."""
+        return dp_sgd._untiled(self.tiles, self.size)[:, : 3 * self.problem.p]
 
     def advance(self, count: int) -> None:
         """Take ``count`` more record steps in every lane."""

@@ -12,10 +12,11 @@ import numpy as np
 
 from dperm.erm.problem import Problem
 from dperm.privacy.mechanisms import streams
-from dperm.solvers import Lanes
+from dperm.solvers.lanes import Lanes
 
 DIVERGED = 10.0  # an objective this many times F(0) at a checkpoint ends a lane
 BLOCK_BYTES = 1 << 26  # of per-lane memory, for lanes that run at the same time
+SPARSE_BYTES = 1 << 30  # the same where A is sparse: an entry read serves all of them
 
 
 @dataclass
@@ -75,7 +76,7 @@ def run_lanes(
     workers : int
         Threads.
     """
-    memory = getattr(module, "block_bytes", lambda problem: BLOCK_BYTES)(problem)
+    memory = SPARSE_BYTES if problem.is_sparse else BLOCK_BYTES
     size = max(workers, memory // module.lane_bytes(problem))
     blocks = [
         _run_block(module, options, problem, lanes.take(slice(low, low + size)),

@@ -15,7 +15,7 @@ import numpy as np
 
 from dperm.erm.problem import Problem
 from dperm.privacy.calibration import Calibration, calibrate
-from dperm.solvers import Lanes
+from dperm.solvers.lanes import Lanes
 from dperm.solvers.lanes.engine import run_lanes
 
 Point = Mapping[str, float]  # passes, step, clip

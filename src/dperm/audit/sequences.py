@@ -1,0 +1,191 @@
+"""Subjects whose runs say release by release what they let go of.
+
+These are the families ``frank_wolfe`` and ``streams``: an iterator over the releases is
+all that is asked of a run, and its weights at the end.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dperm.audit.subjects import Array, Records, Subject, Transcript
+from dperm.audit.taps import Draw, Tap, tapped
+from dperm.erm.penalties import Penalty
+from dperm.erm.problem import Problem, build
+from dperm.privacy.mechanisms import Streams, streams
+from dperm.solvers import streams as family
+from dperm.solvers.streams.stochastic import Rows, Setup
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A solver of these families on a small setup, and the target of its noise.
+
+    Attributes
+    ----------
+    name : str
+    module : module of the solver
+    options : its Options
+    setup : Setup
+    n : int
+    epsilon, delta : float
+    calibration : {"paper", "strict"}
+    positions : tuple of int
+        Records worth replacing.
+    cost : int
+        By how much fewer runs are made of it.
+    """
+
+    name: str
+    module: ModuleType
+    options: Any
+    setup: Setup
+    n: int
+    epsilon: float
+    delta: float
+    calibration: str
+    positions: tuple[int, ...]
+    cost: int = 1
+
+
+class SequenceSubject(Subject):
+    """A solver whose run is an iterator of releases."""
+
+    def __init__(self, at: Trial):
+        self.at, self.name = at, at.name
+        self.calibration, self.delta = at.calibration, at.delta
+        self.positions, self.cost = at.positions, at.cost
+        self.kind, self.base = at.module.Run, small_stream(at.n, at.setup.d)
+
+    @cached_property
+    def claimed_epsilon(self) -> float:
+        """The target: these papers print their noise for it."""
+        return self.at.epsilon
+
+    @abstractmethod
+    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+        """A run on the data."""
+
+    @abstractmethod
+    def told(self, run: Any) -> Iterator[Array]:
+        """What becomes known, release by release."""
+
+    @abstractmethod
+    def published(self, run: Any) -> Array:
+        """The weights at the end."""
+
+    def run(
+        self,
+        data: Records,
+        seed: int,
+        script: Sequence[Draw] = (),
+        taken: Sequence[int] | None = None,
+        until: int | None = None,
+    ) -> Transcript:
+        """See ``Subject``; a step is a release."""
+        views: list[Array] = []
+        with tapped(Tap(script)) as tap, self.start(data, streams(seed)) as run:
+            ends = [len(tap.draws)]
+            for view in self.told(run):
+                views.append(np.array(view, dtype=float))
+                ends.append(len(tap.draws))
+                if len(views) - 1 == until:
+                    break
+            found = np.ravel(self.published(run)).copy()
+        return Transcript(views, tap.draws, ends, found)
+
+    def symbol(self, view: Array) -> tuple[int, ...]:
+        """The vertex taken: the one entry of the first d, with its sign."""
+        vertex = view[: self.at.setup.d]
+        large = np.abs(vertex) > 0.5 * np.abs(vertex).max(initial=0.0)
+        return tuple((np.sign(vertex) * large).astype(int).tolist())
+
+
+class StreamSubject(SequenceSubject):
+    """A solver over a stream of records; ``source`` may be a broken one."""
+
+    def __init__(self, at: Trial):
+        super().__init__(at)
+        self.source: Any = Rows
+        self.target = family.Target(at.epsilon, at.delta, at.calibration)
+        noise = at.module.noise(at.setup, at.n, self.target, at.options)
+        self.ledger = noise.ledger
+
+    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+        """One setup with one target."""
+        part = family.Part(self.at.setup, [self.target], own)
+        source = self.source(data.X, data.y)
+        return nullcontext(self.kind([part], source, self.at.n, self.at.options))
+
+    def told(self, run: Any) -> Iterator[Array]:
+        """Its releases as they are."""
+        found: Iterator[Array] = run.releases()
+        return found
+
+    def published(self, run: Any) -> Array:
+        """The only target's point, (d,)."""
+        found: Array = run.weights[0][0]
+        return found
+
+
+class FrankWolfeSubject(SequenceSubject):
+    """A Frank-Wolfe method on a finite sum, least squares.
+
+    Parameters
+    ----------
+    at : Trial
+    steps : int
+    numbers : int
+        How many numbers a release may have beside its signed index.
+    """
+
+    def __init__(self, at: Trial, steps: int, numbers: int = 0):
+        super().__init__(at)
+        self.steps, self.numbers = steps, numbers
+        goal = (at.options, at.epsilon, at.delta, at.calibration)
+        self.noise = at.module.noise(self._problem(self.base), steps, *goal)
+        self.ledger = self.noise.ledger
+
+    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+        """The noise is that of the base: its scales are public."""
+        found: AbstractContextManager[Any] = self.kind(
+            self._problem(data), own, self.at.options, self.noise
+        )
+        return found
+
+    def told(self, run: Any) -> Iterator[Array]:
+        """The vertex that a release's signed index names, and its numbers."""
+        for release in run.releases(self.steps):
+            numbers = np.zeros(self.numbers)
+            numbers[: release.size - 1] = release[1:]
+            yield np.concatenate([_vertex(release[0], self.at.setup.d), numbers])
+
+    def published(self, run: Any) -> Array:
+        """The iterate."""
+        found: Array = run.weights
+        return found
+
+    def _problem(self, data: Records) -> Problem:
+        goal = (self.at.epsilon, self.at.delta)
+        source = Rows(data.X, data.y)
+        return build("audit", source.X, source.y, "least_squares", Penalty(), *goal)
+
+
+def _vertex(signed: float, d: int) -> Array:
+    """A signed index +-(j + 1) as a vector."""
+    found: Array = np.sign(signed) * np.eye(d)[abs(int(signed)) - 1]
+    return found
+
+
+def small_stream(n: int, d: int) -> Records:
+    """Records with labels of both signs."""
+    X = np.random.default_rng(3).uniform(0.5, 1.5, (n, d))
+    return Records(X, np.where(np.arange(n) % 3 == 0, -1.0, 1.0))
