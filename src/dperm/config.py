@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from yaml import YAMLError
 
 from dperm import grid, schema, solvers
-from dperm.erm.losses import LOSSES
+from dperm.erm.losses import BOUNDED as LOSSES
 from dperm.locate import (
     ConfigError,
     available,

@@ -15,7 +15,8 @@ from dperm.privacy.generalised_gaussian import (
 )
 from dperm.privacy.mechanisms import laplace_rows, streams
 from dperm.solvers.streams import noisy_sfw, phased_sgd, poly_sfw, sco_baselines
-from dperm.solvers.streams.stochastic import Rows, Setup, Signs
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Rows, Signs
 from solvers import sco_twins as twins
 
 INF = math.inf

@@ -31,7 +31,7 @@ from dperm.erm.problem import Problem
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Ledger
 from dperm.solvers.frank_wolfe.dp_fw import published_lipschitz
-from dperm.solvers.streams.stochastic import Setup
+from dperm.solvers.streams.setup import Setup
 
 CALIBRATIONS = ("paper", "strict")
 EPSILON = 1.0  # target, as in the papers

@@ -28,7 +28,8 @@ from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams, streams
 from dperm.privacy.noisy_max import NoisyMax
 from dperm.solvers import Lanes
-from dperm.solvers.streams.stochastic import Rows, Setup
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Rows
 
 Array = np.ndarray
 Alter = Callable[[Any], None]

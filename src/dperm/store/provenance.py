@@ -22,6 +22,7 @@ _SHARED = (
     "dperm.pipeline.seeds",
     "dperm.privacy.mechanisms",
     "dperm.privacy.smoothness",
+    "dperm.erm.loss",
     "dperm.erm.losses",
     "dperm.erm.penalties",
     "dperm.erm.problem",

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dperm import schema
-from dperm.erm.losses import LEAST_SQUARES
+from dperm.erm.bounds import record_slopes
 from dperm.erm.problem import Problem
 from dperm.pipeline import inputs, results
 from dperm.pipeline.results import Result
@@ -78,19 +78,17 @@ def lipschitz(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, float, str]:
     bound; the largest residual at 0 and at w* takes its place, for each record.
     """
     rows = np.abs(problem.rows)
-    if problem.loss.code != LEAST_SQUARES:
-        return rows.max(axis=0), float(problem.row_norms.max()), "global"
-    ends = (problem.offset, problem.A @ w + problem.offset)
-    residual = np.maximum(*(np.abs(end) for end in ends))
-    components = (rows * residual[:, None]).max(axis=0)
-    overall = float((problem.row_norms * residual).max())
-    return components, overall, "largest residual at 0 and at w*"
+    slopes, everywhere = record_slopes(problem, w)
+    components = (rows * slopes[:, None]).max(axis=0)
+    overall = float((problem.row_norms * slopes).max())
+    how = "global" if everywhere else "largest residual at 0 and at w*"
+    return components, overall, how
 
 
 def strong_convexity(problem: Problem) -> tuple[float, float]:
-    """mu_M and mu_I of F: by the Gram matrix for least squares, else the L2 term."""
+    """mu_M and mu_I of F: by the Gram matrix where f is quadratic, else the L2 term."""
     M, l2 = problem.smoothness, problem.penalty.l2
-    if problem.loss.code != LEAST_SQUARES:
+    if not problem.loss.quadratic:
         return l2 / float(M.max()), l2
     gram = problem.A.T @ problem.A / problem.n
     root = 1.0 / np.sqrt(M)

@@ -16,7 +16,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dperm.erm.losses import LEAST_SQUARES
+from dperm.erm.bounds import record_slopes
 from dperm.erm.optimum import Optimum
 from dperm.erm.problem import Problem
 from dperm.papers.dpcd.tables import strong_convexity
@@ -140,15 +140,7 @@ def lipschitz(problem: Problem, optimum: Optimum, members: np.ndarray) -> float:
     """L_S: the largest norm of a record's gradient on a set of coordinates."""
     columns = problem.rows[:, members]
     norms = np.sqrt(np.einsum("ij,ij->i", columns, columns))
-    return float((norms * _slopes(problem, optimum)).max())
-
-
-def _slopes(problem: Problem, optimum: Optimum) -> np.ndarray:
-    """The largest derivative of each record's loss, shape (n,)."""
-    if problem.loss.code != LEAST_SQUARES:
-        return np.ones(problem.n)
-    end = problem.A @ optimum.w + problem.offset
-    return np.maximum(np.abs(problem.offset), np.abs(end))
+    return float((norms * record_slopes(problem, optimum.w)[0]).max())
 
 
 def _noise(problem: Problem, optimum: Optimum, sketch: Sketch, M: np.ndarray) -> float:

@@ -18,10 +18,12 @@ import numpy as np
 from numba import njit
 
 from dperm.compiled import KERNEL, clamp
+from dperm.erm.losses import slope
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import Streams, gaussian
-from dperm.solvers.streams.stochastic import CODES, Setup, Source, chunks, slope
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Source, chunks
 
 _L2, _BOX, _OTHER = 0, 1, 2
 
@@ -157,7 +159,7 @@ class _Part:
     def read(self, batch, source: Source, phase: int) -> None:
         """Take a step for every record of the batch, in every lane."""
         setup, eta = self.setup, self.eta / 4**phase
-        given = (*batch, source.factors(batch, setup.q), CODES[setup.loss])
+        given = (*batch, source.factors(batch, setup.q), setup.code)
         rules = (setup.lipschitz, self.shape, setup.p, setup.radius)
         for lane in range(len(eta)):
             k, x = 0, self.x[lane]

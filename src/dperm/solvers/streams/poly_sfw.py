@@ -24,18 +24,14 @@ from numba import njit
 from scipy.optimize import brentq, minimize_scalar
 
 from dperm.compiled import KERNEL, clamp
+from dperm.erm.losses import slope
 from dperm.erm.sets import Polytope, norms
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams, laplace_rows
 from dperm.privacy.noisy_max import NoisyMax
-from dperm.solvers.streams.stochastic import (
-    CODES,
-    Setup,
-    Source,
-    chunks,
-    gradient_sums,
-    slope,
-)
+from dperm.solvers.streams.gradients import gradient_sums
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Source, chunks
 
 _BUCKETS = 48  # of steps, when a record's decaying cost is written as events
 _DRAWS = 1 << 19  # Laplace numbers drawn at a time
@@ -268,7 +264,7 @@ class Run:
         for size in chunks(half, self.source.d):
             batch = self.source.take(size)
             factors = self.source.factors(batch, self.setup.q)
-            code, bound = CODES[self.setup.loss], self.setup.lipschitz
+            code, bound = self.setup.code, self.setup.lipschitz
             gradient_sums(*batch, factors, code, bound, self.x, self.d)
         self.d /= half
         self._first(self._noise(1))
@@ -299,7 +295,7 @@ class Run:
             self.x[lane, vertex // 2] += self.eta * self.setup.radius * sign
 
     def _later(self, batch, factors: np.ndarray, noise: np.ndarray) -> None:
-        code, bound = CODES[self.setup.loss], self.setup.lipschitz
+        code, bound = self.setup.code, self.setup.lipschitz
         given = (*batch, factors, code, bound, noise, self.scales[:, 1])
         _steps(*given, self.eta, self.setup.radius, self.x, self.d, self.at)
 
@@ -340,7 +336,7 @@ class PolytopeRun(Run):
         self.x = (1 - self.eta) * self.x + self.eta * chosen
 
     def _later(self, batch, factors: np.ndarray, noise: np.ndarray) -> None:
-        bound, code = self.setup.lipschitz, CODES[self.setup.loss]
+        bound, code = self.setup.lipschitz, self.setup.code
         for k in range(len(noise)):
             one = (batch.rows[k : k + 1], batch.labels[k : k + 1], factors[k : k + 1])
             new, old = np.zeros_like(self.d), np.zeros_like(self.d)

@@ -25,15 +25,10 @@ from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import Streams, gaussian, laplace_rows
 from dperm.privacy.noisy_max import NoisyMax
+from dperm.solvers.streams.gradients import gradient_sums
 from dperm.solvers.streams.poly_sfw import concentrated_budget
-from dperm.solvers.streams.stochastic import (
-    CODES,
-    Batch,
-    Setup,
-    Source,
-    chunks,
-    gradient_sums,
-)
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Batch, Source, chunks
 
 METHODS = ("dp_sgd", "dp_fw", "mirror_descent")
 
@@ -165,7 +160,7 @@ class Run:
 
     def _mean(self, batches: list, w: np.ndarray) -> np.ndarray:
         total, count = np.zeros((1, self.setup.d)), 0
-        code, bound = CODES[self.setup.loss], self.setup.lipschitz
+        code, bound = self.setup.code, self.setup.lipschitz
         for batch, factors in batches:
             gradient_sums(*batch, factors, code, bound, w[None, :], total)
             count += len(factors)
