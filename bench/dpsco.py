@@ -18,7 +18,8 @@ from tabulate import tabulate
 
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.streams import Part, Target, noisy_sfw, phased_sgd, poly_sfw
-from dperm.solvers.streams.stochastic import Setup, Signs
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Signs
 
 SIZES = (10**4, 31623, 10**5, 316228, 10**6)
 TURNS = 3

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dperm.erm.losses import LOSSES
 from dperm.erm.problem import Problem
 from dperm.privacy.mechanisms import Streams, laplace
 from dperm.solvers.lanes import Lanes
@@ -35,6 +36,11 @@ def _pointer(array: np.ndarray) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
+def _is_logistic(problem: Problem) -> ctypes.c_int:
+    """The references know this loss and least squares."""
+    return ctypes.c_int(problem.loss is LOSSES["logistic"])
+
+
 def _generator(streams: Streams) -> ctypes.c_void_p:
     return ctypes.c_void_p(streams.noise.bit_generator.ctypes.bit_generator.value)
 
@@ -51,7 +57,7 @@ def run_dp_cd(
     lib.dp_cd(
         _generator(streams), _pointer(problem.A), _pointer(v), _pointer(w),
         ctypes.c_ssize_t(n), _pointer(order), ctypes.c_ssize_t(count),
-        ctypes.c_int(problem.loss.code), _pointer(step), _pointer(clip),
+        _is_logistic(problem), _pointer(step), _pointer(clip),
         _pointer(scale), ctypes.c_double(problem.penalty.l1),
         ctypes.c_double(problem.penalty.l2),
     )  # fmt: skip
@@ -67,7 +73,7 @@ def run_dp_sgd(
     lib.dp_sgd(
         _generator(streams), _pointer(problem.rows), _pointer(problem.offset),
         _pointer(problem.row_norms), _pointer(w), ctypes.c_ssize_t(problem.p),
-        _pointer(records), ctypes.c_ssize_t(count), ctypes.c_int(problem.loss.code),
+        _pointer(records), ctypes.c_ssize_t(count), _is_logistic(problem),
         ctypes.c_double(lane.step[0] / problem.global_smoothness),
         ctypes.c_double(lane.clip[0]),
         ctypes.c_double(2 * lane.clip[0] * lane.noise_multiplier),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dperm.erm.loss import Signed
+from dperm.erm.losses import named
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
 
@@ -22,7 +24,7 @@ def raw_data(loss: str, n: int = 60, p: int = 5, seed: int = 0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p)) * np.linspace(0.3, 3.0, p)
     signal = X @ rng.standard_normal(p) + 0.3 * rng.standard_normal(n)
-    return X, np.sign(signal) if loss == "logistic" else signal
+    return X, np.sign(signal) if isinstance(named(loss), Signed) else signal
 
 
 def make_problem(loss: str, penalty: str = "elastic", **sizes) -> Problem:

@@ -84,7 +84,7 @@ class Problem:
     title: str = ""
     dataset: Dataset = field(default_factory=Dataset)
     preparation: Preparation = field(default_factory=Preparation)
-    loss: str = MISSING  # logistic | least_squares
+    loss: str = MISSING  # name of one of dperm.erm.losses, but for the linear one
     penalty: Penalty = field(default_factory=Penalty)
     privacy: Privacy = field(default_factory=Privacy)
 

@@ -77,7 +77,7 @@ def test_modules_are_found_in_every_form_of_import():
 @pytest.mark.parametrize(
     ("kind", "module"),
     [
-        ("sweeps", "dperm.solvers.streams.stochastic"),
+        ("sweeps", "dperm.solvers.streams.setup"),
         ("sweeps", "dperm.erm.sets"),
         ("sweeps", "dperm.solvers.streams.sco_dp_fw"),
         ("sweeps", "dperm.privacy.generalised_gaussian"),

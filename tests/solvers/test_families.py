@@ -246,7 +246,7 @@ def test_targets_of_a_stream_do_not_touch(path):
     if getattr(module, "ALONE", False):
         pytest.skip("one target a run")
     from dperm.solvers.streams import Part, Target
-    from dperm.solvers.streams.stochastic import Rows
+    from dperm.solvers.streams.sources import Rows
 
     for subject in subjects(path)[:1]:
         at, base = subject.at, subject.base

@@ -27,7 +27,8 @@ from dperm.solvers.streams import (
     sco_dp_sgd,
     sco_mirror_descent,
 )
-from dperm.solvers.streams.stochastic import Rows, Setup, Signs
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Rows, Signs
 from solvers import sco_twins as twins
 
 INF = math.inf

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from dperm.erm.losses import LOSSES
 from dperm.erm.sets import norms
-from dperm.solvers.streams.stochastic import (
-    CODES,
+from dperm.solvers.streams.gradients import difference_sums, gradient_sums
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import (
     Batch,
     Fingerprints,
     Rows,
-    Setup,
     Signs,
-    difference_sums,
-    gradient_sums,
-    risk,
+    logistic_risk,
 )
 
 PS = [1.0, 1.5, 2.0, math.inf]
@@ -98,10 +97,12 @@ def test_excess_on_fingerprints(p):
 
 def slopes(loss, v, y):
     return {"least_squares": v - y, "logistic": -y * expit(-y * v),
-            "linear": -np.ones_like(v)}[loss]  # fmt: skip
+            "smoothed_hinge": -y * np.maximum(1 - y * v, 0.0),
+            "linear": -np.ones_like(v),
+            "huber": np.clip(v - y, -1, 1)}[loss]  # fmt: skip
 
 
-@pytest.mark.parametrize("loss", CODES)
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("dtype", [np.int8, np.float64])
 def test_sums_agree_with_numpy(loss, dtype):
     rng = np.random.default_rng(0)
@@ -109,7 +110,7 @@ def test_sums_agree_with_numpy(loss, dtype):
     y, c = rng.choice([-1.0, 1.0], 11), rng.uniform(0.1, 1, 11)
     W, V = rng.standard_normal((2, 3, 7))
     bound = 0.6
-    given = (rows, y, c, CODES[loss], bound)
+    given = (rows, y, c, LOSSES[loss].code, bound)
     found, changes = np.zeros((3, 7)), np.zeros((3, 7))
     gradient_sums(*given, W, found)
     difference_sums(*given, W, V, changes)
@@ -124,7 +125,7 @@ def test_sums_agree_with_numpy(loss, dtype):
     np.testing.assert_allclose(changes, expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", CODES)
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, math.inf])
 def test_constants_bound_gradients_and_their_change(loss, p):
     """No gradient beyond L0, no change beyond L1 times the distance, in the dual."""
@@ -156,11 +157,13 @@ def test_arrays_are_read_once_and_scaled():
 
 def test_risk_of_nothing_is_log_two():
     X, y = np.ones((5, 2)), np.array([1.0, -1, 1, 1, -1])
-    assert risk(X, y, np.zeros(2), setup(2.0, 2))[0] == pytest.approx(math.log(2))
+    assert logistic_risk(X, y, np.zeros(2), setup(2.0, 2))[0] == pytest.approx(
+        math.log(2)
+    )
 
 
 def test_unknown_losses_are_refused():
-    with pytest.raises(ValueError, match="least_squares, logistic, linear"):
+    with pytest.raises(ValueError, match="expected one of least_squares, logistic"):
         Setup("hinge", 2.0, 3)
     with pytest.raises(ValueError, match="radius"):
         Signs(3, 1, 1.5)

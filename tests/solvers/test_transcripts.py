@@ -16,7 +16,8 @@ from dperm.privacy.mechanisms import streams
 from dperm.solvers import frank_wolfe
 from dperm.solvers import streams as streaming
 from dperm.solvers.streams import Part, Target
-from dperm.solvers.streams.stochastic import Setup, Signs
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Signs
 
 DELTA, STEPS, N = 1e-4, 5, 400
 

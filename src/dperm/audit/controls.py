@@ -22,7 +22,7 @@ from dperm.erm.problem import Problem
 from dperm.privacy.ledger import Event, Ledger
 from dperm.privacy.noisy_max import NoisyMax
 from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, dp_skgd
-from dperm.solvers.streams.stochastic import Batch, Rows
+from dperm.solvers.streams.sources import Batch, Rows
 
 Array = np.ndarray
 Made = Callable[[], Subject]

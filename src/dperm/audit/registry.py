@@ -20,7 +20,7 @@ from dperm.audit.subjects import DELTA, Array, Subject
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem
 from dperm.privacy.ledger import NonPrivate
-from dperm.solvers.streams.stochastic import Setup
+from dperm.solvers.streams.setup import Setup
 
 CALIBRATIONS = ("paper", "strict")
 EPSILON = 1.0  # target, as in the papers

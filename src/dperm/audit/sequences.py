@@ -22,7 +22,8 @@ from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
 from dperm.privacy.mechanisms import Streams, streams
 from dperm.solvers import streams as family
-from dperm.solvers.streams.stochastic import Rows, Setup
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Rows
 
 
 @dataclass(frozen=True)

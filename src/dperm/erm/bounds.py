@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.erm.losses import LEAST_SQUARES, LOGISTIC, Loss
+from dperm.erm.losses import Loss
 from dperm.erm.problem import Problem
 
 
@@ -19,7 +19,7 @@ def clip_entries(matrix: Any, bound: float) -> Any:
 
 
 def clip_offset(offset: np.ndarray, bound: float) -> np.ndarray:
-    """Offsets (n,), minus the labels for least squares, in [-bound, bound]."""
+    """Offsets (n,), which are labels negated or zeros, in [-bound, bound]."""
     return np.clip(offset, -bound, bound)
 
 
@@ -42,7 +42,5 @@ def record_bound(
     prediction_bound : float
         On |A_i x|.
     """
-    if loss.code == LOGISTIC:
-        return entry_bound
-    offset = label_bound if loss.code == LEAST_SQUARES else 1.0
-    return entry_bound * (prediction_bound + offset)
+    reach = loss.reach(prediction_bound, label_bound)
+    return entry_bound * loss.lipschitz(reach)

@@ -1,83 +1,291 @@
-"""Losses of a linear model, as functions of one number per record.
+"""The losses: everything that depends on one is said in its class.
 
-With a margin v_i = A_i w + offset_i the losses need no label:
-
-- least squares: A = X, offset = -y, phi(v) = v^2 / 2 (half the squared residual),
-- logistic: A = diag(y) X, offset = 0, phi(v) = log(1 + e^-v), labels y in {-1, +1},
-- smoothed hinge: A and offset as for logistic, phi(v) = max(0, 1 - v)^2 / 2.
-
-The smooth part of every objective is f(w) = (1/n) sum_i phi(v_i).
+A new one is one more class of this module, see ``loss``.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-from dperm.compiled import INLINE, exp, softplus
+from dperm.compiled import INLINE, KERNEL, clamp, exp, softplus
+from dperm.erm.loss import CLOSED, GROUP, LOSSES, Loss, Residual, Signed, Unlabelled
 
-LEAST_SQUARES = 0
-LOGISTIC = 1
-SMOOTHED_HINGE = 2
-
-
-@dataclass(frozen=True)
-class Loss:
-    """A loss: its code inside kernels and the bound on its second derivative."""
-
-    name: str
-    code: int
-    curvature: float  # sup of phi''
-
-
-LOSSES = {
-    "least_squares": Loss("least_squares", LEAST_SQUARES, 1.0),
-    "logistic": Loss("logistic", LOGISTIC, 0.25),
-    "smoothed_hinge": Loss("smoothed_hinge", SMOOTHED_HINGE, 1.0),
-}
+__all__ = [
+    "BOUNDED",
+    "LOSSES",
+    "Loss",
+    "derivative",
+    "derivatives",
+    "named",
+    "slope",
+    "value",
+]
 
 
-@njit(**INLINE)
-def derivative(loss, v):
-    """phi'(v) for one margin."""
-    if loss == LEAST_SQUARES:
-        return v
-    if loss == SMOOTHED_HINGE:
-        return min(v - 1.0, 0.0)
-    return -1.0 / (1.0 + exp(v))
+class LeastSquares(Residual):
+    """Half the squared residual, phi(v) = v^2 / 2."""
 
+    name = "least_squares"
+    curvature = 1.0
+    slopes = (-math.inf, math.inf)
+    quadratic = True
 
-@njit(**INLINE)
-def value(loss, v):
-    """phi(v) for one margin."""
-    if loss == LEAST_SQUARES:
+    @staticmethod
+    @njit(**INLINE)
+    def value(v):
+        """v^2 / 2."""
         return 0.5 * v * v
-    if loss == SMOOTHED_HINGE:
+
+    @staticmethod
+    @njit(**INLINE)
+    def derivative(v):
+        """V."""
+        return v
+
+    def second(self, v: np.ndarray) -> np.ndarray:
+        """1."""
+        return np.ones_like(v)
+
+    def dual(self, theta: np.ndarray) -> np.ndarray:
+        """theta^2 / 2."""
+        return 0.5 * theta**2
+
+    def lipschitz(self, reach: float) -> float:
+        """The reach."""
+        return reach
+
+
+class Logistic(Signed):
+    """phi(v) = log(1 + e^-v)."""
+
+    name = "logistic"
+    curvature = 0.25
+    slopes = (-1.0, 0.0)
+
+    @staticmethod
+    @njit(**INLINE)
+    def value(v):
+        """log(1 + e^-v)."""
+        return softplus(-v)
+
+    @staticmethod
+    @njit(**INLINE)
+    def derivative(v):
+        """-1 / (1 + e^v)."""
+        return -1.0 / (1.0 + exp(v))
+
+    def second(self, v: np.ndarray) -> np.ndarray:
+        """-phi' (1 + phi')."""
+        d = derivatives(self, v)
+        return -d * (1.0 + d)
+
+    def dual(self, theta: np.ndarray) -> np.ndarray:
+        """Q log q + (1 - q) log(1 - q) with q = -theta."""
+        q, r = -theta, 1.0 + theta
+        entropy = np.where(q > 0, q * np.log(np.where(q > 0, q, 1.0)), 0.0)
+        return entropy + np.where(r > 0, r * np.log(np.where(r > 0, r, 1.0)), 0.0)
+
+    def lipschitz(self, reach: float) -> float:
+        """1, as the papers have it, whatever the reach."""
+        return 1.0
+
+
+class SmoothedHinge(Signed):
+    """phi(v) = max(0, 1 - v)^2 / 2, of Table V of Lou and Cheung 2020."""
+
+    name = "smoothed_hinge"
+    curvature = 1.0
+    slopes = (-math.inf, 0.0)
+
+    @staticmethod
+    @njit(**INLINE)
+    def value(v):
+        """max(0, 1 - v)^2 / 2."""
         return 0.5 * min(v - 1.0, 0.0) ** 2
-    return softplus(-v)
+
+    @staticmethod
+    @njit(**INLINE)
+    def derivative(v):
+        """min(v - 1, 0)."""
+        return min(v - 1.0, 0.0)
+
+    def second(self, v: np.ndarray) -> np.ndarray:
+        """1 below the margin 1, else 0."""
+        return (v < 1.0).astype(float)
+
+    def dual(self, theta: np.ndarray) -> np.ndarray:
+        """theta^2 / 2 + theta."""
+        return 0.5 * theta**2 + theta
+
+    def lipschitz(self, reach: float) -> float:
+        """1 + reach."""
+        return reach + 1.0
 
 
-def conjugate(loss: Loss, theta: np.ndarray, offset: np.ndarray) -> np.ndarray:
-    """Conjugate of v -> phi(v), less the offset's share, for one dual vector.
+class Linear(Unlabelled):
+    """phi(v) = -v, of the lower bounds of Bassily, Guzmán and Nandi 2021."""
 
-    For margins v = z + offset the conjugate in z is phi*(theta) - theta * offset.
+    name = "linear"
+    curvature = 0.0
+    slopes = (-1.0, -1.0)
+    bounded = False
+
+    @staticmethod
+    @njit(**INLINE)
+    def value(v):
+        """-v."""
+        return -v
+
+    @staticmethod
+    @njit(**INLINE)
+    def derivative(v):
+        """-1."""
+        return -1.0
+
+    def second(self, v: np.ndarray) -> np.ndarray:
+        """0."""
+        return np.zeros_like(v)
+
+    def dual(self, theta: np.ndarray) -> np.ndarray:
+        """0, at theta = -1."""
+        return np.zeros_like(theta)
+
+    def lipschitz(self, reach: float) -> float:
+        """1."""
+        return 1.0
+
+
+class Huber(Residual):
+    """phi(v) = v^2 / 2 where |v| <= 1, |v| - 1/2 beyond (Huber 1964, with delta 1)."""
+
+    name = "huber"
+    curvature = 1.0
+    slopes = (-1.0, 1.0)
+
+    @staticmethod
+    @njit(**INLINE)
+    def value(v):
+        """U (v - u / 2), where u is v cut to [-1, 1]."""
+        u = clamp(v, 1.0)
+        return u * (v - 0.5 * u)
+
+    @staticmethod
+    @njit(**INLINE)
+    def derivative(v):
+        """V cut to [-1, 1]."""
+        return clamp(v, 1.0)
+
+    def second(self, v: np.ndarray) -> np.ndarray:
+        """1 up to |v| = 1, then 0."""
+        return (np.abs(v) <= 1.0).astype(float)
+
+    def dual(self, theta: np.ndarray) -> np.ndarray:
+        """theta^2 / 2."""
+        return 0.5 * theta**2
+
+    def lipschitz(self, reach: float) -> float:
+        """The reach, at most 1."""
+        return min(reach, 1.0)
+
+
+def named(name: str) -> Loss:
+    """The loss of that name.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if name in LOSSES:
+        return LOSSES[name]
+    near = difflib.get_close_matches(name, LOSSES, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise ValueError(f"loss {name!r}: expected one of {', '.join(LOSSES)}{hint}")
+
+
+# --- what kernels call ----------------------------------------------------------------
+
+
+# A test of the code does not change within a loop, and LLVM takes it out of the loop
+# while it is a chain of at most two comparisons; a longer one becomes a jump inside the
+# loop, which is then not vectorised, and sums lose their last bits. So codes come in
+# groups of three (0 to 2, 4 to 6, ...), and the group is tested first.
+
+
+def _groups() -> list[list[Loss]]:
+    """All losses by three, in the order of their codes."""
+    losses = list(LOSSES.values())
+    return [losses[k : k + GROUP - 1] for k in range(0, len(losses), GROUP - 1)]
+
+
+def _chain(branches: list[tuple[str, Any]], arguments: str, given: str) -> Any:
+    """The compiled function (loss, *arguments) of the first branch whose test holds.
+
+    A branch is a test and a compiled function of what is ``given``; the last one's test
+    is left out: there is no other code.
+    """
+    lines, known = [f"def chosen(loss, {arguments}):"], {}
+    for k, (test, function) in enumerate(branches):
+        known[f"branch{k}"] = function
+        condition = f"if {test}: " if k < len(branches) - 1 else ""
+        lines.append(f"    {condition}return branch{k}({given})")
+    exec("\n".join(lines), known)
+    return njit(**INLINE)(known["chosen"])
+
+
+def _within(group: list[Loss], piece: str, arguments: str) -> Any:
+    """The compiled function (loss, *arguments) that is one loss's ``piece``."""
+    pieces = [(f"loss == {one.code}", getattr(type(one), piece)) for one in group]
+    return _chain(pieces, arguments, arguments)
+
+
+def _over(parts: list[Any], arguments: str) -> Any:
+    """The compiled function (loss, *arguments) that is the part of the loss's group."""
+    tested = [(f"loss & -{GROUP} == {GROUP * k}", one) for k, one in enumerate(parts)]
+    return _chain(tested, arguments, f"loss, {arguments}")
+
+
+def by_group(make: Callable[[Any], Any], arguments: str) -> Any:
+    """A body of loops, with a copy of its own for each group of losses.
 
     Parameters
     ----------
-    loss : Loss
-    theta : ndarray, shape (n,)
-        Derivatives phi'(v), possibly shrunk towards zero.
-    offset : ndarray, shape (n,)
-
-    Returns
-    -------
-    ndarray, shape (n,)
+    make : callable
+        From the compiled phi(code, v) of a group, the body: a compiled function of the
+        code and the arguments.
+    arguments : str
+        Their names, with commas.
     """
-    if loss.code == LEAST_SQUARES:
-        return 0.5 * theta**2 - theta * offset
-    if loss.code == SMOOTHED_HINGE:
-        return 0.5 * theta**2 + theta * (1.0 - offset)
-    q = np.clip(-theta, 0.0, 1.0)
-    entropy = np.where(q > 0, q * np.log(np.where(q > 0, q, 1.0)), 0.0)
-    r = 1.0 - q
-    return entropy + np.where(r > 0, r * np.log(np.where(r > 0, r, 1.0)), 0.0)
+    return _over([make(_within(one, "value", "v")) for one in _groups()], arguments)
+
+
+def _dispatch(piece: str, arguments: str) -> Any:
+    return _over([_within(one, piece, arguments) for one in _groups()], arguments)
+
+
+value = _dispatch("value", "v")  # phi(v) of a loss's code and one margin
+derivative = _dispatch("derivative", "v")  # phi'(v)
+slope = _dispatch("slope", "s, y")  # derivative of phi in the score s, for label y
+CLOSED += LOSSES
+# What a problem's YAML may name: a problem is solved to a certified optimum first.
+BOUNDED = tuple(name for name, loss in LOSSES.items() if loss.bounded)
+
+
+def derivatives(loss: Loss, margins: np.ndarray) -> np.ndarray:
+    """Phi' of each margin; shape (n,)."""
+    out = np.empty_like(margins)
+    _derivatives(loss.code, margins, out)
+    return out
+
+
+@njit(**KERNEL)
+def _derivatives(loss, margins, out):
+    """Write phi' of each margin to out."""
+    for i in range(margins.shape[0]):
+        out[i] = derivative(loss, margins[i])

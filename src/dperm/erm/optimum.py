@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, optimize
 
-from dperm.erm.losses import LEAST_SQUARES, SMOOTHED_HINGE, conjugate
 from dperm.erm.problem import Problem
 
 PRECISION = 1e-10  # of the gap, relative to F*
@@ -43,8 +42,14 @@ def solve(problem: Problem) -> Optimum:
     Raises
     ------
     NotCertifiedError
-        If the duality gap stays above 1e-10 of the objective.
+        If the loss is not bounded below, or the duality gap stays above 1e-10 of the
+        objective.
     """
+    if not problem.loss.bounded:
+        raise NotCertifiedError(
+            f"problem {problem.name}: loss {problem.loss.name} is not bounded below: "
+            "there is no optimum to certify"
+        )
     w = _polish(problem, _lbfgsb(problem))
     value = float(problem.objective(w)[0])
     gap = duality_gap(problem, w)
@@ -74,7 +79,7 @@ def duality_gap(problem: Problem, w: np.ndarray) -> float:
         shrink = min(1.0, penalty.l1 / top) if top > 0 else 1.0
         theta, correlation = shrink * theta, shrink * correlation
         correlation = np.clip(correlation, -penalty.l1, penalty.l1)
-    loss = conjugate(problem.loss, theta, problem.offset).mean()
+    loss = problem.loss.conjugate(theta, problem.offset).mean()
     dual = -loss - penalty.conjugate(-correlation)
     return float(problem.objective(w)[0] - dual)
 
@@ -149,10 +154,6 @@ def _hessian(problem: Problem, w: np.ndarray, free: np.ndarray) -> np.ndarray:
     columns = problem.A[:, free]
     if hasattr(columns, "toarray"):
         columns = columns.toarray()
-    weights = np.ones(problem.n)
-    if problem.loss.code != LEAST_SQUARES:
-        d = problem.derivatives(problem.A @ w + problem.offset)
-        hinge = problem.loss.code == SMOOTHED_HINGE
-        weights = (d < 0.0).astype(float) if hinge else -d * (1.0 + d)
+    weights = problem.loss.second(problem.A @ w + problem.offset)
     hessian = columns.T @ (weights[:, None] * columns) / problem.n
     return hessian + problem.penalty.l2 * np.eye(len(free))

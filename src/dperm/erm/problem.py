@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numba import njit
 from scipy import sparse
 
-from dperm.compiled import KERNEL, ORDERED
+from dperm.compiled import INLINE, KERNEL, ORDERED
 from dperm.erm.centred import Centred, centred, is_sparse
-from dperm.erm.losses import LEAST_SQUARES, LOSSES, Loss, derivative, value
+from dperm.erm.losses import Loss, by_group, derivatives, named, value
 from dperm.erm.penalties import Penalty
 from dperm.parallel import spread
 
@@ -31,9 +31,9 @@ class Problem:
     ----------
     name : str
     A : ndarray (n, p), Fortran order, scipy.sparse.csc_array, or Centred
-        X for least squares, diag(y) X for the other losses.
+        X, with rows times the labels for losses that take signs.
     offset : ndarray, shape (n,)
-        -y for least squares, 0 for the other losses.
+        -y for losses of residuals, else 0.
     loss : Loss
     penalty : Penalty
     epsilon, delta : float
@@ -177,13 +177,6 @@ class Problem:
         return derivatives(self.loss, margins)
 
 
-def derivatives(loss: Loss, margins: np.ndarray) -> np.ndarray:
-    """Phi' of each margin; shape (n,)."""
-    out = np.empty_like(margins)
-    _derivatives(loss.code, margins, out)
-    return out
-
-
 def build(
     name: str,
     X: np.ndarray,
@@ -201,8 +194,9 @@ def build(
     ----------
     X : ndarray (n, p) or scipy sparse array
     y : ndarray, shape (n,)
-        Labels in {-1, +1} unless the loss is least squares.
-    loss : {"least_squares", "logistic", "smoothed_hinge"}
+        Labels, in {-1, +1} where the loss takes signs.
+    loss : str
+        Name of one of ``losses``.
     standardised : bool
         Standardise the columns of a sparse X, without filling them in.
 
@@ -212,17 +206,11 @@ def build(
         If the loss is unknown or a label that must be -1 or +1 is neither, or if
         a column to be standardised is constant.
     """
-    if loss not in LOSSES:
-        raise ValueError(f"loss {loss!r}: expected one of {', '.join(LOSSES)}")
-    kind = LOSSES[loss]
-    A: Any
-    if kind.code == LEAST_SQUARES:
-        A, offset, signs = X, -np.asarray(y, dtype=np.float64), np.ones(len(y))
-    else:
-        _check_labels(name, loss, y)
-        signs = np.asarray(y, dtype=np.float64)
+    kind = named(loss)
+    kind.check_labels(name, y)
+    signs, A = kind.signs(y), cast(Any, X)
+    if (signs != 1.0).any():
         A = sparse.diags_array(signs) @ X if sparse.issparse(X) else X * signs[:, None]
-        offset = np.zeros(len(y))
     if standardised:
         A = centred(X, signs)
     elif sparse.issparse(A):
@@ -230,23 +218,7 @@ def build(
         A.sort_indices()
     else:
         A = np.asfortranarray(A, dtype=np.float64)
-    return Problem(name, A, offset, kind, penalty, epsilon, delta, digest)
-
-
-def _check_labels(name: str, loss: str, y: np.ndarray) -> None:
-    strange = set(np.unique(y)) - {-1.0, 1.0}
-    if strange:
-        found = sorted(strange)[:3]
-        raise ValueError(
-            f"problem {name}: {loss} labels must be -1 or +1, found {found}"
-        )
-
-
-@njit(**KERNEL)
-def _derivatives(loss, margins, out):
-    """Write phi' of each margin to out."""
-    for i in range(margins.shape[0]):
-        out[i] = derivative(loss, margins[i])
+    return Problem(name, A, kind.offset(y), kind, penalty, epsilon, delta, digest)
 
 
 @njit(**KERNEL)
@@ -258,26 +230,39 @@ def _mean_value(loss, margins):
     return total / margins.shape[0]
 
 
+def _tiled(phi: Any) -> Any:
+    """The body of ``_mean_losses`` for a group of losses, phi(code, margin)."""
+
+    @njit(**INLINE)
+    def body(loss, A, offset, W, out):
+        n, p = A.shape
+        margins = np.empty(_TILE)
+        for lane in range(W.shape[0]):
+            total = 0.0
+            for start in range(0, n, _TILE):
+                m = min(_TILE, n - start)
+                for i in range(m):
+                    margins[i] = offset[start + i]
+                for j in range(p):
+                    w = W[lane, j]
+                    if w != 0.0:
+                        column = A[start : start + m, j]
+                        for i in range(m):
+                            margins[i] += w * column[i]
+                for i in range(m):
+                    total += phi(loss, margins[i])
+            out[lane] = total / n
+
+    return body
+
+
+_TILED = by_group(_tiled, "A, offset, W, out")
+
+
 @njit(**KERNEL)
 def _mean_losses(A, offset, loss, W, out):
     """Write the mean loss of each row of W to out."""
-    n, p = A.shape
-    margins = np.empty(_TILE)
-    for lane in range(W.shape[0]):
-        total = 0.0
-        for start in range(0, n, _TILE):
-            m = min(_TILE, n - start)
-            for i in range(m):
-                margins[i] = offset[start + i]
-            for j in range(p):
-                w = W[lane, j]
-                if w != 0.0:
-                    column = A[start : start + m, j]
-                    for i in range(m):
-                        margins[i] += w * column[i]
-            for i in range(m):
-                total += value(loss, margins[i])
-        out[lane] = total / n
+    _TILED(loss, A, offset, W, out)
 
 
 @njit(**ORDERED)

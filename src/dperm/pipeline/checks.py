@@ -6,7 +6,7 @@ Called for every stage before it computes, and for all that the run table compos
 from __future__ import annotations
 
 from dperm import schema, solvers
-from dperm.erm.losses import LOSSES
+from dperm.erm.losses import BOUNDED
 from dperm.locate import ConfigError
 from dperm.validation import one_of
 
@@ -31,7 +31,7 @@ def problem(section: schema.Problem) -> None:
     ConfigError
         With the nearest known one.
     """
-    one_of(f"conf/problem/{section.name}.yaml: loss", section.loss, LOSSES)
+    one_of(f"conf/problem/{section.name}.yaml: loss", section.loss, BOUNDED)
 
 
 def solver(section: schema.Solver) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dperm import config as configuration
 from dperm.papers.dpsco import sweeps
-from dperm.solvers.streams.stochastic import Signs
+from dperm.solvers.streams.sources import Signs
 
 TARGETS = [1.0, math.inf]
 POINTS = [("noisy_sfw", [1.0, 1.5, 2.0]), ("noisy_sfw_all", [1.1, 2.0]),

@@ -97,8 +97,7 @@ def _node(problem: Problem, options: dp_bcfw.Options, record: Record) -> Node:
     A[[i], :] = entries
     A = sparse.csc_array(A)
     offset = problem.offset.copy()
-    if problem.loss.name == "least_squares":
-        offset[i] = -label
+    offset[[i]] = problem.loss.offset(np.array([label]))
     other = replace(problem, A=A, offset=offset)
     public = dp_bcfw.public_of(problem, options, silent(1))
     return Node(in_memory(other, 1)[0], public, 0)

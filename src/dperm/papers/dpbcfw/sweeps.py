@@ -12,6 +12,8 @@ import numpy as np
 from dperm import config as configuration
 from dperm import grid, schema
 from dperm.erm.columns import Columns
+from dperm.erm.loss import Signed
+from dperm.erm.losses import named
 from dperm.erm.problem import Problem, build
 from dperm.papers.dpbcfw import neighbours, theory
 from dperm.papers.dpbcfw.instances import Instance, prepared, synthetic
@@ -228,13 +230,11 @@ def losses(
 
 def _with_loss(base: Instance, loss: str) -> Instance:
     """The same design with labels sign(y) where the loss wants them."""
-    if loss == "least_squares":
-        return base
-    X, y = base.problem.A, -base.problem.offset
-    made = build(
-        "synthetic", X, np.where(y >= 0, 1.0, -1.0), loss, base.problem.penalty
-    )
-    return replace(base, problem=made, label_bound=1.0, _minima={})
+    X, y, bound = base.problem.A, -base.problem.offset, base.label_bound
+    if isinstance(named(loss), Signed):
+        y, bound = np.where(y >= 0, 1.0, -1.0), 1.0
+    made = build("synthetic", X, y, loss, base.problem.penalty)
+    return replace(base, problem=made, label_bound=bound, _minima={})
 
 
 def _formula_errors(at: Instance, m: int, share: float, seed: int) -> dict[str, float]:
@@ -264,9 +264,7 @@ def _printed(problem: Problem, estimates: np.ndarray) -> np.ndarray:
     Least squares lost the 1/n of the labels; the other two the 1/n of the mean and the
     n that makes margins of q.
     """
-    if problem.loss.name == "least_squares":
-        return estimates + problem.offset
-    return problem.derivatives(estimates)
+    return problem.derivatives(estimates + problem.offset)
 
 
 # --- communication and sensitivity ----------------------------------------------------

@@ -29,13 +29,13 @@ from dperm.solvers.streams import (
     sco_mirror_descent,
     solve,
 )
-from dperm.solvers.streams.stochastic import (
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import (
     Fingerprints,
     Rows,
-    Setup,
     Signs,
     Source,
-    risk,
+    logistic_risk,
 )
 
 Row = dict[str, Any]
@@ -226,7 +226,7 @@ def _judged(X: np.ndarray, y: np.ndarray, w: np.ndarray, setup: Setup) -> Row:
     """Mean loss on test records, less than log 2 if anything was learnt, and errors."""
     wrong = np.sign(X.astype(float) @ w) != y
     balanced = np.mean([wrong[y == label].mean() for label in (-1, 1)])
-    mean = float(risk(X, y, w, setup)[0])
+    mean = float(logistic_risk(X, y, w, setup)[0])
     return {
         "excess": mean,
         "initial": math.log(2),

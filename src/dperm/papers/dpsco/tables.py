@@ -30,7 +30,7 @@ from dperm.privacy.generalised_gaussian import (
     strict_epsilon,
 )
 from dperm.solvers.streams import Target, phased_sgd, poly_sfw
-from dperm.solvers.streams.stochastic import Setup
+from dperm.solvers.streams.setup import Setup
 
 KEYS = ["method", "p", "epsilon", "calibration"]
 BELOW = 0.5  # of the initial excess: above it nothing has been learnt

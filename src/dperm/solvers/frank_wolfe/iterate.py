@@ -1,8 +1,8 @@
 """A Frank-Wolfe iterate with everything that a step changes kept up to date.
 
 A step x <- (1 - gamma) x + gamma s, with s of few non-zeros, changes the margins along
-the chosen columns, and for least squares the gradient along columns of the Gram matrix.
-Recomputing either would read the whole design.
+the chosen columns, and for a quadratic loss the gradient along columns of the Gram
+matrix. Recomputing either would read the whole design.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from dperm.erm.columns import Columns
-from dperm.erm.losses import LEAST_SQUARES
 from dperm.erm.problem import Problem
 
 GRAM_BYTES = 1 << 27  # of Gram columns that are kept for the next time
@@ -65,7 +64,7 @@ class Iterate:
 
 
 class GradientIterate(Iterate):
-    """An iterate that keeps the gradient as well; least squares only.
+    """An iterate that keeps the gradient as well; quadratic losses only.
 
     A step costs the p entries of the gradient and the non-zeros of the rows its columns
     meet; a column that comes again costs p alone.
@@ -73,7 +72,7 @@ class GradientIterate(Iterate):
 
     def __init__(self, problem: Problem, columns: Columns | None = None):
         super().__init__(problem, columns)
-        if problem.loss.code != LEAST_SQUARES:
+        if not problem.loss.quadratic:
             raise ValueError(f"loss {problem.loss.name}: its gradient is not linear")
         self._constant = super().gradient()  # A^T offset / n
         self._linear = np.zeros(problem.p)  # A^T A x / n
@@ -102,5 +101,5 @@ class GradientIterate(Iterate):
 
 def iterate(problem: Problem, columns: Columns | None = None) -> Iterate:
     """The cheapest iterate for the problem's loss."""
-    linear = problem.loss.code == LEAST_SQUARES
-    return (GradientIterate if linear else Iterate)(problem, columns)
+    kept = problem.loss.quadratic
+    return (GradientIterate if kept else Iterate)(problem, columns)

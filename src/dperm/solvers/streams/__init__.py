@@ -15,7 +15,8 @@ import numpy as np
 
 from dperm.privacy.ledger import Ledger, NonPrivate
 from dperm.privacy.mechanisms import Streams, streams
-from dperm.solvers.streams.stochastic import Setup, Source
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Source
 
 
 @dataclass(frozen=True)

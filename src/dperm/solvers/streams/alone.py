@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 
 from dperm.solvers.streams import Noise, Part, Stream, Target
-from dperm.solvers.streams.stochastic import (
-    CODES,
-    Batch,
-    Setup,
-    Source,
-    chunks,
-    gradient_sums,
-)
+from dperm.solvers.streams.gradients import gradient_sums
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Batch, Source, chunks
 
 Batches = list[tuple[Batch, np.ndarray]]
 
@@ -60,7 +55,7 @@ class Alone(Stream):
     def gradient(self, w: np.ndarray, batches: Batches | None = None) -> np.ndarray:
         """Mean of the clipped gradients at w (d,), of all records or of some."""
         total, count = np.zeros((1, self.setup.d)), 0
-        code, bound = CODES[self.setup.loss], self.setup.lipschitz
+        code, bound = self.setup.code, self.setup.lipschitz
         for batch, factors in batches or self.batches:
             gradient_sums(*batch, factors, code, bound, w[None, :], total)
             count += len(factors)

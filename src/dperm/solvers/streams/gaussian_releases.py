@@ -8,7 +8,7 @@ from functools import lru_cache
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.streams import Noise, Target, silent
-from dperm.solvers.streams.stochastic import Setup
+from dperm.solvers.streams.setup import Setup
 
 
 def gaussian_releases(

@@ -28,15 +28,9 @@ from dperm.privacy.generalised_gaussian import (
 from dperm.privacy.ledger import Ledger
 from dperm.solvers.options import one_of
 from dperm.solvers.streams import Noise, Part, Stream, Target, silent
-from dperm.solvers.streams.stochastic import (
-    CODES,
-    Batch,
-    Setup,
-    Source,
-    chunks,
-    difference_sums,
-    gradient_sums,
-)
+from dperm.solvers.streams.gradients import difference_sums, gradient_sums
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Batch, Source, chunks
 
 LEAST_RECORDS = 256
 STEPS = ("sawtooth", "consecutive")
@@ -269,7 +263,7 @@ class _Part:
         """Add records low to high of the reader's block to the node's sum."""
         rows, labels = reader.block
         factors = reader.factors(self.setup.q)[low:high]
-        bound, code = self.setup.lipschitz, CODES[self.setup.loss]
+        bound, code = self.setup.lipschitz, self.setup.code
         given = (rows[low:high], labels[low:high], factors, code, bound, self.x)
         if depth == 0:
             gradient_sums(*given, self.sums)

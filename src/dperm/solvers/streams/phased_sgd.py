@@ -17,11 +17,13 @@ import numpy as np
 from numba import njit
 
 from dperm.compiled import KERNEL, clamp
+from dperm.erm.losses import slope
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import gaussian
 from dperm.solvers.streams import Noise, Part, Stream, Target, silent
 from dperm.solvers.streams.gaussian_releases import gaussian_releases, least_multiplier
-from dperm.solvers.streams.stochastic import CODES, Setup, Source, chunks, slope
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Source, chunks
 
 _L2, _BOX, _OTHER = 0, 1, 2
 
@@ -123,7 +125,7 @@ class _Part:
     def read(self, batch, source: Source, phase: int) -> None:
         """Take a step for every record of the batch, for every target."""
         setup, eta = self.setup, self.eta / 4**phase
-        given = (*batch, source.factors(batch, setup.q), CODES[setup.loss])
+        given = (*batch, source.factors(batch, setup.q), setup.code)
         rules = (setup.lipschitz, self.shape, setup.p, setup.radius)
         for lane in range(len(eta)):
             k, x = 0, self.x[lane]

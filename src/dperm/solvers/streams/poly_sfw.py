@@ -22,20 +22,15 @@ import numpy as np
 from numba import njit
 
 from dperm.compiled import KERNEL, clamp
+from dperm.erm.losses import slope
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import laplace_rows
 from dperm.privacy.noisy_max import NoisyMax
 from dperm.solvers.streams import Noise, Part, Stream, Target, silent
 from dperm.solvers.streams.concentrated import concentrated_budget
-from dperm.solvers.streams.stochastic import (
-    CODES,
-    Batch,
-    Setup,
-    Source,
-    chunks,
-    gradient_sums,
-    slope,
-)
+from dperm.solvers.streams.gradients import gradient_sums
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Batch, Source, chunks
 
 _BUCKETS = 48  # of steps, when a record's decaying cost is written as events
 _DRAWS = 1 << 19  # Laplace numbers drawn at a time
@@ -220,7 +215,7 @@ class _Part:
         self.x = np.zeros((len(found), part.setup.d))
         self.d = np.zeros_like(self.x)
         self.at = np.empty(len(found), dtype=np.int64)
-        self.rules = (CODES[self.setup.loss], self.setup.lipschitz)
+        self.rules = (self.setup.code, self.setup.lipschitz)
 
     def read(self, batch: Batch, source: Source) -> None:
         """Add records of the first batch to d_0."""

@@ -18,7 +18,7 @@ from dperm.solvers.frank_wolfe.selections import published_root, selections
 from dperm.solvers.streams import Noise, Target, silent
 from dperm.solvers.streams.alone import Alone
 from dperm.solvers.streams.concentrated import concentrated_budget
-from dperm.solvers.streams.stochastic import Setup
+from dperm.solvers.streams.setup import Setup
 
 ALONE = True
 

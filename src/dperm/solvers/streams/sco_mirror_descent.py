@@ -24,7 +24,7 @@ from dperm.solvers.streams.gaussian_releases import (
     gaussian_noise,
     gaussian_releases,
 )
-from dperm.solvers.streams.stochastic import Setup
+from dperm.solvers.streams.setup import Setup
 
 ALONE = True
 

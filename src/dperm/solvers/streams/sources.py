@@ -1,27 +1,22 @@
-"""Stochastic convex optimisation over an l_p ball: losses, streams, population risk.
+"""Where the records of stochastic convex optimisation come from, and their risk.
 
-A record is (x, y) with ||x||_q <= 1 and |y| <= 1; its loss is phi(<x, w>, y). Records
-come in batches from a *source*, so that no data set need fit into memory, and serve
-every p at once: rows are stored without the factor that gives them unit l_q norm.
+Records come in batches from a *source*, so that no data set need fit into memory, and
+serve every p at once: rows are stored without the factor that gives them unit l_q norm.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numba import njit
 from numpy.random import SFC64, Generator, SeedSequence
 
-from dperm.compiled import INLINE, KERNEL, clamp, exp
-from dperm.erm.sets import Ball, dual_exponent, norms
+from dperm.compiled import KERNEL
+from dperm.erm.sets import norms
+from dperm.solvers.streams.setup import LABEL_BOUND, Setup
 
-LEAST_SQUARES, LOGISTIC, LINEAR = 0, 1, 2
-CODES = {"least_squares": LEAST_SQUARES, "logistic": LOGISTIC, "linear": LINEAR}
-_CURVATURE = {"least_squares": 1.0, "logistic": 0.25, "linear": 0.0}
 FLIP = 26  # of 256: chance that a coordinate's sign is not the record's
 _CELLS = 1 << 19  # entries of a batch that are drawn at a time
 
@@ -31,56 +26,6 @@ class Batch(NamedTuple):
 
     rows: np.ndarray
     labels: np.ndarray
-
-
-@dataclass(frozen=True)
-class Setup:
-    """The l_p setup: loss, norm, dimension and radius of the ball.
-
-    Attributes
-    ----------
-    loss : {"least_squares", "logistic", "linear"}
-        (v - y)^2 / 2, log(1 + exp(-y v)) and -v at v = <x, w>.
-    p : float
-        Norm of the ball, 1 to infinity.
-    d : int
-        Dimension.
-    radius : float
-    """
-
-    loss: str
-    p: float
-    d: int
-    radius: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.loss not in CODES:
-            raise ValueError(f"loss {self.loss!r}: expected one of {', '.join(CODES)}")
-
-    @property
-    def q(self) -> float:
-        """The dual exponent."""
-        return dual_exponent(self.p)
-
-    @cached_property
-    def ball(self) -> Ball:
-        """The feasible set."""
-        return Ball(self.p, self.radius)
-
-    @property
-    def diameter(self) -> float:
-        """M, the diameter in l_p."""
-        return self.ball.diameter
-
-    @property
-    def lipschitz(self) -> float:
-        """L0: largest |phi'| on the ball, for records of unit l_q norm."""
-        return self.radius + 1.0 if self.loss == "least_squares" else 1.0
-
-    @property
-    def smoothness(self) -> float:
-        """L1: largest phi''."""
-        return _CURVATURE[self.loss]
 
 
 class Source(Protocol):
@@ -99,9 +44,6 @@ def chunks(count: int, d: int) -> list[int]:
     """Cut a number of records into batches of moderate size."""
     size = max(1, _CELLS // d)
     return [min(size, count - low) for low in range(0, count, size)]
-
-
-# --- sources --------------------------------------------------------------------------
 
 
 class Signs:
@@ -207,7 +149,7 @@ class Rows:
     """
 
     def __init__(self, X: np.ndarray, y: np.ndarray):
-        self.X, self.y = np.ascontiguousarray(X), np.clip(y, -1.0, 1.0)
+        self.X, self.y = np.ascontiguousarray(X), np.clip(y, -LABEL_BOUND, LABEL_BOUND)
         self.d, self.taken = X.shape[1], 0
         self._norms: dict[float, np.ndarray] = {}
 
@@ -243,7 +185,9 @@ def _unit(d: int, exponent: float) -> float:
     return 1.0 if math.isinf(exponent) else d ** (-1.0 / exponent)
 
 
-def risk(X: np.ndarray, y: np.ndarray, W: np.ndarray, setup: Setup) -> np.ndarray:
+def logistic_risk(
+    X: np.ndarray, y: np.ndarray, W: np.ndarray, setup: Setup
+) -> np.ndarray:
     """Mean logistic loss of each row of W on rows scaled to unit l_q norm."""
     source = Rows(X, y)
     factors = source.factors(Batch(source.X, source.y), setup.q)
@@ -264,52 +208,3 @@ def _signs(own, draws, radius, rows, labels):
             total += s
         uniform = np.float64(own[i] >> np.uint64(11)) * 2.0**-53
         labels[i] = 1.0 if uniform < 0.5 * (1.0 + radius * total / d) else -1.0
-
-
-# --- gradients ------------------------------------------------------------------------
-
-
-@njit(**INLINE)
-def slope(loss, v, y):
-    """phi'(v) for one record."""
-    if loss == LEAST_SQUARES:
-        return v - y
-    if loss == LOGISTIC:
-        return -y / (1.0 + exp(y * v))
-    return -1.0
-
-
-@njit(**KERNEL)
-def gradient_sums(rows, labels, factors, loss, bound, W, out):
-    """Add the records' gradients at each row of W, clipped to the bound, to out (L, d).
-
-    ``factors`` give the rows unit dual norm, so that clipping phi' clips the gradient.
-    """
-    for lane in range(W.shape[0]):
-        w, total = W[lane], out[lane]
-        for i in range(rows.shape[0]):
-            v = 0.0
-            for j in range(w.shape[0]):
-                v += rows[i, j] * w[j]
-            c = factors[i]
-            g = c * clamp(slope(loss, c * v, labels[i]), bound)
-            for j in range(w.shape[0]):
-                total[j] += g * rows[i, j]
-
-
-@njit(**KERNEL)
-def difference_sums(rows, labels, factors, loss, bound, W, V, out):
-    """Add the clipped gradients at W less those at V, both (L, d), to out (L, d)."""
-    for lane in range(W.shape[0]):
-        w, u, total = W[lane], V[lane], out[lane]
-        for i in range(rows.shape[0]):
-            v, before = 0.0, 0.0
-            for j in range(w.shape[0]):
-                x = rows[i, j]
-                v += x * w[j]
-                before += x * u[j]
-            c, y = factors[i], labels[i]
-            g = clamp(slope(loss, c * v, y), bound)
-            g = c * (g - clamp(slope(loss, c * before, y), bound))
-            for j in range(w.shape[0]):
-                total[j] += g * rows[i, j]

@@ -1,0 +1,69 @@
+"""The l_p setup of stochastic convex optimisation: loss, norm, dimension, constants.
+
+A record is (x, y) with ||x||_q <= 1 and |y| <= 1; its loss is a function of <x, w>, y.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from dperm.erm.losses import named
+from dperm.erm.sets import Ball, dual_exponent
+
+LABEL_BOUND = 1.0
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The l_p setup: loss, norm, dimension and radius of the ball.
+
+    Attributes
+    ----------
+    loss : str
+        Name of one of ``dperm.erm.losses``, a function of <x, w> and y.
+    p : float
+        Norm of the ball, 1 to infinity.
+    d : int
+        Dimension.
+    radius : float
+    """
+
+    loss: str
+    p: float
+    d: int
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        named(self.loss)
+
+    @property
+    def q(self) -> float:
+        """The dual exponent."""
+        return dual_exponent(self.p)
+
+    @cached_property
+    def ball(self) -> Ball:
+        """The feasible set."""
+        return Ball(self.p, self.radius)
+
+    @property
+    def diameter(self) -> float:
+        """M, the diameter in l_p."""
+        return self.ball.diameter
+
+    @property
+    def code(self) -> int:
+        """What kernels tell the loss by."""
+        return named(self.loss).code
+
+    @property
+    def lipschitz(self) -> float:
+        """L0: largest |phi'| on the ball, for records of unit l_q norm."""
+        loss = named(self.loss)
+        return loss.lipschitz(loss.reach(self.radius, LABEL_BOUND))
+
+    @property
+    def smoothness(self) -> float:
+        """L1: largest phi''."""
+        return named(self.loss).curvature
