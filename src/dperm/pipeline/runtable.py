@@ -208,7 +208,8 @@ def _add_claims(table: RunTable, config: schema.Config) -> None:
     files = [*paper.published.values(), *([paper.claims] if paper.claims else [])]
     paths = [configuration.paper_file(paper, file) for file in files]
     read = [path.read_text() for path in paths if path is not None]
-    table.digests[f"claims/{paper.name}"] = digest(read)
+    own = product_digest(*modules(config, "proofs"), *modules(config, "rules"))
+    table.digests[f"claims/{paper.name}"] = digest([*read, own])
 
 
 def keys(names: Any) -> str:

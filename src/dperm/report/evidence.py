@@ -16,7 +16,8 @@ from typing import Any
 import pandas as pd
 
 from dperm import schema
-from dperm.pipeline import inputs, results
+from dperm.pipeline import inputs
+from dperm.present.intervals import student
 
 FIGURE = ("mean", "ci_low", "ci_high")  # of the data behind a figure
 
@@ -32,6 +33,11 @@ class Estimate:
     value: float
     low: float
     high: float
+
+    @classmethod
+    def exactly(cls, value: float) -> Estimate:
+        """A number without an interval."""
+        return cls(value, value, value)
 
     def over(self, other: Estimate) -> Estimate:
         """Ratio of two independent estimates; half widths add up in logarithms.
@@ -216,8 +222,8 @@ class Reading:
     def _averaged(self, values: pd.Series, scale: float) -> Estimate:
         mean = float(values.mean()) / scale
         if len(values) == 1 or values.isna().any():
-            return self._checked(Estimate(mean, mean, mean))
-        low, high = results.interval(values.to_numpy() / scale)
+            return self._checked(Estimate.exactly(mean))
+        low, high = student(values.to_numpy() / scale)
         return Estimate(mean, low, high)
 
     def _checked(self, found: Estimate) -> Estimate:
@@ -225,4 +231,4 @@ class Reading:
             return found
         if self.missing is None:
             raise MissingError("the cell is empty")
-        return Estimate(self.missing, self.missing, self.missing)
+        return Estimate.exactly(self.missing)

@@ -10,7 +10,7 @@ import pandas as pd
 from dperm import schema
 from dperm.config import ConfigError
 from dperm.pipeline import inputs
-from dperm.report.claims import summary
+from dperm.report.scorecard import summary
 from dperm.store import files as store
 
 log = logging.getLogger(__name__)
