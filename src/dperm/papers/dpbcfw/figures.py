@@ -217,7 +217,8 @@ def by_noise(
     """Figures 6 to 8: a family of runs, one panel a kind of noise.
 
     ``options``: along, the key that the curves of a family differ in, of ``FAMILIES``;
-    beside, what panels differ in beside their noise, of ``BESIDE``.
+    beside, what panels differ in beside their noise, of ``BESIDE``; columns, those of
+    the legend.
     """
     table = read(config, product.sweeps[0])
     private = where(table, method="dp_bcfw")
@@ -237,7 +238,7 @@ def by_noise(
         shown = where(private, **kind)
         rows += _family(axis, panel, shown, product.options["along"])
         _finish(axis, title)
-    drawing.shared_legend(figure, 5)
+    drawing.shared_legend(figure, product.options.get("columns", 4))
     return figure, rows
 
 
