@@ -72,7 +72,7 @@ def own(tmp_path, monkeypatch):
     for name, text in (("rules", RULES), ("proofs", PROOFS), ("__init__", "")):
         (folder / f"{name}.py").write_text(text)
     monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(folder.parent)])
-    monkeypatch.setattr(configuration, "paper_file", lambda _, name: folder / name)
+    monkeypatch.setattr(claims, "paper_file", lambda _, name: folder / name)
     importlib.invalidate_caches()
     config = configuration.compose(["paper=dpcd"])
     config.paper.name, config.paper.claims = "sixth", "claims.yaml"

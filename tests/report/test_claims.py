@@ -20,9 +20,7 @@ def made(config, tmp_path, monkeypatch):
     """Make one claim of the DP-CD paper, and judge it."""
 
     def make(*entries):
-        monkeypatch.setattr(
-            configuration, "paper_file", lambda _, name: tmp_path / name
-        )
+        monkeypatch.setattr(claims, "paper_file", lambda _, name: tmp_path / name)
         (tmp_path / "own.yaml").write_text(yaml.safe_dump(list(entries)))
         config.paper.claims = "own.yaml"
         return [each.row() for each in judging.judged(config)]

@@ -15,7 +15,7 @@ import yaml
 
 from dperm import config as configuration
 from dperm import schema
-from dperm.config import ConfigError
+from dperm.config import ConfigError, paper_file
 from dperm.report import cells, rules
 
 
@@ -68,7 +68,7 @@ def load(config: schema.Config) -> list[Claim]:
     """
     if not config.paper.claims:
         return []
-    path = configuration.paper_file(config.paper, config.paper.claims)
+    path = paper_file(config.paper, config.paper.claims)
     if path is None:
         raise ConfigError(f"{_place(config)}: no such file")
     known = {each.name for each in fields(Claim)}
