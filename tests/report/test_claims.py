@@ -89,7 +89,7 @@ def test_a_note_explains_only_what_did_not_come_out(made):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"rule": "guess"}, "rule 'guess' is unknown"),
+        ({"rule": "guess"}, "rule: expected one of .*found 'guess'"),
         ({"verdict": "reproduced"}, "unknown"),
         ({"options": {"file": "table"}}, "missing"),
         ({"rule": "cells", "options": {}}, "missing"),

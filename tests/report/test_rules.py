@@ -159,7 +159,7 @@ def test_long_lists_are_cut_to_what_fails_and_the_range(config, evidence):
 @pytest.mark.parametrize(
     ("name", "options", "text"),
     [
-        ("guess", {}, "unknown"),
+        ("guess", {}, "rule: expected one of .*found 'guess'"),
         ("ratio", {"file": "x", "over": {}, "under": {}, "atleast": 1}, "atleast"),
         ("ratio", {"file": "x"}, "missing"),
     ],

@@ -7,31 +7,21 @@ before these.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
 from dperm import schema
-from dperm.locate import hint
 from dperm.pipeline import products
-from dperm.report import arguments
+from dperm.report import named
 from dperm.report.evidence import Reading
 from dperm.report.rules import curves, levels, proofs
 from dperm.report.verdicts import Finding
 
 Rule = Callable[..., Finding]
 OURS = (levels, curves, proofs)
-
-
-def known(config: schema.Config) -> dict[str, str]:
-    """Names of the rules a paper may use, and the modules they are in."""
-    found: dict[str, str] = {}
-    for module in (*products.modules(config, "rules"), *(m.__name__ for m in OURS)):
-        for name in products.names(module):
-            found.setdefault(name, module)
-    return found
+ENDINGS = {proofs.proof: "", proofs.printed_noise: "_noise"}  # of their arguments
 
 
 def function_of(config: schema.Config, name: str) -> Rule:
@@ -39,16 +29,11 @@ def function_of(config: schema.Config, name: str) -> Rule:
 
     Raises
     ------
-    ValueError
+    ConfigError
         If there is none.
     """
-    modules = known(config)
-    if name not in modules:
-        raise ValueError(
-            f"rule {name!r} is unknown; expected one of {', '.join(sorted(modules))}"
-            f"{hint(str(name), modules)}"
-        )
-    return getattr(importlib.import_module(modules[name]), name)
+    ours = [module.__name__ for module in OURS]
+    return named.function_of("rule", [*products.modules(config, "rules"), *ours], name)
 
 
 def check(config: schema.Config, name: str, options: dict[str, Any]) -> None:
@@ -62,22 +47,23 @@ def check(config: schema.Config, name: str, options: dict[str, Any]) -> None:
     function = function_of(config, name)
     takes = dict(inspect.signature(function).parameters)
     takes.pop("evidence", None)
+    if function in ENDINGS and "argument" in options:
+        argument = named.argument(config, options["argument"], ENDINGS[function])
+        takes |= inspect.signature(argument).parameters
+        del takes["given"]
     needed = {key for key, each in takes.items() if _needed(each)}
     if not needed <= set(options):
         raise ValueError(
             f"rule {name}: options {sorted(needed - set(options))} missing"
         )
-    if function in (proofs.proof, proofs.printed_noise):
-        given = {key: each for key, each in options.items() if key != "argument"}
-        noise = function is proofs.printed_noise
-        arguments.check(config, options["argument"], noise, given)
-        return
-    reading = {each.name for each in fields(Reading)} if "reading" in takes else set()
-    wrong = sorted(set(options) - set(takes) - reading)
-    if wrong and "given" not in takes:
+    known = {key for key, each in takes.items() if each.kind is not each.VAR_KEYWORD}
+    if "reading" in takes:
+        known |= {each.name for each in fields(Reading)}
+    closed = set(takes) <= known | {"reading"}
+    if closed and not set(options) <= known:
+        wrong = sorted(set(options) - known)
         raise ValueError(
-            f"rule {name}: unknown options {wrong}; it takes "
-            f"{sorted(set(takes) | reading)}"
+            f"rule {name}: unknown options {wrong}; it takes {sorted(known)}"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dperm.report import arguments
+from dperm.report import named
 from dperm.report.evidence import Estimate, Evidence
 from dperm.report.verdicts import NOT, REPRODUCED, Finding
 
@@ -16,19 +16,22 @@ def proof(evidence: Evidence, argument: str, **given: Any) -> Finding:
     ``dperm.kinds.proofs``; the worst case over ``given``, whose lists are crossed, must
     not exceed its target.
     """
-    return _proved(evidence, argument, False, given, "the argument yields")
+    return _proved(evidence, argument, "", given, "the argument yields")
 
 
 def printed_noise(evidence: Evidence, argument: str, **given: Any) -> Finding:
-    """What the noise that a theorem prints costs, by a sound and tight accountant."""
-    return _proved(evidence, argument, True, given, "the printed noise costs")
+    """What the noise that a theorem prints costs, by a sound and tight accountant.
+
+    ``argument`` as in ``proof``, without the ending ``_noise`` of its function.
+    """
+    return _proved(evidence, argument, "_noise", given, "the printed noise costs")
 
 
 def _proved(
-    evidence: Evidence, argument: str, noise: bool, given: dict[str, Any], verb: str
+    evidence: Evidence, argument: str, ending: str, given: dict[str, Any], verb: str
 ) -> Finding:
-    follow = arguments.function_of(evidence.config, argument, noise)
-    cases = list(arguments.crossed(given))
+    follow = named.argument(evidence.config, argument, ending)
+    cases = list(named.crossed(given))
     found = [follow(**case) for case in cases]
     at = max(range(len(cases)), key=lambda i: found[i].share)
     worst = found[at]

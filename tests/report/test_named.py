@@ -12,7 +12,7 @@ from dperm import config as configuration
 from dperm import papers
 from dperm.config import ConfigError
 from dperm.pipeline import products
-from dperm.report import arguments, claims, judging, rules
+from dperm.report import claims, judging, named, rules
 from dperm.report.evidence import Evidence
 from dperm.report.rules import proofs
 from dperm.report.verdicts import NOT, REPRODUCED
@@ -36,7 +36,7 @@ ENTRY = {"place": "Lemma 1", "claim": "It holds"}
 
 
 def test_lists_are_crossed():
-    assert list(arguments.crossed({"a": [1, 2], "b": 3})) == [
+    assert list(named.crossed({"a": [1, 2], "b": 3})) == [
         {"a": 1.0, "b": 3.0}, {"a": 2.0, "b": 3.0},
     ]  # fmt: skip
 
@@ -55,13 +55,12 @@ def test_the_worst_case_decides():
 
 
 def test_a_paper_has_its_own_arguments_and_the_shared():
-    own = arguments.known(paper("dpsco"), noise=False)
-    assert set(own) == {
-        "generalised_gaussian", "single_pass_selections", "theorem_gaussian",
-    }  # fmt: skip
-    assert set(arguments.known(paper("dpgcd"), noise=True)) == {
-        "greedy", "theorem_gaussian",
-    }  # fmt: skip
+    given = {"epsilon": 1.0, "delta": 1e-6}
+    rules.check(paper("dpsco"), "proof", {"argument": "theorem_gaussian", **given})
+    own = {"argument": "generalised_gaussian", "kappa": 1, **given}
+    rules.check(paper("dpsco"), "proof", own)
+    with pytest.raises(ConfigError, match="found 'generalised_gaussian'"):
+        rules.check(paper("dpgcd"), "proof", own)
 
 
 @pytest.fixture
@@ -98,18 +97,19 @@ def test_a_paper_of_ones_own_brings_rules_and_proofs(own):
     assert (first["verdict"], first["reproduced"]) == (REPRODUCED, 2.0)
     assert second["verdict"] == NOT and second["reason"].endswith("twice")
     assert "is not there" in third["reason"]
-    assert "always" not in rules.known(paper("dpcd"))
+    with pytest.raises(ConfigError, match="found 'always'"):
+        rules.check(paper("dpcd"), "always", {"number": 2.0})
 
 
 @pytest.mark.parametrize(
     ("rule", "options", "text"),
     [
-        ("alway", {"number": 1}, r"rule 'alway' is unknown.*did you mean always\?"),
+        ("alway", {"number": 1}, r"rule: .*found 'alway' \(did you mean always\?"),
         ("always", {"numbr": 1}, r"options \['number'\] missing"),
         ("always", {"number": 1, "at": 2}, r"unknown options \['at'\]"),
         ("proof", {"argument": "lema", "epsilon": 1}, r"did you mean lemma\?"),
-        ("proof", {"argument": "lemma"}, "argument lemma takes epsilon; found none"),
-        ("printed_noise", {"argument": "lemma", "epsilon": 1}, "found 'lemma'"),
+        ("proof", {"argument": "lemma"}, r"options \['epsilon'\] missing"),
+        ("printed_noise", {"argument": "lemma", "epsilon": 1}, "found 'lemma_noise'"),
     ],
 )
 def test_what_there_is_not_is_refused_with_file_and_key(own, rule, options, text):
