@@ -58,7 +58,7 @@ COMMANDS: dict[str, Command] = {
         "say whether a paper is complete, and write its manifest",
         "pipeline.completion:complete",
     ),
-    "claims": Command("judge the claims of the papers", "report.claims:claims"),
+    "claims": Command("judge the claims of the papers", "report.judging:claims"),
     "report": Command("write the report", "report.page:report"),
     "readme": Command(
         "put the scorecard and three figures into README.md", "report.readme:readme"

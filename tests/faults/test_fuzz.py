@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm.config import ConfigError, compose
+from dperm.config import compose
 from dperm.data.errors import RefusedError
 from dperm.data.readers import read_files
+from dperm.locate import ConfigError
 from dperm.schema import Reader
 from faults.tiny import Project
 

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dperm.config import ConfigError, compose
+from dperm.config import compose
 from dperm.data import fetch
 from dperm.data.archives import unpack
 from dperm.data.errors import RefusedError
+from dperm.locate import ConfigError
 from dperm.schema import Data, Dataset, Reader, Source
 
 PLAIN = {

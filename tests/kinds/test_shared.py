@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from dperm.config import ConfigError
 from dperm.kinds import figures, tables
+from dperm.locate import ConfigError
 from dperm.pipeline import results
 from dperm.pipeline.results import Result
 from dperm.present import drawing

@@ -8,7 +8,8 @@ import pytest
 
 from dperm.audit import ladder
 from dperm.audit.rungs import RUNGS, Effort
-from dperm.config import ConfigError, compose
+from dperm.config import compose
+from dperm.locate import ConfigError
 from dperm.pipeline import auditing
 from dperm.privacy import Gaussian, Ledger, calibrate
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dperm.config import ConfigError
+from dperm.locate import ConfigError
 from dperm.pipeline import inputs
 from dperm.pipeline.runtable import run_table
 

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from dperm import config
-from dperm.config import ConfigError, compose
+from dperm.config import compose
+from dperm.locate import ConfigError
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from dperm import config, locate, solvers
-from dperm.config import ConfigError, compose
+from dperm.config import compose
 from dperm.erm.problem import build
+from dperm.locate import ConfigError
 from dperm.pipeline import digests
 from dperm.pipeline.runtable import overrides, run_table
 from dperm.solvers.lanes import Lanes

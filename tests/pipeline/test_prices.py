@@ -2,7 +2,7 @@
 
 import pytest
 
-from dperm.config import ConfigError
+from dperm.locate import ConfigError
 from dperm.pipeline import prices
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dperm import config as configuration
-from dperm.report import claims
+from dperm.report import judging
 from dperm.report.evidence import Evidence
 
 ROWS = [
@@ -42,7 +42,7 @@ def config(tmp_path):
 @pytest.fixture(scope="session")
 def judged(tmp_path_factory):
     """All claims of all papers, without any result."""
-    return claims.table(compose(tmp_path_factory.mktemp("nothing")))
+    return judging.table(compose(tmp_path_factory.mktemp("nothing")))
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from dperm.report import cells
-from dperm.report.rules import CAVEAT, NOT, REPRODUCED, UNTESTED
+from dperm.report.verdicts import CAVEAT, NOT, REPRODUCED, UNTESTED
 
 
 def ours(fresh, low, high, tuned):

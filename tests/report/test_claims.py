@@ -5,9 +5,10 @@ import pytest
 import yaml
 
 from dperm import config as configuration
-from dperm.config import ConfigError
-from dperm.report import claims
-from dperm.report.rules import CAVEAT, NOT, REPRODUCED, UNTESTED, VERDICTS
+from dperm.locate import ConfigError
+from dperm.report import claims, judging
+from dperm.report.scorecard import scorecard
+from dperm.report.verdicts import CAVEAT, NOT, REPRODUCED, UNTESTED, VERDICTS
 
 from .conftest import write
 
@@ -19,10 +20,10 @@ def made(config, tmp_path, monkeypatch):
     """Make one claim of the DP-CD paper, and judge it."""
 
     def make(*entries):
-        monkeypatch.setattr(configuration, "conf_file", lambda name: tmp_path / name)
+        monkeypatch.setattr(claims, "paper_file", lambda _, name: tmp_path / name)
         (tmp_path / "own.yaml").write_text(yaml.safe_dump(list(entries)))
         config.paper.claims = "own.yaml"
-        return [each.row() for each in claims.judged(config)]
+        return [each.row() for each in judging.judged(config)]
 
     return make
 
@@ -88,7 +89,7 @@ def test_a_note_explains_only_what_did_not_come_out(made):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"rule": "guess"}, "rule 'guess' is unknown"),
+        ({"rule": "guess"}, "rule: expected one of .*found 'guess'"),
         ({"verdict": "reproduced"}, "unknown"),
         ({"options": {"file": "table"}}, "missing"),
         ({"rule": "cells", "options": {}}, "missing"),
@@ -111,7 +112,7 @@ def test_the_claims_of_every_paper_can_be_judged(paper):
 def test_without_any_result_nothing_crashes_and_proofs_are_still_judged(judged):
     data = judged
     assert set(data["paper"]) == set(PAPERS)
-    assert list(data.columns) == claims.COLUMNS
+    assert list(data.columns) == judging.COLUMNS
     assert set(data["verdict"]) <= set(VERDICTS)
     tested = data[data["verdict"] != UNTESTED]
     assert set(tested["rule"]) == {"proof", "printed_noise"}
@@ -139,11 +140,11 @@ def test_proofs_and_their_noise_get_two_verdicts(judged):
 
 
 def test_files_are_written_with_a_scorecard(config, judged, monkeypatch):
-    monkeypatch.setattr(claims, "table", lambda _: judged)
-    paths = claims.claims(config)
+    monkeypatch.setattr(judging, "table", lambda _: judged)
+    paths = judging.claims(config)
     assert [path.name for path in paths] == ["claims.csv", "claims.md"]
     data = pd.read_csv(paths[0])
-    card = claims.scorecard(data)
+    card = scorecard(data)
     assert card["all"].sum() == len(data)
     text = paths[1].read_text()
     assert text.startswith("# Claims and verdicts")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dperm.config import ConfigError
+from dperm.locate import ConfigError
 from dperm.pipeline import inputs
 from dperm.report import readme
 
@@ -10,13 +10,18 @@ from dperm.report import readme
 def test_only_the_marked_block_is_written(config, judged, tmp_path, monkeypatch):
     path = tmp_path / "README.md"
     monkeypatch.setattr(readme, "README", path)
-    path.write_text(f"before\n{readme.BEGIN}\nold\n{readme.END}\nafter\n")
+    mark = f"{readme.BEGIN} with dpcd/figure1, dpcd/figure2 -->"
+    path.write_text(f"before\n{mark}\nold\n{readme.END}\nafter\n")
+    picture = inputs.figures_folder(config, "dpcd/figure2.png")
+    picture.parent.mkdir(parents=True)
+    picture.touch()
     with pytest.raises(ConfigError, match=r"claims\.csv is not there"):
         readme.readme(config)
     judged.to_csv(inputs.results_folder(config, "claims.csv"), index=False)
     readme.readme(config)
     text = path.read_text()
-    assert text.startswith(f"before\n{readme.BEGIN}\n")
+    assert text.startswith(f"before\n{mark}\n")
+    assert "![dpcd/figure2](" in text and "![dpcd/figure1](" not in text
     assert text.endswith(f"{readme.END}\nafter\n")
     assert "old" not in text
     assert "reproduced with a caveat" in text

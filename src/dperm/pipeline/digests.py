@@ -35,7 +35,10 @@ SAVING = {
     "figures": "dperm.present.drawing:save",
     "tables": "dperm.present.tables:save",
 }
-REPORTING = ("dperm.report.claims:claims", "dperm.report.page:report")
+REPORTING = (
+    *("dperm.report.judging:claims", "dperm.report.page:report"),
+    *(f"dperm.report.rules.{name}" for name in ("levels", "curves", "proofs")),
+)
 AUDITING = ("dperm.audit.ladder:solver",)
 AUDITED = {  # tables of the audit, by the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),
@@ -148,9 +151,14 @@ def product(config: schema.Config, kind: str, name: str, read: Iterable[str]) ->
     return digest([asdict(what), list(read), texts, made])
 
 
-def printed(paper: schema.Paper) -> str:
-    """Digest of a paper's printed numbers and of its claims."""
-    return digest(_texts(paper, [*paper.published.values(), paper.claims or ""]))
+def printed(config: schema.Config) -> str:
+    """Digest of a paper's printed numbers, its claims, and rules of its own."""
+    paper = config.paper
+    texts = _texts(paper, [*paper.published.values(), paper.claims or ""])
+    own = [
+        one for kind in ("rules", "proofs") for one in products.modules(config, kind)
+    ]
+    return digest([texts, code(*own) if own else ""])
 
 
 def _texts(paper: schema.Paper, files: Iterable[str]) -> list[str]:

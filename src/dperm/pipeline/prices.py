@@ -12,8 +12,8 @@ from typing import Any
 from tabulate import tabulate
 
 from dperm import solvers
-from dperm.config import ConfigError
 from dperm.erm.problem import Problem
+from dperm.locate import ConfigError
 from dperm.pipeline import inputs
 from dperm.privacy.accounting import epsilon
 from dperm.privacy.ledger import Event, Ledger, NonPrivate

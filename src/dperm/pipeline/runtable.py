@@ -89,7 +89,7 @@ def _add_paper(table: RunTable, config: schema.Config, sections: Sections) -> No
     _add_products(table, config, names, runs)
     for name in paper.sweeps:
         _add_sweep(table, config, name, sections)
-    table.digests[f"claims/{paper.name}"] = digests.printed(paper)
+    table.digests[f"claims/{paper.name}"] = digests.printed(config)
     titles = [problem.title for problem in problems.values()]
     for kind in ("figures", "tables"):
         for name, product in getattr(paper, kind).items():

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
+from dperm.present.intervals import t_quantile
 from dperm.report.evidence import Estimate, Evidence, MissingError, matching
-from dperm.report.rules import (
+from dperm.report.verdicts import (
     CAVEAT,
     CLOSE,
     NOT,
@@ -75,7 +75,7 @@ def count(
         near = min(abs(fresh - printed) - 0.5, abs(chosen - printed))
         verdict = CAVEAT if near <= 0.5 else NOT
     reason = f"fresh mean {shown(fresh)}, tuning mean {shown(chosen)}"
-    return Finding(verdict, reason, Estimate(fresh, fresh, fresh), shown(printed))
+    return Finding(verdict, reason, Estimate.exactly(fresh), shown(printed))
 
 
 def seconds(
@@ -87,11 +87,11 @@ def seconds(
     machine and the code are others; not where it is slower.
     """
     printed = _printed(row, published, spread)
-    half = float(stats.t.ppf(0.975, runs - 1)) * ours[std] / math.sqrt(runs - 1)
+    half = t_quantile(runs - 1) * ours[std] / math.sqrt(runs - 1)
     found = Estimate(ours[value], ours[value] - half, ours[value] + half)
     ratio = ours[value] / printed.value
     quicker = Range(1 / ROUGH, ROUGH, 0.0, math.inf)
-    point = Estimate(ratio, ratio, ratio)
+    point = Estimate.exactly(ratio)
     verdict = NOT if ratio > ROUGH else quicker.verdict(point)
     text = f"{interval(found)} s here, {shown(printed.value)} s printed, "
     text += f"{shown(1 / ratio)} times as fast on another machine with other code"
@@ -103,7 +103,7 @@ def exact(row: Row, ours: Row, published: str, value: str) -> Finding:
     printed, found = row[published], ours[value]
     verdict = REPRODUCED if found == printed else NOT
     reason = f"{shown(found)} here, {shown(printed)} printed"
-    return Finding(verdict, reason, Estimate(found, found, found), shown(printed))
+    return Finding(verdict, reason, Estimate.exactly(found), shown(printed))
 
 
 def formula(row: Row, ours: Row, published: str, value: str, limit: float) -> Finding:
@@ -113,7 +113,7 @@ def formula(row: Row, ours: Row, published: str, value: str, limit: float) -> Fi
     reason = (
         f"relative error {shown(found)} of the formula as printed, at most {limit:g}"
     )
-    return Finding(verdict, reason, Estimate(found, found, found), str(row[published]))
+    return Finding(verdict, reason, Estimate.exactly(found), str(row[published]))
 
 
 def mark(row: Row, ours: Row, published: str, at_most: float, means: str) -> Finding:
@@ -121,14 +121,14 @@ def mark(row: Row, ours: Row, published: str, at_most: float, means: str) -> Fin
     found = ours["value"]
     verdict = REPRODUCED if (found <= at_most) == (row[published] == "yes") else NOT
     reason = f"{means} {shown(found)}, a tick being at most {at_most:g}"
-    return Finding(verdict, reason, Estimate(found, found, found), str(row[published]))
+    return Finding(verdict, reason, Estimate.exactly(found), str(row[published]))
 
 
 def _printed(row: Row, published: str, spread: str | None) -> Estimate:
     mean = float(row[published])
     if spread is None or math.isnan(row[spread]):
-        return Estimate(mean, mean, mean)
-    t = float(stats.t.ppf(0.975, PUBLISHED_RUNS - 1))
+        return Estimate.exactly(mean)
+    t = t_quantile(PUBLISHED_RUNS - 1)
     half = t * float(row[spread]) / math.sqrt(PUBLISHED_RUNS)
     return Estimate(mean, mean - half, mean + half)
 

@@ -34,6 +34,11 @@ class Estimate:
     low: float
     high: float
 
+    @classmethod
+    def exactly(cls, value: float) -> Estimate:
+        """A number without an interval."""
+        return cls(value, value, value)
+
     def over(self, other: Estimate) -> Estimate:
         """Ratio of two independent estimates; half widths add up in logarithms.
 
@@ -217,7 +222,7 @@ class Reading:
     def _averaged(self, values: pd.Series, scale: float) -> Estimate:
         mean = float(values.mean()) / scale
         if len(values) == 1 or values.isna().any():
-            return self._checked(Estimate(mean, mean, mean))
+            return self._checked(Estimate.exactly(mean))
         low, high = student(values.to_numpy() / scale)
         return Estimate(mean, low, high)
 
@@ -226,4 +231,4 @@ class Reading:
             return found
         if self.missing is None:
             raise MissingError("the cell is empty")
-        return Estimate(self.missing, self.missing, self.missing)
+        return Estimate.exactly(self.missing)

@@ -27,9 +27,11 @@ from dperm import schema
 from dperm.pipeline import inputs, seeds
 from dperm.present.tables import number
 from dperm.report import selection_bias as selection
-from dperm.report.claims import COLUMNS, papers, scorecard, table
+from dperm.report.claims import papers
 from dperm.report.evidence import read_or_empty
-from dperm.report.rules import VERDICTS
+from dperm.report.judging import COLUMNS, table
+from dperm.report.scorecard import scorecard
+from dperm.report.verdicts import VERDICTS
 from dperm.store import files as store
 from dperm.store import provenance
 

@@ -1,28 +1,31 @@
-"""The block of README.md that shows the scorecard and three figures."""
+"""The block of README.md that shows the scorecard and some figures."""
 
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 
 import pandas as pd
 
 from dperm import schema
-from dperm.config import ConfigError
+from dperm.locate import ConfigError
 from dperm.pipeline import inputs
-from dperm.report.claims import summary
+from dperm.report.scorecard import summary
 from dperm.store import files as store
 
 log = logging.getLogger(__name__)
 
 README = Path("README.md")
-BEGIN = "<!-- scorecard: written by `dperm readme` -->"
+BEGIN = "<!-- scorecard: written by `dperm readme`"  # and the figures, "with a/b, c/d"
 END = "<!-- end of scorecard -->"
-FIGURES = ("dpgcd/figure1", "dpskgd/regimes", "dpbcfw/figure6")
+_MARK = re.compile(re.escape(BEGIN) + r"(?: with ([\w/-]+(?:, [\w/-]+)*))? -->")
 
 
 def readme(config: schema.Config) -> Path:
     """Rewrite what stands between the two marks; nothing else is touched.
+
+    The first mark names the figures that are shown: ``with dpgcd/figure1, ...``.
 
     Raises
     ------
@@ -33,24 +36,27 @@ def readme(config: schema.Config) -> Path:
     if not claims.is_file():
         raise ConfigError(f"{claims} is not there; run `dperm claims` first")
     text = README.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise ConfigError(f"{README}: expected the lines {BEGIN!r} and {END!r}, once")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    block = _block(config, pd.read_csv(claims))
-    store.write_text(README, f"{before}{BEGIN}\n\n{block}\n\n{END}{after}")
+    marks = list(_MARK.finditer(text))
+    if len(marks) != 1 or text.count(END) != 1:
+        raise ConfigError(
+            f"{README}: expected the lines '{BEGIN} -->' and {END!r}, once"
+        )
+    before, after = text[: marks[0].end()], text[text.index(END) :]
+    names = marks[0][1].split(", ") if marks[0][1] else []
+    block = _block(config, pd.read_csv(claims), names)
+    store.write_text(README, f"{before}\n\n{block}\n\n{after}")
     log.info("%s", README)
     return README
 
 
-def _block(config: schema.Config, claims: pd.DataFrame) -> str:
+def _block(config: schema.Config, claims: pd.DataFrame, figures: list[str]) -> str:
     folder = inputs.results_folder(config).as_posix()
     parts = [
         summary(claims),
         f"[Every claim with its reason]({folder}/claims.md) and "
         f"[the report]({folder}/report/index.html), one page that works offline.",
     ]
-    for name in FIGURES:
+    for name in figures:
         path = inputs.figures_folder(config, f"{name}.png")
         if path.is_file():
             parts.append(f"![{name}]({path.as_posix()})")

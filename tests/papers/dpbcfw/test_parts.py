@@ -15,8 +15,7 @@ from dperm.erm.losses import LOSSES, derivatives
 from dperm.erm.optimum import solve
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import build
-from dperm.papers.dpbcfw import sentences as claims
-from dperm.papers.dpbcfw import theory
+from dperm.papers.dpbcfw import excess, margins, theory
 from dperm.papers.dpbcfw.instances import sparse_design, synthetic
 from dperm.papers.dpbcfw.runs import Setting, run
 from dperm.solvers.distributed.sketch import Sketch
@@ -191,14 +190,16 @@ def test_curvature_bounds_hold(instance):
 
 def test_slopes_and_starts():
     n = pd.Series([100, 100, 1000, 1000, 10_000])
-    slope, low, high = claims.slope(n, 3.0 * n ** (-2 / 3))
+    runs = pd.DataFrame({"n": n, "excess": 3.0 * n ** (-2 / 3)})
+    slope, low, high = excess.exponent(runs)
     assert slope == pytest.approx(-2 / 3) and low <= slope <= high
-    assert np.isnan(claims.slope(n, pd.Series([1.0, 1, -1, 1, 1]))[0])
+    runs["excess"] = [1.0, 1, -1, 1, 1]
+    assert np.isnan(excess.exponent(runs)[0])
     found = pd.DataFrame(
         {"claim": "c", "noise": "strict", "epsilon": [1.0, 10.0, 100.0, 1000.0],
          "margin": [-1.0, 1.0, -1.0, -1.0]}
     )  # fmt: skip
-    assert claims.starts(found)["epsilon"].tolist() == [100.0]
+    assert margins.starts(found)["epsilon"].tolist() == [100.0]
 
 
 @pytest.mark.parametrize(

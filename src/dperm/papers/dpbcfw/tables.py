@@ -5,18 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from dperm import schema
-from dperm.papers.dpbcfw import sentences as judging
+from dperm.papers.dpbcfw import margins, uplink
+from dperm.papers.dpbcfw.outcomes import last, read
 from dperm.pipeline import results
-from dperm.present.tables import Table, number
-
-
-def _shown(data: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
-    """Numbers for readers, whole numbers as they are."""
-    shown = data.copy()
-    for column in data.columns:
-        if pd.api.types.is_float_dtype(data[column]):
-            shown[column] = [number(value, digits) for value in data[column]]
-    return shown
+from dperm.present.tables import Table, readable
 
 
 def _mean(table: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFrame:
@@ -28,19 +20,15 @@ def related(
 ) -> Table:
     """Table II, and which solver of ours runs a row; measured bytes for DP-BCFW."""
     data = results.published(config, "table2")
-    sent = results.load_sweep(config, "communication")
-    last = sent[(sent["iteration"] == sent["iterations"]) & (sent["rule"] == "tuned")]
     ours = data["solver"] == "dp_bcfw"
-    K, m, n = (last[key] for key in ("nodes", "sketch", "n"))
-    raw = 8.0 * n * K * last["iterations"]
+    sent = results.load_sweep(config, "communication")
     data["uplink_share"] = pd.NA
-    data.loc[ours, "uplink_share"] = float((last["bytes_up"] / raw).mean())
+    data.loc[ours, "uplink_share"] = uplink.share_of_raw(sent)
     shown = data.fillna({"solver": "not here"})
     shown["uplink_share"] = [
         "" if pd.isna(value) else f"{100 * value:.2g} % of sending raw features"
         for value in data["uplink_share"]
     ]
-    assert (m <= n).all()
     return Table(data, shown)
 
 
@@ -54,7 +42,7 @@ def curvature(
         *("existing_bound", "bound", "published_bound", "gap"),
     ]
     data = _mean(table, ["sampling"], values)
-    shown = _shown(data)
+    shown = readable(data)
     shown.columns = [
         *("sampling", "p_min", "p_min, printed", "existing curvature"),
         *("expected curvature", "existing bound", "Theorem 1"),
@@ -67,14 +55,12 @@ def losses(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
     """Table V: the printed formulas, and the errors of both readings by m."""
-    table = results.load_sweep(config, "losses")
-    table = table[table["iteration"] == table["iterations"]]
-    table = table.assign(relative=table["loss"] / table["start"])
+    table = last(read(config, "losses"))
     keys = ["loss_name", "length"]
     data = _mean(table, keys, ["formula", "printed", "relative"])
     printed = results.published(config, "table5").rename(columns={"loss": "loss_name"})
     data = data.merge(printed[["loss_name", "by_q"]], on="loss_name", how="left")
-    shown = _shown(data)[
+    shown = readable(data)[
         ["loss_name", "by_q", "length", "formula", "printed", "relative"]
     ]
     shown.columns = [
@@ -88,15 +74,12 @@ def claims(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
     """The smallest epsilon from which each claim holds, by kind of noise."""
-    table = results.load_sweep(config, "claims")
-    table = table[table["iteration"] == table["iterations"]]
-    table = table.assign(relative=table["loss"] / table["start"])
-    data = judging.starts(judging.judge(table))
+    data = margins.starts(margins.of_runs(last(read(config, "claims"))))
     wide = data.pivot(index="claim", columns="noise", values="epsilon")
-    shown = wide[list(judging.KINDS)].map(
+    shown = wide[list(margins.KINDS)].map(
         lambda value: "nowhere up to 1e7" if pd.isna(value) else f"{value:g}"
     )
-    titles = {key: " ".join(text.split()) for key, text in judging.CLAIMS.items()}
+    titles = {key: " ".join(text.split()) for key, text in margins.CLAIMS.items()}
     shown.insert(0, "claim", shown.index.map(titles))
     shown.columns = [
         *("claim", "noise as printed", "printed, scores eta grad"),
@@ -116,7 +99,7 @@ def privacy(
     kept = table["noise"].isin(["stated", "scaled", "strict"])
     if "status" in table:
         kept &= table["status"] == "ok"
-    table = table[kept & (table["iteration"] == table["iterations"])]
+    table = last(table[kept])
     if "problem" not in table:
         table["problem"] = pd.NA
     table = table.assign(data=table["problem"].fillna("synthetic"))
@@ -126,7 +109,7 @@ def privacy(
         *("index_scale", "sketch_scale", "largest_norm", "final_norm"),
     ]
     data = _mean(table, keys, [name for name in values if name in table])
-    return Table(data, _shown(data))
+    return Table(data, readable(data))
 
 
 def sensitivity(
@@ -143,4 +126,4 @@ def sensitivity(
     keys = ["release", "nodes", "update"]
     values = ["found", "strict", "published", "of_strict", "of_published"]
     data = table.groupby(keys, sort=False)[values].max().reset_index()
-    return Table(data, _shown(data))
+    return Table(data, readable(data))

@@ -4,50 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dperm import schema
-from dperm.erm.sets import dual_exponent
+from dperm.papers.dpsco.bounds import TERMS, privacy_terms
+from dperm.papers.dpsco.exponents import interval, of_time
+from dperm.papers.dpsco.labels import LABELS, NOISE, norm
+from dperm.papers.dpsco.outcomes import chosen, together
+from dperm.papers.dpsco.quantiles import tail
 from dperm.pipeline import results
-from dperm.present import drawing
-from dperm.present.intervals import student
-from dperm.privacy.generalised_gaussian import regularity
+from dperm.present import curves, drawing, looks
+from dperm.present.drawing import Row, Rows
+from dperm.present.looks import Look
 
-Row = dict[str, Any]
-Rows = list[Row]
-LABELS = {
-    "noisy_sfw": "NoisySFW",
-    "noisy_sfw_all": "NoisySFW, all records",
-    "poly_sfw": "PolySFW",
-    "phased_sgd": "PhasedSGD",
-    "sco_dp_sgd": "DP-SGD, one pass",
-    "sco_dp_fw": "DP-FW, full batches",
-    "sco_mirror_descent": "DP mirror descent, full batches",
-}
-LOOKS: dict[str, tuple[str, Any, str]] = {
-    "noisy_sfw": ("#0072B2", "-", "o"),
-    "noisy_sfw_all": ("#56B4E9", "--", "s"),
-    "poly_sfw": ("#CC79A7", (0, (5, 1)), "D"),
-    "phased_sgd": ("#009E73", (0, (3, 1, 1, 1)), "^"),
-    "sco_dp_sgd": ("#000000", ":", "v"),
-    "sco_dp_fw": ("#D55E00", "-.", "P"),
-    "sco_mirror_descent": ("#E69F00", "-.", "X"),
-}
-MARKERS = "osD^vPX<>*"
-NOISE = {"paper": "published noise", "strict": "strict noise", "none": "no noise"}
 SLOPES = {-0.5: ":", -1.0: "--"}  # line styles of Table 1's exponents
-TERMS = {  # exponents of n in Table 1: statistical term, privacy term
-    "poly_sfw": (-0.5, -0.5),
-    "noisy_sfw": (-0.5, -1.0),
-    "noisy_sfw_all": (-0.5, -1.0),
-    "phased_sgd": (-0.5, -1.0),
-}
+SHARE = "excess / initial risk"
 
 
 def rates(
@@ -62,36 +37,21 @@ def rates(
     figure, axes = drawing.panels(len(shown), product.options.get("columns", 3))
     rows: Rows = []
     dimensions = sorted(table["d"].unique())
+    shades = dict(zip(dimensions, curves.shades(len(dimensions), "-"), strict=True))
     for (solver, p), at in zip(shown, axes, strict=True):
         name = f"{solver}, p = {norm(p)}"
         part = table[(table["method"] == solver) & (table["p"] == float(p))]
         for d, group in part.groupby("d"):
             found = _against(group, "n", name, f"d = {d:g}")
-            look = _shade(dimensions.index(d), len(dimensions))
-            _line(at, found, f"d = {d:g}", look)
+            drawing.band(at, found, f"d = {d:g}", shades[d])
             rows += found
         _slopes(at, part, TERMS[solver])
-        _log_axes(at, "records n", "excess / initial risk")
+        _log_axes(at, "records n", SHARE)
         at.set_title(f"{LABELS[solver]}, $p$ = {norm(p)}")
     _headed(figure, table, product.calibration)
     drawing.shared_legend(figure, 5)
     _share_limits(axes)
     return figure, rows
-
-
-def chosen(config: schema.Config, product: schema.Product) -> pd.DataFrame:
-    """Rows of the product's sweeps for its epsilon and calibration."""
-    table = together(config, product)
-    epsilon = float(product.options.get("epsilon", 1.0))
-    kind = "none" if math.isinf(epsilon) else product.calibration
-    return table[(table["epsilon"] == epsilon) & (table["calibration"] == kind)]
-
-
-def together(config: schema.Config, product: schema.Product) -> pd.DataFrame:
-    """All sweeps of a product in one table, with the share of the initial risk left."""
-    tables = [results.load_sweep(config, name) for name in product.sweeps]
-    table = pd.concat(tables, ignore_index=True)
-    return table.assign(share=table["excess"] / table["initial"])
 
 
 def _headed(figure: Figure, table: pd.DataFrame, calibration: str) -> None:
@@ -106,34 +66,6 @@ def _headed(figure: Figure, table: pd.DataFrame, calibration: str) -> None:
     figure.suptitle("".join([*shown, noise, ": ", about]), fontsize=9)
 
 
-def norm(p: float) -> str:
-    """The p of a norm, for titles."""
-    return "\N{INFINITY}" if math.isinf(p) else f"{p:g}"
-
-
-def interval(values: np.ndarray) -> tuple[float, float]:
-    """Student's 95 % interval of a mean; not a number where one run gives none."""
-    return student(values) if len(values) > 1 else (math.nan, math.nan)
-
-
-def exponents(table: pd.DataFrame, axis: str, column: str) -> np.ndarray:
-    """Slope in logarithms of each replicate that was run at every value of the axis.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Columns replicate, ``axis`` and ``column``; several rows of a replicate at one
-        value are averaged.
-
-    Returns
-    -------
-    ndarray (replicates,)
-    """
-    wide = table.pivot_table(index="replicate", columns=axis, values=column).dropna()
-    logs = np.log(np.maximum(wide.to_numpy(), 1e-300))
-    return np.polyfit(np.log(wide.columns.to_numpy(float)), logs.T, 1)[0]
-
-
 def _measured(panel: str, algorithm: str, x: float, values: np.ndarray) -> Row:
     """``drawing.summary`` of runs, without an interval where there is one run only."""
     low, high = interval(values)
@@ -144,29 +76,11 @@ def _measured(panel: str, algorithm: str, x: float, values: np.ndarray) -> Row:
 def _against(
     group: pd.DataFrame, x: str, panel: str, algorithm: str, y: str = "share"
 ) -> Rows:
-    return [
-        _measured(panel, algorithm, float(value), at[y].to_numpy())
-        for value, at in group.groupby(x)
-    ]
+    return curves.against(group, x, y, panel, algorithm, _measured)
 
 
-def _shade(index: int, count: int) -> dict[str, Any]:
-    """A look for the index-th of an ordered family of lines."""
-    colour = colormaps["viridis"](0.9 * index / max(1, count - 1))
-    return {"color": colour, "marker": MARKERS[index % len(MARKERS)], "linestyle": "-"}
-
-
-def _look(solver: str) -> dict[str, Any]:
-    colour, style, marker = LOOKS[solver]
-    return {"color": colour, "linestyle": style, "marker": marker}
-
-
-def _line(axes: Axes, rows: Rows, label: str, look: dict[str, Any]) -> None:
-    """A mean with its range."""
-    table = pd.DataFrame(rows)
-    axes.plot(table["x"], table["mean"], label=label, markersize=3.5, **look)
-    axes.fill_between(table["x"], table["min"], table["max"], color=look["color"],
-                      alpha=0.15, linewidth=0)  # fmt: skip
+def _look(solver: str) -> Look:
+    return looks.of([LABELS[solver]])[LABELS[solver]]
 
 
 def _slopes(axes: Axes, part: pd.DataFrame, exponents: Sequence[float]) -> None:
@@ -222,10 +136,10 @@ def price(
             found = _against(part[mask], "n", f"{solver}, p = {norm(p)}",
                              f"epsilon = {epsilon:g}, {kind}")  # fmt: skip
             look = {"color": colour, "linestyle": style, "marker": marker}
-            _line(at, found, label, look)
+            drawing.band(at, found, label, look)
             rows += found
         at.axhline(0.5, color="0.6", linewidth=0.8, zorder=0)
-        _log_axes(at, "records n", "excess / initial risk")
+        _log_axes(at, "records n", SHARE)
         at.set_title(f"{LABELS[solver]}, $p$ = {norm(p)}")
     figure.suptitle(f"$d$ = {product.options['d']}", fontsize=9)
     drawing.shared_legend(figure, 5)
@@ -251,20 +165,21 @@ def dimension(
     ):
         part = table[(table["epsilon"] == value) & (table["calibration"] == kind)]
         keys = part.groupby(["p", "method"], sort=True)
-        for index, ((p, solver), group) in enumerate(keys):
+        for ((p, solver), group), shade in zip(
+            keys, curves.shades(len(keys)), strict=True
+        ):
             label = f"{LABELS[solver]}, p = {norm(p)}"
             found = _against(group, "d", f"epsilon = {value:g}", label)
-            look = _shade(index, len(keys)) | {"linestyle": LOOKS[solver][1]}
-            _line(at, found, label, look)
+            look = shade | {"linestyle": _look(solver)["linestyle"]}
+            drawing.band(at, found, label, look)
             rows += found
         shown = "no noise" if math.isinf(value) else rf"$\epsilon$ = {value:g}, strict"
         at.set_title(f"{shown}, $n$ = {n:,}")
-        _log_axes(at, "dimension d", "excess / initial risk")
+        _log_axes(at, "dimension d", SHARE)
         ticks = sorted(part["d"].unique())
         at.set_xticks(ticks, [f"{d:g}" for d in ticks])
         at.xaxis.minorticks_off()
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=7)
+    drawing.shared_legend(figure, place="right upper", fontsize=7)
     return figure, rows
 
 
@@ -288,16 +203,16 @@ def transition(
         ):
             mask = (source["d"] == d) & (source["method"] == "noisy_sfw")
             found = _shifted(_against(source[mask], "p", panel, label))
-            _line(at, found, label, look)
+            drawing.band(at, found, label, look)
             rows += found
             if source is private:
                 rows += _terms(at, found, d, panel)
         mask = (private["d"] == d) & (private["method"] == "poly_sfw")
         found = _shifted(_against(private[mask], "p", panel, "PolySFW"))
         dot = {"color": "#CC79A7", "marker": "D", "linestyle": "none"}
-        _line(at, found, r"PolySFW, $\epsilon$ = 1", dot)
+        drawing.band(at, found, r"PolySFW, $\epsilon$ = 1", dot)
         rows += found
-        _log_axes(at, "p - 1", "excess / initial risk")
+        _log_axes(at, "p - 1", SHARE)
         noise = NOISE[product.calibration]
         at.set_title(f"$d$ = {d:g}, $n$ = {table['n'].max():,}, {noise}")
         ticks = [NEAREST, 0.01, 0.1, 1.0]
@@ -305,10 +220,7 @@ def transition(
         at.xaxis.minorticks_off()
         at.set_ylim(bottom=max(at.get_ylim()[0], 1e-4))
     figure.set_size_inches(4.0 * len(axes) + 2.2, 3.2)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside right center", frameon=False, fontsize=7
-    )
+    drawing.shared_legend(figure, place="right center", fontsize=7)
     return figure, rows
 
 
@@ -321,35 +233,20 @@ def _shifted(rows: Rows) -> Rows:
 
 def _terms(axes: Axes, measured: Rows, d: float, panel: str) -> Rows:
     """Privacy terms kappa sqrt(d) and (p - 1) sqrt(d), scaled to the value at p = 2."""
-    last = measured[-1]
     x = np.geomspace(NEAREST, 1.0, 60)
-    kappa = np.array([regularity(dual_exponent(1 + value), int(d)) for value in x])
+    upper, lower = privacy_terms(x, int(d))
     rows: Rows = []
     for label, curve, style in (
-        (r"upper, $\kappa\sqrt{d}/(\epsilon n)$ (5.2)", kappa / kappa[-1], "--"),
-        (r"lower, $(p-1)\sqrt{d}/(\epsilon n)$ (5.4)", x / x[-1], ":"),
+        (r"upper, $\kappa\sqrt{d}/(\epsilon n)$ (5.2)", upper, "--"),
+        (r"lower, $(p-1)\sqrt{d}/(\epsilon n)$ (5.4)", lower, ":"),
     ):
-        values = curve * last["mean"]
+        values = curve * measured[-1]["mean"]
         axes.plot(x, values, color="0.5", linestyle=style, linewidth=1, label=label)
         rows += [
             drawing.summary(panel, label, float(a), np.array([b]))
             for a, b in zip(x, values, strict=True)
         ]
     return rows
-
-
-LEAST_BEYOND = 2  # runs beyond a quantile; with fewer it is not shown
-BETAS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-
-
-def quantile(values: np.ndarray, beta: float) -> tuple[float, float, float]:
-    """The 1 - beta quantile and its 95 % interval by order statistics."""
-    from scipy.stats import binom
-
-    ordered, size = np.sort(values), len(values)
-    low, high = binom.ppf([0.025, 0.975], size, 1 - beta).astype(int)
-    ends = ordered[max(low - 1, 0)], ordered[min(high, size - 1)]
-    return float(np.quantile(ordered, 1 - beta)), float(ends[0]), float(ends[1])
 
 
 def quantiles(
@@ -362,10 +259,11 @@ def quantiles(
     for at, epsilon in zip(axes, sorted(table["epsilon"].unique()), strict=True):
         part = table[table["epsilon"] == epsilon]
         keys = part.groupby(["method", "p"])
-        for index, ((solver, p), group) in enumerate(keys):
+        shades = curves.shades(max(3, len(keys)), "-")
+        for ((solver, p), group), shade in zip(keys, shades, strict=False):
             label = f"{LABELS[solver]}, $p$ = {norm(p)}"
-            rows += _tail(at, group["share"].to_numpy(), f"epsilon = {epsilon:g}",
-                          label, _shade(index, max(3, len(keys))))  # fmt: skip
+            values = group["share"].to_numpy()
+            rows += _tail(at, values, f"epsilon = {epsilon:g}", label, shade)
         kind = NOISE["none"]
         if math.isfinite(epsilon):
             kind = rf"$\epsilon$ = {epsilon:g}, {NOISE[product.calibration]}"
@@ -379,17 +277,12 @@ def quantiles(
     return figure, rows
 
 
-def _tail(
-    axes: Axes, values: np.ndarray, panel: str, label: str, look: dict[str, Any]
-) -> Rows:
+def _tail(axes: Axes, values: np.ndarray, panel: str, label: str, look: Look) -> Rows:
     rows: Rows = []
-    for beta in BETAS:
-        if len(values) * beta < LEAST_BEYOND:
-            continue
-        middle, low, high = quantile(values, beta)
+    for beta, middle, low, high in tail(values):
         row = drawing.summary(panel, label, math.log(1 / beta), np.array([middle]))
         rows.append(row | {"ci_low": low, "ci_high": high, "min": low, "max": high})
-    _line(axes, rows, label, look)
+    drawing.band(axes, rows, label, look)
     return rows
 
 
@@ -406,25 +299,16 @@ def runtime(
         if part.empty:
             continue
         found = _against(part, "n", "runtime", LABELS[solver], "seconds")
-        power, low, high = time_exponent(part)
+        power, low, high = of_time(part)
         label = f"{LABELS[solver]}: $n^{{{power:.2f}}}$"
         label += "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
-        _line(at, found, label, _look(solver))
+        drawing.band(at, found, label, _look(solver))
         rows += found
     _log_axes(at, "records n", "seconds, one core")
     d = config.paper.sweeps[product.sweeps[0]].options["d"]
     at.set_title(f"$d$ = {d}, {NOISE[product.calibration]}")
-    figure.legend(loc="outside right center", fontsize=7)
+    drawing.shared_legend(figure, place="right center", fontsize=7)
     return figure, rows
-
-
-def time_exponent(
-    table: pd.DataFrame, start: float = 1e4
-) -> tuple[float, float, float]:
-    """Exponent of time in n, from ``start`` on (or everywhere), with its interval."""
-    late = table[table["n"] >= start]
-    slopes = exponents(late if late["n"].nunique() > 1 else table, "n", "seconds")
-    return (float(slopes.mean()), *interval(slopes))
 
 
 def bought(
@@ -445,10 +329,10 @@ def bought(
                 found.append(_measured(f"epsilon = {epsilon:g}", LABELS[solver],
                                        x, group["share"].to_numpy()))  # fmt: skip
             if found:
-                _line(at, found, LABELS[solver], _look(solver))
+                drawing.band(at, found, LABELS[solver], _look(solver))
                 rows += found
         at.set_title(rf"$\epsilon$ = {epsilon:g}, strict")
-        _log_axes(at, "seconds, one core", "excess / initial risk")
+        _log_axes(at, "seconds, one core", SHARE)
     drawing.shared_legend(figure, 4)
     return figure, rows
 
@@ -464,11 +348,10 @@ def lower_bound(
     rows: Rows = []
     norms = sorted(table["p"].unique())
     for at, d in zip(axes, sizes, strict=True):
-        for index, p in enumerate(norms):
+        for p, look in zip(norms, curves.shades(len(norms), "-"), strict=True):
             part = table[(table["d"] == d) & (table["p"] == p)]
-            look = _shade(index, len(norms))
             found = _against(part, "n", f"d = {d:g}", f"p = {p:g}", "excess")
-            _line(at, found, f"$p$ = {p:g}", look)
+            drawing.band(at, found, f"$p$ = {p:g}", look)
             bound = part.groupby("n")["bound"].first()
             at.plot(bound.index, bound, color=look["color"], linestyle=":", linewidth=1)
             rows += found
@@ -516,15 +399,15 @@ def _losses(axes: Axes, part: pd.DataFrame, panel: str) -> Rows:
     finite = part.loc[np.isfinite(part["epsilon"]), "epsilon"]
     right = 4 * float(finite.max())
     keys = part.groupby(["p", "method"])
-    for index, ((p, solver), group) in enumerate(keys):
+    shades = curves.shades(len(keys))
+    for ((p, solver), group), look in zip(keys, shades, strict=True):
         label = f"{LABELS[solver]}, $p$ = {norm(p)}"
-        look = _shade(index, len(keys))
         for kind, style in (("strict", "-"), ("paper", ":")):
             shown = group[group["calibration"].isin([kind, "none"])]
             shown = shown.assign(epsilon=shown["epsilon"].clip(upper=right))
             found = _against(shown, "epsilon", panel, f"{label}, {kind}", "excess")
             rows += found
-            _line(axes, found, label if kind == "strict" else "_",
+            drawing.band(axes, found, label if kind == "strict" else "_",
                   look | {"linestyle": style})  # fmt: skip
     axes.axhline(math.log(2), color="0.4", linestyle="--", linewidth=0.9)
     axes.set_xscale("log")

@@ -1,4 +1,4 @@
-"""The claims of Figures 3 to 7 as numbers, and the epsilon from which each holds.
+"""Margins of the claims of Figures 3 to 7, and the epsilon from which each holds.
 
 A margin is negative where the claim holds. Losses are final ones over f(0), on the same
 draws of the data; a claim holds at an epsilon if the mean margin is below 0.
@@ -6,11 +6,12 @@ draws of the data; a claim holds at an epsilon if the mean margin is below 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-import numpy as np
 import pandas as pd
-from scipy import stats
+
+from dperm.papers.dpbcfw.outcomes import central, where
 
 CLOSE = 0.1  # "almost unaffected", "within a reasonable range": a tenth of f(0)
 FALLS = 0.9  # of the excess that may be left with twice the records; theory: 0.63
@@ -28,10 +29,9 @@ CLAIMS = {
     "Fig. 6": "Fig. 6: within 0.1 f(0) of no noise",
     "Fig. 7": "Fig. 7: splits 1:9 and 9:1 agree,\nand below f(0)",
 }
-_NAN = float("nan")
 
 
-def judge(table: pd.DataFrame) -> pd.DataFrame:
+def of_runs(table: pd.DataFrame) -> pd.DataFrame:
     """Margins of every claim: claim, noise (of ``KINDS``), epsilon, replicate, margin.
 
     Parameters
@@ -53,20 +53,9 @@ def starts(found: pd.DataFrame) -> pd.DataFrame:
     for (claim, noise), group in found.groupby(["claim", "noise"], sort=False):
         means = group.groupby("epsilon")["margin"].mean()
         holds = (means < 0)[::-1].cumprod()[::-1].astype(bool)
-        first = float(means.index[holds][0]) if holds.any() else _NAN
+        first = float(means.index[holds][0]) if holds.any() else math.nan
         rows.append({"claim": claim, "noise": noise, "epsilon": first})
     return pd.DataFrame(rows)
-
-
-def slope(n: pd.Series, excess: pd.Series) -> tuple[float, float, float]:
-    """Slope of log excess in log n with its 95 % interval; NaN below 0."""
-    kept = excess.to_numpy() > 0
-    if kept.sum() < 3 or not kept.all():
-        return _NAN, _NAN, _NAN
-    x, y = np.log(n.to_numpy(dtype=float)), np.log(excess.to_numpy())
-    fit = stats.linregress(x, y)
-    half = stats.t.ppf(0.975, len(x) - 2) * fit.stderr
-    return float(fit.slope), float(fit.slope - half), float(fit.slope + half)
 
 
 Margin = Callable[[pd.DataFrame, str], pd.Series]
@@ -85,10 +74,7 @@ def _final(table: pd.DataFrame, noise: str, n: int, column: str = "relative", **
     keys = {"method": "dp_bcfw", "noise": noise, "n": n, "split": 0.5, **keys}
     if keys["method"] == "dp_bcfw":
         keys = {"update": "published", "nodes": 4, **keys}
-    mask = np.ones(len(table), dtype=bool)
-    for key, value in keys.items():
-        mask &= (table[key] == value).to_numpy()
-    return table[mask].set_index(["epsilon", "replicate"])[column]
+    return where(table, **keys).set_index(["epsilon", "replicate"])[column]
 
 
 def _largest(table: pd.DataFrame) -> int:
@@ -102,9 +88,8 @@ def _below_start(margin: pd.Series, *losses: pd.Series) -> pd.Series:
 
 def _figure3(table: pd.DataFrame, noise: str) -> pd.Series:
     n = _largest(table)
-    central = "strict" if noise == "strict" else "scaled"
     ours = _final(table, noise, n)
-    theirs = _final(table, central, n, method="dp_fw")
+    theirs = _final(table, central(noise), n, method="dp_fw")
     return _below_start(ours - theirs, ours)
 
 

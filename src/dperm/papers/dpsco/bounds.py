@@ -1,0 +1,44 @@
+"""The rates that the paper proves: Table 1, Theorems 5.2 and 5.4."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dperm.erm.sets import dual_exponent
+from dperm.privacy.generalised_gaussian import regularity
+
+_TREE = "sqrt(kappa/n) + kappa sqrt(d) / (eps n)"
+RATES = {  # Table 1's upper bounds, logarithms left out
+    "poly_sfw": "log(d) / (eps sqrt(n))",
+    "noisy_sfw": _TREE,
+    "noisy_sfw_all": _TREE,
+    "phased_sgd": "d^(1/2-1/p) / sqrt(n) + d^(1-1/p) / (eps n)",
+}
+TERMS = {  # their exponents of n: statistical term, privacy term
+    "poly_sfw": (-0.5, -0.5),
+    "noisy_sfw": (-0.5, -1.0),
+    "noisy_sfw_all": (-0.5, -1.0),
+    "phased_sgd": (-0.5, -1.0),
+}
+
+
+def growth(solver: str, p: float) -> str:
+    """How Table 1's bound grows with d, in words."""
+    if solver == "poly_sfw":
+        return "log d"
+    if p <= 2:
+        return "0 (statistical), 0.5 (privacy)"
+    inverse = 0.0 if math.isinf(p) else 1 / p
+    return f"{0.5 - inverse:g} (statistical), {1 - inverse:g} (privacy)"
+
+
+def privacy_terms(excess: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Upper and lower bound's privacy terms at p - 1 = ``excess``, over the last's.
+
+    kappa sqrt(d) / (epsilon n) of Theorem 5.2 and (p - 1) sqrt(d) / (epsilon n) of
+    Theorem 5.4; d, epsilon and n are the same along the curve. Shapes (k,).
+    """
+    kappa = np.array([regularity(dual_exponent(1 + value), d) for value in excess])
+    return kappa / kappa[-1], excess / excess[-1]
