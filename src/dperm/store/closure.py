@@ -252,6 +252,8 @@ def _targets(module: str, chain: Use, entered: bool = False) -> Iterator[Name]:
     source = _source(module)
     if source is None:
         yield module, ".".join(chain)
+    elif chain and source.imports.get(chain[0]) == (module, chain[0]):
+        yield from _targets(f"{module}.{chain[0]}", chain[1:])  # a package's own part
     elif chain and source.has(chain[0]):
         if entered or not _is_plumbing((module, chain[0])):
             yield from _used(module, chain)
