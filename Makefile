@@ -28,9 +28,10 @@ test: lint types unit smoke  ## linters, types, unit tests, a smoke run of the S
 all: $(VENV)/.done  ## everything, at full size: make all JOBS=32
 	snakemake -j $(JOBS) all
 
-lint: $(VENV)/.done  ## ruff, snakefmt, snakemake --lint
+lint: $(VENV)/.done  ## ruff, layers, snakefmt, snakemake --lint
 	ruff check src tests bench docs notebooks
 	ruff format --check src tests bench docs notebooks
+	lint-imports
 	snakefmt --check Snakefile
 	snakemake --lint
 

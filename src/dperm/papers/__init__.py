@@ -4,14 +4,17 @@ A paper of the reader's own lies in ``conf/paper/<name>/`` of the own folder, mo
 beside the YAML, and is found as ``dperm.papers.<name>`` as well.
 """
 
+from collections.abc import Iterator
+
 from dperm import locate
 
 
-def look_in_own() -> None:
-    """Find papers in the reader's own folder too."""
-    for folder in locate.conf_dirs()[:-1]:
-        if str(folder / "paper") not in __path__:
-            __path__.append(str(folder / "paper"))
+class _Folders(list[str]):
+    """Where papers are looked for: here, then in the own folder there is by then."""
+
+    def __iter__(self) -> Iterator[str]:
+        yield from super().__iter__()
+        yield from (str(folder / "paper") for folder in locate.conf_dirs()[:-1])
 
 
-look_in_own()
+__path__ = _Folders(__path__)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dperm import papers, schema
+from dperm import schema
 from dperm.locate import ConfigError, hint
 from dperm.pipeline import inputs
 from dperm.store.closure import functions
@@ -89,7 +89,6 @@ def check_kind(config: schema.Config, kind: str, where: str, name: str) -> None:
 
 def modules(config: schema.Config, kind: str) -> list[str]:
     """Modules of figures, tables or sweeps: the paper's own, then the shared."""
-    papers.look_in_own()
     found = (f"dperm.papers.{config.paper.name}.{kind}", f"dperm.kinds.{kind}")
     return [module for module in found if _is_there(module)]
 
