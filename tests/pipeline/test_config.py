@@ -1,34 +1,130 @@
 """A wrong configuration is refused before anything runs, in one line that helps."""
 
 import shutil
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from omegaconf import OmegaConf
 
-from dperm import config
-from dperm.config import compose
+from dperm import config, flags, locate
+from dperm.config import compose, read
 from dperm.locate import ConfigError
+from dperm.pipeline import checks
+from dperm.validation import number
 
 
 @pytest.fixture
 def conf(tmp_path, monkeypatch):
     """A copy of conf/ that a test may spoil."""
     copy = tmp_path / "conf"
-    shutil.copytree(config.conf_dir(), copy)
+    shutil.copytree(locate.conf_dir(), copy)
     monkeypatch.setenv("DPERM_CONF", str(copy))
     return copy
 
 
-def test_every_shipped_combination_is_valid():
-    for name in config.available("problem"):
-        assert compose([f"problem={name}"]).problem.name == name
-    for name in config.available("solver"):
-        assert compose([f"solver={name}"]).solver.name == name
-    for name in config.available("scale"):
-        assert compose([f"scale={name}"]).scale.name == name
-    for name in config.available("paper"):
-        assert compose([f"paper={name}"]).paper.name == name
+def hydra(overrides):
+    """What Hydra itself composes, as dataclasses."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+
+    flags.register()
+    with initialize_config_dir(str(locate.conf_dir()), version_base="1.3"):
+        composed = hydra_compose("config", [flags.in_folders(o) for o in overrides])
+    return OmegaConf.to_object(composed)
+
+
+SHIPPED = [(group, n) for group in config.CHOSEN for n in locate.available(group)]
+BELOW = {
+    "paper": ["paper.fresh=20", "++paper.evaluated=best", "paper.offline=[log1, log2]"],
+    "problem": [
+        *("problem.privacy.epsilon=2", "problem.privacy.delta=1/n"),
+        *("+problem.dataset.reader.options={a: 1, b: [x]}", "problem.title='x, y'"),
+        *("problem.penalty.upper=inf", "problem.penalty.l1=1e-3"),
+    ],
+    "solver": ["+solver.options.other=1e-3", "++solver.options.third=[a,2]"],
+    "scale": ["++scale.keep.clip=2", "+scale.keep.x=1", "~scale.keep.x", "scale.fresh=null"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("group", "name"), SHIPPED)
+def test_a_section_read_is_what_hydra_composes(group, name):
+    chosen = f"{group}={name}"
+    assert read(group, name) == getattr(hydra([chosen]), group)
+    others = ["seed=7", "problem.title=z"] if group != "problem" else ["solver.label=z"]
+    below = BELOW[group]
+    assert read(group, name, [*others, *below]) == getattr(
+        hydra([chosen, *below]), group
+    )
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [[], ["paper=dpsco", "scale=full", "seed=3", "workers=2", "setting.clip=inf"]],
+)
+def test_all_of_it_is_what_hydra_composes(overrides, monkeypatch):
+    monkeypatch.delenv("DPERM_MIRROR", raising=False)
+    theirs = replace(hydra(overrides), overrides=overrides)
+    assert compose(overrides) == theirs
+    ours = config.settings([o for o in overrides if "paper" not in o])
+    for key in ("scale", "data", "output", "parallel", "setting", "seed", "workers"):
+        assert getattr(ours, key) == getattr(theirs, key)
+
+
+def test_a_variant_inherits_as_with_hydra(conf):
+    (conf / "solver/mine.yaml").write_text(
+        "defaults: [_self_, dp_cd]\nname: mine\noptions: {first: 3, share: 2}\n"
+    )
+    (conf / "solver/yours.yaml").write_text(
+        "defaults: [dp_cd_priv]\nname: yours\noptions: {first: 3}\n"
+    )
+    (conf / "problem/mine.yaml").write_text(
+        "defaults: [diabetes]\nname: mine\ndataset: {title: again}\n"
+    )
+    root = conf / "config.yaml"
+    root.write_text(root.read_text() + "solver: {label: from the root}\n")
+    for group, name in (("solver", "yours"), ("problem", "mine")):
+        assert read(group, name) == getattr(hydra([f"{group}={name}"]), group)
+    assert read("solver", "yours").options == {
+        "sampling": "cyclic", "first": 3, "share": 0.1,
+    }  # fmt: skip
+    assert read("solver", "yours").label == "from the root"
+    assert read("problem", "mine").dataset.title == "again"
+    with pytest.raises(ConfigError, match="name: expected mine, found 'dp_cd'"):
+        read("solver", "mine")
+
+
+@pytest.mark.parametrize(
+    ("defaults", "message"),
+    [
+        (
+            "[dp_cdd]",
+            r"solver/x\.yaml: defaults: solver 'dp_cdd' is unknown.*mean dp_cd",
+        ),
+        ("[x]", r"solver/x\.yaml: defaults: expected no circle"),
+        ("[{/problem: log1}]", r"x\.yaml: defaults: expected a name of its group"),
+        ("[[dp_cd]]", r"x\.yaml: defaults: expected a name of its group"),
+        ("{a: 1}", r"x\.yaml: defaults: expected a list"),
+        ("5", r"x\.yaml: defaults: expected a list"),
+    ],
+)
+def test_a_wrong_defaults_list_is_named(conf, defaults, message):
+    (conf / "solver/x.yaml").write_text(f"defaults: {defaults}\nname: x\n")
+    with pytest.raises(ConfigError, match=message):
+        read("solver", "x")
+
+
+def test_reading_imports_nothing_heavy():
+    code = (
+        "import sys; from dperm import config; config.read('paper', 'dpcd');"
+        "print([m for m in ('hydra', 'numba', 'scipy', 'pandas', 'dperm.solvers',"
+        " 'dperm.erm') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
 
 
 @pytest.mark.parametrize(
@@ -51,6 +147,12 @@ def test_every_shipped_combination_is_valid():
         ("solver.options.sampling=cyclical", "expected one of cyclic, uniform"),
         ("paper.replicates=0", "replicates: expected 1 or more"),
         ("paper.calibrations=[strikt]", "did you mean strict"),
+        ("problem=log1,log2", "problem 'log1,log2' is unknown"),
+        ("seed=1,2", "seed=1,2: expected key=value, one value"),
+        ("problem.title='a", "problem.title='a: expected key=value"),
+        ("seed", "seed: expected key=value"),
+        ("+seed=3", "seed=3: is there; expected it without"),
+        ("~solver.options.nothing", "there is no solver.options.nothing"),
         ("workers=0", "workers: expected 1 or more"),
         ("setting.passes=-1", "setting.passes: expected a positive number, found -1"),
         ("problem.privacy.epsilon=high", "could not be converted to Float"),
@@ -58,7 +160,7 @@ def test_every_shipped_combination_is_valid():
 )
 def test_refusals(override, message):
     with pytest.raises(ConfigError, match=message) as caught:
-        compose([override])
+        checks.check(compose([override]))
     assert "\n" not in str(caught.value)
 
 
@@ -72,9 +174,19 @@ def test_refusals(override, message):
             "problem/diabetes.yaml.*mean loss",
         ),
         ("problem/diabetes.yaml", "penalty", {"l3": 1}, "Key 'l3' not in 'Penalty'"),
-        ("paper/dpcd.yaml", "problems", ["calfornia_raw"], "mean california_raw"),
-        ("paper/dpcd.yaml", "runs", {"dp_sg": {"grid": {}}}, "did you mean dp_sgd"),
-        ("paper/dpcd.yaml", "published", {"t": "no.csv"}, "no file conf/no.csv"),
+        ("paper/dpcd/paper.yaml", "problems", ["calfornia_raw"], "mean california_raw"),
+        (
+            "paper/dpcd/paper.yaml",
+            "runs",
+            {"dp_sg": {"grid": {}}},
+            "did you mean dp_sgd",
+        ),
+        (
+            "paper/dpcd/paper.yaml",
+            "published",
+            {"t": "no.csv"},
+            "no file conf/paper/dpcd/no.csv",
+        ),
     ],
 )
 def test_a_spoilt_file_is_named(conf, file, key, value, message):
@@ -83,20 +195,24 @@ def test_a_spoilt_file_is_named(conf, file, key, value, message):
     content[key] = value
     path.write_text(yaml.safe_dump(content))
     with pytest.raises(ConfigError, match=message):
-        compose([f"{Path(file).parent}={path.stem}"])
+        read(*Path(file).with_suffix("").parts[:2])
 
 
 @pytest.mark.parametrize(
     ("axis", "values", "message"),
     [
-        ("clip", [-1.0, 1.0], r"dpcd.yaml: runs.dp_cd.grid.clip: expected positive"),
+        (
+            "clip",
+            [-1.0, 1.0],
+            r"dpcd/paper.yaml: runs.dp_cd.grid.clip: expected positive",
+        ),
         ("clip", [], r"runs.dp_cd.grid.clip: empty"),
         ("clip", [float("inf")], r".inf is accepted only for clip, without noise"),
         ("passes", [0], r"runs.dp_cd.grid.passes: expected positive"),
     ],
 )
 def test_a_spoilt_grid_is_named(conf, axis, values, message):
-    path = conf / "paper/dpcd.yaml"
+    path = conf / "paper/dpcd/paper.yaml"
     content = yaml.safe_load(path.read_text())
     content["runs"]["dp_cd"]["grid"][axis] = values
     path.write_text(yaml.safe_dump(content))
@@ -117,7 +233,7 @@ def test_a_missing_folder_is_named(tmp_path, monkeypatch):
 
 
 def test_an_infinite_clip_without_noise_is_accepted(conf):
-    path = conf / "paper/dpcd.yaml"
+    path = conf / "paper/dpcd/paper.yaml"
     content = yaml.safe_load(path.read_text())
     content["runs"]["dp_cd"]["grid"]["clip"] = [float("inf")]
     path.write_text(yaml.safe_dump(content))
@@ -126,8 +242,8 @@ def test_an_infinite_clip_without_noise_is_accepted(conf):
 
 def test_accepted_spellings():
     found = compose(["problem.privacy.delta=1/n", "problem.penalty.l2=1/n"]).problem
-    assert config.number(found.privacy.delta, 50, "") == 0.02
-    assert config.number("1/n^2", 50, "") == 0.0004
+    assert number(found.privacy.delta, 50, "") == 0.02
+    assert number("1/n^2", 50, "") == 0.0004
 
 
 def test_the_mirror_comes_from_the_environment(monkeypatch):
