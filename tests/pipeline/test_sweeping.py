@@ -67,7 +67,9 @@ def test_unknown_names_are_refused(swept):
         sweeping.sweep(swept([1], "product=power"))
     config = swept([1])
     config.paper.sweeps["powers"].kind = "powers"
-    with pytest.raises(ConfigError, match="sweeps.kind: expected one of .*found 'powers'"):
+    with pytest.raises(
+        ConfigError, match=r"sweeps\.kind: expected one of .*found 'powers'"
+    ):
         sweeping.sweep(config)
 
 
