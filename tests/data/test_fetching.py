@@ -332,7 +332,7 @@ def test_a_crash_between_writes_leaves_the_old_arrays(data, monkeypatch):
 
     changed = csv_set(MIRROR, digest=None)
     for name in (
-        "dperm.data.fetching.write_json",
+        "dperm.data.fetching.store.write_json",
         "numpy.save",
         "pathlib.Path.replace",
     ):

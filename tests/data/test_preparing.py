@@ -135,7 +135,7 @@ def test_nothing_is_half_written(data, monkeypatch):
     def crash(*args):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("dperm.data.preparing.write_json", crash)
+    monkeypatch.setattr("dperm.data.preparing.store.write_json", crash)
     with pytest.raises(OSError, match="no space"):
         prepare(replace(problem, preparation=Preparation()), data)
     assert load_prepared("small_norm", data).meta == before

@@ -1,4 +1,4 @@
-"""A digest changes with the code behind a product, and with nothing else."""
+"""A digest changes with the code behind a result, and with nothing else."""
 
 import importlib.util
 from pathlib import Path
@@ -6,90 +6,237 @@ from pathlib import Path
 import pytest
 
 from dperm import config as configuration
-from dperm.pipeline import runtable
+from dperm import schema
+from dperm.pipeline import digests, inputs, runtable
 from dperm.pipeline import sweep as sweeping
-from dperm.store import provenance
+from dperm.store import closure
 
 
 @pytest.fixture
 def edited(monkeypatch):
-    """Digest of a product as if a line had been added to a module."""
+    """What a function of digests returns, before and with a module edited."""
 
-    def digest(kind: str, paper: str, module: str, line: str) -> tuple[str, str]:
-        before = provenance.product_digest(f"dperm.papers.{paper}.{kind}")
+    def digest(made, module: str, old: str, new: str):
+        closure.known.cache_clear()
+        before = made()
         origin, read = Path(importlib.util.find_spec(module).origin), Path.read_text
+        assert old in read(origin)
 
         def changed(path, *given, **named):
             text = read(path, *given, **named)
-            return f"{text}\n{line}\n" if path == origin else text
+            return text.replace(old, new) if path == origin else text
 
         with monkeypatch.context() as patch:
             patch.setattr(Path, "read_text", changed)
-            provenance._digest_of.cache_clear()
-            after = provenance.product_digest(f"dperm.papers.{paper}.{kind}")
-        provenance._digest_of.cache_clear()
+            closure.known.cache_clear()
+            after = made()
+        closure.known.cache_clear()
         return before, after
 
     return digest
 
 
+def table() -> dict[str, str]:
+    return runtable.run_table(["dpcd"], ["scale=smoke"]).digests
+
+
+def moved(before, after) -> set[str]:
+    """Stages (of breast_cancer, where they have a problem) whose digests changed."""
+    assert before.keys() == after.keys()
+    return {key.split("/")[0] for key in before if before[key] != after[key]}
+
+
+BELOW_TUNING = {"tune", "evaluate", "figures", "tables", "claims"}
+
+
 @pytest.mark.parametrize(
-    ("kind", "module"),
+    ("module", "old", "new", "stages"),
     [
-        ("figures", "dperm.papers.dpskgd.figures"),
-        ("figures", "dperm.present.drawing"),
-        ("figures", "dperm.papers.dpskgd.theory"),  # through the tables
-        ("tables", "dperm.papers.dpskgd.theory"),
-        ("tables", "dperm.privacy.accounting"),
-        ("sweeps", "dperm.solvers.lanes.dp_sgd"),
-        ("sweeps", "dperm.privacy.pld"),  # imported inside functions or by others
+        # the published Renyi formula
+        ("dperm.privacy.accounting", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
+        ("dperm.privacy.calibration", "LEAST, MOST", "MOST, LEAST", BELOW_TUNING),
+        ("dperm.solvers.lanes.dp_cd", "count=count", "count=1", BELOW_TUNING),
+        ("dperm.erm.optimum", "1e-10  #", "1e-9  #", {"optimum", *BELOW_TUNING}),
+        ("dperm.data.preparing", "(X != 0.0)", "(X > 0.0)",
+         {"prepare", "optimum", *BELOW_TUNING}),
+    ],
+)  # fmt: skip
+def test_an_edit_reaches_every_stage_below_and_none_above(
+    edited, module, old, new, stages
+):
+    before, after = edited(table, module, old, new)
+    assert moved(before, after) == stages
+
+
+def lanes(algorithm="dp_cd"):
+    return lambda: digests.lanes(algorithm)
+
+
+SOLVERS = ("dp_cd", "dp_cd_priv", "dp_gcd", "dp_sgd", "dp_skgd", "dp_svrg")
+
+
+@pytest.mark.parametrize("algorithm", SOLVERS)
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("dperm.erm.centred", "deviation = np.sqrt(", "deviation = 2 * np.sqrt("),
+        ("dperm.erm.problem", "total / n", "total / (n + 0)"),
+        ("dperm.solvers.lanes.engine", "DIVERGED = 10.0", "DIVERGED = 11.0"),
+        ("dperm.compiled", "1.4426950408889634", "1.4426950408889635"),
     ],
 )
-def test_an_edit_behind_a_product_counts(edited, kind, module):
-    before, after = edited(kind, "dpskgd", module, "ADDED = 1")
+def test_lanes_depend_on_the_problem_and_the_engine(
+    edited, algorithm, module, old, new
+):
+    before, after = edited(lanes(algorithm), module, old, new)
     assert before != after
 
 
-@pytest.mark.parametrize("line", ["# a comment", ""])
-def test_comments_do_not_count(edited, line):
-    before, after = edited("tables", "dpskgd", "dperm.papers.dpskgd.theory", line)
+@pytest.mark.parametrize("algorithm", SOLVERS)
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("dperm.privacy.accounting", "2 * math.sqrt", "3 * math.sqrt"),
+        ("dperm.privacy.calibration", "LEAST, MOST", "MOST, LEAST"),
+        ("dperm.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"'),
+        ("dperm.pipeline.tune", "about", "nearly"),
+        ("dperm.pipeline.inputs", "run again", "run it again"),
+        ("dperm.erm.optimum", "1e-10  #", "1e-9  #"),
+    ],
+)
+def test_lanes_do_not_depend_on_the_accountant_and_on_plumbing(
+    edited, algorithm, module, old, new
+):
+    before, after = edited(lanes(algorithm), module, old, new)
     assert before == after
 
 
-def test_other_papers_and_storage_do_not_count(edited):
-    for module in (
-        "dperm.papers.dpsco.tables",
-        "dperm.store.files",
-        "dperm.data.folders",
-    ):
-        before, after = edited("tables", "dpskgd", module, "ADDED = 1")
-        assert before == after
+@pytest.mark.parametrize("library", ["numba", "numpy", "llvmlite"])
+def test_lanes_depend_on_the_versions_of_libraries(monkeypatch, library):
+    closure.known.cache_clear()
+    before, version = digests.lanes("dp_cd"), closure._version
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            closure, "_version", lambda name: "0" if name == library else version(name)
+        )
+        closure.known.cache_clear()
+        assert digests.lanes("dp_cd") != before
+    closure.known.cache_clear()
 
 
-def test_modules_are_found_in_every_form_of_import():
-    found = provenance.imported("dperm.papers.dpskgd.figures")
-    assert "dperm.papers.dpskgd.theory" in found
-    assert "dperm.present.method_ratios" in found
-    assert "dperm.solvers.lanes.dp_skgd" in found and "dperm.solvers" in found
-    assert not any(name.endswith(".fitted") for name in found)  # a function
+def test_a_helper_beside_an_own_solver_counts(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "helper_of_mine.py").write_text("def half(x):\n    return x / 2\n")
+    (tmp_path / "solver_of_mine.py").write_text(
+        "from dperm.solvers.lanes import dp_cd\nimport helper_of_mine\n"
+        "Options, steps, ledger = dp_cd.Options, dp_cd.steps, dp_cd.ledger\n"
+        "class Run(dp_cd.Run):\n"
+        "    def advance(self, count):\n"
+        "        super().advance(helper_of_mine.half(count))\n"
+    )
+    closure.known.cache_clear()
+    before = digests.lanes("solver_of_mine")
+    (tmp_path / "helper_of_mine.py").write_text("def half(x):\n    return x // 2\n")
+    closure.known.cache_clear()
+    assert digests.lanes("solver_of_mine") != before
+    closure.known.cache_clear()
 
 
 @pytest.mark.parametrize(
-    ("kind", "module"),
+    ("part", "module", "old", "new"),
     [
-        ("sweeps", "dperm.solvers.streams.setup"),
-        ("sweeps", "dperm.erm.sets"),
-        ("sweeps", "dperm.solvers.streams.sco_dp_fw"),
-        ("sweeps", "dperm.privacy.generalised_gaussian"),
-        ("sweeps", "dperm.compiled"),
-        ("figures", "dperm.erm.sets"),
-        ("tables", "dperm.papers.dpsco.figures"),  # shares its fits and intervals
-        ("tables", "dperm.solvers.streams.poly_sfw"),
+        # half the noise of an epoch's full gradient
+        ("solvers/dp_svrg", "dperm.solvers.lanes.dp_svrg", "+ jump[lane]",
+         "+ 0.5 * jump[lane]"),
+        ("solvers/dp_cd", "dperm.solvers.lanes.dp_cd", "count=count", "count=1"),
+        ("controls", "dperm.solvers.lanes.dp_cd", "count=count", "count=1"),
+        ("tuning", "dperm.privacy.random_stopping", "def tuned_epsilon(",
+         "def tuned_epsilon(_, "),
+    ],
+)  # fmt: skip
+def test_an_audit_depends_on_the_solver_it_audits(edited, part, module, old, new):
+    before, after = edited(lambda: digests.audit(part), module, old, new)
+    assert before != after
+
+
+def test_an_audit_does_not_depend_on_another_solver_of_lanes(edited):
+    given = ("dperm.solvers.lanes.dp_svrg", "+ jump[lane]", "+ 0.5 * jump[lane]")
+    before, after = edited(lambda: digests.audit("solvers/dp_cd"), *given)
+    assert before == after
+
+
+@pytest.mark.parametrize(("known", "counts"), [("0" * 64, False), (None, True)])
+def test_code_that_reads_data_counts_where_no_digest_vouches(edited, known, counts):
+    dataset = schema.Dataset("some", digest=known)
+    given = ("dperm.data.arrays", "def canonical(X", "def canonical(_X")
+    before, after = edited(lambda: digests.fetch(dataset), *given)
+    assert (before != after) is counts
+
+
+# --- sweeps and products --------------------------------------------------------------
+
+
+def product(paper, kind, name):
+    """Digest of a figure, table or sweep of a paper, without what it reads."""
+    config = configuration.compose([f"paper={paper}"])
+
+    def made():
+        if kind != "sweeps":
+            return digests.product(config, kind, name, [])
+        points = sweeping.points(config, config.paper.sweeps[name])
+        return digests.sweep(config, name, points, [])
+
+    return made
+
+
+def added(edited, made, module):
+    """Whether it matters what the functions of a module return."""
+    text = Path(importlib.util.find_spec(module).origin).read_text()
+    before, after = edited(made, module, text, text.replace("return ", "return 1 * "))
+    return before != after
+
+
+@pytest.mark.parametrize(
+    ("paper", "kind", "name", "module"),
+    [
+        ("dpsco", "sweeps", "rates", "dperm.solvers.streams.gradients"),
+        ("dpsco", "sweeps", "rates", "dperm.erm.sets"),
+        ("dpsco", "sweeps", "rates", "dperm.solvers.streams.sco_dp_fw"),
+        ("dpsco", "sweeps", "rates", "dperm.privacy.generalised_gaussian"),
+        ("dpsco", "sweeps", "rates", "dperm.privacy.pld"),
+        ("dpskgd", "sweeps", "blocks", "dperm.solvers.lanes.dp_sgd"),
+        ("dpskgd", "sweeps", "blocks", "dperm.privacy.pld"),
+        ("dpcd", "figures", "figure1", "dperm.present.drawing"),
+        ("dpcd", "tables", "table2", "dperm.present.tables"),
+        ("dpcd", "figures", "figure1", "dperm.pipeline.results"),
     ],
 )
-def test_an_edit_behind_dpsco_counts(edited, kind, module):
-    before, after = edited(kind, "dpsco", module, "ADDED = 1")
-    assert before != after
+def test_an_edit_behind_a_product_counts(edited, paper, kind, name, module):
+    assert added(edited, product(paper, kind, name), module)
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["dperm.papers.dpskgd.tables", "dperm.store.files", "dperm.data.folders",
+     "dperm.config", "dperm.papers.dpskgd.sweeps"],
+)  # fmt: skip
+def test_other_papers_and_storage_do_not_count(edited, module):
+    assert not added(edited, product("dpsco", "sweeps", "rates"), module)
+
+
+def test_one_sweep_does_not_depend_on_another(edited):
+    real = ("dperm.papers.dpsco.sweeps", "order[: round(test", "order[1 : round(test")
+    for name, counts in (("rates", False), ("real", True)):
+        before, after = edited(product("dpsco", "sweeps", name), *real)
+        assert (before != after) is counts
+
+
+def test_a_product_depends_on_the_printed_numbers(monkeypatch):
+    made = product("dpcd", "tables", "table2")
+    before = made()
+    texts = digests._texts
+    monkeypatch.setattr(digests, "_texts", lambda *given: [*texts(*given), "more"])
+    assert made() != before
 
 
 def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
@@ -99,18 +246,38 @@ def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
     def keys():
         return {
             (point["solver"], point["n"], point["d"], replicate): key
-            for point, replicate, key in sweeping._tasks(config, "rates", what)
+            for point, replicate, key in sweeping.tasks(config, "rates", what)
         }
 
     def digest():
-        table = runtable.run_table(["dpsco"], [])
-        return table.digests["sweeps/dpsco/rates"]
+        return product("dpsco", "sweeps", "rates")()
 
     before, whole = keys(), digest()
-    section = sweeping._section
-    changed = lambda name: section(name) + [1] * (name == "noisy_sfw_all")  # noqa: E731
-    monkeypatch.setattr(sweeping, "_section", changed)
+    known = digests.solver_of
+
+    def changed(name):
+        more = {"constant": 2.0} if name == "noisy_sfw_all" else {}
+        found = known(name)
+        return schema.Solver(
+            found.name, found.label, found.algorithm, {**found.options, **more}
+        )
+
+    monkeypatch.setattr(digests, "solver_of", changed)
     after = keys()
-    moved = {at[0] for at in before if before[at] != after[at]}
-    assert moved == {"noisy_sfw_all"}
+    changed_of = {at[0] for at in before if before[at] != after[at]}
+    assert changed_of == {"noisy_sfw_all"}
     assert digest() != whole
+
+
+def test_a_wider_grid_is_no_other_lane(configured):
+    """What triggers a stage is more than what determines a lane."""
+    from dperm.pipeline import solving, tune
+
+    config = configured()
+    job = inputs.Job.load(config)
+    (job.folder).mkdir(parents=True)
+    before = [solving.part_key(job, unit) for unit in tune.units(job)]
+    one = digests.tune(config, config)
+    config.paper.runs["dp_cd"].grid["clip"] = [1.0]
+    assert digests.tune(config, config) != one
+    assert [solving.part_key(job, unit) for unit in tune.units(job)] == before

@@ -68,7 +68,7 @@ def test_unknown_names_are_refused(swept):
     config = swept([1])
     config.paper.sweeps["powers"].kind = "powers"
     with pytest.raises(
-        ConfigError, match=r"sweeps.kind: expected one of .*found .powers."
+        ConfigError, match=r"sweeps\.kind: expected one of .*found 'powers'"
     ):
         sweeping.sweep(config)
 

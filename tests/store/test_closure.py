@@ -1,0 +1,189 @@
+"""The closure of code: by names, through every form of import, effects included."""
+
+import sys
+
+import pytest
+
+from dperm.store import closure
+from dperm.store.syntax import read
+
+MODULES = {
+    "mine/__init__.py": "from mine.core import double\n__all__ = ['double']\n",
+    "mine/core.py": """
+import numpy as np
+from mine import shapes
+from mine.deep.tools import twice as times
+
+FACTOR = 2.0
+
+def double(x):
+    "Docstring."
+    return times(x) * FACTOR
+
+def area(r):
+    return shapes.circle(r)
+
+def other(data):
+    from mine.deep import lazily
+    return [lazily.late(FACTOR) for FACTOR in data]
+
+def passed(f=None):
+    return list(map(str, [shapes]))
+""",
+    "mine/shapes.py": "from math import pi\ndef circle(r):\n    return pi * r\n"
+    "def square(a):\n    return a * a\n",
+    "mine/deep/__init__.py": "",
+    "mine/deep/tools.py": """
+import functools
+from mine.deep.register import cost
+
+def twice(x):
+    return x + x
+
+def unused(x):
+    return x
+
+@cost.register
+def _(event: int):
+    return hidden(event)
+
+def hidden(event):
+    return event
+
+@functools.cache
+def pure(x):
+    return x
+""",
+    "mine/deep/register.py": "from functools import singledispatch\n"
+    "@singledispatch\ndef cost(event):\n    return 0\n",
+    "mine/deep/lazily.py": "def late(x):\n    return x\nLATER = 1\n",
+    "mine/events.py": "class Event:\n    def __init_subclass__(cls):\n        pass\n"
+    "class Plain:\n    pass\n",
+    "mine/loud.py": "from mine.events import Event, Plain\nNAME = 1\n"
+    "class Loud(Event):\n    size = 3\nclass Calm(Plain):\n    pass\n"
+    "settings = {}\nsettings['a'] = NAME\n",
+}
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A package of one's own; returns a function that edits one of its files."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, text in MODULES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    closure.known.cache_clear()
+
+    def edit(name, old, new):
+        path = tmp_path / "mine" / name
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+        closure.known.cache_clear()
+
+    yield edit
+    closure.known.cache_clear()
+    for name in [name for name in sys.modules if name.startswith("mine")]:
+        del sys.modules[name]
+
+
+def names(*entries):
+    return {name for name in closure.closure(*entries) if not name.endswith(":")}
+
+
+def test_a_definition_reaches_what_it_names(mine):
+    assert names("mine.core:double") == {
+        "mine.core:double", "mine.core:FACTOR", "mine.deep.tools:twice",
+        "mine.deep.tools:hidden", "mine.deep.register:cost",
+    }  # fmt: skip
+    assert names("mine:double") == names("mine.core:double")
+    assert "mine.shapes:circle" in names("mine.core:area")
+    assert "mine.shapes:square" not in names("mine.core:area")
+
+
+def test_imports_inside_functions_and_names_that_are_bound_there(mine):
+    found = names("mine.core:other")
+    assert "mine.deep.lazily:late" in found and "mine.deep.lazily:LATER" not in found
+    assert "mine.core:FACTOR" not in found  # another: of the comprehension
+
+
+def test_a_module_that_is_handed_on_counts_whole(mine):
+    assert {"mine.shapes:circle", "mine.shapes:square"} <= names("mine.core:passed")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("core.py", "FACTOR = 2.0", "FACTOR = 3.0"),
+        ("core.py", "times(x)", "times(-x)"),
+        ("deep/tools.py", "x + x", "2 * x"),
+        ("deep/tools.py", "return hidden(event)", "return 0"),  # an effect
+        (
+            "deep/tools.py",
+            "def hidden(event):\n    return",
+            "def hidden(event):\n    -",
+        ),
+        ("core.py", "import twice as times", "import unused as times"),
+    ],
+)
+def test_an_edit_of_what_is_reached_counts(mine, file, old, new):
+    before = closure.digest("mine.core:double")
+    mine(file, old, new)
+    assert closure.digest("mine.core:double") != before
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("core.py", "Docstring.", "Another."),
+        ("core.py", "FACTOR = 2.0", "FACTOR = 2.0  # a comment"),
+        ("core.py", "def area(r)", "def area(radius)"),
+        ("deep/tools.py", "def unused(x):\n    return x", "def unused(x):\n    pass"),
+        ("deep/tools.py", "def pure(x):\n    return x", "def pure(x):\n    pass"),
+        ("shapes.py", "a * a", "a ** 2"),
+    ],
+)
+def test_an_edit_of_anything_else_does_not(mine, file, old, new):
+    before = closure.digest("mine.core:double")
+    mine(file, old, new)
+    assert closure.digest("mine.core:double") == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("size = 3", "size = 4", True),  # a subclass that its base registers
+        ("settings['a'] = NAME", "settings['b'] = NAME", True),
+        ("class Calm(Plain):\n    pass", "class Calm(Plain):\n    a = 1", False),
+    ],
+)
+def test_what_a_module_does_when_imported_counts(mine, old, new, counts):
+    before = closure.digest("mine.loud:NAME")
+    mine("loud.py", old, new)
+    assert (closure.digest("mine.loud:NAME") != before) is counts
+
+
+def test_libraries_count_by_version_where_they_are_used(mine, monkeypatch):
+    mine("core.py", "FACTOR = 2.0", "FACTOR = np.float64(2)")
+    before = closure.digest("mine.core:double"), closure.digest("mine.shapes:circle")
+    monkeypatch.setattr(closure, "_version", lambda name: f"{name} of tomorrow")
+    closure.known.cache_clear()
+    assert closure.digest("mine.core:double") != before[0]
+    assert closure.digest("mine.shapes:circle") == before[1]
+
+
+def test_an_entry_that_is_not_there_is_refused(mine):
+    for entry in ("mine.core:doubel", "mine.nowhere", "nothing.at:all"):
+        with pytest.raises(closure.UnknownNameError, match=entry):
+            closure.digest(entry)
+
+
+def test_every_exception_of_the_rule_names_something_that_is_there():
+    for name in (*closure.PLUMBING, *closure.COUNTED):
+        if name != "dperm.store":
+            assert closure.closure(name)
+
+
+def test_relative_imports_and_stars():
+    source = read("from . import a\nfrom ..b import c\nfrom .d import *\n", "x.y")
+    assert source.imports == {"a": ("x.y", "a"), "c": ("x.b", "c")}
+    assert source.stars == ["x.y.d"]
