@@ -5,14 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from dperm.erm.sets import Ball, Polytope, Simplex, dual_exponent, norms
+from dperm.erm.sets import Ball, Polytope, dual_exponent, norms
 
 PS = [1.0, 1.005, 1.1, 1.25, 1.5, 1.75, 2.0, 3.0, math.inf]
 RNG = np.random.default_rng(0)
 POINTS = RNG.standard_normal((6, 9)) * np.array([0.01, 0.1, 1, 3, 10, 100])[:, None]
 VERTICES = np.random.default_rng(1).standard_normal((7, 9))
 SETS = {f"ball {p:g}": Ball(p, 1.7) for p in PS} | {
-    "simplex": Simplex(2.0),
     "polytope": Polytope(VERTICES),
     "cross-polytope": Polytope(np.vstack([np.eye(9), -np.eye(9)])),
 }
@@ -60,6 +59,16 @@ def test_the_cross_polytope_is_the_l1_ball():
     )
     assert polytope.diameter == ball.diameter == 2.0
     np.testing.assert_array_equal(polytope.centre, np.zeros(9))
+
+
+def test_projection_onto_the_l1_ball_by_hand():
+    v = np.array([3.0, -1.0, 0.5, 0.0])
+    for radius, expected in (
+        (2.0, [2.0, 0.0, 0.0, 0.0]),
+        (3.0, [2.5, -0.5, 0.0, 0.0]),
+        (4.5, v),
+    ):
+        np.testing.assert_allclose(Ball(1.0, radius).project(v)[0], expected)
 
 
 def test_rows_do_not_touch():

@@ -45,7 +45,10 @@ def norms(rows: Array, p: float) -> Array:
 
 @dataclass(frozen=True)
 class Ball:
-    """The l_p ball of some radius about zero, 1 <= p <= infinity."""
+    """The l_p ball of some radius about zero, 1 <= p <= infinity.
+
+    p = 1 is the cross-polytope with vertices +-radius e_j, p = infinity a box.
+    """
 
     p: float
     radius: float = 1.0
@@ -104,8 +107,7 @@ class Ball:
         if self.p == 2:
             return x * (self.radius / norms(x, 2))[:, None]
         if self.p == 1:
-            weights = self.radius * project_simplex(np.abs(x) / self.radius)
-            return np.sign(x) * weights
+            return np.sign(x) * _project_simplex(np.abs(x), self.radius)
         return np.sign(x) * self._by_multiplier(np.abs(x))
 
     def _by_multiplier(self, size: Array) -> Array:
@@ -147,39 +149,17 @@ def _power(size: Array, exponent: float) -> Array:
     return size**exponent
 
 
-def project_simplex(x: Array) -> Array:
-    """The nearest point of {y >= 0, sum y = 1} (Held, Wolfe and Crowder 1974)."""
-    x = np.atleast_2d(x)
+def _project_simplex(x: Array, total: float) -> Array:
+    """The nearest points of {y >= 0, sum y = total} to rows (L, d).
+
+    Held, Wolfe and Crowder 1974; Duchi et al. 2008, Figure 1.
+    """
     ordered = -np.sort(-x, axis=1)
-    excess = np.cumsum(ordered, axis=1) - 1.0
+    excess = np.cumsum(ordered, axis=1) - total
     counts = np.arange(1, x.shape[1] + 1)
     kept = (ordered * counts > excess).sum(axis=1)
     shift = excess[np.arange(len(x)), kept - 1] / kept
     return np.maximum(x - shift[:, None], 0.0)
-
-
-@dataclass(frozen=True)
-class Simplex:
-    """The vectors that are not negative and sum to the radius."""
-
-    radius: float = 1.0
-    p: float = 1.0
-
-    @property
-    def diameter(self) -> float:
-        """In l_1: twice the radius."""
-        return 2 * self.radius
-
-    def oracle(self, g: Array) -> Array:
-        """The vertex at the least entry."""
-        g = np.atleast_2d(g)
-        found = np.zeros_like(g)
-        found[np.arange(len(g)), g.argmin(axis=1)] = self.radius
-        return found
-
-    def project(self, x: Array) -> Array:
-        """The nearest point in Euclidean distance."""
-        return self.radius * project_simplex(np.atleast_2d(x) / self.radius)
 
 
 @dataclass(frozen=True)

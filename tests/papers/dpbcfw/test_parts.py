@@ -7,14 +7,15 @@ import pandas as pd
 import pytest
 from scipy import optimize, sparse
 
-from dperm.erm import ball
 from dperm.erm.bounds import clip_problem, record_bound
 from dperm.erm.columns import Columns, edges
+from dperm.erm.constrained import minimum
 from dperm.erm.loss import Residual
 from dperm.erm.losses import LOSSES, derivatives
 from dperm.erm.optimum import solve
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import build
+from dperm.erm.sets import Ball
 from dperm.papers.dpbcfw import excess, margins, theory
 from dperm.papers.dpbcfw.instances import sparse_design, synthetic
 from dperm.papers.dpbcfw.runs import Setting, run
@@ -79,7 +80,7 @@ def test_clipping(instance):
 def test_the_minimum_over_the_ball(instance, share):
     """Against SciPy's SLSQP-free route: the split problem with one linear bound."""
     problem, radius = instance.problem, share * instance.radius
-    value, gap = ball.minimum(problem, radius, precision=1e-9, count=20_000)
+    value, gap = minimum(problem, Ball(1.0, radius), 1e-9, 20_000)
     A, y = dense(problem), -problem.offset
 
     def split(z):
@@ -97,11 +98,15 @@ def test_the_minimum_over_the_ball(instance, share):
     assert value == pytest.approx(found.fun, rel=1e-5)
 
 
-def test_projection_onto_the_ball():
-    v = np.array([3.0, -1.0, 0.5, 0.0])
-    np.testing.assert_allclose(ball.project(v, 2.0), [2.0, 0.0, 0.0, 0.0])
-    np.testing.assert_allclose(ball.project(v, 3.0), [2.5, -0.5, 0.0, 0.0])
-    assert ball.project(v, 4.5) is v
+@pytest.mark.parametrize("p", [1.5, 2.0, np.inf])
+def test_the_minimum_over_other_balls(instance, p):
+    """Where the gap closes no point of the ball is lower, and the value is of one."""
+    problem, body = instance.problem, Ball(p, 0.1 * instance.largest)
+    value, gap = minimum(problem, body, 1e-7, 20_000)
+    assert 0 <= gap + 1e-12 <= 1e-7 * instance.start + 1e-12
+    tried = body.project(np.random.default_rng(0).standard_normal((50, problem.p)))
+    found = [problem.mean_loss(problem.A @ x + problem.offset) for x in tried]
+    assert value - gap <= min(found) and value < instance.start
 
 
 @pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])

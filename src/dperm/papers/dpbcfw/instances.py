@@ -8,11 +8,12 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from dperm.erm.ball import minimum
 from dperm.erm.bounds import clip_problem
 from dperm.erm.columns import Columns
+from dperm.erm.constrained import minimum
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
+from dperm.erm.sets import Ball
 from dperm.solvers.frank_wolfe.dp_fw import published_lipschitz
 
 NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
@@ -66,8 +67,8 @@ class Instance:
     def minimum(self, share: float) -> tuple[float, float]:
         """Minimum of f over the ball of radius share * eta, and the certified gap."""
         if share not in self._minima:
-            size = share * self.radius
-            self._minima[share] = minimum(self.problem, size, columns=self.columns)
+            ball = Ball(1.0, share * self.radius)
+            self._minima[share] = minimum(self.problem, ball, columns=self.columns)
         return self._minima[share]
 
 

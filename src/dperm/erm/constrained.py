@@ -1,4 +1,4 @@
-"""The minimum over the l1 ball, with a certificate; for excess risks.
+"""The minimum over a feasible set, with a certificate; for excess risks.
 
 Accelerated projected gradient with restarts (Beck and Teboulle 2009; O'Donoghue and
 Candes 2015). The certificate is the Frank-Wolfe gap max_s <x - s, gradient f(x)>.
@@ -10,35 +10,25 @@ import numpy as np
 
 from dperm.erm.columns import Columns
 from dperm.erm.problem import Problem
+from dperm.erm.sets import Ball
 
 _POWER_STEPS = 30
 _SAFETY = 1.05  # of the curvature that power steps find, which is a little too low
 
 
-def project(v: np.ndarray, radius: float) -> np.ndarray:
-    """The point of the l1 ball nearest to v (p,); Duchi et al. 2008, Figure 1."""
-    size = np.abs(v)
-    if size.sum() <= radius:
-        return v
-    ordered = np.sort(size)[::-1]
-    excess = np.cumsum(ordered) - radius
-    kept = np.flatnonzero(ordered * np.arange(1, v.size + 1) > excess)[-1]
-    threshold = excess[kept] / (kept + 1)
-    return np.sign(v) * np.maximum(size - threshold, 0.0)
-
-
 def minimum(
     problem: Problem,
-    radius: float,
+    feasible: Ball,
     precision: float = 1e-4,
     count: int = 500,
     columns: Columns | None = None,
 ) -> tuple[float, float]:
-    """Minimum of f over the l1 ball.
+    """Minimum of f over a set that contains 0.
 
     Parameters
     ----------
-    radius : float
+    feasible : Ball
+        Its projection is what a step needs, its oracle the certificate.
     precision : float
         Gap, over f(0), at which to stop.
     count : int
@@ -56,14 +46,14 @@ def minimum(
     value, gap, momentum = start, np.inf, 1.0
     for k in range(count):
         slope = _slope(problem, columns, ahead)
-        moved = project(ahead - step * slope, radius)
+        moved = feasible.project(ahead - step * slope)[0]
         if (ahead - moved) @ (moved - x) > 0:  # the momentum points uphill
             momentum = 1.0
         following = 0.5 + np.sqrt(0.25 + momentum**2)
         ahead = moved + (momentum - 1.0) / following * (moved - x)
         x, momentum = moved, following
         if k % 10 == 9:
-            value, gap = _certified(problem, columns, x, radius)
+            value, gap = _certified(problem, columns, x, feasible)
             if gap <= precision * start:
                 break
     return value, gap
@@ -75,12 +65,12 @@ def _slope(problem: Problem, columns: Columns, x: np.ndarray) -> np.ndarray:
 
 
 def _certified(
-    problem: Problem, columns: Columns, x: np.ndarray, radius: float
+    problem: Problem, columns: Columns, x: np.ndarray, feasible: Ball
 ) -> tuple[float, float]:
     """f(x) and its Frank-Wolfe gap."""
     slope = _slope(problem, columns, x)
     value = problem.mean_loss(columns.matrix @ x + problem.offset)
-    return value, float(slope @ x + radius * np.abs(slope).max())
+    return value, float(slope @ x - slope @ feasible.oracle(slope)[0])
 
 
 def _top(columns: Columns) -> float:
