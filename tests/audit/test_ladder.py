@@ -21,7 +21,7 @@ from dperm.audit.rungs import (
     transcript,
 )
 
-SOLVERS = sorted((Path(__file__).parents[3] / "conf/solver").glob("*.yaml"))
+SOLVERS = sorted((Path(__file__).parents[2] / "conf/solver").glob("*.yaml"))
 BRIEF = Effort(level=1e-5, pairs=4, draws=12, samples=12, losses=2)
 
 

@@ -13,7 +13,8 @@ from conftest import PENALTIES, make_problem, raw_data
 from dperm import solvers
 from dperm.erm import loss as contract
 from dperm.erm import losses, optimum
-from dperm.erm.bounds import record_bound, record_slopes
+from dperm.erm.bounds import record_bound
+from dperm.erm.constants import largest_derivatives
 from dperm.erm.loss import Loss, Residual, Signed
 from dperm.erm.losses import BOUNDED, LOSSES, derivatives, named
 from dperm.erm.penalties import Penalty
@@ -193,8 +194,8 @@ def test_the_bounds_of_huber_are_those_of_its_slope():
     options = dp_fw.Options(radius=2.0, entry_bound=3.0, label_bound=4.0)
     assert dp_fw.valid_lipschitz(problem, options) == 3.0
     assert record_bound(named("huber"), 2.0, 0.25, 0.5) == 1.5
-    slopes, everywhere = record_slopes(problem, np.ones(5))
-    assert everywhere and (slopes == 1.0).all()
+    largest, how = largest_derivatives(problem, np.ones(5))
+    assert how == "global" and (largest == 1.0).all()
 
 
 # --- a loss that forgets something ----------------------------------------------------
