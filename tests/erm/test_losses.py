@@ -20,8 +20,8 @@ from dperm.erm.losses import BOUNDED, LOSSES, derivatives, named
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import build
 from dperm.privacy.mechanisms import streams
-from dperm.solvers import Lanes
 from dperm.solvers.frank_wolfe import dp_fw
+from dperm.solvers.lanes import Lanes
 
 KINDS = list(LOSSES.values())
 every = pytest.mark.parametrize("kind", KINDS, ids=list(LOSSES))

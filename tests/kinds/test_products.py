@@ -5,15 +5,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dperm.config import ConfigError, conf_dir
+from dperm.locate import ConfigError, conf_dir
 from dperm.pipeline import (
     evaluate as evaluation,
 )
-from dperm.pipeline import (
-    inputs,
-    products,
-    results,
-)
+from dperm.pipeline import inputs, plan, products, results
 from dperm.pipeline import (
     tune as tuning,
 )
@@ -34,14 +30,14 @@ def solved(configured):
 
 
 def rows_of(config, solver, stage):
-    folder = inputs.results_folder(config, "dpcd", "diabetes", solver)
+    folder = plan.results_folder(config, "dpcd", "diabetes", solver)
     return pd.read_parquet(folder / f"{stage}.parquet")
 
 
 def test_figure_data_are_the_fresh_runs(solved):
     config = solved("product=figure2")
     products.figure(config)
-    folder = inputs.figures_folder(config, "dpcd")
+    folder = plan.figures_folder(config, "dpcd")
     shown = pd.read_csv(folder / "figure2.csv")
     assert set(shown["algorithm"]) == {"DP-CD", "DP-SGD"}
     curve = shown[shown["algorithm"] == "DP-CD"].set_index("x")
@@ -61,7 +57,7 @@ def test_figure_data_are_the_fresh_runs(solved):
 def test_figures_are_the_same_bytes_when_rebuilt(solved):
     config = solved()
     products.figure(config)
-    folder = inputs.figures_folder(config, "dpcd")
+    folder = plan.figures_folder(config, "dpcd")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     products.figure(config)
     assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -71,7 +67,7 @@ def test_figures_are_the_same_bytes_when_rebuilt(solved):
 def test_table2_holds_tuning_and_fresh_means(solved):
     config = solved("product=table2")
     products.table(config)
-    table = pd.read_csv(inputs.results_folder(config, "dpcd") / "table2.csv")
+    table = pd.read_csv(plan.results_folder(config, "dpcd") / "table2.csv")
     tuned, fresh = (rows_of(config, "dp_cd", stage) for stage in ("tune", "evaluate"))
     tuned = tuned[tuned["calibration"] == "paper"]
     means = tuned[tuned["status"] == "ok"].groupby(["passes", "step", "clip"])

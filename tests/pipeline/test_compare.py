@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.pipeline import completion, inputs
+from dperm.pipeline import completion, plan
 from dperm.pipeline import evaluate as evaluation
 from dperm.pipeline import tune as tuning
 from dperm.pipeline.compare import differences
@@ -27,7 +27,7 @@ def tree(configured):
         config = configured(f"solver={solver}", *ONLY)
         tuning.tune(config)
         evaluation.evaluate(config)
-    return inputs.results_folder(config, "dpcd")
+    return plan.results_folder(config, "dpcd")
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_run_equals_itself_made_again(tree, configured, tmp_path):
         config = configured(f"solver={solver}", "workers=2", *ONLY, results="again")
         tuning.tune(config)
         evaluation.evaluate(config)
-    again = inputs.results_folder(config, "dpcd")
+    again = plan.results_folder(config, "dpcd")
     assert compared(tree, again) == []
     other = configured("solver=dp_sgd", "seed=5", *ONLY, results="again")
     tuning.tune(other)

@@ -14,7 +14,8 @@ from dperm.config import compose
 from dperm.erm.problem import build
 from dperm.locate import ConfigError
 from dperm.pipeline import digests
-from dperm.pipeline.runtable import overrides, run_table
+from dperm.pipeline.jobs import overrides
+from dperm.pipeline.runtable import run_table
 from dperm.solvers.lanes import Lanes
 from dperm.store import closure
 from solvers import checks

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dperm.pipeline import evaluate as evaluation
-from dperm.pipeline import inputs, results
+from dperm.pipeline import inputs, plan, results
 from dperm.pipeline import tune as tuning
 from dperm.pipeline.solving import COLUMNS, IDENTITY, PROVENANCE
 from dperm.privacy.accounting import epsilon
@@ -140,7 +140,7 @@ def test_a_killed_run_goes_on_where_it_was(configured, data_dir, tmp_path):
     where = [f"data.dir={data_dir}", f"output.results={tmp_path / 'killed'}"]
     what = ["scale=smoke", "problem=diabetes", *overrides]
     command = [sys.executable, "-m", "dperm", "tune", *where, *what]
-    folder = inputs.results_folder(config, "dpcd", "diabetes", "dp_cd")
+    folder = plan.results_folder(config, "dpcd", "diabetes", "dp_cd")
     for parts in (1, 9, 21):
         child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60

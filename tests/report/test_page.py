@@ -12,7 +12,7 @@ import subprocess
 import pandas as pd
 import pytest
 
-from dperm.pipeline import inputs
+from dperm.pipeline import plan
 from dperm.report import page
 
 from .conftest import compose, write
@@ -32,9 +32,9 @@ CURVES = pd.DataFrame(
 def report(judged, tmp_path_factory):
     config = compose(tmp_path_factory.mktemp("report"))
     write(config, "figure1", CURVES, top="figures")
-    path = inputs.results_folder(config, "claims.csv")
+    path = plan.results_folder(config, "claims.csv")
     judged.to_csv(path, index=False)
-    audit = inputs.results_folder(config, "audit", "controls.csv")
+    audit = plan.results_folder(config, "audit", "controls.csv")
     audit.parent.mkdir()
     audit.write_text("mechanism,caught by\nhalf the noise,KS test\n")
     return page.report(config)[1]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dperm.locate import ConfigError
-from dperm.pipeline import inputs
+from dperm.pipeline import plan
 from dperm.report import readme
 
 
@@ -12,12 +12,12 @@ def test_only_the_marked_block_is_written(config, judged, tmp_path, monkeypatch)
     monkeypatch.setattr(readme, "README", path)
     mark = f"{readme.BEGIN} with dpcd/figure1, dpcd/figure2 -->"
     path.write_text(f"before\n{mark}\nold\n{readme.END}\nafter\n")
-    picture = inputs.figures_folder(config, "dpcd/figure2.png")
+    picture = plan.figures_folder(config, "dpcd/figure2.png")
     picture.parent.mkdir(parents=True)
     picture.touch()
     with pytest.raises(ConfigError, match=r"claims\.csv is not there"):
         readme.readme(config)
-    judged.to_csv(inputs.results_folder(config, "claims.csv"), index=False)
+    judged.to_csv(plan.results_folder(config, "claims.csv"), index=False)
     readme.readme(config)
     text = path.read_text()
     assert text.startswith(f"before\n{mark}\n")
@@ -33,7 +33,7 @@ def test_a_readme_without_marks_is_left_alone(config, judged, tmp_path, monkeypa
     path = tmp_path / "README.md"
     path.write_text("no marks\n")
     monkeypatch.setattr(readme, "README", path)
-    judged.to_csv(inputs.results_folder(config, "claims.csv"), index=False)
+    judged.to_csv(plan.results_folder(config, "claims.csv"), index=False)
     with pytest.raises(ConfigError, match=r"README\.md: expected the lines"):
         readme.readme(config)
     assert path.read_text() == "no marks\n"

@@ -23,7 +23,7 @@ from tabulate import tabulate
 from dperm import config as configuration
 from dperm import schema
 from dperm.locate import available
-from dperm.pipeline import inputs
+from dperm.pipeline import plan
 from dperm.pipeline.candidates import Candidate, Group, candidates
 from dperm.pipeline.solving import PROVENANCE
 from dperm.pipeline.tune import Meter
@@ -72,7 +72,7 @@ def adopt(config: schema.Config) -> Path:
         for candidate in candidates(paper):
             groups.setdefault(candidate.group, []).append(candidate)
     chosen = {group: _sample(of, EXTRA / len(groups)) for group, of in groups.items()}
-    path = inputs.results_folder(config, "adopted.json")
+    path = plan.results_folder(config, "adopted.json")
     count = sum(map(len, chosen.values()))
     meter = Meter(f"adopt, {len(groups)} groups", count, "replays", _cost(chosen))
     verdicts = {}

@@ -15,7 +15,7 @@ from dperm import schema
 from dperm.audit import ladder
 from dperm.config import with_paper
 from dperm.locate import ConfigError, available
-from dperm.pipeline import inputs, results
+from dperm.pipeline import plan, results
 from dperm.present import tables as writing
 from dperm.privacy.calibration import Calibration
 from dperm.privacy.random_stopping import converted, renyi_curve, tuned_epsilon
@@ -59,7 +59,7 @@ def audit(config: schema.Config) -> list[Path]:
     if made is None:
         known = ", ".join(PRODUCTS)
         raise ConfigError(f"product={config.product}: the audit has {known}")
-    stem = inputs.results_folder(config, "audit") / config.product
+    stem = plan.results_folder(config, "audit") / config.product
     written = writing.save(made(config), stem, CAPTIONS[config.product])
     for path in written:
         log.info("%s", path)
@@ -71,7 +71,7 @@ def _effort(config: schema.Config) -> ladder.Effort:
 
 
 def _path(config: schema.Config, name: str) -> Path:
-    return inputs.results_folder(config, "audit", "solvers") / f"{name}.csv"
+    return plan.results_folder(config, "audit", "solvers") / f"{name}.csv"
 
 
 def _solver(config: schema.Config) -> list[Path]:
@@ -122,16 +122,16 @@ def _tuning(config: schema.Config) -> writing.Table:
     rows = []
     for name in available("paper"):
         paper = with_paper(config, name)
-        for problem, chosen in inputs.runs(paper):
+        for problem, chosen in plan.runs(paper):
             rows += _tuned(paper, problem, chosen)
     table = pd.DataFrame(rows)
     return writing.Table(table, _shown(table))
 
 
 def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
-    folder = inputs.results_folder(config, config.paper.name, problem, chosen)
+    folder = plan.results_folder(config, config.paper.name, problem, chosen)
     config = replace(config, solver=replace(config.solver, name=chosen))
-    counts = Counter(point["passes"] for point in inputs.grid_points(config))
+    counts = Counter(point["passes"] for point in plan.grid_points(config))
     try:
         entries = results.ledgers(config, problem, chosen)
     except FileNotFoundError:

@@ -15,7 +15,7 @@ import pandas as pd
 from dperm import config as configuration
 from dperm import data, schema
 from dperm.erm.problem import Problem
-from dperm.pipeline import digests, evaluate, inputs, problems, solving, tune
+from dperm.pipeline import digests, evaluate, inputs, plan, problems, solving, tune
 from dperm.pipeline import sweep as sweeping
 from dperm.pipeline.products import function_of
 from dperm.store import files as store
@@ -67,8 +67,8 @@ class Candidate:
 def candidates(config: schema.Config) -> Iterator[Candidate]:
     """Those of a paper; optima and noise are made anew first if their code changed."""
     given = [o for o in config.overrides if not o.startswith(("problem=", "solver="))]
-    for problem, solver in inputs.runs(config):
-        folder = inputs.results_folder(config, config.paper.name, problem, solver)
+    for problem, solver in plan.runs(config):
+        folder = plan.results_folder(config, config.paper.name, problem, solver)
         if Parts(folder).by_identity():
             names = [f"problem={problem}", f"solver={solver}"]
             yield from _lanes(configuration.compose([*given, *names]))
@@ -96,7 +96,7 @@ class _Loaded:
 
 
 def _lanes(config: schema.Config) -> Iterator[Candidate]:
-    folder = inputs.results_folder(
+    folder = plan.results_folder(
         config, config.paper.name, config.problem.name, config.solver.name
     )
     parts = Parts(folder)
@@ -207,7 +207,7 @@ def _points(
     if not kept:
         return
     for problem in sweeping.needed(config, what):
-        _current_optimum(inputs.at_problem(config, problem))
+        _current_optimum(plan.at_problem(config, problem))
     try:
         tasks = sweeping.tasks(config, name, what)
     except (FileNotFoundError, ValueError) as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from dperm import schema
-from dperm.pipeline import inputs
+from dperm.pipeline import plan
 from dperm.pipeline.record import record
 from dperm.pipeline.results import sweep_path
 from dperm.store import files as store
@@ -33,10 +33,10 @@ def complete(config: schema.Config) -> Path:
     IncompleteError
         If a problem's data could not be had. Everything else has been made.
     """
-    folder = inputs.results_folder(config, config.paper.name)
+    folder = plan.results_folder(config, config.paper.name)
     tables = {
         (problem, solver): store.read_table(folder / problem / solver / "tune.parquet")
-        for problem, solver in inputs.runs(config)
+        for problem, solver in plan.runs(config)
     }
     for name in config.paper.sweeps:
         tables["sweep", name] = store.read_table(sweep_path(config, name))
@@ -50,7 +50,7 @@ def complete(config: schema.Config) -> Path:
     if missing:
         lines = [f"{problem}: {reason}" for problem, reason in missing.items()]
         raise IncompleteError("made all but\n" + "\n".join(lines))
-    made = inputs.figures_folder(config, config.paper.name)
+    made = plan.figures_folder(config, config.paper.name)
     text = f"{config.paper.name}: figures in {made}, tables in {folder}\n"
     store.write_text(folder / "complete.txt", text)
     log.info(text.strip())

@@ -16,7 +16,7 @@ from typing import Any
 
 from dperm import config as configuration
 from dperm import schema, solvers
-from dperm.pipeline import inputs, products
+from dperm.pipeline import plan, products
 from dperm.store.closure import digest as code
 from dperm.store.files import digest
 from dperm.validation import paper_file
@@ -120,8 +120,8 @@ def tune(at: schema.Config, by: schema.Config) -> str:
     identity: list[Any] = [
         *(optimum(at.problem), asdict(at.problem.privacy)),
         [solver.name, solver.label, solver.algorithm, solver.options],
-        inputs.run_calibrations(replace(by, problem=at.problem)),
-        *(inputs.grid_points(by), by.seed),
+        plan.run_calibrations(replace(by, problem=at.problem)),
+        *(plan.grid_points(by), by.seed),
         by.scale.replicates or by.paper.replicates,
     ]
     return digest([identity, lanes(solver.algorithm), noise(solver.algorithm)])

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dperm import schema
-from dperm.pipeline import inputs
+from dperm.pipeline import inputs, plan
 from dperm.pipeline.ledgers import calibrations
 from dperm.pipeline.results import best
 from dperm.pipeline.solving import Unit, fresh_passes, unavailable
@@ -34,7 +34,7 @@ def evaluate(config: schema.Config) -> Path:
         Of ``evaluate.parquet``, with one row per seed and pass.
     """
     names = (config.paper.name, config.problem.name, config.solver.name)
-    folder = inputs.results_folder(config, *names)
+    folder = plan.results_folder(config, *names)
     tuned = store.read_table(folder / "tune.parquet")
     with locked(folder):
         job = inputs.Job.load(config)

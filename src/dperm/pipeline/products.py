@@ -10,7 +10,7 @@ from typing import Any
 
 from dperm import schema
 from dperm.locate import ConfigError, hint
-from dperm.pipeline import inputs
+from dperm.pipeline import plan
 from dperm.store.closure import functions
 from dperm.validation import one_of
 
@@ -21,7 +21,7 @@ def figure(config: schema.Config) -> list[Path]:
     """Draw ``product=...``, or all figures of the paper."""
     from dperm.present import drawing
 
-    folder = inputs.figures_folder(config, config.paper.name)
+    folder = plan.figures_folder(config, config.paper.name)
     written = []
     for name, product in chosen(config, "figures").items():
         drawn, rows = _make(config, "figures", product)
@@ -33,7 +33,7 @@ def table(config: schema.Config) -> list[Path]:
     """Write ``product=...``, or all tables of the paper."""
     from dperm.present import tables as writing
 
-    folder = inputs.results_folder(config, config.paper.name)
+    folder = plan.results_folder(config, config.paper.name)
     written = []
     for name, product in chosen(config, "tables").items():
         made = _make(config, "tables", product)
@@ -69,8 +69,8 @@ def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
 def _make(config: schema.Config, kind: str, product: schema.Product) -> Any:
     """What the product's function returns, on the product's problems."""
     maker = function_of(config, kind, product.kind)
-    names = inputs.problem_names(config)
-    return maker(config, product, inputs.product_problems(product, names))
+    names = plan.problem_names(config)
+    return maker(config, product, plan.product_problems(product, names))
 
 
 def check_kind(config: schema.Config, kind: str, where: str, name: str) -> None:

@@ -19,7 +19,7 @@ import pandas as pd
 
 from dperm import config as configuration
 from dperm import data, schema
-from dperm.pipeline import digests, inputs
+from dperm.pipeline import digests, inputs, plan
 from dperm.pipeline.solving import PROVENANCE
 from dperm.store import provenance
 
@@ -32,11 +32,11 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
     given = [text for text in config.overrides if not text.startswith(_NOT_KEPT)]
     problems = {
         name: configuration.read("problem", name, given)
-        for name in inputs.problem_names(config)
+        for name in plan.problem_names(config)
     }
     by = {
         name: configuration.read("solver", name, given)
-        for name in sorted({solver for _, solver in inputs.runs(config)})
+        for name in sorted({solver for _, solver in plan.runs(config)})
     }
     return {
         "platform": _platform(),

@@ -13,7 +13,7 @@ import pandas as pd
 
 from dperm import config as configuration
 from dperm import schema
-from dperm.pipeline import inputs
+from dperm.pipeline import plan
 from dperm.store import files as store
 from dperm.validation import paper_file
 
@@ -136,14 +136,14 @@ def load(
     """Results of the paper by problem, solvers in the paper's order."""
     found: dict[str, list[Result]] = {name: [] for name in problems}
     shown = set(config.paper.runs if solvers is None else solvers) - set(leave_out)
-    for problem, solver in inputs.runs(config):
+    for problem, solver in plan.runs(config):
         if problem in found and solver in shown:
             found[problem].append(_load_one(config, problem, solver))
     return found
 
 
 def _load_one(config: schema.Config, problem: str, solver: str) -> Result:
-    folder = inputs.results_folder(config, config.paper.name, problem, solver)
+    folder = plan.results_folder(config, config.paper.name, problem, solver)
     tuned = store.read_table(folder / "tune.parquet")
     evaluated = store.read_table(folder / "evaluate.parquet")
     reasons = evaluated.loc[evaluated["reason"] != "", "reason"]
@@ -154,7 +154,7 @@ def _load_one(config: schema.Config, problem: str, solver: str) -> Result:
 
 def sweep_path(config: schema.Config, name: str) -> Path:
     """Where the rows of a sweep lie."""
-    return inputs.results_folder(config, config.paper.name, "sweeps", f"{name}.parquet")
+    return plan.results_folder(config, config.paper.name, "sweeps", f"{name}.parquet")
 
 
 def load_sweep(config: schema.Config, name: str) -> pd.DataFrame:
@@ -164,7 +164,7 @@ def load_sweep(config: schema.Config, name: str) -> pd.DataFrame:
 
 def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict[str, Any]]:
     """Entries of ``ledger.json`` of one job."""
-    folder = inputs.results_folder(config, config.paper.name, problem, solver)
+    folder = plan.results_folder(config, config.paper.name, problem, solver)
     again = f"delete {folder / 'tune.parquet'} and run again; finished lanes are kept"
     return store.read_json(folder / "ledger.json", again)
 

@@ -9,7 +9,7 @@ from typing import Any
 from dperm import schema
 from dperm.config import read, settings, with_paper
 from dperm.locate import available, group_file
-from dperm.pipeline import checks, digests, inputs
+from dperm.pipeline import checks, digests, inputs, plan
 from dperm.pipeline.jobs import AUDITED, PaperTable, RunTable
 from dperm.pipeline.products import check_kind
 from dperm.pipeline.sweep import needed, points
@@ -79,7 +79,7 @@ def run_table(papers: list[str], overrides: list[str]) -> RunTable:
 
 
 def _add_paper(table: RunTable, config: schema.Config, sections: Sections) -> None:
-    names, runs, paper = inputs.problem_names(config), inputs.runs(config), config.paper
+    names, runs, paper = plan.problem_names(config), plan.runs(config), config.paper
     problems = {name: sections.problem(name) for name in names}
     for problem in problems.values():
         _add_problem(table, problem)
@@ -118,7 +118,7 @@ def _add_products(
         problems_of={key: _shown(made, names) for key, made in products.items()},
         sweeps_of={key: list(made.sweeps) for key, made in products.items()},
         prepared={
-            name: inputs.sweep_prepared(config, sweep)
+            name: plan.sweep_prepared(config, sweep)
             for name, sweep in paper.sweeps.items()
         },
     )
@@ -128,7 +128,7 @@ def _shown(product: schema.Product, names: list[str]) -> list[str]:
     """Problems of a product at this scale; one made of sweeps alone has none."""
     if product.sweeps and product.problems is None:
         return []
-    return inputs.product_problems(product, names)
+    return plan.product_problems(product, names)
 
 
 def _add_sweep(
@@ -136,12 +136,12 @@ def _add_sweep(
 ) -> None:
     sweep, paper = config.paper.sweeps[name], config.paper
     problems = needed(config, sweep)
-    for problem in (*problems, *inputs.sweep_prepared(config, sweep)):
+    for problem in (*problems, *plan.sweep_prepared(config, sweep)):
         if problem not in table.dataset_of:
             _add_problem(table, sections.problem(problem))
     check_kind(config, "sweeps", f"sweeps.{name}", sweep.kind)
     read = [table.digests[f"optimum/{problem}"] for problem in problems]
-    arrays = inputs.sweep_prepared(config, sweep)
+    arrays = plan.sweep_prepared(config, sweep)
     read += [table.digests[f"prepare/{problem}"] for problem in arrays]
     made = digests.sweep(config, name, points(config, sweep), read)
     table.digests[f"sweeps/{paper.name}/{name}"] = made
@@ -168,13 +168,13 @@ def _add_problem(table: RunTable, problem: schema.Problem) -> None:
 def _add_run(table: RunTable, config: schema.Config) -> None:
     paper, problem, solver = config.paper, config.problem, config.solver
     inputs.require_able(paper, problem, solver)
-    found = inputs.grid_points(config)
+    found = plan.grid_points(config)
     where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}.grid"
     check_clips(found, where, problem)
     name = f"{paper.name}/{problem.name}/{solver.name}"
     table.digests[f"tune/{name}"] = digests.tune(config, config)
     table.digests[f"evaluate/{name}"] = digests.evaluate(config, config)
-    kinds = inputs.run_calibrations(config)
+    kinds = plan.run_calibrations(config)
     passes = sum(point["passes"] for point in found)
     replicates = config.scale.replicates or paper.replicates
     table.work[name] = passes * replicates * len(kinds)

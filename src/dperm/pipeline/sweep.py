@@ -13,7 +13,7 @@ from joblib import Parallel
 
 from dperm import data, grid, schema
 from dperm.parallel import away, cluster
-from dperm.pipeline import digests, inputs, seeds
+from dperm.pipeline import digests, inputs, plan, seeds
 from dperm.pipeline.products import chosen, function_of
 from dperm.pipeline.results import sweep_path
 from dperm.pipeline.tune import Meter
@@ -89,7 +89,7 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
     read = [[record.get(key) for key in ("digest", "w_digest")] for record in optima]
     read += [
         [data.load_prepared(problem, config.data).meta["digest"]]
-        for problem in inputs.sweep_prepared(config, what)
+        for problem in plan.sweep_prepared(config, what)
     ]
     given = [config.paper.name, name, what.kind, what.options, config.seed, read]
     found = []

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from dperm import schema
 from dperm.parallel import away, cluster
-from dperm.pipeline import inputs
+from dperm.pipeline import inputs, plan
 from dperm.pipeline.ledgers import calibrations
 from dperm.pipeline.solving import IDENTITY, Unit, rows, unavailable, unique_passes
 from dperm.store import files as store
@@ -34,7 +34,7 @@ def tune(config: schema.Config) -> Path:
         Of the table.
     """
     names = (config.paper.name, config.problem.name, config.solver.name)
-    folder = inputs.results_folder(config, *names)
+    folder = plan.results_folder(config, *names)
     with locked(folder):
         job = inputs.Job.load(config)
         if job is None:
@@ -48,9 +48,9 @@ def tune(config: schema.Config) -> Path:
 
 def units(job: inputs.Job) -> Iterator[Unit]:
     """Everything that is tuned: every calibration, number of passes and replicate."""
-    points = inputs.grid_points(job.config)
+    points = plan.grid_points(job.config)
     passes = unique_passes(job, [point["passes"] for point in points])
-    kinds = inputs.run_calibrations(job.config)
+    kinds = plan.run_calibrations(job.config)
     found = calibrations(job, kinds, passes)
     replicates = job.config.scale.replicates or job.config.paper.replicates
     for kind in kinds:

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from dperm import schema
-from dperm.pipeline import inputs
+from dperm.pipeline import plan
 from dperm.present.intervals import student
 
 FIGURE = ("mean", "ci_low", "ci_high")  # of the data behind a figure
@@ -76,9 +76,9 @@ class Evidence:
         paper = self.config.paper.name
         if file.startswith("figures/"):
             name = file.removeprefix("figures/")
-            return inputs.figures_folder(self.config, paper, f"{name}.csv")
+            return plan.figures_folder(self.config, paper, f"{name}.csv")
         suffix = "parquet" if file.startswith("sweeps/") else "csv"
-        return inputs.results_folder(self.config, paper, f"{file}.{suffix}")
+        return plan.results_folder(self.config, paper, f"{file}.{suffix}")
 
     def table(self, file: str) -> pd.DataFrame:
         """All rows of a file.

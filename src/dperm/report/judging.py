@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from dperm import schema
-from dperm.pipeline import inputs, results
+from dperm.pipeline import plan, results
 from dperm.report import cells, rules
 from dperm.report.claims import Claim, load, papers
 from dperm.report.evidence import Evidence, MissingError
@@ -59,7 +59,7 @@ def claims(config: schema.Config) -> list[Path]:
     The stage runs with whatever results there are.
     """
     data = table(config)
-    folder = inputs.results_folder(config)
+    folder = plan.results_folder(config)
     store.write_text(folder / "claims.csv", data.to_csv(index=False))
     store.write_text(folder / "claims.md", markdown(data))
     for line in summary(data).splitlines():

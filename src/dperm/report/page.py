@@ -24,7 +24,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
 
 from dperm import schema
-from dperm.pipeline import inputs, seeds
+from dperm.pipeline import plan, seeds
 from dperm.present.tables import number
 from dperm.report import selection_bias as selection
 from dperm.report.claims import papers
@@ -50,7 +50,7 @@ _LATEX = {
 
 def report(config: schema.Config) -> list[Path]:
     """Write ``report/index.html``, and ``selection.csv`` beside the claims."""
-    folder = inputs.results_folder(config)
+    folder = plan.results_folder(config)
     judged = folder / "claims.csv"
     claims = pd.read_csv(judged) if judged.is_file() else table(config)
     chosen = selection.selection(config)
@@ -79,7 +79,7 @@ def page(
         totals=claims["verdict"].value_counts().to_dict(),
         verdicts=VERDICTS, marks=MARKS, classes=CLASSES,
         selection=_listed(selection.summary(chosen)),
-        audits=_audits(inputs.results_folder(config, "audit")),
+        audits=_audits(plan.results_folder(config, "audit")),
         scale=config.scale.name, versions=provenance.versions(),
         css=Markup((FILES / "page.css").read_text()),
         js=Markup((FILES / "page.js").read_text()),
@@ -100,7 +100,7 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> dict[st
     paper = config.paper
     own = claims[claims["paper"] == paper.name].fillna({"published": "", "reason": ""})
     is_cell = own["rule"].str.startswith("cells")
-    results = inputs.results_folder(config, paper.name)
+    results = plan.results_folder(config, paper.name)
     return {
         "name": paper.name,
         "title": paper.title,
@@ -118,7 +118,7 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> dict[st
 
 
 def _manifest(config: schema.Config) -> dict[str, Any]:
-    path = inputs.results_folder(config, config.paper.name, "manifest.json")
+    path = plan.results_folder(config, config.paper.name, "manifest.json")
     return store.read_json(path) if path.is_file() else {}
 
 
@@ -192,7 +192,7 @@ class Figure:
 def _figures(config: schema.Config, folder: Path) -> Iterator[Figure]:
     commit = ", ".join(_manifest(config).get("commit", [])) or "unknown"
     for name, product in config.paper.figures.items():
-        stem = inputs.figures_folder(config, config.paper.name, name)
+        stem = plan.figures_folder(config, config.paper.name, name)
         points = read_or_empty(stem.with_suffix(".csv"))
         if points.empty:
             continue
@@ -220,7 +220,7 @@ def _missing(
     """Problems of a figure of trajectories that have no panel."""
     if product.kind != "trajectories":
         return []
-    names = inputs.product_problems(product, inputs.problem_names(config))
+    names = plan.product_problems(product, plan.problem_names(config))
     return [name for name in names if name not in set(points["panel"])]
 
 
@@ -270,7 +270,7 @@ def _settings(config: schema.Config, product: schema.Product) -> pd.DataFrame:
     for name, made in config.paper.tables.items():
         if made.calibration != product.calibration or product.kind != "trajectories":
             continue
-        path = inputs.results_folder(config, config.paper.name, f"{name}.csv")
+        path = plan.results_folder(config, config.paper.name, f"{name}.csv")
         data = read_or_empty(path)
         if {*keys, "passes", "step", "clip", "mean"} <= set(data.columns):
             known = data.dropna(subset="mean")

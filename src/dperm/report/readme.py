@@ -10,7 +10,7 @@ import pandas as pd
 
 from dperm import schema
 from dperm.locate import ConfigError
-from dperm.pipeline import inputs
+from dperm.pipeline import plan
 from dperm.report.scorecard import summary
 from dperm.store import files as store
 
@@ -32,7 +32,7 @@ def readme(config: schema.Config) -> Path:
     ConfigError
         If README.md does not have both marks, or there are no claims yet.
     """
-    claims = inputs.results_folder(config, "claims.csv")
+    claims = plan.results_folder(config, "claims.csv")
     if not claims.is_file():
         raise ConfigError(f"{claims} is not there; run `dperm claims` first")
     text = README.read_text(encoding="utf-8")
@@ -50,14 +50,14 @@ def readme(config: schema.Config) -> Path:
 
 
 def _block(config: schema.Config, claims: pd.DataFrame, figures: list[str]) -> str:
-    folder = inputs.results_folder(config).as_posix()
+    folder = plan.results_folder(config).as_posix()
     parts = [
         summary(claims),
         f"[Every claim with its reason]({folder}/claims.md) and "
         f"[the report]({folder}/report/index.html), one page that works offline.",
     ]
     for name in figures:
-        path = inputs.figures_folder(config, f"{name}.png")
+        path = plan.figures_folder(config, f"{name}.png")
         if path.is_file():
             parts.append(f"![{name}]({path.as_posix()})")
     return "\n\n".join(parts)

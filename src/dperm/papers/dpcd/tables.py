@@ -8,7 +8,7 @@ import pandas as pd
 
 from dperm import schema
 from dperm.papers.dpcd import bounds
-from dperm.pipeline import inputs, results
+from dperm.pipeline import inputs, plan, results
 from dperm.pipeline.results import Result
 from dperm.present.tables import Rows, Table, made_of, number
 
@@ -19,7 +19,7 @@ def utility(
     """Table 1 in numbers: the terms that the utility bounds compare."""
     rows: Rows = []
     for name in problems:
-        at = inputs.at_problem(config, name)
+        at = plan.at_problem(config, name)
         problem = inputs.load_problem(at)
         rows += (
             [{"problem": name, "algorithm": "not available"}]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from dperm import schema
 from dperm.kinds.figures import TITLES
 from dperm.papers.dpgcd import optima
-from dperm.pipeline import inputs, results
+from dperm.pipeline import inputs, plan, results
 from dperm.present import drawing
 from dperm.present.drawing import Rows
 
@@ -27,7 +27,7 @@ def histograms(
     rows: Rows = []
     for name, at in zip(problems, axes, strict=True):
         at.set_title(TITLES["penalty"](titles[name]))
-        composed = inputs.at_problem(config, name)
+        composed = plan.at_problem(config, name)
         if inputs.load_optimum_record(composed, name).get("status") == "unavailable":
             drawing.empty(at, inputs.unavailable_reason(composed))
             continue

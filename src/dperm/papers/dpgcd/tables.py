@@ -10,7 +10,7 @@ import pandas as pd
 from dperm import config as configuration
 from dperm import grid, schema
 from dperm.papers.dpgcd import noise as prices
-from dperm.pipeline import inputs, results
+from dperm.pipeline import inputs, plan, results
 from dperm.pipeline.results import Result
 from dperm.present.intervals import clopper_pearson, student
 from dperm.present.tables import Rows, Table, number, readable
@@ -25,7 +25,7 @@ def sizes(config: schema.Config, product: schema.Product, problems: list[str]) -
 
 
 def _size(config: schema.Config, name: str) -> dict[str, Any]:
-    composed = inputs.at_problem(config, name)
+    composed = plan.at_problem(config, name)
     problem = inputs.load_problem(composed)
     if problem is None:
         return {"problem": name, "status": inputs.unavailable_reason(composed)}
@@ -99,7 +99,7 @@ def _support_row(
     tuned, fresh = result.tuning(calibration), result.final(calibration)
     wrong = int((fresh["false_positives"] > 0).sum())
     low, high = clopper_pearson(wrong, len(fresh))
-    composed = inputs.at_problem(config, result.problem)
+    composed = plan.at_problem(config, result.problem)
     return {
         "problem": result.problem,
         "algorithm": result.label,

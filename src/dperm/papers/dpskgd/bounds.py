@@ -14,7 +14,7 @@ from dperm.erm.optimum import Optimum
 from dperm.erm.problem import Problem
 from dperm.papers.dpskgd import theory
 from dperm.papers.dpskgd.samplings import family, solver
-from dperm.pipeline import inputs
+from dperm.pipeline import inputs, plan
 from dperm.pipeline.results import Result
 from dperm.present.drawing import summary
 from dperm.present.intervals import student
@@ -28,7 +28,7 @@ TERMS = ("convex", "strong")  # the rows of Table 1
 
 def loaded(config: schema.Config, name: str) -> tuple[Problem | None, Optimum | None]:
     """A problem and its optimum; None without its data."""
-    at = inputs.at_problem(config, name)
+    at = plan.at_problem(config, name)
     problem = inputs.load_problem(at)
     return problem, inputs.load_optimum(at) if problem else None
 

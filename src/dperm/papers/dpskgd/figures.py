@@ -13,7 +13,7 @@ from matplotlib.ticker import NullLocator
 from dperm import schema
 from dperm.papers.dpskgd import exponents, partitions
 from dperm.papers.dpskgd import samplings as draws
-from dperm.pipeline import inputs, results
+from dperm.pipeline import inputs, plan, results
 from dperm.pipeline.results import Result
 from dperm.present import drawing
 from dperm.present.drawing import Rows
@@ -53,7 +53,7 @@ def samplings(
         if lost:
             drawing.empty(at, lost[0])
         else:
-            p = len(inputs.load_optimum(inputs.at_problem(config, name)).w)
+            p = len(inputs.load_optimum(plan.at_problem(config, name)).w)
             rows += _sampled(at, name, found[name], product.calibration, p)
     drawing.shared_legend(figure, 6 if len(problems) > 1 else 2)
     return figure, rows

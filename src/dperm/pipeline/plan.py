@@ -1,0 +1,79 @@
+"""What of a paper is run at the configured scale: names, grids, and where it goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from dperm import grid, schema
+from dperm.config import read
+from dperm.locate import ConfigError
+
+
+def results_folder(config: schema.Config, *below: str) -> Path:
+    """A folder below results/, or below results/<scale>/."""
+    return Path(config.output.results, config.scale.folder, *below)
+
+
+def figures_folder(config: schema.Config, *below: str) -> Path:
+    """A folder below figures/, or below figures/<scale>/."""
+    return Path(config.output.figures, config.scale.folder, *below)
+
+
+def problem_names(config: schema.Config) -> list[str]:
+    """The problems of the paper at this scale."""
+    offline = config.scale.problems == "offline"
+    return config.paper.offline if offline else config.paper.problems
+
+
+def product_problems(product: schema.Product, names: list[str]) -> list[str]:
+    """The product's problems as far as the scale has them; all where it has none."""
+    return [name for name in product.problems or () if name in names] or names
+
+
+def sweep_prepared(config: schema.Config, sweep: schema.Sweep) -> list[str]:
+    """Problems whose arrays a sweep reads; at the small scales the offline ones."""
+    offline = config.scale.problems == "offline" and sweep.prepared
+    return config.paper.offline if offline else sweep.prepared
+
+
+def runs(config: schema.Config) -> list[tuple[str, str]]:
+    """(problem, solver) of every solver job of the paper at this scale."""
+    return [
+        (problem, solver)
+        for problem in problem_names(config)
+        for solver, run in config.paper.runs.items()
+        if run.problems is None or problem in run.problems
+    ]
+
+
+def grid_points(config: schema.Config) -> list[dict[str, float]]:
+    """The grid of the paper for the chosen solver, thinned to the scale.
+
+    Raises
+    ------
+    ConfigError
+        If the paper does not run this solver.
+    """
+    paper, solver = config.paper, config.solver.name
+    if solver not in paper.runs:
+        known = ", ".join(paper.runs)
+        raise ConfigError(
+            f"conf/paper/{paper.name}/paper.yaml: runs: no solver {solver!r}; "
+            f"it has {known}"
+        )
+    found = grid.points(paper.runs[solver].grid, f"runs.{solver}.grid")
+    return grid.thin(found, config.scale.keep)
+
+
+def run_calibrations(config: schema.Config) -> list[str]:
+    """The calibrations of the chosen solver on the chosen problem."""
+    run = config.paper.runs[config.solver.name]
+    known = config.paper.calibrations if run.calibrations is None else run.calibrations
+    left_out = run.leave_out.get(config.problem.name, ())
+    return [name for name in known if name not in left_out]
+
+
+def at_problem(config: schema.Config, name: str) -> schema.Config:
+    """The configuration of another problem; what was set for problems holds for it."""
+    return replace(config, problem=read("problem", name, config.overrides))
