@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm.config import ConfigError, compose
+from dperm.config import compose
 from dperm.data.errors import RefusedError
 from dperm.data.readers import read_files
+from dperm.locate import ConfigError
 from dperm.schema import Reader
 from faults.tiny import Project
 
@@ -55,7 +56,7 @@ READERS = {
         Reader(format="libsvm", positive="2", options={"dense": True}),
     ),
 }
-YAMLS = ("problem/diabetes", "dataset/diabetes", "solver/dp_cd", "paper/tiny",
+YAMLS = ("problem/diabetes", "dataset/diabetes", "solver/dp_cd", "paper/tiny/paper",
          "scale/smoke", "config")  # fmt: skip
 TOKENS = [
     b"nan", b"inf", b"1e999", b"-1", b"0", b"99999999999999999999", b"2147483648",

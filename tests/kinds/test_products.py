@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dperm.config import ConfigError, conf_dir
+from dperm.locate import ConfigError, conf_dir
 from dperm.pipeline import (
     evaluate as evaluation,
 )

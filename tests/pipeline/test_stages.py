@@ -74,8 +74,8 @@ def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver):
 
 def test_a_sparse_problem_standardised(configured, tmp_path):
     """Without filling it in; what would have to is refused by name."""
-    from dperm.config import ConfigError
     from dperm.data import fetch, prepare
+    from dperm.locate import ConfigError
     from dperm.pipeline import problems as dataset
 
     settings = ("paper=dpgcd", "problem=sparse_small", f"data.dir={tmp_path / 'own'}",

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dperm import grid, schema
-from dperm.config import ConfigError
+from dperm.locate import ConfigError
 from dperm.pipeline import sweep as sweeping
 
 

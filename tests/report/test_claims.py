@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from dperm import config as configuration
-from dperm.config import ConfigError
+from dperm.locate import ConfigError
 from dperm.report import claims
 from dperm.report.rules import CAVEAT, NOT, REPRODUCED, UNTESTED, VERDICTS
 

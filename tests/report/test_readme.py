@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dperm.config import ConfigError
+from dperm.locate import ConfigError
 from dperm.pipeline import inputs
 from dperm.report import readme
 

@@ -7,18 +7,21 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dperm import data, grid, schema, solvers
+from dperm import grid, schema
 from dperm.config import read
-from dperm.erm.optimum import Optimum
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
 from dperm.locate import ConfigError
 from dperm.store import files as store
 from dperm.validation import number
+
+# Compiled losses, optimisers and readers of data are imported where a problem is
+# loaded: figures and tables ask only for names and folders.
+if TYPE_CHECKING:
+    from dperm.erm.optimum import Optimum
+    from dperm.erm.problem import Problem
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +97,10 @@ def at_problem(config: schema.Config, name: str) -> schema.Config:
 
 def load_problem(config: schema.Config) -> Problem | None:
     """The problem on its prepared arrays, or None if its data are unavailable."""
+    from dperm import data
+    from dperm.erm.penalties import Penalty
+    from dperm.erm.problem import build
+
     spec = config.problem
     prepared = data.load_prepared(spec.name, config.data)
     if not prepared.available:
@@ -119,6 +126,8 @@ def load_problem(config: schema.Config) -> Problem | None:
 
 def unavailable_reason(config: schema.Config) -> str:
     """Why the data of the problem could not be had."""
+    from dperm import data
+
     return str(data.load_prepared(config.problem.name, config.data).meta["reason"])
 
 
@@ -145,6 +154,8 @@ def load_optimum(config: schema.Config) -> Optimum:
     ValueError
         If what it left is damaged.
     """
+    from dperm.erm.optimum import Optimum
+
     record = load_optimum_record(config, config.problem.name)
     path = optimum_folder(config) / "w.npy"
     try:
@@ -192,6 +203,8 @@ class Job:
         ConfigError
             If the data are sparse, standardised, and the solver would fill them in.
         """
+        from dperm import solvers
+
         problem = load_problem(config)
         if problem is None:
             say_unavailable(config)

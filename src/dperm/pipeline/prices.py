@@ -8,7 +8,7 @@ import math
 
 from tabulate import tabulate
 
-from dperm.config import ConfigError
+from dperm.locate import ConfigError
 from dperm.pipeline import inputs, ledgers
 from dperm.privacy.accounting import epsilon
 from dperm.schema import Config

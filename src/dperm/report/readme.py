@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from dperm import schema
-from dperm.config import ConfigError
+from dperm.locate import ConfigError
 from dperm.pipeline import inputs
 from dperm.report.claims import summary
 from dperm.store import files as store
