@@ -14,8 +14,9 @@ import logging
 import os
 import re
 import sys
+import textwrap
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ class Command(NamedTuple):
     help: str
     function: str
     is_stage: bool = True  # of a configuration; False: it reads the command line itself
+    solves: bool = True  # uses problem and solver, which are checked; False: draws
 
 
 COMMANDS: dict[str, Command] = {
@@ -48,8 +50,12 @@ COMMANDS: dict[str, Command] = {
         "run the chosen settings on fresh seeds", "pipeline.evaluate:evaluate"
     ),
     "sweep": Command("run the sweeps of a paper", "pipeline.sweep:sweep"),
-    "figure": Command("draw the figures of a paper", "pipeline.products:figure"),
-    "table": Command("make the tables of a paper", "pipeline.products:table"),
+    "figure": Command(
+        "draw the figures of a paper", "pipeline.products:figure", solves=False
+    ),
+    "table": Command(
+        "make the tables of a paper", "pipeline.products:table", solves=False
+    ),
     "audit": Command("audit a solver's privacy", "pipeline.auditing:audit"),
     "privacy": Command(
         "what a setting costs, and the noise it needs", "pipeline.prices:report"
@@ -57,15 +63,21 @@ COMMANDS: dict[str, Command] = {
     "complete": Command(
         "say whether a paper is complete, and write its manifest",
         "pipeline.completion:complete",
+        solves=False,
     ),
-    "claims": Command("judge the claims of the papers", "report.judging:claims"),
-    "report": Command("write the report", "report.page:report"),
+    "claims": Command(
+        "judge the claims of the papers", "report.judging:claims", solves=False
+    ),
+    "report": Command("write the report", "report.page:report", solves=False),
     "readme": Command(
-        "put the scorecard and three figures into README.md", "report.readme:readme"
+        "put the scorecard and three figures into README.md",
+        "report.readme:readme",
+        solves=False,
     ),
     "bundle": Command(
         "pack the data sets of the papers for a machine without a network",
         "pipeline.bundling:bundle",
+        solves=False,
     ),
     "adopt": Command(
         "keep lanes of older code where a sample has the same bits",
@@ -76,6 +88,12 @@ COMMANDS: dict[str, Command] = {
     ),
 }
 GROUPS = ("paper", "problem", "solver", "scale")
+KEYS = """
+  any key of the configuration: product=figure1 problem.privacy.epsilon=2 seed=7
+flags, which are Hydra's:
+  --cfg job   show the configuration, run nothing
+  -m          every combination of several values: dperm tune -m solver=dp_cd,dp_sgd
+"""
 EXAMPLES = """
 examples:
   dperm dpcd -j 2                            a paper on two cores
@@ -108,7 +126,9 @@ def _run(arguments: list[str]) -> None:
     elif arguments[0] in COMMANDS:
         sys.argv = [f"dperm {arguments[0]}", *arguments[1:]]
         command = COMMANDS[arguments[0]]
-        if command.is_stage:
+        if command.is_stage and {"-h", "--help"} & {*arguments[1:]}:
+            print(stage_help(arguments[0]))
+        elif command.is_stage:
             run_stage(command, arguments[1:])
         else:
             function_of(command)()
@@ -129,31 +149,33 @@ def function_of(command: Command) -> Stage:
 def run_stage(command: Command, arguments: list[str]) -> None:
     """Run one stage on the configuration of the command line.
 
-    Hydra's own flags (``--help``, ``--cfg job``, ``-m`` for multirun) work as usual.
+    Hydra's own flags (``--cfg job``, ``-m`` for multirun) work as usual.
     A refused configuration or a missing input ends with one line and exit code 1.
     """
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("dperm").setLevel(logging.INFO)
     logging.captureWarnings(True)
-    try:
-        if any(argument.startswith("-") for argument in arguments):
-            from dperm import flags
+    if any(argument.startswith("-") for argument in arguments):
+        from dperm import flags
 
-            flags.run(functools.partial(_composed, command), arguments)
-        else:
-            _composed(command, arguments)
-    except (locate.ConfigError, OSError, RuntimeError, ValueError) as error:
-        place = own_place(error)
-        raise SystemExit(f"{type(error).__name__}: {error}{place}") from error
+        flags.run(functools.partial(_composed, command), arguments)
+    else:
+        _composed(command, arguments)
 
 
 def _composed(command: Command, overrides: list[str]) -> None:
     from dperm import config
-    from dperm.pipeline import checks
 
-    made = config.compose(overrides)
-    checks.check(made)
-    run(function_of(command), made)
+    try:
+        made = config.compose(overrides)
+        if command.solves:
+            from dperm.pipeline import checks  # brings the solvers and what they need
+
+            checks.check(made)
+        run(function_of(command), made)
+    except (locate.ConfigError, OSError, RuntimeError, ValueError) as error:
+        place = own_place(error)
+        raise SystemExit(f"{type(error).__name__}: {error}{place}") from error
 
 
 def own_place(error: BaseException) -> str:
@@ -200,6 +222,21 @@ def _snakemake(arguments: list[str]) -> None:
 
 
 # --- help and completion --------------------------------------------------------------
+
+
+def stage_help(name: str) -> str:
+    """What a stage does, and what may follow it."""
+    names = {f"{group}=": ", ".join(locate.available(group)) for group in GROUPS}
+    given = textwrap.indent("\n".join(_list(names)), "  ")
+    return (
+        f"usage: dperm {name} [key=value ...]\n\n{COMMANDS[name].help}\n\n{given}{KEYS}"
+    )
+
+
+def _list(names: dict[str, str]) -> Iterator[str]:
+    for name, text in names.items():
+        space = " " * 10
+        yield textwrap.fill(f"{name:10}{text}", 86, subsequent_indent=space)
 
 
 def papers() -> dict[str, str]:

@@ -56,7 +56,7 @@ READERS = {
         Reader(format="libsvm", positive="2", options={"dense": True}),
     ),
 }
-YAMLS = ("problem/diabetes", "dataset/diabetes", "solver/dp_cd", "paper/tiny",
+YAMLS = ("problem/diabetes", "dataset/diabetes", "solver/dp_cd", "paper/tiny/paper",
          "scale/smoke", "config")  # fmt: skip
 TOKENS = [
     b"nan", b"inf", b"1e999", b"-1", b"0", b"99999999999999999999", b"2147483648",

@@ -17,6 +17,7 @@ from dperm.data import fetch
 from dperm.data.archives import unpack
 from dperm.data.errors import RefusedError
 from dperm.locate import ConfigError
+from dperm.pipeline import checks
 from dperm.schema import Data, Dataset, Reader, Source
 
 PLAIN = {
@@ -117,16 +118,15 @@ def test_a_yaml_runs_no_code(conf, code):
 def test_an_algorithm_is_a_solver(conf, algorithm):
     spoil(conf, "solver/dp_cd", "algorithm: dp_cd", f"algorithm: {algorithm}")
     with pytest.raises(ConfigError, match=f"algorithm '{algorithm}': expected"):
-        compose([])
+        checks.check(compose([]))
 
 
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("paper/tiny", "name: tiny", "name: ../../evil"),
-        ("paper/tiny", "module: dpcd", "module: ..experiments.store"),
-        ("paper/tiny", "curves:", "../curves:"),
-        ("paper/tiny", "errors:", "/errors:"),
+        ("paper/tiny/paper", "name: tiny", "name: ../../evil"),
+        ("paper/tiny/paper", "curves:", "../curves:"),
+        ("paper/tiny/paper", "errors:", "/errors:"),
         ("problem/diabetes", "name: diabetes", "name: ../evil"),
         ("solver/dp_cd", "name: dp_cd", "name: /evil"),
         ("scale/smoke", "folder: smoke", "folder: .."),
@@ -162,7 +162,7 @@ def test_the_kind_of_a_product_is_one_of_ours(conf):
 
     config = compose(["problem=diabetes"])
     for kind in ("Path", "np", "pd", "__import__", "_curve", "Any"):
-        with pytest.raises(ConfigError, match="no function of"):
+        with pytest.raises(ConfigError, match="expected one of"):
             function_of(config, "figures", kind)
 
 

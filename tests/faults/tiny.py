@@ -14,7 +14,6 @@ from dperm.pipeline.solving import PROVENANCE
 ROOT = Path(__file__).parents[2]
 PAPER = {
     "name": "tiny",
-    "module": "dpcd",
     "problems": ["diabetes"],
     "offline": ["diabetes"],
     "calibrations": ["paper"],
@@ -30,13 +29,12 @@ PAPER = {
         }
         for solver in ("dp_cd", "dp_sgd")
     },
-    "published": {"table2": "published/dpcd/table2.csv"},
+    "published": {"table2": "published/table2.csv"},
     "figures": {"curves": {"kind": "trajectories"}},
     "tables": {"errors": {"kind": "relative_error"}},
 }
 SWEPT = {
     **PAPER,
-    "module": "dpskgd",
     "figures": {},
     "tables": {},
     "sweeps": {
@@ -57,6 +55,24 @@ SWEPT = {
 }  # fmt: skip
 
 
+TABLES = '''"""A table of another paper."""
+
+from dperm.papers.dpcd import tables
+
+
+def relative_error(*given):
+    return tables.relative_error(*given)
+'''
+SWEEPS = '''"""A sweep of another paper."""
+
+from dperm.papers.dpskgd import sweeps
+
+
+def blocks(*given, **options):
+    return sweeps.blocks(*given, **options)
+'''
+
+
 class Project:
     """A folder to run in, with a configuration of its own."""
 
@@ -65,12 +81,16 @@ class Project:
         self.groups: list[int] = []  # process groups whose leader was killed
         self.conf = folder / "configuration"
         shutil.copytree(ROOT / "conf", self.conf)
-        for path in (self.conf / "paper").glob("*.yaml"):
-            path.unlink()
-        self.add("paper/tiny", PAPER)
+        for path in (self.conf / "paper").iterdir():
+            shutil.rmtree(path)
+        tiny = self.conf / "paper" / "tiny"
+        (tiny / "published").mkdir(parents=True)
+        shutil.copy(ROOT / "conf/paper/dpcd/published/table2.csv", tiny / "published")
+        (tiny / "tables.py").write_text(TABLES)
+        self.add("paper/tiny/paper", PAPER)
         root = (self.conf / "config.yaml").read_text()
         (self.conf / "config.yaml").write_text(
-            root.replace("paper: dpcd", "paper: tiny")
+            root.replace("paper: dpcd/paper", "paper: tiny/paper")
         )
         self.environment = {**os.environ, "DPERM_CONF": str(self.conf)}
         self.environment.pop("DPERM_MIRROR", None)
@@ -103,7 +123,8 @@ class Project:
 
     def with_sweep(self) -> "Project":
         """The same with a sweep of another paper, spread over processes."""
-        self.add("paper/tiny", SWEPT)
+        self.add("paper/tiny/paper", SWEPT)
+        (self.conf / "paper/tiny/sweeps.py").write_text(SWEEPS)
         return self
 
     def rows(self, path: str = "results") -> dict[str, pd.DataFrame]:

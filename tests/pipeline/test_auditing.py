@@ -34,7 +34,7 @@ def test_a_solver_and_its_line_in_the_table(composed, monkeypatch):
     assert set(found.rung) == set(RUNGS)
     assert set(found.subject) == {"dp_cd_priv", "dp_cd_priv, constants"}
     config = composed("product=epsilon")
-    monkeypatch.setattr(auditing.configuration, "available", lambda _: ["dp_cd_priv"])
+    monkeypatch.setattr(auditing, "available", lambda _: ["dp_cd_priv"])
     csv, markdown, _ = auditing.audit(config)
     table = pd.read_csv(csv)
     assert (table.ledger == "kept").all()

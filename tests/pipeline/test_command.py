@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dperm.cli import COMMANDS, papers
+from dperm import flags
+from dperm.cli import COMMANDS, function_of, papers
 from dperm.locate import available
 
 DPERM = [sys.executable, "-m", "dperm"]
@@ -43,6 +44,47 @@ def test_an_unknown_word_is_refused(word, near):
 def test_a_stage_gets_its_keys():
     done = run("tune", "problem=nothing")
     assert done.stderr.startswith("ConfigError: command line: problem 'nothing'")
+
+
+@pytest.mark.parametrize("name", ["tune", "figure", "bundle"])
+def test_help_of_a_stage_says_what_it_does(name):
+    said = run(name, "--help")
+    assert said.returncode == 0 and COMMANDS[name].help in said.stdout
+    assert "problem=" in said.stdout and "dpgcd" in said.stdout
+
+
+def test_every_command_has_a_function():
+    for command in COMMANDS.values():
+        assert callable(function_of(command))
+
+
+@pytest.mark.parametrize("word", ["--version", "--help"])
+def test_our_own_words_import_nothing_heavy(word):
+    code = (
+        f"import sys; sys.argv = ['dperm', {word!r}]; from dperm.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print([m for m in ('numpy', 'omegaconf', 'hydra', 'snakemake', 'pandas')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_several_values_of_a_group_and_one_line_of_refusal():
+    done = run("figure", "-m", "paper=dpcd,dpgcd", "product=nothing")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(
+        "ConfigError: product=nothing: conf/paper/dpcd/paper.yaml has the figures"
+    )
+    shown = run("tune", "--cfg", "job", "paper=dpgcd", "seed=5").stdout
+    assert "name: dpgcd" in shown and "seed: 5" in shown
+
+
+def test_flags_keep_the_overrides_for_the_record(monkeypatch):
+    seen = []
+    monkeypatch.setattr(sys, "argv", ["dperm tune"])
+    flags.run(seen.append, ["-m", "paper=dpcd,dpgcd", "seed=3"])
+    assert seen == [[f"paper={name}", "seed=3"] for name in ("dpcd", "dpgcd")]
 
 
 def test_anything_else_is_snakemakes():

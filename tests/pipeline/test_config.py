@@ -46,10 +46,7 @@ BELOW = {
         *("problem.penalty.upper=inf", "problem.penalty.l1=1e-3"),
     ],
     "solver": ["+solver.options.other=1e-3", "++solver.options.third=[a,2]"],
-    "scale": [
-        *("++scale.keep.clip=2", "+scale.keep.x=1", "~scale.keep.x"),
-        "scale.fresh=null",
-    ],
+    "scale": ["++scale.keep.clip=2", "+scale.keep.x=1", "~scale.keep.x"],
 }  # fmt: skip
 
 

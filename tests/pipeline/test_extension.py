@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm import config, locate, solvers
+from dperm import locate, solvers
 from dperm.config import compose
 from dperm.erm.problem import build
 from dperm.locate import ConfigError
+from dperm.pipeline import checks as configured
 from dperm.pipeline import digests
 from dperm.pipeline.jobs import overrides
 from dperm.pipeline.runtable import run_table
@@ -37,7 +38,7 @@ def mine(tmp_path, monkeypatch):
 
 @pytest.fixture
 def noisy_gd(mine):
-    config.conf_dirs()
+    locate.conf_dirs()
     return solvers.load("noisy_gd")
 
 
@@ -141,7 +142,7 @@ def test_a_change_of_its_code_is_seen(mine, noisy_gd):
 def test_a_module_that_is_no_solver_is_refused(mine):
     (mine / "half.py").write_text("class Run:\n    pass\n")
     with pytest.raises(ConfigError, match="'half': has no Options, steps, ledger"):
-        compose(["solver=noisy_gd", "solver.algorithm=half"])
+        configured.check(compose(["solver=noisy_gd", "solver.algorithm=half"]))
     sys.modules.pop("half")
 
 
@@ -191,9 +192,9 @@ def test_data_that_are_not_there_are_named_by_every_stage(mine):
     [
         ("solver/noisy_gd", "name: noisy_gd", "name: gd", "name: expected noisy_gd"),
         ("problem/yields", "name: yields", "name: yelds", "name: expected yields"),
-        ("paper/mine", "name: mine", "name: yours", "name: expected mine, found 'your"),
-        ("paper/mine", "module: dpcd", "module: dpdc", "module: no dperm.figures.dpdc"),
-        ("paper/mine", "kind: trajectories", "kind: trajectory",
+        ("paper/mine/paper", "name: mine", "name: yours",
+         "name: expected mine, found 'your"),
+        ("paper/mine/paper", "kind: trajectories", "kind: trajectory",
          "figures.errors.kind: expected one of"),
     ],
 )  # fmt: skip
@@ -209,5 +210,7 @@ def test_unknown_keys_of_snakemakes_config_and_unknown_products(mine):
     with pytest.raises(ConfigError, match="--config: expected one of scale, set"):
         overrides({"scal": "smoke"})
     table = run_table(["mine"], overrides({"scale": "smoke"}))
-    with pytest.raises(ConfigError, match=r"mine\.yaml: figures: .*did you mean err"):
+    with pytest.raises(
+        ConfigError, match=r"mine/paper\.yaml: figures: .*did you mean err"
+    ):
         table.behind("mine", "figures/error")

@@ -10,10 +10,12 @@ digests of these files lie in the table's file and are compared when it is read.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,9 +47,10 @@ def run_table(papers: list[str], overrides: list[str]) -> RunTable:
 
         what = "1 paper" if len(papers) == 1 else f"{len(papers)} papers"
         print(f"dperm: composing {what}: {', '.join(papers)}", file=sys.stderr)
+        began = time.time()
         found = runtable.run_table(papers, overrides)
         if path.stem == _key(papers, overrides):  # nothing was edited meanwhile
-            _keep(path, found)
+            _keep(path, found, began)
     return found
 
 
@@ -94,23 +97,26 @@ def _read(path: Path) -> RunTable | None:
         return None
 
 
-def _keep(path: Path, table: RunTable) -> None:
+def _keep(path: Path, table: RunTable, began: float) -> None:
     """Write a table whole or not at all, and remove the oldest."""
     package = Path(dperm.__file__).parent  # is in the name
     others = [file for file in closure.files() if package not in file.parents]
-    sources = {str(file): _digest_of(file) for file in others}
-    content = {"table": table.to_json(), "sources": sources}
-    kept = {**content, "digest": _digest([*content.values()])}
     beside = path.with_name(f".{path.stem}.{os.getpid()}")
     try:
+        if any(file.stat().st_mtime >= began for file in others):
+            return  # edited meanwhile
+        sources = {str(file): _digest_of(file) for file in others}
+        content = {"table": table.to_json(), "sources": sources}
         path.parent.mkdir(parents=True, exist_ok=True)
+        kept = {**content, "digest": _digest([*content.values()])}
         beside.write_text(json.dumps(kept), encoding="utf-8")
         beside.replace(path)
         tables = path.parent.glob("*.json")
         for old in sorted(tables, key=lambda file: file.stat().st_mtime)[:-KEPT]:
             old.unlink(missing_ok=True)
     except OSError:  # a folder that may only be read, a full disk: it is made each time
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
 def _digest(value: Any) -> str:
