@@ -11,15 +11,9 @@ from omegaconf import OmegaConf
 from scipy import stats
 
 from dperm.audit import controls, ladder, registry
+from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.replay import Replay
-from dperm.audit.rungs import (
-    Effort,
-    Ladder,
-    accountants,
-    noise,
-    sensitivity,
-    transcript,
-)
+from dperm.audit.rungs import accountants, noise, sensitivity, transcript
 
 SOLVERS = sorted((Path(__file__).parents[2] / "conf/solver").glob("*.yaml"))
 BRIEF = Effort(level=1e-5, pairs=4, draws=12, samples=12, losses=2)

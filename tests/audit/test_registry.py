@@ -10,8 +10,9 @@ import pytest
 
 from dperm import audit
 from dperm.audit import registry
+from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.lanes import LaneSubject
-from dperm.audit.rungs import Effort, Ladder, sensitivity
+from dperm.audit.rungs import sensitivity
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine/noisy_gd.py"
 BRIEF = Effort(level=1e-5, pairs=4, draws=12, samples=12, losses=2)

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from dperm.audit import ladder
-from dperm.audit.rungs import RUNGS, Effort
+from dperm.audit.climbing import Effort
+from dperm.audit.rungs import RUNGS
 from dperm.config import compose
 from dperm.locate import ConfigError
 from dperm.pipeline import auditing

@@ -10,9 +10,10 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
+from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import CONTROLS
 from dperm.audit.registry import subjects
-from dperm.audit.rungs import RUNGS, Effort, Ladder
+from dperm.audit.rungs import RUNGS, climb
 from dperm.audit.subjects import Subject
 
 CONFIDENCE = 0.95  # of a whole table, all statistical tests in it together
@@ -50,7 +51,7 @@ def solver(
 
 def _climbed(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
     rows = pd.DataFrame(
-        [asdict(found) for found in Ladder(subject, effort, seed).climb()]
+        [asdict(found) for found in climb(Ladder(subject, effort, seed))]
     )
     known = {
         "subject": subject.name,
@@ -116,7 +117,7 @@ def controls(effort: Effort, seed: int, workers: int) -> pd.DataFrame:
 
 def _control(place: int, effort: Effort, seed: int) -> dict[str, Any]:
     control = CONTROLS[place]
-    caught = {f.rung: f.caught for f in Ladder(control.make(), effort, seed).climb()}
+    caught = {f.rung: f.caught for f in climb(Ladder(control.make(), effort, seed))}
     return {
         "mechanism": control.slip,
         "algorithm": control.solver,
@@ -138,7 +139,7 @@ def alarms(repetitions: int, seed: int, workers: int) -> pd.DataFrame:
 def _alarm(place: int, seed: int) -> dict[str, Any]:
     name, algorithm, options = SOUND[place]
     strict = subjects(name, algorithm, options)[-1]
-    caught = {f.rung: int(f.caught) for f in Ladder(strict, AGAIN, seed).climb()}
+    caught = {f.rung: int(f.caught) for f in climb(Ladder(strict, AGAIN, seed))}
     flagged = int(any(caught.values()))
     return {
         "mechanism": "sound",
