@@ -108,11 +108,17 @@ def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., An
     ConfigError
         If there is none of that name.
     """
-    check_kind(config, kind, kind, name)
     return getattr(importlib.import_module(module_of(config, kind, name)), name)
 
 
 def module_of(config: schema.Config, kind: str, name: str) -> str:
-    """The module that has the function of a kind, the paper's own before the shared."""
+    """The module that has the function of a kind, the paper's own before the shared.
+
+    Raises
+    ------
+    ConfigError
+        If there is none.
+    """
+    check_kind(config, kind, kind, name)
     found = (each for each in modules(config, kind) if name in functions(each))
     return next(found)

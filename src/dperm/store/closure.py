@@ -299,7 +299,9 @@ def _source(module: str) -> Source | None:
     if module not in sources:
         path = _path(module)
         sources[module] = None
-        if path is not None:
+        if path is not None and path.is_dir():
+            sources[module] = Source()
+        elif path is not None:
             package = module if path.stem == "__init__" else module.rpartition(".")[0]
             sources[module] = read(path.read_text(encoding="utf-8"), package)
     return sources[module]
@@ -307,11 +309,14 @@ def _source(module: str) -> Source | None:
 
 def _is_package(module: str) -> bool:
     path = _path(module)
-    return path is not None and path.stem == "__init__"
+    return path is not None and (path.stem == "__init__" or path.is_dir())
 
 
 def _path(module: str) -> Path | None:
-    """The file of a module of ours; nothing but its packages is imported for it."""
+    """The file of a module of ours, found without importing it.
+
+    The folder of a package without ``__init__.py``, such as a paper of one's own.
+    """
     top, *below = module.split(".")
     places = known().places
     if top not in places:
@@ -321,20 +326,21 @@ def _path(module: str) -> Path | None:
         return None
     path = _file(folders, top)
     for depth, part in enumerate(below):
-        if path is None or path.stem != "__init__":
+        if path is None or not (path.is_dir() or path.stem == "__init__"):
             return None
         parent = sys.modules.get(".".join((top, *below[:depth])))
-        inside = getattr(parent, "__path__", None) or [str(path.parent)]
+        folder = path if path.is_dir() else path.parent
+        inside = getattr(parent, "__path__", None) or [str(folder)]
         path = _file([Path(folder) for folder in inside], part)
     return path
 
 
-def _file(folders: Iterable[Path], name: str) -> Path | None:
+def _file(folders: list[Path], name: str) -> Path | None:
     for folder in folders:
         for path in (folder / name / "__init__.py", folder / f"{name}.py"):
             if path.is_file():
                 return path
-    return None
+    return next((at / name for at in folders if (at / name).is_dir()), None)
 
 
 def _places(top: str) -> list[Path] | None:
@@ -345,8 +351,8 @@ def _places(top: str) -> list[Path] | None:
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
         return None
-    if spec is None or not (spec.origin or "").endswith(".py"):
-        return None
+    if spec is None or not str(spec.origin).endswith(".py"):
+        return None  # nor is a folder on the path that is no package ours
     origin = Path(str(spec.origin))
     library = {"site-packages", "dist-packages"} & set(origin.parts)
     if library and top != "dperm" and top not in known().installed:

@@ -1,0 +1,262 @@
+"""Lanes of older code are kept where a sample has the same bits, and only there.
+
+Real edits, in a copy of the package: what is kept was made by one, what adopts it is
+another.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+import dperm
+from dperm.pipeline.adopt import first_difference
+
+PAPER = {
+    "name": "kept",
+    "problems": ["diabetes"],
+    "offline": ["diabetes"],
+    "calibrations": ["paper"],
+    "runs": {
+        name: {"grid": {"passes": [2, 4], "step": [0.1, 1.0], "clip": [1.0, 100.0]}}
+        for name in ("dp_cd", "own")
+    },
+    "sweeps": {
+        name: {"kind": name, "grid": {"n": [1, 2, 3], "how": ["a", "b"]},
+               "replicates": 1}
+        for name in ("powers", "roots")
+    },
+}  # fmt: skip
+SWEEPS = """
+def powers(config, point, seed):
+    base = 1.1 if point["how"] == "a" else _base()
+    return {"value": base ** point["n"] + seed % 97}
+
+def _base():
+    return 1.2
+
+def roots(config, point, seed):
+    return [{"k": k, "value": point["n"] ** 0.5} for k in range(2)]
+"""
+OWN = """
+import numpy as np
+from dperm.solvers.lanes import dp_cd
+from helper_of_own import scaled
+
+Options, steps, ledger = dp_cd.Options, dp_cd.steps, dp_cd.ledger
+lane_bytes = dp_cd.lane_bytes
+
+class Run(dp_cd.Run):
+    def advance(self, count):
+        super().advance(count)
+        self.weights[:] = scaled(self.weights)
+"""
+HELPER = "def scaled(weights):\n    shrunk = weights * 0.99\n    return shrunk\n"
+ULP = 1 + 2.0**-52
+
+
+class Project:
+    """A folder with a paper, a solver and the package's source, all of one's own."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def make(self) -> "Project":
+        shutil.copytree(Path(dperm.__file__).parent, self.folder / "src/dperm")
+        shutil.copytree(Path(dperm.__file__).parents[2] / "conf", self.folder / "share")
+        paper, solver = self.folder / "conf/paper/kept", self.folder / "conf/solver"
+        paper.mkdir(parents=True)
+        solver.mkdir()
+        (paper / "paper.yaml").write_text(yaml.safe_dump(PAPER))
+        (paper / "sweeps.py").write_text(SWEEPS)
+        (solver / "own.yaml").write_text(
+            "name: own\nlabel: Own\nalgorithm: solver_of_own\n"
+        )
+        (self.folder / "solver_of_own.py").write_text(OWN)
+        (self.folder / "helper_of_own.py").write_text(HELPER)
+        (self.folder / "src/dperm/share").mkdir()
+        (self.folder / "share").rename(self.folder / "src/dperm/share/conf")
+        return self
+
+    def run(self, stage: str, *given: str) -> subprocess.CompletedProcess:
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src")}
+        environment.pop("DPERM_CONF", None)
+        where = ["paper=kept", "scale=smoke", "problem=diabetes"]
+        return subprocess.run(
+            [sys.executable, "-m", "dperm", stage, *where, *given], cwd=self.folder,
+            env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        path = self.folder / name
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+    def parts(self) -> set[str]:
+        """Kept files, ``solver/part``."""
+        return {
+            f"{path.parent.parent.name}/{path.name}"
+            for path in (self.folder / "results").rglob("lanes/*.parquet")
+        }
+
+    def record(self) -> list[dict]:
+        path = self.folder / "results/smoke/adopted.json"
+        return json.loads(path.read_text()) if path.exists() else []
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A project whose lanes and sweeps have run."""
+    project = Project(tmp_path_factory.mktemp("made")).make()
+    for stage in ("fetch", "prepare", "optimum", "sweep"):
+        done = project.run(stage)
+        assert done.returncode == 0, done.stderr[-2000:]
+    for solver in ("dp_cd", "own"):
+        for stage in ("tune", "evaluate"):
+            done = project.run(stage, f"solver={solver}")
+            assert done.returncode == 0, done.stderr[-2000:]
+    return project
+
+
+@pytest.fixture
+def project(made, tmp_path):
+    """A copy of it, to be edited."""
+    shutil.copytree(made.folder, tmp_path / "copy")
+    return Project(tmp_path / "copy")
+
+
+DP_CD = "src/dperm/solvers/lanes/dp_cd.py"
+
+
+def test_a_renamed_local_is_adopted_and_nothing_is_computed_again(project, made):
+    project.edit(DP_CD, "forward", "onward")
+    done = project.run("adopt")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "refused" not in done.stdout and done.stdout.count("adopted") == 2
+    assert "replays" in done.stderr
+    before, after = made.parts(), project.parts()
+    assert len(before) == len(after)
+    assert {name.split("/")[0] for name in before & after} == {"powers", "roots"}
+    for entry in project.record():
+        stages = [one["part"].split()[0] for one in entry["replayed"]]
+        assert stages.count("tune") >= 2 and stages.count("evaluate") >= 2
+        assert entry["old_code"] != entry["new_code"] and entry["replayed"][0]["seeds"]
+    for stage in ("tune", "evaluate"):
+        done = project.run(stage, "solver=dp_cd")
+        assert ", 0 computed" in done.stderr, done.stderr
+    table = "results/smoke/kept/diabetes/dp_cd/tune.parquet"
+    one, two = (pd.read_parquet(at.folder / table) for at in (made, project))
+    assert (one["config_digest"] != two["config_digest"]).all()
+    assert not first_difference(one, two)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (DP_CD, "return total / v.shape[0]", f"return total / v.shape[0] * {ULP!r}"),
+        ("src/dperm/erm/problem.py", "out[lane] = total / n",
+         f"out[lane] = total / n * {ULP!r}"),
+    ],
+)  # fmt: skip
+def test_a_changed_last_bit_is_refused(project, file, old, new):
+    before = project.parts()
+    project.edit(file, old, new)
+    done = project.run("adopt")
+    assert done.returncode == 1
+    assert "objective at step" in done.stderr and "was kept" in done.stderr
+    assert "adopted" not in done.stdout and done.stdout.count("refused") == 2
+    assert project.parts() == before and project.record() == []
+
+
+def test_the_helper_of_an_own_solver(project):
+    before = project.parts()
+    project.edit("helper_of_own.py", "shrunk", "smaller")
+    done = project.run("adopt")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert {name.split("/")[0] for name in before - project.parts()} == {"own"}
+    before = project.parts()
+    project.edit("helper_of_own.py", "0.99", "0.9900000000000001")
+    done = project.run("adopt")
+    assert done.returncode == 1 and "solver_of_own" in done.stdout
+    assert project.parts() == before
+
+
+def test_a_sweep_where_one_method_has_changed(project):
+    before = project.parts()
+    file = "conf/paper/kept/sweeps.py"
+    project.edit(file, "1.2", repr(1.2 + 2.0**-52))
+    done = project.run("adopt")
+    assert done.returncode == 1 and "value" in done.stderr
+    assert (
+        "kept powers how=b" in done.stderr
+        and "how=a" not in done.stderr.split("not")[-1]
+    )
+    moved = before - project.parts()
+    assert len(moved) == 3 and {name.split("/")[0] for name in moved} == {"powers"}
+    done = project.run("sweep")
+    assert "sweep powers: 3 reused, 3 to compute" in done.stderr
+    assert "sweep roots: 6 reused, 0 to compute" in done.stderr
+
+
+def test_an_interrupted_adoption_is_gone_on_with(project):
+    project.edit(DP_CD, "forward", "onward")
+    assert project.run("adopt").returncode == 0
+    folder = project.folder / "results/smoke/kept/diabetes/dp_cd/lanes"
+    kept = sorted(folder.glob("*.parquet"))
+    for path in kept[:3]:  # as if these had not been reached
+        identity, _, points = path.stem.split("-")
+        path.rename(folder / f"{identity}-{'0' * 20}-{points}.parquet")
+    assert project.run("adopt").returncode == 0
+    assert sorted(folder.glob("*.parquet")) == kept
+    assert project.record()[-1]["parts"] + project.record()[-2]["parts"] >= 3
+
+
+def test_a_mended_accountant_that_finds_the_same_noise_keeps_lanes(project, made):
+    """The noise of one Gaussian release per step does not depend on this line."""
+    project.edit(
+        "src/dperm/privacy/accounting.py",
+        "2 * math.sqrt(rho * math.log(1 / delta))",
+        "math.sqrt(rho * math.log(1 / delta)) * 2",
+    )
+    done = project.run("tune", "solver=dp_cd")
+    assert "calibrating 2 noises" in done.stderr and ", 0 computed" in done.stderr
+    project.edit("src/dperm/privacy/accounting.py", "delta)) * 2", "delta)) * 3")
+    done = project.run("tune", "solver=dp_cd")
+    assert "calibrating 2 noises" in done.stderr and "0 lanes reused" in done.stderr
+
+
+# --- bits -----------------------------------------------------------------------------
+
+
+def lanes(**columns):
+    rows = {"step": [1.0, 2.0], "clip": [1.0, 1.0], "checkpoint": [5.0, 5.0],
+            "objective": [0.5, np.nan], "status": ["ok", "diverged"],
+            "seconds": [1.0, 2.0]}  # fmt: skip
+    return pd.DataFrame({**rows, **columns})
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"objective": [np.nextafter(0.5, 1), np.nan]}, "objective at step 1, clip 1"),
+        ({"objective": [0.5, 0.0]}, "nan was kept, 0.0 is made"),
+        ({"status": ["ok", "ok"]}, "'diverged' was kept, 'ok' is made"),
+        ({"more": [1, 2]}, "columns ['more']"),
+    ],
+)
+def test_the_first_difference_is_named(changed, said):
+    assert said in first_difference(lanes(), lanes(**changed))
+
+
+def test_a_negative_zero_is_another_bit_and_nan_is_the_same():
+    plus, minus = lanes(objective=[0.0, np.nan]), lanes(objective=[-0.0, np.nan])
+    assert "-0.0 is made" in first_difference(plus, minus)
+    assert first_difference(plus, plus.iloc[::-1]) == ""
+    assert first_difference(plus, plus.assign(seconds=9.0)) == ""
