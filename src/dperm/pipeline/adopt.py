@@ -68,8 +68,9 @@ def adopt(config: schema.Config) -> Path:
         If anything differs; groups that do not differ have been adopted.
     """
     groups: dict[Group, list[Candidate]] = {}
+    found: list[str] = []
     for paper in _papers(config):
-        for candidate in candidates(paper):
+        for candidate in candidates(paper, found):
             groups.setdefault(candidate.group, []).append(candidate)
     chosen = {group: _sample(of, EXTRA / len(groups)) for group, of in groups.items()}
     path = plan.results_folder(config, "adopted.json")
@@ -83,8 +84,10 @@ def adopt(config: schema.Config) -> Path:
             _note(path, group, verdicts[group], members[0].key.code)
             _restamp(members)
     _print(verdicts)
-    found = [
-        f"{_title(g)}: {v.difference}" for g, v in verdicts.items() if v.difference
+    found += [
+        f"{_title(group)}: {verdict.difference}"
+        for group, verdict in verdicts.items()
+        if verdict.difference
     ]
     if found:
         raise DifferentBitsError("not adopted:\n" + "\n".join(found))
@@ -196,7 +199,7 @@ def first_difference(kept: pd.DataFrame, made: pd.DataFrame) -> str:
         where = np.flatnonzero(_bits(kept[name]) != _bits(made[name]))
         if len(where):
             at = int(where[0])
-            old, new = kept[name].iloc[at], made[name].iloc[at]
+            old, new = kept[name].tolist()[at], made[name].tolist()[at]
             return f"{name} at {_place(kept, at)}: {old!r} was kept, {new!r} is made"
     return ""
 

@@ -64,16 +64,20 @@ class Candidate:
         return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 
-def candidates(config: schema.Config) -> Iterator[Candidate]:
-    """Those of a paper; optima and noise are made anew first if their code changed."""
+def candidates(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
+    """Those of a paper; optima and noise are made anew first if their code changed.
+
+    An optimum that is not what it was is added to ``moved``: no lane of its problem is
+    what it was either, since all are measured by F*.
+    """
     given = [o for o in config.overrides if not o.startswith(("problem=", "solver="))]
     for problem, solver in plan.runs(config):
         folder = plan.results_folder(config, config.paper.name, problem, solver)
         if Parts(folder).by_identity():
             names = [f"problem={problem}", f"solver={solver}"]
-            yield from _lanes(configuration.compose([*given, *names]))
+            yield from _lanes(configuration.compose([*given, *names]), moved)
     for name, what in config.paper.sweeps.items():
-        yield from _points(config, name, what)
+        yield from _points(config, name, what, moved)
 
 
 # --- lanes ----------------------------------------------------------------------------
@@ -95,7 +99,7 @@ class _Loaded:
         return self.kept[id(self)]
 
 
-def _lanes(config: schema.Config) -> Iterator[Candidate]:
+def _lanes(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
     folder = plan.results_folder(
         config, config.paper.name, config.problem.name, config.solver.name
     )
@@ -108,7 +112,7 @@ def _lanes(config: schema.Config) -> Iterator[Candidate]:
     }
     if not other:
         return
-    _current_optimum(config)
+    _solve_again(config, moved)
     loaded = _Loaded(config)
     job = loaded.job()
     if job is None:
@@ -135,14 +139,21 @@ def _again(
     return solving.compute(job, unit, points, key, workers)
 
 
-def _current_optimum(config: schema.Config) -> None:
+def _solve_again(config: schema.Config, moved: list[str]) -> None:
     """Prepare and solve the problem if what is there was made by other code."""
-    record = inputs.optimum_folder(config) / "optimum.json"
-    made_by = (store.known_json(record) or {}).get("made_by")
-    if made_by != digests.optimum(config.problem):
-        log.info("%s: its optimum is of other code, solving again", config.problem.name)
-        data.prepare(config.problem, config.data)
-        problems.optimum(config)
+    path = inputs.optimum_folder(config) / "optimum.json"
+    before = store.known_json(path) or {}
+    if before.get("made_by") == digests.optimum(config.problem):
+        return
+    log.info("%s: its optimum is of other code, solving again", config.problem.name)
+    data.prepare(config.problem, config.data)
+    problems.optimum(config)
+    now = store.read_json(path)
+    for key in ("digest", "value", "w_digest"):
+        if key in before and before[key] != now.get(key):
+            was = f"{key} {before[key]!r} was kept, {now.get(key)!r} is made"
+            moved.append(f"optimum of {config.problem.name}: {was}")
+            return
 
 
 def _units(job: inputs.Job, folder: Path) -> list[solving.Unit]:
@@ -199,7 +210,7 @@ def _recorded(*tables: Path) -> dict[str, float]:
 
 
 def _points(
-    config: schema.Config, name: str, what: schema.Sweep
+    config: schema.Config, name: str, what: schema.Sweep, moved: list[str]
 ) -> Iterator[Candidate]:
     path = sweeping.sweep_path(config, name)
     parts = Parts(path.parent / name)
@@ -207,7 +218,7 @@ def _points(
     if not kept:
         return
     for problem in sweeping.needed(config, what):
-        _current_optimum(plan.at_problem(config, problem))
+        _solve_again(plan.at_problem(config, problem), moved)
     try:
         tasks = sweeping.tasks(config, name, what)
     except (FileNotFoundError, ValueError) as error:
