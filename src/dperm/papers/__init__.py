@@ -9,9 +9,9 @@ from dperm import locate
 
 def look_in_own() -> None:
     """Find papers in the reader's own folder too."""
-    for folder in locate.conf_dirs()[:-1]:
-        if str(folder / "paper") not in __path__:
-            __path__.append(str(folder / "paper"))
+    own = locate.own_conf()
+    if own is not None and str(own / "paper") not in __path__:
+        __path__.append(str(own / "paper"))
 
 
 look_in_own()
