@@ -180,10 +180,9 @@ def _composed(command: Command, overrides: list[str]) -> None:
 
 def own_place(error: BaseException) -> str:
     """Where in a module of the reader's own an error arose; empty if in none."""
-    own = [folder.parent for folder in locate.conf_dirs()[:-1]]
-    found = ""
+    own, found = locate.own_conf(), ""
     for frame in traceback.extract_tb(error.__traceback__):
-        if any(folder in Path(frame.filename).parents for folder in own):
+        if own is not None and own.parent in Path(frame.filename).parents:
             found = f" ({frame.filename}:{frame.lineno}, in {frame.name})"
     return found
 

@@ -292,10 +292,6 @@ def _choices(overrides: Iterable[str]) -> dict[str, str]:
     """The name of every group: what the command line chooses, else the defaults."""
     found: dict[str, str] = {}
     for group, _, name in (text.partition("=") for text in overrides):
-        if group in found:
-            raise ConfigError(
-                f"command line: {group}: expected one, found {found[group]} and {name}"
-            )
         if group in CHOSEN:
             check_name(group, name, "command line")
             found[group] = name

@@ -132,6 +132,21 @@ def test_the_run_table_refuses_what_a_stage_would(override, message):
         runtable.run_table(["dpcd"], ["scale=smoke", override])
 
 
+def test_a_folder_that_stands_alone_has_modules_of_its_papers(whole):
+    from dperm.pipeline import products
+
+    paper = whole / "paper/alone"
+    paper.mkdir()
+    (paper / "tables.py").write_text("def errors(*given):\n    return None\n")
+    (paper / "paper.yaml").write_text(
+        "name: alone\nproblems: [diabetes]\nruns: {}\ntables: {one: {kind: errors}}\n"
+    )
+    table = runtable.run_table(["alone"], ["scale=full"])
+    assert table.papers["alone"].tables == ["one"]
+    made = config.compose(["paper=alone"])
+    assert products.function_of(made, "tables", "errors")() is None
+
+
 # --- the kept table -------------------------------------------------------------------
 
 

@@ -14,7 +14,9 @@ class _Folders(list[str]):
 
     def __iter__(self) -> Iterator[str]:
         yield from super().__iter__()
-        yield from (str(folder / "paper") for folder in locate.conf_dirs()[:-1])
+        own = locate.own_conf()
+        if own is not None:
+            yield str(own / "paper")
 
 
 __path__ = _Folders(__path__)
