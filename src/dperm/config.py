@@ -39,6 +39,10 @@ CLASSES = {
     "scale": schema.Scale,
     "dataset": schema.Dataset,
 }
+# A whole number or a word that stands for itself: needs no grammar, nor its import.
+_PLAIN = re.compile(
+    r"[A-Za-z_][\w.]*=(?:(0|-?[1-9]\d{0,15})|((?!(?i:true|false|null|inf|nan)$)[A-Za-z]\w*))"
+)
 _DATASET = "/dataset@dataset"  # in a defaults list, the data set of a problem
 # Beside their own errors OmegaConf and YAML raise these on files that make no sense.
 _SENSELESS = (
@@ -317,6 +321,15 @@ def _key(override: str) -> str:
 
 def _override(tree: DictConfig, text: str) -> None:
     """Apply an override as Hydra does; its grammar is Hydra's own."""
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None:
+        value = plain[2] or int(plain[1])
+        OmegaConf.update(tree, _key(text), value, merge=True)
+    else:
+        _parsed_override(tree, text)
+
+
+def _parsed_override(tree: DictConfig, text: str) -> None:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 

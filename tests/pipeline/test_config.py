@@ -74,6 +74,25 @@ def test_all_of_it_is_what_hydra_composes(overrides, monkeypatch):
         assert getattr(ours, key) == getattr(theirs, key)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("a", "dp_cd", "A1", "0", "-7", "12345", "007", "1_000", "1e3", "1.5", "0x10"),
+        *("true", "False", "NULL", "inf", "NaN", "truer", "off", "yes", "-a", "1a"),
+        *("a-b", "a.b", "'a'", "{a: 1}", "[1,2]", "1/n", "", "9999999999999999999"),
+    ],
+)
+def test_values_are_what_hydra_reads(value):
+    key = "problem.dataset.reader.options.x"
+    theirs = hydra([f"+{key}={value}"]).problem.dataset.reader.options["x"]
+    for overrides in (
+        [f"+{key}={value}"],
+        [f"+{key}=0", f"++{key}=0", f"{key}={value}"],
+    ):
+        ours = compose(overrides).problem.dataset.reader.options["x"]
+        assert repr(ours) == repr(theirs)
+
+
 def test_a_variant_inherits_as_with_hydra(conf):
     (conf / "solver/mine.yaml").write_text(
         "defaults: [_self_, dp_cd]\nname: mine\noptions: {first: 3, share: 2}\n"

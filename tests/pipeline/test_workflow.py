@@ -1,6 +1,7 @@
 """The Snakefile itself, in a folder of its own."""
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -15,12 +16,13 @@ ROOT = Path(__file__).parents[2]
 SMALL = "paper.offline=[diabetes] scale.keep.clip=2"
 
 
-def snakemake(folder: Path, cores: int, target: str, **config: str):
+def snakemake(folder: Path, cores: int, *target: str, **config: str):
     """Run Snakemake on the repository's Snakefile in another folder."""
     settings = [f"{key}={value}" for key, value in {"scale": "smoke", **config}.items()]
     options = ["-j", str(cores), "-q", "all", "--directory", str(folder)]
+    options += [word for word in target if word.startswith("-")]
     command = [sys.executable, "-m", "dperm", *options, "--config", *settings, "--"]
-    command.append(target)
+    command += [word for word in target if not word.startswith("-")]
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False
     )
@@ -106,6 +108,45 @@ def test_a_wrong_configuration_stops_before_anything_runs(tmp_path):
     assert done.returncode == 1
     assert "privacy.epsilon: expected a positive number" in done.stdout + done.stderr
     assert not (tmp_path / "results").exists()
+
+
+def test_a_start_composes_what_it_is_asked_for_and_once(tmp_path):
+    """A paper that is broken stops only those who ask for it."""
+    conf = tmp_path / "whole"
+    shutil.copytree(ROOT / "conf", conf)
+    (conf / "paper/dpgcd/paper.yaml").write_text("name: [")
+    environment = {**os.environ, "DPERM_CONF": str(conf)}
+
+    def dry(*targets):
+        command = [sys.executable, "-m", "dperm", "-n", "--config", "scale=smoke", "--"]
+        return subprocess.run(
+            [*command, *targets], cwd=tmp_path, env=environment, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+
+    first, second = dry("dpcd"), dry("dpcd")
+    assert first.returncode == second.returncode == 0, first.stderr[-3000:]
+    assert "dperm: composing 1 paper: dpcd" in first.stderr
+    assert "composing" not in second.stderr
+    assert "dp_cd" in second.stdout and "dp_gcd" not in second.stdout
+    assert dry("figures/smoke/dpcd/figure1.svg").returncode == 0
+    for targets in (("dpgcd",), ("all",), ("claims", "dpcd")):
+        done = dry(*targets)
+        assert done.returncode == 1
+        assert "conf/paper/dpgcd/paper.yaml: not valid YAML" in (
+            done.stdout + done.stderr
+        )
+
+
+def test_what_is_asked_for_together_or_apart_is_no_reason_to_run_again(finished):
+    """The problem that a data set is fetched for may be another paper's."""
+    folder = finished[0]
+    done = snakemake(folder, 1, "-n", "dpcd", set=SMALL)
+    assert "Nothing to be done" in done.stdout + done.stderr, done.stdout
+    done = snakemake(folder, 1, "-n", "dpcd", "claims", set=SMALL)
+    assert (
+        "fetch/diabetes" not in done.stdout and "params have changed" not in done.stdout
+    )
 
 
 def without_a_network(folder: Path, paper: str, settings: str):
