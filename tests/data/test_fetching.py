@@ -289,6 +289,20 @@ def test_another_digest_or_reader_is_fetched_again(data):
     assert fetch(csv_set(MIRROR, digest="sha256:" + "0" * 64), data).reason
 
 
+def test_other_code_reads_again_what_no_digest_vouches_for(data, monkeypatch, caplog):
+    put_mirror(data)
+    known, unknown = csv_set(MIRROR), csv_set(MIRROR, digest=None)
+    unknown = replace(unknown, name="unknown")
+    caplog.set_level("INFO")
+    for dataset in (known, unknown):
+        fetch(dataset, data)
+    monkeypatch.setattr("dperm.data.fetching.closure.digest", lambda *names: "edited")
+    for dataset in (known, unknown, unknown):
+        assert fetch(dataset, data).available
+    reused = [line for line in caplog.messages if "reused" in line]
+    assert [line.split(":")[0] for line in reused] == ["small", "unknown"]
+
+
 def test_sparse_arrays_are_kept_sparse(data):
     put_mirror(data, b"1 3:2\n-1 1:1\n")
     small = replace(csv_set(MIRROR, digest=None), reader=Reader(format="libsvm"))

@@ -20,9 +20,11 @@ from dperm.data.folders import load_arrays, save_arrays
 from dperm.data.readers import Arrays
 from dperm.data.sources import KINDS, REMOTE, describe
 from dperm.schema import Data, Dataset, Source
+from dperm.store import closure
 from dperm.store import files as store
 
 RECORD = "fetch.json"
+READING = ("dperm.data.fetching:_accept", "dperm.data.sources:KINDS")
 log = logging.getLogger(__name__)
 
 
@@ -41,6 +43,7 @@ class FetchRecord:
     nnz: int | None = None
     tried: list[dict[str, str]] = field(default_factory=list)
     config: str = ""  # digest of sources and reader
+    code: str = ""  # digest of the code that read it, where no digest is declared
 
     @property
     def available(self) -> bool:
@@ -80,7 +83,7 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     folder = fetched_folder(dataset.name, data)
     with store.sole_writer(folder):
         kept = _reusable(dataset, folder)
-        if kept is not None:
+        if kept is not None and _is_current(dataset, kept[1]):
             log.info("%s: reused from %s", dataset.name, folder)
             return kept[1]
         arrays, record = _from_bundle(dataset, data) or _first_served(dataset, data)
@@ -171,6 +174,16 @@ def _from_bundle(dataset: Dataset, data: Data) -> tuple[Arrays, FetchRecord] | N
     return found
 
 
+def _is_current(dataset: Dataset, record: FetchRecord) -> bool:
+    """Whether its digest vouches for it, or the code that reads is what it was."""
+    return bool(dataset.digest) or record.code == reading_code(dataset)
+
+
+def reading_code(dataset: Dataset) -> str:
+    """Digest of the code that reads it; empty if its arrays' digest is declared."""
+    return "" if dataset.digest else closure.digest(*READING)
+
+
 def _config_digest(dataset: Dataset) -> str:
     content = {
         "sources": [asdict(source) for source in dataset.sources],
@@ -186,6 +199,7 @@ def _first_served(dataset: Dataset, data: Data) -> tuple[Arrays | None, FetchRec
         "name": dataset.name,
         "place": _place(dataset),
         "config": _config_digest(dataset),
+        "code": reading_code(dataset),
         "tried": tried,
     }
     for position, source in enumerate(dataset.sources):

@@ -21,7 +21,6 @@ from dperm.store.closure import digest as code
 from dperm.store.files import digest
 from dperm.validation import paper_file
 
-FETCHING = ("dperm.data.fetching:_accept", "dperm.data.sources:KINDS")
 PREPARING = ("dperm.data.preparing:_make",)
 SOLVING = ("dperm.erm.optimum:solve", "dperm.pipeline.inputs:load_problem")
 RUNNING = ("dperm.pipeline.solving:lane_rows", "dperm.erm.problem:build")
@@ -99,7 +98,11 @@ def fetch(dataset: schema.Dataset) -> str:
 
 def fetching(dataset: schema.Dataset) -> str:
     """Digest of the code that reads a data set; empty if its digest is declared."""
-    return "" if dataset.digest else code(*FETCHING)
+    if dataset.digest:
+        return ""
+    from dperm.data.fetching import reading_code
+
+    return reading_code(dataset)
 
 
 def prepare(problem: schema.Problem) -> str:

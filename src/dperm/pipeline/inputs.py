@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -158,11 +157,6 @@ class Job:
         """Where its results go."""
         names = (self.config.paper.name, self.problem.name, self.config.solver.name)
         return plan.results_folder(self.config, *names)
-
-    @cached_property
-    def start(self) -> float:
-        """F(0)."""
-        return float(self.problem.objective(np.zeros(self.problem.p))[0])
 
     def steps(self, passes: float) -> int:
         """Steps in so many passes."""
