@@ -31,7 +31,9 @@ PAPER = {
     },
     "published": {"table2": "published/table2.csv"},
     "figures": {"curves": {"kind": "trajectories"}},
-    "tables": {"errors": {"kind": "relative_error"}},
+    "tables": {
+        "errors": {"kind": "relative_error", "options": {"published": "table2"}}
+    },
 }
 SWEPT = {
     **PAPER,
@@ -55,14 +57,6 @@ SWEPT = {
 }  # fmt: skip
 
 
-TABLES = '''"""A table of another paper."""
-
-from dperm.papers.dpcd import tables
-
-
-def relative_error(*given):
-    return tables.relative_error(*given)
-'''
 SWEEPS = '''"""A sweep of another paper."""
 
 from dperm.papers.dpskgd import sweeps
@@ -86,7 +80,6 @@ class Project:
         tiny = self.conf / "paper" / "tiny"
         (tiny / "published").mkdir(parents=True)
         shutil.copy(ROOT / "conf/paper/dpcd/published/table2.csv", tiny / "published")
-        (tiny / "tables.py").write_text(TABLES)
         self.add("paper/tiny/paper", PAPER)
         root = (self.conf / "config.yaml").read_text()
         (self.conf / "config.yaml").write_text(
