@@ -56,10 +56,8 @@ def trajectories(
 
 
 def _title(problem: schema.Problem) -> str:
-    kind = "LASSO" if problem.loss == "least_squares" else "logistic + L1"
-    if not problem.penalty.l1:
-        kind = "least squares" if problem.loss == "least_squares" else "logistic"
-        kind += " + L2"
+    kind = f"{problem.loss} + {'L1' if problem.penalty.l1 else 'L2'}".replace("_", " ")
+    kind = {"least squares + L1": "LASSO"}.get(kind, kind)
     strength = problem.penalty.l1 or problem.penalty.l2
     return f"{problem.title}\n{kind}, $\\lambda$ = {strength:g}"
 
