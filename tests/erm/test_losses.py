@@ -15,7 +15,7 @@ from dperm.erm import loss as contract
 from dperm.erm import losses, optimum
 from dperm.erm.bounds import record_bound
 from dperm.erm.constants import largest_derivatives
-from dperm.erm.loss import Loss, Residual, Signed
+from dperm.erm.loss import BYTES, FIRST, Loss, Residual, Signed
 from dperm.erm.losses import BOUNDED, LOSSES, derivatives, named
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import build
@@ -235,6 +235,9 @@ def test_names_and_codes_are_given_once():
     with pytest.raises(TypeError, match="loss logistic: there is one of that name"):
         type("Again", (Residual,), said)
     assert len({kind.code for kind in KINDS}) == len(KINDS)
+    for kind in KINDS:  # see ``losses``: bytes keep the later ones out of a kernel
+        assert (type(kind.code) is np.uint8) == (kind.code < BYTES)
+    assert [kind.code for kind in KINDS[:FIRST]] == list(range(FIRST))
 
 
 def test_a_loss_that_kernels_do_not_know_is_refused():

@@ -72,7 +72,7 @@ def test_a_clock_that_leaps(project, undisturbed, tally):
 
 def with_grid(project, **grid):
     """The project with one solver and another grid."""
-    project.add("paper/tiny", {**PAPER, "runs": {"dp_cd": {"grid": grid}}})
+    project.add("paper/tiny/paper", {**PAPER, "runs": {"dp_cd": {"grid": grid}}})
 
 
 def test_lanes_that_overflow(prepared, tally):

@@ -60,7 +60,7 @@ def served(project):
                     "reader": {"format": "csv"}},
         "preparation": {"standardize": True}, "penalty": {"l2": 0.1},
     })  # fmt: skip
-    project.add("paper/tiny", {**PAPER, "problems": ["far"], "offline": ["far"]})
+    project.add("paper/tiny/paper", {**PAPER, "problems": ["far"], "offline": ["far"]})
     yield project
     site.close()
 

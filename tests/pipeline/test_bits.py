@@ -13,13 +13,14 @@ from dperm import solvers
 from dperm.privacy.mechanisms import streams
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import build
+from dperm.solvers.lanes import Lanes
 
 module = solvers.load(sys.argv[1])
 rng = np.random.default_rng(0)
 X, y = rng.standard_normal((442, 10)), 50 * rng.standard_normal(442)
 for loss, labels in (("least_squares", y), ("logistic", np.sign(y))):
     problem = build("bits", X, labels, loss, Penalty(l1=1.0, l2=0.1))
-    lanes = solvers.Lanes(np.geomspace(1e-4, 1, 64), np.geomspace(1, 100, 64), 3.0)
+    lanes = Lanes(np.geomspace(1e-4, 1, 64), np.geomspace(1, 100, 64), 3.0)
     run = module.Run(problem, lanes, streams(1), module.Options())
     run.advance(100)
     found = (run.weights, problem.objective(run.weights))

@@ -24,7 +24,7 @@ from dperm.compiled import INLINE
 
 LOSSES: dict[str, Loss] = {}
 CLOSED: list[str] = []  # the losses that kernels know, once all are defined
-GROUP = 4  # codes of a group, of which three are taken; see ``losses``
+FIRST, BYTES = 3, 256  # losses whose codes are bytes, and what is none; see ``losses``
 
 
 class Loss:
@@ -44,7 +44,7 @@ class Loss:
         Whether phi is bounded below, so that there is an optimum to certify.
     value, derivative : compiled functions
         phi(v) and phi'(v) of one margin, which kernels paste in.
-    code : int
+    code : np.uint8 or int
         What kernels tell losses by; given out here, in the order of definition.
     """
 
@@ -55,7 +55,7 @@ class Loss:
     bounded: ClassVar[bool] = True
     value: ClassVar[Any]
     derivative: ClassVar[Any]
-    code: ClassVar[int]
+    code: ClassVar[Any]
     slope: ClassVar[Any]  # derivative of phi in the score <x, w>, given the label
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -147,8 +147,8 @@ def _register(cls: type[Loss]) -> None:
         raise TypeError(
             f"loss {cls.name}: expected in dperm.erm.losses: kernels know no other"
         )
-    group, place = divmod(len(LOSSES), GROUP - 1)
-    cls.code = GROUP * group + place
+    place = len(LOSSES)
+    cls.code = np.uint8(place) if place < FIRST else BYTES + place
     cls.slope = staticmethod(cls.scored(cls.derivative))
     LOSSES[cls.name] = cls()
 

@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from dperm.compiled import INLINE, KERNEL, clamp, exp, softplus
-from dperm.erm.loss import CLOSED, GROUP, LOSSES, Loss, Residual, Signed, Unlabelled
+from dperm.erm.loss import (
+    BYTES,
+    CLOSED,
+    FIRST,
+    LOSSES,
+    Loss,
+    Residual,
+    Signed,
+    Unlabelled,
+)
 
 __all__ = [
     "BOUNDED",
@@ -213,60 +221,24 @@ def named(name: str) -> Loss:
 
 
 # A test of the code does not change within a loop, and LLVM takes it out of the loop
-# while it is a chain of at most two comparisons; a longer one becomes a jump inside the
-# loop, which is then not vectorised, and sums lose their last bits. So codes come in
-# groups of three (0 to 2, 4 to 6, ...), and the group is tested first.
-
-
-def _groups() -> list[list[Loss]]:
-    """All losses by three, in the order of their codes."""
-    losses = list(LOSSES.values())
-    return [losses[k : k + GROUP - 1] for k in range(0, len(losses), GROUP - 1)]
-
-
-def _chain(branches: list[tuple[str, Any]], arguments: str, given: str) -> Any:
-    """The compiled function (loss, *arguments) of the first branch whose test holds.
-
-    A branch is a test and a compiled function of what is ``given``; the last one's test
-    is left out: there is no other code.
-    """
-    lines, known = [f"def chosen(loss, {arguments}):"], {}
-    for k, (test, function) in enumerate(branches):
-        known[f"branch{k}"] = function
-        condition = f"if {test}: " if k < len(branches) - 1 else ""
-        lines.append(f"    {condition}return branch{k}({given})")
-    exec("\n".join(lines), known)
-    return njit(**INLINE)(known["chosen"])
-
-
-def _within(group: list[Loss], piece: str, arguments: str) -> Any:
-    """The compiled function (loss, *arguments) that is one loss's ``piece``."""
-    pieces = [(f"loss == {one.code}", getattr(type(one), piece)) for one in group]
-    return _chain(pieces, arguments, arguments)
-
-
-def _over(parts: list[Any], arguments: str) -> Any:
-    """The compiled function (loss, *arguments) that is the part of the loss's group."""
-    tested = [(f"loss & -{GROUP} == {GROUP * k}", one) for k, one in enumerate(parts)]
-    return _chain(tested, arguments, f"loss, {arguments}")
-
-
-def by_group(make: Callable[[Any], Any], arguments: str) -> Any:
-    """A body of loops, with a copy of its own for each group of losses.
-
-    Parameters
-    ----------
-    make : callable
-        From the compiled phi(code, v) of a group, the body: a compiled function of the
-        code and the arguments.
-    arguments : str
-        Their names, with commas.
-    """
-    return _over([make(_within(one, "value", "v")) for one in _groups()], arguments)
+# while it is a chain of at most two comparisons; a longer one stays there, and sums are
+# slower and in another order. So the first three losses have codes that are bytes, 0 to
+# 2: in a kernel compiled for bytes the first test is known to hold, and nothing of the
+# other losses is left. Those have larger codes, in whole integers.
 
 
 def _dispatch(piece: str, arguments: str) -> Any:
-    return _over([_within(one, piece, arguments) for one in _groups()], arguments)
+    """The compiled function (code, *arguments) that is each loss's own ``piece``."""
+    losses = list(LOSSES.values())
+    lines = [f"def {piece}(loss, {arguments}):", f"    if loss < {BYTES}:"]
+    for group, indent in ((losses[:FIRST], " " * 8), (losses[FIRST:], " " * 4)):
+        for one in group[:-1]:
+            lines.append(f"{indent}if loss == {one.code}:")
+            lines.append(f"{indent}    return of_{one.name}({arguments})")
+        lines.append(f"{indent}return of_{group[-1].name}({arguments})")
+    known = {f"of_{name}": getattr(type(one), piece) for name, one in LOSSES.items()}
+    exec("\n".join(lines), known)
+    return njit(**INLINE)(known[piece])
 
 
 value = _dispatch("value", "v")  # phi(v) of a loss's code and one margin

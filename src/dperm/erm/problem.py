@@ -13,9 +13,9 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from dperm.compiled import INLINE, KERNEL, ORDERED
+from dperm.compiled import KERNEL, ORDERED
 from dperm.erm.centred import Centred, centred, is_sparse
-from dperm.erm.losses import Loss, by_group, derivatives, named, value
+from dperm.erm.losses import Loss, derivatives, named, value
 from dperm.erm.penalties import Penalty
 from dperm.parallel import spread
 
@@ -230,39 +230,26 @@ def _mean_value(loss, margins):
     return total / margins.shape[0]
 
 
-def _tiled(phi: Any) -> Any:
-    """The body of ``_mean_losses`` for a group of losses, phi(code, margin)."""
-
-    @njit(**INLINE)
-    def body(loss, A, offset, W, out):
-        n, p = A.shape
-        margins = np.empty(_TILE)
-        for lane in range(W.shape[0]):
-            total = 0.0
-            for start in range(0, n, _TILE):
-                m = min(_TILE, n - start)
-                for i in range(m):
-                    margins[i] = offset[start + i]
-                for j in range(p):
-                    w = W[lane, j]
-                    if w != 0.0:
-                        column = A[start : start + m, j]
-                        for i in range(m):
-                            margins[i] += w * column[i]
-                for i in range(m):
-                    total += phi(loss, margins[i])
-            out[lane] = total / n
-
-    return body
-
-
-_TILED = by_group(_tiled, "A, offset, W, out")
-
-
 @njit(**KERNEL)
 def _mean_losses(A, offset, loss, W, out):
     """Write the mean loss of each row of W to out."""
-    _TILED(loss, A, offset, W, out)
+    n, p = A.shape
+    margins = np.empty(_TILE)
+    for lane in range(W.shape[0]):
+        total = 0.0
+        for start in range(0, n, _TILE):
+            m = min(_TILE, n - start)
+            for i in range(m):
+                margins[i] = offset[start + i]
+            for j in range(p):
+                w = W[lane, j]
+                if w != 0.0:
+                    column = A[start : start + m, j]
+                    for i in range(m):
+                        margins[i] += w * column[i]
+            for i in range(m):
+                total += value(loss, margins[i])
+        out[lane] = total / n
 
 
 @njit(**ORDERED)

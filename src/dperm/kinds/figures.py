@@ -73,10 +73,9 @@ def _privacy(problem: schema.Problem) -> str:
 
 
 def _penalty(problem: schema.Problem) -> str:
-    kind = "LASSO" if problem.loss == "least_squares" else "logistic + L1"
-    if not problem.penalty.l1:
-        kind = "least squares" if problem.loss == "least_squares" else "logistic"
-        kind += " + L2"
+    penalty = "L1" if problem.penalty.l1 else "L2"
+    kind = f"{problem.loss} + {penalty}".replace("_", " ")
+    kind = {"least squares + L1": "LASSO"}.get(kind, kind)
     strength = problem.penalty.l1 or problem.penalty.l2
     return f"{problem.title}\n{kind}, $\\lambda$ = {strength:g}"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from dperm.erm.losses import named
 from dperm.erm.sets import Ball, dual_exponent
@@ -53,7 +54,7 @@ class Setup:
         return self.ball.diameter
 
     @property
-    def code(self) -> int:
+    def code(self) -> Any:
         """What kernels tell the loss by."""
         return named(self.loss).code
 
