@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from dperm import config as configuration
@@ -24,6 +24,7 @@ from dperm.validation import paper_file
 PREPARING = ("dperm.data.preparing:_make",)
 SOLVING = ("dperm.erm.optimum:solve", "dperm.pipeline.inputs:load_problem")
 RUNNING = ("dperm.pipeline.solving:lane_rows", "dperm.erm.problem:build")
+GRIDS = ("dperm.grid:points", "dperm.grid:thin")
 CALIBRATING = ("dperm.privacy.calibration:calibrate",)
 CHOOSING = tuple(
     f"dperm.pipeline.{name}"
@@ -117,23 +118,23 @@ def optimum(problem: schema.Problem) -> str:
     return digest([prepare(problem), problem.loss, penalty, code(*SOLVING)])
 
 
-def tune(at: schema.Config, by: schema.Config) -> str:
-    """Digest of tuning: the problem of one configuration by the solver of another."""
-    solver = by.solver
+def tune(config: schema.Config) -> str:
+    """Digest of tuning the solver on the problem over the paper's grid."""
+    problem, solver, paper = config.problem, config.solver, config.paper
     identity: list[Any] = [
-        *(optimum(at.problem), asdict(at.problem.privacy)),
+        *(optimum(problem), asdict(problem.privacy)),
         [solver.name, solver.label, solver.algorithm, solver.options],
-        plan.run_calibrations(replace(by, problem=at.problem)),
-        *(plan.grid_points(by), by.seed),
-        by.scale.replicates or by.paper.replicates,
+        plan.run_calibrations(config),
+        *(paper.runs[solver.name].grid, config.scale.keep, code(*GRIDS)),
+        *(config.seed, config.scale.replicates or paper.replicates),
     ]
     return digest([identity, lanes(solver.algorithm), noise(solver.algorithm)])
 
 
-def evaluate(at: schema.Config, by: schema.Config) -> str:
-    """Digest of the evaluation of what ``tune`` chooses."""
-    fresh = by.scale.fresh or by.paper.fresh
-    return digest([tune(at, by), fresh, by.paper.evaluated, code(*CHOOSING)])
+def evaluate(config: schema.Config, tuned: str) -> str:
+    """Digest of the evaluation of what tuning with that digest chooses."""
+    fresh = config.scale.fresh or config.paper.fresh
+    return digest([tuned, fresh, config.paper.evaluated, code(*CHOOSING)])
 
 
 def sweep(config: schema.Config, name: str, points: Points, read: Iterable[str]) -> str:

@@ -83,9 +83,14 @@ def _add_paper(table: RunTable, config: schema.Config, sections: Sections) -> No
     problems = {name: sections.problem(name) for name in names}
     for problem in problems.values():
         _add_problem(table, problem)
+    solved = {
+        name: replace(config, solver=sections.solver(name))
+        for name in dict.fromkeys(solver for _, solver in runs)
+    }
+    grids = {name: plan.grid_points(solved[name]) for name in solved}
     for chosen, solver in runs:
-        problem, by = problems[chosen], sections.solver(solver)
-        _add_run(table, replace(config, problem=problem, solver=by))
+        at = replace(solved[solver], problem=problems[chosen])
+        _add_run(table, at, grids[solver])
     _add_products(table, config, names, runs)
     for name in paper.sweeps:
         _add_sweep(table, config, name, sections)
@@ -165,16 +170,17 @@ def _add_problem(table: RunTable, problem: schema.Problem) -> None:
     table.digests[f"optimum/{name}"] = digests.optimum(problem)
 
 
-def _add_run(table: RunTable, config: schema.Config) -> None:
+def _add_run(
+    table: RunTable, config: schema.Config, points: list[dict[str, float]]
+) -> None:
     paper, problem, solver = config.paper, config.problem, config.solver
     inputs.require_able(paper, problem, solver)
-    found = plan.grid_points(config)
     where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}.grid"
-    check_clips(found, where, problem)
+    check_clips(points, where, problem)
     name = f"{paper.name}/{problem.name}/{solver.name}"
-    table.digests[f"tune/{name}"] = digests.tune(config, config)
-    table.digests[f"evaluate/{name}"] = digests.evaluate(config, config)
+    tuned = table.digests[f"tune/{name}"] = digests.tune(config)
+    table.digests[f"evaluate/{name}"] = digests.evaluate(config, tuned)
     kinds = plan.run_calibrations(config)
-    passes = sum(point["passes"] for point in found)
+    passes = sum(point["passes"] for point in points)
     replicates = config.scale.replicates or paper.replicates
     table.work[name] = passes * replicates * len(kinds)
