@@ -111,10 +111,10 @@ for stage, before, made in (
             runtime=MINUTES,
         params:
             digest=digest(stage),
-            stage=stage,
+            command=f"python -m dperm {stage}",
             run=RUN,
         shell:
-            "python -m dperm {params.stage} problem={wildcards.problem} {params.run}"
+            "{params.command} problem={wildcards.problem} {params.run}"
             " 2>&1 | tee {log}"
 
 
@@ -154,14 +154,14 @@ for stage, before, made, cores in (
             runtime=MINUTES,
         params:
             digest=digest("sweeps" if stage == "sweep" else stage),
-            stage=stage,
+            command=f"python -m dperm {stage}",
             key=jobs.keys,
             workers=lambda names, threads, stage=stage: (
                 "" if stage == "evaluate" else f"workers={threads}"
             ),
             run=RUN,
         shell:
-            "python -m dperm {params.stage} {params.key} {params.workers} {params.run}"
+            "{params.command} {params.key} {params.workers} {params.run}"
             " 2>&1 | tee {log}"
 
 
@@ -184,10 +184,10 @@ for kind, top, shown, kinds in (
             "environment.yml"
         params:
             digest=digest(f"{kind}s"),
-            stage=kind,
+            command=f"python -m dperm {kind}",
             run=RUN,
         shell:
-            "python -m dperm {params.stage} paper={wildcards.paper}"
+            "{params.command} paper={wildcards.paper}"
             " product={wildcards.name} {params.run} 2>&1 | tee {log}"
 
 
@@ -244,7 +244,7 @@ for stage, made_of, made in (
             "environment.yml"
         params:
             digest=TABLE.digests["claims"],
-            stage=stage,
+            command=f"python -m dperm {stage}",
             run=RUN,
         shell:
-            "python -m dperm {params.stage} {params.run} 2>&1 | tee {log}"
+            "{params.command} {params.run} 2>&1 | tee {log}"
