@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 Array = NDArray[np.float64]
 _HALVINGS = 64  # of the multiplier's interval in a projection
@@ -160,41 +159,3 @@ def _project_simplex(x: Array, total: float) -> Array:
     kept = (ordered * counts > excess).sum(axis=1)
     shift = excess[np.arange(len(x)), kept - 1] / kept
     return np.maximum(x - shift[:, None], 0.0)
-
-
-@dataclass(frozen=True)
-class Polytope:
-    """The convex hull of vertices (K, d)."""
-
-    vertices: Array
-    p: float = 1.0
-
-    @property
-    def diameter(self) -> float:
-        """Largest l_p distance of two vertices."""
-        return max(
-            float(norms(self.vertices - vertex, self.p).max())
-            for vertex in self.vertices
-        )
-
-    @property
-    def centre(self) -> Array:
-        """Mean of the vertices; what makes scores small where 0 is far away."""
-        return self.vertices.mean(axis=0)
-
-    def oracle(self, g: Array) -> Array:
-        """The vertex with the least inner product."""
-        return self.vertices[(np.atleast_2d(g) @ self.vertices.T).argmin(axis=1)]
-
-    def project(self, x: Array) -> Array:
-        """The nearest point in Euclidean distance, by non-negative least squares.
-
-        The weights' sum is held to 1 by a heavy row, then exactly by rescaling.
-        """
-        heavy = 1e6 * max(1.0, float(np.abs(self.vertices).max()))
-        system = np.vstack([self.vertices.T, np.full(len(self.vertices), heavy)])
-        found = []
-        for row in np.atleast_2d(x):
-            weights, _ = nnls(system, np.append(row, heavy))
-            found.append((weights / weights.sum()) @ self.vertices)
-        return np.array(found)

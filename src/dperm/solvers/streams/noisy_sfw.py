@@ -72,11 +72,6 @@ class Tree:
         T = self.phases
         return self.batch * T + self.batch * T * (T + 1) // 4
 
-    @property
-    def leaves(self) -> int:
-        """Frank-Wolfe steps."""
-        return 2 ** (self.phases + 1) - 2
-
 
 def tree(n: int, options: Options) -> Tree:
     """Phases and batch for n records (Theorem 5.2).
