@@ -114,8 +114,7 @@ for stage, before, made in (
             command=f"python -m dperm {stage}",
             run=RUN,
         shell:
-            "{params.command} problem={wildcards.problem} {params.run}"
-            " 2>&1 | tee {log}"
+            "{params.command} problem={wildcards.problem} {params.run} 2>&1 | tee {log}"
 
 
 SOLVED = "{paper}/{problem}/{solver}"

@@ -199,7 +199,7 @@ def added(edited, made, module):
 @pytest.mark.parametrize(
     ("paper", "kind", "name", "module"),
     [
-        ("dpsco", "sweeps", "rates", "dperm.solvers.streams.gradients"),
+        ("dpsco", "sweeps", "rates", "dperm.solvers.streams.sources"),
         ("dpsco", "sweeps", "rates", "dperm.erm.sets"),
         ("dpsco", "sweeps", "rates", "dperm.solvers.streams.sco_dp_fw"),
         ("dpsco", "sweeps", "rates", "dperm.privacy.generalised_gaussian"),

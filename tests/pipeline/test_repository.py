@@ -41,7 +41,7 @@ def test_published_numbers_are_complete():
     import pandas as pd
 
     for name in ("table2", "table3"):
-        table = pd.read_csv(ROOT / f"conf/published/dpcd/{name}.csv")
+        table = pd.read_csv(ROOT / f"conf/paper/dpcd/published/{name}.csv")
         assert (
             len(table) == 50 and not table.duplicated(table.columns[:3].tolist()).any()
         )
@@ -50,7 +50,7 @@ def test_published_numbers_are_complete():
 def test_published_support_is_complete():
     import pandas as pd
 
-    table = pd.read_csv(ROOT / "conf/published/dpgcd/table3.csv")
+    table = pd.read_csv(ROOT / "conf/paper/dpgcd/published/table3.csv")
     assert len(table) == 12 and not table.duplicated(["problem", "algorithm"]).any()
 
 
@@ -74,4 +74,4 @@ def test_help_and_multirun():
     helped = subprocess.run(
         [*command, "--help"], capture_output=True, text=True, check=False
     )
-    assert helped.returncode == 0 and "problem:" in helped.stdout
+    assert helped.returncode == 0 and "problem=" in helped.stdout

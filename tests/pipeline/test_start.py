@@ -15,7 +15,7 @@ from dperm import config, locate
 from dperm.locate import ConfigError
 from dperm.pipeline import jobs, kept, runtable
 from dperm.pipeline.targets import asked
-from dperm.store import provenance
+from dperm.store import closure, provenance
 
 PAPERS = ["dpbcfw", "dpcd", "dpgcd"]
 MINE = Path(__file__).parents[2] / "docs/examples/mine"
@@ -158,8 +158,7 @@ def mine(tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.delenv("DPERM_CONF", raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    provenance._digest_of.cache_clear()
-    provenance._READ.clear()
+    closure.known.cache_clear()
     yield folder
     sys.modules.pop("noisy_gd", None)
 
