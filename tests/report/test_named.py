@@ -11,11 +11,11 @@ import yaml
 from dperm import config as configuration
 from dperm import papers
 from dperm.locate import ConfigError
-from dperm.pipeline import products
 from dperm.report import claims, judging, named, rules
 from dperm.report.evidence import Evidence
 from dperm.report.rules import proofs
 from dperm.report.verdicts import NOT, REPRODUCED
+from dperm.store import closure
 
 RULES = """
 from dperm.report.evidence import Estimate
@@ -84,7 +84,7 @@ def own(tmp_path, monkeypatch):
     yield make
     for name in [each for each in sys.modules if "papers.sixth" in each]:
         del sys.modules[name]
-    products.names.cache_clear()
+    closure.known.cache_clear()
 
 
 def test_a_paper_of_ones_own_brings_rules_and_proofs(own):
