@@ -7,7 +7,7 @@ import pytest
 
 from dperm import config as configuration
 from dperm import schema
-from dperm.pipeline import digests, inputs, runtable
+from dperm.pipeline import digests, inputs, plan, runtable
 from dperm.pipeline import sweep as sweeping
 from dperm.store import closure
 
@@ -183,7 +183,7 @@ def product(paper, kind, name):
     def made():
         if kind != "sweeps":
             return digests.product(config, kind, name, [])
-        points = sweeping.points(config, config.paper.sweeps[name])
+        points = plan.sweep_points(config, config.paper.sweeps[name])
         return digests.sweep(config, name, points, [])
 
     return made

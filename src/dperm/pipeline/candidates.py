@@ -217,7 +217,7 @@ def _points(
     kept = parts.by_identity()
     if not kept:
         return
-    for problem in sweeping.needed(config, what):
+    for problem in plan.sweep_problems(config, what):
         _solve_again(plan.at_problem(config, problem), moved)
     try:
         tasks = sweeping.tasks(config, name, what)

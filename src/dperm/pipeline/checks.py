@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dperm import schema, solvers
 from dperm.erm.losses import BOUNDED
-from dperm.locate import ConfigError
+from dperm.locate import ConfigError, group_file
+from dperm.solvers.capabilities import obstacle
 from dperm.validation import one_of
 
 
@@ -46,3 +47,21 @@ def solver(section: schema.Solver) -> None:
         solvers.make_options(solvers.load(section.algorithm), section.options)
     except (ValueError, TypeError) as error:
         raise ConfigError(f"conf/solver/{section.name}.yaml: {error}") from error
+
+
+def require_able(
+    paper: schema.Paper, problem: schema.Problem, solver: schema.Solver
+) -> None:
+    """Refuse a run that its solver cannot do, before there are data.
+
+    Raises
+    ------
+    ConfigError
+        With the paper's file and key.
+    """
+    module = solvers.load(solver.algorithm)
+    options = solvers.make_options(module, solver.options)
+    reason = obstacle(module, options, problem)
+    if reason:
+        where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}"
+        raise ConfigError(f"{where}: problem {problem.name}: {reason}")

@@ -14,31 +14,13 @@ from dperm import data, schema, solvers
 from dperm.erm.optimum import Optimum
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
-from dperm.locate import ConfigError, group_file
+from dperm.locate import ConfigError
 from dperm.pipeline import plan
 from dperm.solvers.capabilities import obstacle
 from dperm.store import files as store
 from dperm.validation import number
 
 log = logging.getLogger(__name__)
-
-
-def require_able(
-    paper: schema.Paper, problem: schema.Problem, solver: schema.Solver
-) -> None:
-    """Refuse a run that its solver cannot do, before there are data.
-
-    Raises
-    ------
-    ConfigError
-        With the paper's file and key.
-    """
-    module = solvers.load(solver.algorithm)
-    options = solvers.make_options(module, solver.options)
-    reason = obstacle(module, options, problem)
-    if reason:
-        where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}"
-        raise ConfigError(f"{where}: problem {problem.name}: {reason}")
 
 
 def load_problem(config: schema.Config) -> Problem | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dperm import grid, schema
 from dperm.config import read
@@ -29,6 +30,19 @@ def problem_names(config: schema.Config) -> list[str]:
 def product_problems(product: schema.Product, names: list[str]) -> list[str]:
     """The product's problems as far as the scale has them; all where it has none."""
     return [name for name in product.problems or () if name in names] or names
+
+
+def sweep_points(config: schema.Config, what: schema.Sweep) -> list[dict[str, Any]]:
+    """The points of a sweep at the configured scale."""
+    small = config.scale.problems == "offline" and what.small is not None
+    return grid.points(what.small if small else what.grid, axes=None)
+
+
+def sweep_problems(config: schema.Config, what: schema.Sweep) -> list[str]:
+    """The problems a sweep needs at the configured scale; offline ones at the small."""
+    offline = config.scale.problems == "offline"
+    kept = config.paper.offline if offline else what.problems
+    return [name for name in what.problems if name in kept]
 
 
 def sweep_prepared(config: schema.Config, sweep: schema.Sweep) -> list[str]:

@@ -9,10 +9,9 @@ from typing import Any
 from dperm import schema
 from dperm.config import read, settings, with_paper
 from dperm.locate import available, group_file
-from dperm.pipeline import checks, digests, inputs, plan
+from dperm.pipeline import checks, digests, plan
 from dperm.pipeline.jobs import AUDITED, PaperTable, RunTable
 from dperm.pipeline.products import check_kind
-from dperm.pipeline.sweep import needed, points
 from dperm.validation import check_clips
 
 
@@ -119,7 +118,10 @@ def _add_products(
         runs=runs,
         figures=list(paper.figures),
         tables=list(paper.tables),
-        sweeps={name: needed(config, sweep) for name, sweep in paper.sweeps.items()},
+        sweeps={
+            name: plan.sweep_problems(config, sweep)
+            for name, sweep in paper.sweeps.items()
+        },
         problems_of={key: _shown(made, names) for key, made in products.items()},
         sweeps_of={key: list(made.sweeps) for key, made in products.items()},
         prepared={
@@ -140,7 +142,7 @@ def _add_sweep(
     table: RunTable, config: schema.Config, name: str, sections: Sections
 ) -> None:
     sweep, paper = config.paper.sweeps[name], config.paper
-    problems = needed(config, sweep)
+    problems = plan.sweep_problems(config, sweep)
     for problem in (*problems, *plan.sweep_prepared(config, sweep)):
         if problem not in table.dataset_of:
             _add_problem(table, sections.problem(problem))
@@ -148,7 +150,7 @@ def _add_sweep(
     read = [table.digests[f"optimum/{problem}"] for problem in problems]
     arrays = plan.sweep_prepared(config, sweep)
     read += [table.digests[f"prepare/{problem}"] for problem in arrays]
-    made = digests.sweep(config, name, points(config, sweep), read)
+    made = digests.sweep(config, name, plan.sweep_points(config, sweep), read)
     table.digests[f"sweeps/{paper.name}/{name}"] = made
 
 
@@ -174,7 +176,7 @@ def _add_run(
     table: RunTable, config: schema.Config, points: list[dict[str, float]]
 ) -> None:
     paper, problem, solver = config.paper, config.problem, config.solver
-    inputs.require_able(paper, problem, solver)
+    checks.require_able(paper, problem, solver)
     where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}.grid"
     check_clips(points, where, problem)
     name = f"{paper.name}/{problem.name}/{solver.name}"

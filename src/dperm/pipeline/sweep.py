@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel
 
-from dperm import data, grid, schema
+from dperm import data, schema
 from dperm.parallel import away, cluster
 from dperm.pipeline import digests, inputs, plan, seeds
 from dperm.pipeline.products import chosen, function_of
@@ -38,25 +38,12 @@ def sweep(config: schema.Config) -> list[Path]:
     ]
 
 
-def points(config: schema.Config, what: schema.Sweep) -> list[Point]:
-    """The points of a sweep at the configured scale."""
-    small = config.scale.problems == "offline" and what.small is not None
-    return grid.points(what.small if small else what.grid, axes=None)
-
-
 def solver_section(point: Point) -> list[Any]:
     """What the YAML of the point's solver says; nothing where it has no ``solver``."""
     if "solver" not in point:
         return []
     solver = digests.solver_of(point["solver"])
     return [solver.algorithm, solver.options]
-
-
-def needed(config: schema.Config, what: schema.Sweep) -> list[str]:
-    """The problems a sweep needs at the configured scale; offline ones at the small."""
-    offline = config.scale.problems == "offline"
-    kept = config.paper.offline if offline else what.problems
-    return [name for name in what.problems if name in kept]
 
 
 def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
@@ -81,10 +68,11 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
 def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
     """Every point and replicate of a sweep, and the key of its part."""
     replicates = config.scale.replicates or what.replicates
-    every = points(config, what)
+    every = plan.sweep_points(config, what)
     code = digests.swept(config, what, every)
     optima = [
-        inputs.load_optimum_record(config, problem) for problem in needed(config, what)
+        inputs.load_optimum_record(config, problem)
+        for problem in plan.sweep_problems(config, what)
     ]
     read = [[record.get(key) for key in ("digest", "w_digest")] for record in optima]
     read += [

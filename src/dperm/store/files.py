@@ -11,11 +11,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from dperm.store import locks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 log = logging.getLogger(__name__)
 _NODE = platform.node() or "here"
@@ -131,6 +132,8 @@ def read_table(path: Path) -> pd.DataFrame:
     ValueError
         If it is damaged.
     """
+    import pandas as pd  # half a second that not every command needs
+
     try:
         return pd.read_parquet(path, page_checksum_verification=True)
     except (OSError, ValueError) as error:  # pyarrow's errors are of these kinds
