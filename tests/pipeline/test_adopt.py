@@ -69,7 +69,9 @@ class Project:
         self.folder = folder
 
     def make(self) -> "Project":
-        shutil.copytree(Path(dperm.__file__).parent, self.folder / "src/dperm")
+        package = Path(dperm.__file__).parent
+        left = shutil.ignore_patterns("__pycache__")  # others may write there
+        shutil.copytree(package, self.folder / "src/dperm", ignore=left)
         shutil.copytree(Path(dperm.__file__).parents[2] / "conf", self.folder / "share")
         paper, solver = self.folder / "conf/paper/kept", self.folder / "conf/solver"
         paper.mkdir(parents=True)
