@@ -83,7 +83,6 @@ def solver_of(name: str) -> schema.Solver:
     return configuration.read("solver", name)
 
 
-@functools.cache
 def _module(algorithm: str) -> str:
     return solvers.places().get(algorithm, algorithm)
 

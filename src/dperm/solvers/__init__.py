@@ -15,6 +15,7 @@ seeds.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import sys
 from dataclasses import fields
@@ -35,6 +36,7 @@ METHODS = {
 }
 
 
+@functools.cache
 def places() -> dict[str, str]:
     """The algorithms of this package and the modules they are."""
     return {

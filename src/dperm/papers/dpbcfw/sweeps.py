@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from dperm import config as configuration
 from dperm import grid, schema
 from dperm.erm.columns import Columns
 from dperm.erm.loss import Signed
@@ -18,7 +17,7 @@ from dperm.erm.problem import Problem, build
 from dperm.papers.dpbcfw import neighbours, theory
 from dperm.papers.dpbcfw.instances import Instance, prepared, synthetic
 from dperm.papers.dpbcfw.runs import Rows, Setting, run
-from dperm.pipeline import inputs
+from dperm.pipeline import inputs, plan
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import bcfw, fw, silent
@@ -94,8 +93,7 @@ def _instance(
     if "problem" not in point:
         sizes = {key: point[key] for key in DATA if key in point}
         return synthetic(seed, **_integers(sizes))
-    at = configuration.compose([f"problem={point['problem']}"])
-    at.data = config.data
+    at = plan.at_problem(config, point["problem"])
     problem = inputs.load_problem(at)
     if problem is None:
         return inputs.unavailable_reason(at)
