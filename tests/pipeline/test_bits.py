@@ -1,10 +1,14 @@
 """The same bits from freshly compiled code as from Numba's cache."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import dperm
 
 SCRIPT = """
 import hashlib, sys
@@ -37,3 +41,14 @@ def test_compiled_and_cached_code_agree(solver, tmp_path):
         for _ in range(2)
     )
     assert len(first.split()) == 2 and first == second
+
+
+def test_every_kernel_lies_in_a_room_that_names_the_cache():
+    package = Path(dperm.__file__).parent
+    compiled = {
+        path.relative_to(package).parts[0]
+        for path in package.rglob("*.py")
+        if re.search(r"^@njit|^@intrinsic|= njit\(", path.read_text(), re.MULTILINE)
+    }
+    assert compiled == set(dperm.KERNELS)
+    assert dperm.source_digest(*dperm.KERNELS) != dperm.source_digest()
