@@ -39,8 +39,11 @@ def data(loss, n=40, p=60):
     return X, y if loss == "least_squares" else np.where(y > 0, 1.0, -1.0)
 
 
-def problems(loss, penalty="l1"):
+def problems(loss, penalty="l1", label=None):
+    """The same problem filled in and not; ``label`` replaces that of a record."""
     X, y = data(loss)
+    if label is not None:
+        y[4] = label
     rest = (y, loss, PENALTIES[penalty], 1.0, 1e-4)
     implicit = build("pair", sparse.csc_array(X), *rest, standardised=True)
     return build("pair", standardize(X), *rest), implicit
@@ -106,7 +109,8 @@ def clipped_sum(A, d, j, bound):
     """What ``_centred_step`` does for one column."""
     signed = A.a * d
     ordered = np.sort(signed)
-    sums = np.concatenate(([0.0], np.cumsum(ordered)))
+    sums = np.zeros(len(d) + 1)
+    dp_gcd._sum_outwards(ordered, sums)
     total = dp_gcd._sum_over_all(ordered, sums, A.b[j], bound)
     for e in range(A.S.indptr[j], A.S.indptr[j + 1]):
         i = A.S.indices[e]
@@ -114,6 +118,29 @@ def clipped_sum(A, d, j, bound):
         total += np.clip(full, -bound, bound)
         total -= np.clip(A.b[j] * signed[i], -bound, bound)
     return total
+
+
+@pytest.mark.parametrize("label", [1e14, 1e16, 1e18, -1e18, 1e300])
+@pytest.mark.parametrize("rule", dp_gcd.RULES)
+def test_a_huge_label_does_not_wash_out_the_others(rule, label):
+    full, thin = problems("least_squares", "none", label)
+    object.__setattr__(thin, "smoothness", full.smoothness)
+    lanes, name = settings(), f"dp_gcd {rule}"
+    found, expected = (trajectory(name, one, lanes) for one in (thin, full))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("label", [1e14, 1e16, 1e18, -1e18, 1e300])
+def test_a_replaced_label_moves_a_clipped_sum_by_twice_the_clip_at_most(label):
+    one, other = (problems("least_squares", "none", y)[1] for y in (0.0, label))
+    bounds = share(one.smoothness)
+    moved = [
+        clipped_sum(other.A, other.offset, j, bounds[j])
+        - clipped_sum(one.A, one.offset, j, bounds[j])
+        for j in range(one.p)
+    ]
+    assert np.abs(moved / bounds).max() <= 2 * (1 + 1e-12)
+    assert np.abs(moved / bounds).max() > 0.5
 
 
 @pytest.mark.parametrize("calibration", ["paper", "strict"])

@@ -351,8 +351,8 @@ def _centred_step(
     """As ``_sparse_step`` for A = S + a b^T, see ``problems.centred``.
 
     Where S has no entry the derivative of record i is b_j a_i d_i. The a_i d_i, sorted
-    once, with their running sums, give the clipped sum over all records of a column at
-    once; the column's entries are then put right.
+    once, with their running sums from zero outwards, give the clipped sum over all
+    records of a column at once; the column's entries are then put right.
     """
     n, p = V.shape[1], W.shape[1]
     d, sums = np.empty(n), np.zeros(n + 1)
@@ -361,8 +361,7 @@ def _centred_step(
         for i in range(n):
             d[i] = a[i] * derivative(loss, v[i])
         ordered = np.sort(d)
-        for i in range(n):
-            sums[i + 1] = sums[i] + ordered[i]
+        _sum_outwards(ordered, sums)
         for j in range(p):
             bound = clip[lane] * share[j]
             total = _sum_over_all(ordered, sums, b[j], bound)
@@ -387,8 +386,23 @@ def _centred_step(
 
 
 @njit(**PASTED)
+def _sum_outwards(ordered, sums):
+    """Running sums of sorted numbers, from those nearest to zero outwards.
+
+    What a column does not clip is summed before anything larger, so that a huge
+    derivative cannot wash out the others: a record moves a sum by twice the clip at most.
+    """
+    n, zero = ordered.shape[0], _count_below(ordered, 0.0)
+    sums[zero] = 0.0
+    for i in range(zero, n):
+        sums[i + 1] = sums[i] + ordered[i]
+    for i in range(zero - 1, -1, -1):
+        sums[i] = sums[i + 1] - ordered[i]
+
+
+@njit(**PASTED)
 def _sum_over_all(ordered, sums, b, bound):
-    """Sum of clamp(b d, bound) over all d, which are sorted and have running sums."""
+    """Sum of clamp(b d, bound) over all d, sorted; see ``_sum_outwards``."""
     if b == 0.0:
         return 0.0
     n, most = ordered.shape[0], bound / abs(b)
