@@ -390,7 +390,7 @@ def _sum_outwards(ordered, sums):
     """Running sums of sorted numbers, from those nearest to zero outwards.
 
     What a column does not clip is summed before anything larger, so that a huge
-    derivative cannot wash out the others: a record moves a sum by twice the clip at most.
+    derivative cannot wash out the others: a record moves a sum by twice the clip.
     """
     n, zero = ordered.shape[0], _count_below(ordered, 0.0)
     sums[zero] = 0.0
