@@ -140,14 +140,6 @@ def test_duality_gap_bounds_the_excess(loss):
             assert optimum.duality_gap(problem, w) >= excess - 1e-12
 
 
-def test_an_unbounded_problem_is_not_certified():
-    X, _ = raw_data("logistic")
-    separable = np.sign(X[:, 0])
-    problem = build("separable", X, separable, "logistic", Penalty())
-    with pytest.raises(optimum.NotCertifiedError, match="duality gap"):
-        optimum.solve(problem)
-
-
 def test_sparse_columns_give_the_same_problem(loss):
     X, y = raw_data(loss)
     X[np.abs(X) < 0.5] = 0.0

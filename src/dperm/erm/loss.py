@@ -42,6 +42,8 @@ class Loss:
         Whether phi(v) = v^2 / 2, so that gradients are linear in the margins.
     bounded : bool
         Whether phi is bounded below, so that there is an optimum to certify.
+    attained : bool
+        Whether phi has a minimum, so that F without penalty has a minimiser.
     value, derivative : compiled functions
         phi(v) and phi'(v) of one margin, which kernels paste in.
     code : np.uint8 or int
@@ -53,6 +55,7 @@ class Loss:
     slopes: ClassVar[tuple[float, float]]
     quadratic: ClassVar[bool] = False
     bounded: ClassVar[bool] = True
+    attained: ClassVar[bool] = True
     value: ClassVar[Any]
     derivative: ClassVar[Any]
     code: ClassVar[Any]

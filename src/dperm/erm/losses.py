@@ -75,6 +75,7 @@ class Logistic(Signed):
     name = "logistic"
     curvature = 0.25
     slopes = (-1.0, 0.0)
+    attained = False
 
     @staticmethod
     @njit(**INLINE)
