@@ -43,6 +43,22 @@ def test_compiled_and_cached_code_agree(solver, tmp_path):
     assert len(first.split()) == 2 and first == second
 
 
+@pytest.mark.skipif(not dperm.has_avx2(), reason="other processors have other bits")
+def test_kernels_are_made_for_one_processor_whatever_it_runs_on(tmp_path):
+    environment = {k: v for k, v in os.environ.items() if k not in dperm.ONE_PROCESSOR}
+    environment["NUMBA_CACHE_DIR"] = str(tmp_path)
+
+    def bits(**more):
+        command = [sys.executable, "-c", SCRIPT, "dp_cd"]
+        given = {**environment, **more}
+        return subprocess.run(command, env=given, capture_output=True, check=True)
+
+    usual = bits().stdout
+    assert usual == bits(**dperm.ONE_PROCESSOR).stdout
+    if "avx512f" in Path("/proc/cpuinfo").read_text():  # or this could not fail
+        assert usual != bits(NUMBA_CPU_NAME="sapphirerapids").stdout
+
+
 def test_every_kernel_lies_in_a_room_that_names_the_cache():
     package = Path(dperm.__file__).parent
     compiled = {
