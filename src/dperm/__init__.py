@@ -4,7 +4,8 @@ The package imports nothing heavy. It tells Numba where to cache its machine cod
 folder named by a digest of the rooms that hold kernels, because Numba does not notice
 an edit in a helper of another file and would run the old code on. And it tells Numba
 and OpenBLAS what processor to make it for: any with AVX2, so that sums have the same
-order, and results the same bits, on all of them. What is set already stays.
+order, and results the same bits, on all of them; numpy, if it is not there yet, leaves
+out what it has for wider vectors. What is set already stays.
 """
 
 import hashlib
@@ -36,7 +37,11 @@ os.environ.setdefault(
 )
 
 # Wider vectors would sum in another order; measured, they are not faster here.
-ONE_PROCESSOR = {"NUMBA_CPU_NAME": "haswell", "OPENBLAS_CORETYPE": "Haswell"}
+ONE_PROCESSOR = {
+    "NUMBA_CPU_NAME": "haswell",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",  # numpy 2.4's names
+}
 
 
 def has_avx2() -> bool:

@@ -12,8 +12,8 @@ import dperm
 
 SCRIPT = """
 import hashlib, sys
-import numpy as np
 from dperm import solvers
+import numpy as np
 from dperm.privacy.mechanisms import streams
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import build
@@ -43,20 +43,33 @@ def test_compiled_and_cached_code_agree(solver, tmp_path):
     assert len(first.split()) == 2 and first == second
 
 
+NOISE = """
+import dperm
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.ledger import Ledger, SampledGaussian
+
+def ledger(noise):
+    return Ledger((SampledGaussian(1.0, noise, 5000, 1, 569, "", ""),))
+
+print(calibrate(ledger, 1.0, 1e-6, "strict").noise_multiplier.hex())
+"""
+WIDER = {"NUMBA_CPU_NAME": "sapphirerapids", "NPY_DISABLE_CPU_FEATURES": ""}
+
+
 @pytest.mark.skipif(not dperm.has_avx2(), reason="other processors have other bits")
-def test_kernels_are_made_for_one_processor_whatever_it_runs_on(tmp_path):
+@pytest.mark.parametrize("script", [SCRIPT, NOISE], ids=["kernels", "noise"])
+def test_the_bits_are_of_one_processor_whatever_it_runs_on(script, tmp_path):
     environment = {k: v for k, v in os.environ.items() if k not in dperm.ONE_PROCESSOR}
     environment["NUMBA_CACHE_DIR"] = str(tmp_path)
 
     def bits(**more):
-        command = [sys.executable, "-c", SCRIPT, "dp_cd"]
-        given = {**environment, **more}
+        command, given = [sys.executable, "-c", script, "dp_cd"], environment | more
         return subprocess.run(command, env=given, capture_output=True, check=True)
 
     usual = bits().stdout
-    assert usual == bits(**dperm.ONE_PROCESSOR).stdout
+    assert usual and usual == bits(**dperm.ONE_PROCESSOR).stdout
     if "avx512f" in Path("/proc/cpuinfo").read_text():  # or this could not fail
-        assert usual != bits(NUMBA_CPU_NAME="sapphirerapids").stdout
+        assert usual != bits(**WIDER).stdout
 
 
 def test_every_kernel_lies_in_a_room_that_names_the_cache():
