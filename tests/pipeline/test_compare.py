@@ -1,5 +1,6 @@
 """Two trees of results, compared row by row; the record of a run."""
 
+import itertools
 import json
 import re
 import subprocess
@@ -9,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.pipeline import completion, plan
+from dperm.pipeline import compare, completion, plan
 from dperm.pipeline import evaluate as evaluation
 from dperm.pipeline import tune as tuning
-from dperm.pipeline.compare import differences
+from dperm.pipeline.compare import Level, differences
 from dperm.pipeline.record import digest_rows
+from dperm.pipeline.solving import IDENTITY
 from dperm.store import files as store
 
 ONLY = ["paper.offline=[diabetes]", "paper.calibrations=[paper]",
@@ -94,7 +96,7 @@ def test_the_command(two):
     assert (done.returncode, done.stdout) == (0, "no difference\n")
     store.write_table(B / "tune.parquet", table.assign(status="diverged"))
     done = run(A, B)
-    assert done.returncode == 1 and "status: 3 of 3 rows differ" in done.stdout
+    assert done.returncode == 40 and "status: 3 of 3 rows differ" in done.stdout
     store.write_text(B / "more.csv", "a\n1\n")
     assert "more.csv: only in" in run(A, B).stdout
     assert "more.csv" not in run("--shared", A, B).stdout
@@ -103,6 +105,67 @@ def test_the_command(two):
     assert done.returncode == 1 and "no table in common" in done.stderr
     done = run(A, A / "nothing")
     assert done.returncode == 1 and "expected Parquet or CSV" in done.stderr
+
+
+def levels(one, other, **given):
+    return {each.name: each.level for each in compare.agreements(one, other, **given)}
+
+
+def test_rounding_is_told_from_another_number(two):
+    A, B, table = two
+    store.write_table(B / "tune.parquet", table.assign(objective=[1 + 1e-12, None, 4]))
+    assert levels(A, B) == {"tune.parquet": Level.ROUNDING}
+    assert levels(A, B, rtol=1e-13) == {"tune.parquet": Level.NOTHING}
+    store.write_table(B / "tune.parquet", table.assign(status=["ok", "ok", "no"]))
+    assert levels(A, B) == {"tune.parquet": Level.NOTHING}
+
+
+@pytest.mark.parametrize("shift, expected", [(0.0, 20), (0.5, 40)])
+def test_other_seeds_agree_in_statistics_and_other_errors_do_not(
+    tmp_path, shift, expected
+):
+    rng = np.random.default_rng(0)
+    for name, more in (("A", 0.0), ("B", shift)):
+        settings = itertools.product((0.1, 1.0), range(20))
+        rows = [("paper", 2.0, step, 1.0, k, 2.0) for step, k in settings]
+        table = pd.DataFrame(rows, columns=IDENTITY)
+        table["relative_error"] = 1 + more + 0.1 * rng.standard_normal(len(table))
+        store.write_table(tmp_path / name / "evaluate.parquet", table)
+    found = levels(tmp_path / "A", tmp_path / "B")
+    assert found == {"evaluate.parquet": expected}
+
+
+@pytest.mark.parametrize("ends, expected", [((0.9, 1.2), 20), ((1.15, 1.2), 40)])
+def test_intervals_that_overlap_agree_in_statistics(tmp_path, ends, expected):
+    for name, (low, high) in (("A", (0.9, 1.1)), ("B", ends)):
+        text = f"panel,mean,ci_low,ci_high\na,{(low + high) / 2},{low},{high}\n"
+        store.write_text(tmp_path / name / "figure1.csv", text)
+    assert levels(tmp_path / "A", tmp_path / "B") == {"figure1.csv": expected}
+
+
+def test_the_same_verdicts_are_the_last_thing_to_agree_in(tmp_path):
+    text = "paper,place,claim,verdict,reproduced\na,b,c,reproduced,{}\n"
+    for name, number in (("A", 1.0), ("B", 2.0)):
+        store.write_text(tmp_path / name / "claims.csv", text.format(number))
+    A, B = tmp_path / "A", tmp_path / "B"
+    assert compare.overall(compare.agreements(A, B), A, B) == Level.VERDICTS
+    store.write_text(B / "claims.csv", text.replace("reproduced,{}", "undecided,1"))
+    assert compare.overall(compare.agreements(A, B), A, B) == Level.NOTHING
+
+
+def test_the_exit_code_says_the_level_and_a_level_asked_for_is_enough(two):
+    A, B, table = two
+    store.write_table(B / "tune.parquet", table.assign(objective=[1 + 1e-12, None, 4]))
+
+    def run(*given):
+        command = [sys.executable, "-m", "dperm", "compare", *given, A, B]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    assert run().returncode == 10
+    assert "agree in rounding: of 1 tables 1 in rounding" in run().stdout
+    assert run("--level", "rounding").returncode == 0
+    assert run("--level", "bits").returncode == 10
+    assert run("--level", "statistics", "--rtol", "1e-14").returncode == 40
 
 
 def test_a_run_equals_itself_made_again(tree, configured, tmp_path):

@@ -1,17 +1,30 @@
 """Compare two trees of results row by row: ``dperm compare A B``.
 
 Every Parquet and CSV file below A and B is compared, all columns but seconds and
-provenance; products made of timings are left out. Exit code 1 if anything differs.
+provenance; products made of timings are left out. Two tables agree
+
+- in their bits: everything is equal;
+- in rounding: numbers differ by ``--rtol`` at most, all else is equal;
+- in statistics: replicates of every setting may have one mean (Welch's test at 0.1 %
+  over all settings of a table, Bonferroni), or the intervals of every row overlap;
+
+and two trees as their worst tables do, or, if not even that, in their verdicts: those
+of all claims are the same. The exit code is 0, 10, 20, 30, or 40 where not even these
+agree; with ``--level`` it is 0 from that level on.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from dperm import config as configuration
 from dperm import schema
@@ -19,9 +32,40 @@ from dperm.locate import available
 from dperm.pipeline.solving import IDENTITY, PROVENANCE
 from dperm.store import files as store
 
+RTOL = 1e-9
+CHANCE = 1e-3  # that a table of equal laws is taken for another
+CLAIM = ["paper", "place", "claim"]  # what names a claim
+
+
+class Level(IntEnum):
+    """How far two tables agree; the value is the command's exit code."""
+
+    BITS = 0
+    ROUNDING = 10
+    STATISTICS = 20
+    VERDICTS = 30
+    NOTHING = 40
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far two tables of one name agree, and where they differ, a line each."""
+
+    name: str
+    level: Level
+    lines: tuple[str, ...] = ()
+
 
 def differences(one: Path, other: Path, shared: bool = False) -> Iterator[str]:
-    """Say where and by how much two trees of results differ, a line each.
+    """The lines of ``agreements``, each with its table's name."""
+    for found in agreements(one, other, shared):
+        yield from (f"{found.name}: {line}" for line in found.lines)
+
+
+def agreements(
+    one: Path, other: Path, shared: bool = False, rtol: float = RTOL
+) -> Iterator[Agreement]:
+    """Say how far two trees of results agree, table by table.
 
     Parameters
     ----------
@@ -29,6 +73,8 @@ def differences(one: Path, other: Path, shared: bool = False) -> Iterator[str]:
         Folders such as ``results``, ``results/dpcd`` or ``figures/dpcd``.
     shared : bool
         Leave out tables that only one of them has.
+    rtol : float
+        Relative difference that is taken for rounding.
 
     Raises
     ------
@@ -40,13 +86,93 @@ def differences(one: Path, other: Path, shared: bool = False) -> Iterator[str]:
     if not every:
         raise ValueError(f"{one} and {other} have no table in common")
     for name in sorted(every):
-        if name not in theirs:
-            yield f"{name}: only in {one}"
-        elif name not in ours:
-            yield f"{name}: only in {other}"
-        else:
-            found = _differing(_read(ours[name]), _read(theirs[name]))
-            yield from (f"{name}: {line}" for line in found)
+        lone = [side for side, has in ((one, ours), (other, theirs)) if name in has]
+        if len(lone) == 1:
+            yield Agreement(name, Level.NOTHING, (f"only in {lone[0]}",))
+            continue
+        pair = _read(ours[name]), _read(theirs[name])
+        lines = tuple(_differing(*pair))
+        yield Agreement(name, _level(*pair, rtol) if lines else Level.BITS, lines)
+
+
+def overall(found: Iterable[Agreement], one: Path, other: Path) -> Level:
+    """How far two trees agree: as their worst tables, or at least in their verdicts."""
+    worst = max((each.level for each in found), default=Level.BITS)
+    if worst <= Level.STATISTICS:
+        return worst
+    paths = (one / "claims.csv", other / "claims.csv")
+    if not all(path.is_file() for path in paths):
+        return Level.NOTHING
+    ours, theirs = (pd.read_csv(path).set_index(CLAIM)["verdict"] for path in paths)
+    return Level.VERDICTS if ours.equals(theirs) else Level.NOTHING
+
+
+# --- how far two tables agree ---------------------------------------------------------
+
+
+def _level(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> Level:
+    """How far tables that differ agree."""
+    if set(one.columns) != set(other.columns):
+        return Level.NOTHING
+    one, other = _keyed(one), _keyed(other)
+    if set(one.index) != set(other.index):
+        return Level.NOTHING
+    other = other.loc[one.index, one.columns]
+    if all(_is_near(one[name], other[name], rtol) for name in one):
+        return Level.ROUNDING
+    if {"replicate", "relative_error"} <= {*one.index.names, *one.columns}:
+        return _level_of_means(one, other)
+    return _level_of_intervals(one, other, rtol)
+
+
+def _is_near(one: pd.Series, other: pd.Series, rtol: float) -> bool:
+    """Whether two columns are equal but for rounding."""
+    if not all(pd.api.types.is_numeric_dtype(column) for column in (one, other)):
+        return bool(((one == other) | (one.isna() & other.isna())).all())
+    pair = one.to_numpy(float), other.to_numpy(float)
+    return bool(np.isclose(*pair, rtol=rtol, atol=0.0, equal_nan=True).all())
+
+
+def _level_of_means(one: pd.DataFrame, other: pd.DataFrame) -> Level:
+    """Whether the replicates of every setting may have one mean error."""
+    keys = [key for key in IDENTITY if key != "replicate"]
+    groups = [side.reset_index().groupby(keys) for side in (one, other)]
+    ours, theirs = (group["relative_error"] for group in groups)
+    least = 1.0
+    for key, values in ours:
+        least = min(
+            least, _p_value(values.to_numpy(), theirs.get_group(key).to_numpy())
+        )
+    is_one = least * len(ours) >= CHANCE
+    return Level.STATISTICS if is_one else Level.NOTHING
+
+
+def _p_value(one: np.ndarray, other: np.ndarray) -> float:
+    """Of Welch's test, infinite errors being equal to each other only."""
+    one, other = one[np.isfinite(one)], other[np.isfinite(other)]
+    if len(one) != len(other):
+        return 0.0
+    if len(one) < 2 or max(np.ptp(one), np.ptp(other)) == 0:
+        return float(np.allclose(one, other, rtol=RTOL, atol=0.0))
+    return float(stats.ttest_ind(one, other, equal_var=False).pvalue)
+
+
+def _level_of_intervals(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> Level:
+    """Whether all intervals overlap, and what has none is equal but for rounding."""
+    ends = [(f"{stem}ci_low", f"{stem}ci_high") for stem in ("", "fresh_")]
+    ends = [pair for pair in ends if set(pair) <= set(one.columns)]
+    if not ends:
+        return Level.NOTHING
+    for low, high in ends:
+        apart = (one[low] > other[high]) | (other[low] > one[high])
+        if apart.any():
+            return Level.NOTHING
+    labels = one.select_dtypes(exclude="number").columns
+    same = all(_is_near(one[name], other[name], rtol) for name in labels)
+    return Level.STATISTICS if same else Level.NOTHING
+
+
+# --- reading --------------------------------------------------------------------------
 
 
 def _tables(folder: Path) -> dict[str, Path]:
@@ -146,7 +272,7 @@ def _by_how_much(one: np.ndarray, other: np.ndarray) -> str:
 
 
 def main() -> None:
-    """Print the differences; exit code 1 if there are any."""
+    """Print the differences and how far the trees agree; exit with that."""
     parser = argparse.ArgumentParser(
         prog="dperm compare", description="Compare two trees of results."
     )
@@ -156,10 +282,30 @@ def main() -> None:
         "--shared", action="store_true",
         help="leave out tables that only one has, as Git's results lack Parquet",
     )  # fmt: skip
+    parser.add_argument(
+        "--rtol", type=float, default=RTOL, help=f"what is rounding ({RTOL:g})"
+    )
+    parser.add_argument(
+        "--level", choices=[level.name.lower() for level in Level][:-1],
+        help="exit with 0 from this level of agreement on",
+    )  # fmt: skip
     given = parser.parse_args()
     try:
-        found = list(differences(given.A, given.B, given.shared))
+        found = list(agreements(given.A, given.B, given.shared, given.rtol))
+        level = overall(found, given.A, given.B)
     except (ValueError, OSError) as error:
         raise SystemExit(f"{type(error).__name__}: {error}") from error
-    print("\n".join(found) if found else "no difference")
-    raise SystemExit(1 if found else 0)
+    for each in found:
+        for line in each.lines:
+            print(f"{each.name}: {line}")
+    print(_summary(found, level))
+    enough = given.level and level <= Level[given.level.upper()]
+    raise SystemExit(0 if enough else int(level))
+
+
+def _summary(found: list[Agreement], level: Level) -> str:
+    if level is Level.BITS:
+        return "no difference"
+    counts = Counter(each.level for each in found)
+    parts = [f"{counts[one]} in {one.name.lower()}" for one in Level if counts[one]]
+    return f"agree in {level.name.lower()}: of {len(found)} tables {', '.join(parts)}"
