@@ -150,6 +150,7 @@ class Paper:
     replicates: int = 5  # tuning runs of every grid point
     fresh: int = 10  # evaluation runs of every chosen setting
     evaluated: str = "all"  # all | best: numbers of passes that are evaluated
+    race: bool = True  # false: settings that cannot win are run to the end too
     sweeps: dict[str, Sweep] = field(default_factory=dict)
     figures: dict[str, Product] = field(default_factory=dict)
     tables: dict[str, Product] = field(default_factory=dict)

@@ -127,16 +127,16 @@ def _lanes(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
                     f"{unit.stage} {folder}, {unit.passes:g} passes, "
                     f"{unit.calibration.calibration}, seed {solving.seed(job, unit)}",
                     key, paths, seconds.get(f"{key.identity}-{code}", 0.0),
-                    partial(_again, loaded, unit, key, config.workers),
+                    partial(_again, loaded, unit, config.workers),
                 )  # fmt: skip
 
 
 def _again(
-    loaded: _Loaded, unit: solving.Unit, key: Key, workers: int, points: pd.DataFrame
+    loaded: _Loaded, unit: solving.Unit, workers: int, points: pd.DataFrame
 ) -> pd.DataFrame:
     job = loaded.job()
     assert job is not None
-    return solving.compute(job, unit, points, key, workers)
+    return solving.compute(job, unit, points, workers)
 
 
 def _solve_again(config: schema.Config, moved: list[str]) -> None:

@@ -59,7 +59,7 @@ def rows(job: Job, unit: Unit, parts: Parts, workers: int) -> tuple[pd.DataFrame
     todo = wanted if have is None else missing(wanted, have)
     tables = [] if have is None else [have]
     if len(todo):
-        fresh = compute(job, unit, todo, key, workers)
+        fresh = compute(job, unit, todo, workers)
         parts.write(key, fresh)
         tables.append(fresh)
     table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
@@ -108,9 +108,7 @@ def seed(job: Job, unit: Unit) -> int:
     )
 
 
-def compute(
-    job: Job, unit: Unit, todo: pd.DataFrame, key: Key, workers: int
-) -> pd.DataFrame:
+def compute(job: Job, unit: Unit, todo: pd.DataFrame, workers: int) -> pd.DataFrame:
     """Run the lanes of a unit at some points (step, clip); their rows."""
     settings = (todo["step"].to_numpy(), todo["clip"].to_numpy())
     lanes = trials.lanes(*settings, unit.calibration)
@@ -118,20 +116,38 @@ def compute(
         job.module, job.options, job.problem, job.optimum, lanes, unit.passes,
         unit.observed, seed(job, unit), workers,
     )  # fmt: skip
-    return table.assign(
+    return table.assign(**_named(job, unit), **_of_unit(job, unit), reason="")[COLUMNS]
+
+
+def skipped(job: Job, unit: Unit, status: str, reasons: Sequence[str]) -> pd.DataFrame:
+    """Rows of a unit that is not run, one for each point, each with its reason."""
+    known = {
         **_named(job, unit),
-        calibration=unit.calibration.calibration,
-        epsilon=job.problem.epsilon,
-        delta=job.problem.delta,
-        noise_multiplier=unit.calibration.noise_multiplier,
-        passes=unit.passes,
-        seed=seed(job, unit),
-        replicate=unit.replicate,
-        reason="",
-        commit=provenance.commit(),
-        versions=provenance.versions(),
-        config_digest=str(key),
-    )[COLUMNS]
+        **_of_unit(job, unit),
+        "steps": job.steps(unit.passes),
+        "checkpoint": unit.passes,
+        "seconds": 0.0,
+        "status": status,
+        **dict.fromkeys(("support_size", "true_positives", "false_positives"), 0),
+    }
+    rows = pd.DataFrame(unit.points)[POINT].assign(**known, reason=list(reasons))
+    return rows.reindex(columns=COLUMNS)
+
+
+def _of_unit(job: Job, unit: Unit) -> dict[str, Any]:
+    """Columns that name a unit and what made it."""
+    return {
+        "calibration": unit.calibration.calibration,
+        "epsilon": job.problem.epsilon,
+        "delta": job.problem.delta,
+        "noise_multiplier": unit.calibration.noise_multiplier,
+        "passes": unit.passes,
+        "seed": seed(job, unit),
+        "replicate": unit.replicate,
+        "commit": provenance.commit(),
+        "versions": provenance.versions(),
+        "config_digest": str(part_key(job, unit)),
+    }
 
 
 def _named(job: Job, unit: Unit) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from joblib import Parallel
@@ -15,6 +16,7 @@ from dperm import schema
 from dperm.parallel import away, cluster
 from dperm.pipeline import inputs, plan
 from dperm.pipeline.ledgers import calibrations
+from dperm.pipeline.racing import raced
 from dperm.pipeline.solving import IDENTITY, Unit, rows, unavailable, unique_passes
 from dperm.store import files as store
 from dperm.store.locks import locked
@@ -26,7 +28,8 @@ log = logging.getLogger(__name__)
 def tune(config: schema.Config) -> Path:
     """Run the grid of one solver on one problem and write ``tune.parquet``.
 
-    Lanes that an earlier run left are reused as they are.
+    Lanes that an earlier run left are reused as they are. Settings that cannot win are
+    not run to the end, see ``racing``, if the paper does not want them all.
 
     Returns
     -------
@@ -41,9 +44,18 @@ def tune(config: schema.Config) -> Path:
             table = unavailable(config, inputs.unavailable_reason(config))
             store.write_json(folder / "ledger.json", [])
         else:
-            table = collect(job, list(units(job)), config.workers, config.parallel)
+            table = _table(job, config)
         store.write_table(folder / "tune.parquet", table)
     return folder / "tune.parquet"
+
+
+def _table(job: inputs.Job, config: schema.Config) -> pd.DataFrame:
+    every = list(units(job))
+    if not config.paper.race:
+        return collect(job, every, config.workers, config.parallel)
+    with Collecting(job, every, config.workers, config.parallel) as collecting:
+        floor = job.optimum.value - abs(job.optimum.gap)
+        return ordered(raced(job, every, floor, collecting.tables))
 
 
 def units(job: inputs.Job) -> Iterator[Unit]:
@@ -69,34 +81,74 @@ def collect(
     where: schema.Parallel | None = None,
 ) -> pd.DataFrame:
     """Rows of all units, sorted; logs progress and how many lanes were reused."""
-    parts = Parts(job.folder)
-    tables, computed = [], 0
-    lanes = sum(len(unit.points) for unit in units)
-    work = sum(len(unit.points) * unit.passes for unit in units)
-    meter = Meter(f"{units[0].stage} {job.folder}", lanes, "lanes", work)
-    found = _all_rows(job, units, parts, workers, where or schema.Parallel())
-    for unit, (table, fresh) in zip(units, found, strict=True):
-        tables.append(table)
-        computed += fresh
-        meter.advance(len(unit.points), len(unit.points) * unit.passes, fresh > 0)
-    log.info("%s: %d lanes reused, %d computed", meter.name, lanes - computed, computed)
-    return pd.concat(tables, ignore_index=True).sort_values(IDENTITY, ignore_index=True)
+    with Collecting(job, units, workers, where or schema.Parallel()) as collecting:
+        return ordered(collecting.tables(units))
 
 
-def _all_rows(
-    job: inputs.Job,
-    units: list[Unit],
-    parts: Parts,
-    workers: int,
-    where: schema.Parallel,
-) -> Iterator[tuple[pd.DataFrame, int]]:
-    """Unit after unit on all workers of this machine, or each on one of a cluster's."""
-    if where.backend == "local":
-        yield from (rows(job, unit, parts, workers) for unit in units)
-        return
-    with cluster(where):
+def ordered(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """All rows, sorted by what they are."""
+    rows = pd.concat(list(tables), ignore_index=True)
+    return rows.sort_values(IDENTITY, ignore_index=True)
+
+
+class Collecting:
+    """Rows of units, on all workers of this machine or each on one of a cluster's.
+
+    Parameters
+    ----------
+    job : Job
+    units : list of Unit
+        All that may be asked for, of which progress is a part.
+    workers : int
+    where : schema.Parallel
+    """
+
+    def __init__(
+        self,
+        job: inputs.Job,
+        units: list[Unit],
+        workers: int,
+        where: schema.Parallel,
+    ):
+        self.job, self.workers, self.where = job, workers, where
+        self.parts, self.computed, self.reused = Parts(job.folder), 0, 0
+        self.lanes = sum(len(unit.points) for unit in units)
+        work = sum(len(unit.points) * unit.passes for unit in units)
+        self.meter = Meter(f"{units[0].stage} {job.folder}", self.lanes, "lanes", work)
+        self._cluster = cluster(where)
+
+    def __enter__(self) -> Collecting:
+        self._cluster.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._cluster.__exit__(*error)
+        if error[0] is None:
+            self._say()
+
+    def tables(self, units: Iterable[Unit]) -> Iterator[pd.DataFrame]:
+        """The rows of each unit, in the order of the units."""
+        wanted = list(units)
+        for unit, (table, fresh) in zip(wanted, self._found(wanted), strict=True):
+            self.computed += fresh
+            self.reused += len(unit.points) - fresh
+            work = len(unit.points) * unit.passes
+            self.meter.advance(len(unit.points), work, fresh > 0)
+            yield table
+
+    def _found(self, units: list[Unit]) -> Iterator[tuple[pd.DataFrame, int]]:
+        job, parts = self.job, self.parts
+        if self.where.backend == "local":
+            yield from (rows(job, unit, parts, self.workers) for unit in units)
+            return
         calls = (away(rows, job, unit, parts, 1) for unit in units)
         yield from Parallel(return_as="generator")(calls)
+
+    def _say(self) -> None:
+        counts = f"{self.reused} lanes reused, {self.computed} computed"
+        left = self.lanes - self.reused - self.computed
+        counts += f", {left} could not win" if left else ""
+        log.info("%s: %s", self.meter.name, counts)
 
 
 class Meter:
