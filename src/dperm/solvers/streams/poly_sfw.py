@@ -24,6 +24,7 @@ from numba import njit
 from dperm.compiled import KERNEL, clamp
 from dperm.erm.losses import slope
 from dperm.privacy.accounting import renyi_epsilon, true_epsilon
+from dperm.privacy.given import N
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import laplace_rows
 from dperm.privacy.noisy_max import NoisyMax
@@ -139,13 +140,13 @@ def of_batch(setup: Setup, n: int, scales: tuple[float, ...]) -> Ledger:
     scores = sensitivities(setup, n)
     first = NoisyMax(scores.first, scales[0], 1, _UNIT, _SOURCE)
     later = _decaying(scores, scores.first * (1 - scores.eta), scales[1])
-    return Ledger((first, *later))
+    return Ledger((first, *later), given=(N,))
 
 
 def of_own(setup: Setup, n: int, scales: tuple[float, ...]) -> Ledger:
     """What the record of step 1 pays for, which of the later ones lasts longest."""
     scores = sensitivities(setup, n)
-    return Ledger(tuple(_decaying(scores, scores.own, scales[1])))
+    return Ledger(tuple(_decaying(scores, scores.own, scales[1])), given=(N,))
 
 
 def _decaying(scores: Scores, size: float, scale: float) -> list[NoisyMax]:
