@@ -62,8 +62,9 @@ def pair(loss, sparse_data=False):
 
 
 CASES = [
-    ("dp_cd", {}, False), ("dp_cd", {}, True), ("dp_sgd", {}, False), ("dp_sgd", {}, True),
-    ("dp_svrg", {}, False), ("dp_skgd", {"blocks": 2}, False), ("dp_skgd", {"blocks": 1}, False),
+    ("dp_cd", {}, False), ("dp_cd", {}, True),
+    ("dp_sgd", {}, False), ("dp_sgd", {}, True), ("dp_svrg", {}, False),
+    ("dp_skgd", {"blocks": 2}, False), ("dp_skgd", {"blocks": 1}, False),
     ("dp_gcd", {}, False),
 ]  # fmt: skip
 
