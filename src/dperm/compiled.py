@@ -81,5 +81,10 @@ def softplus(x):
 
 @njit(**INLINE)
 def clamp(x, bound):
-    """The point of [-bound, bound] nearest to x."""
-    return min(max(x, -bound), bound)
+    """The point of [-bound, bound] nearest to x; -bound if x is not a number.
+
+    Every comparison with NaN is false. So whatever a record overflows to, what is left
+    of it is bounded, which is all that a sensitivity needs.
+    """
+    raised = x if x > -bound else -bound
+    return raised if raised < bound else bound

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import gammaln, logsumexp
 
 from dperm.privacy import (
     Gaussian,
-    Laplace,
     Ledger,
     NoisyMax,
     SampledGaussian,
@@ -23,6 +23,7 @@ from dperm.privacy.random_stopping import (
     stopping,
     tuned_epsilon,
 )
+from dperm.privacy.sampled_renyi import pair_renyi
 
 ONE = Ledger((Gaussian(1.0, 5.0, 1, "unit", "source"),))
 
@@ -44,12 +45,71 @@ def test_expected_runs_against_their_distribution(eta):
     assert expected_runs(eta, stopping(eta, 77.0)) == pytest.approx(77.0)
 
 
-def test_curves_of_profiles_meet_closed_forms():
+def sampled(n, sigma, count=1):
+    return SampledGaussian(1.0, sigma, count, 1, n, "unit", "source")
+
+
+def closed_form(q, mu, order):
+    """Mironov, Talwar and Zhang 2019, Section 3.3: the mixture against the normal."""
+    k = np.arange(2, order + 1)
+    logs = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+    logs += (order - k) * math.log1p(-q) + k * math.log(q)
+    logs += np.log(np.expm1(np.minimum(grown := k * (k - 1) * mu**2 / 2, 500)))
+    logs += np.maximum(grown - 500, 0)
+    return np.logaddexp(0, logsumexp(logs)) / (order - 1)
+
+
+# population, noise multiplier, passes: losses of one step are of the size 1 / n
+SETTINGS = [(45312, 5.0, 50), (45312, 2.0, 50), (10**6, 3.0, 5), (45312, 0.63, 50)]
+
+
+@pytest.mark.parametrize(("n", "sigma", "passes"), SETTINGS)
+def test_the_sampled_pair_meets_its_closed_form(n, sigma, passes):
+    """The mixture against the normal, from above, also where its losses are 1e-6."""
+    orders = np.array([2.0, 3, 5, 10, 30, 60, 100, 150, 200])
+    found = pair_renyi(1 / n, 1 / sigma, orders)
+    exact = np.array([closed_form(1 / n, 1 / sigma, int(a)) for a in orders])
+    assert (found >= exact * (1 - 1e-9)).all()
+    np.testing.assert_allclose(found, exact, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("n", "sigma", "passes"), SETTINGS)
+def test_the_curve_of_both_directions_bounds_the_pair(n, sigma, passes):
+    """Never below, twice as high at most, and equal where large losses decide."""
+    found = renyi_curve(Ledger((sampled(n, sigma, 7),)))
+    pair = 7 * pair_renyi(1 / n, 1 / sigma, tuning.ORDERS)
+    assert (found >= pair * (1 - 1e-3)).all()
+    assert (found <= 2.001 * pair).all()
+    assert found[-1] == pytest.approx(pair[-1], rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["logarithmic", "geometric", "poisson"])
+@pytest.mark.parametrize(("n", "sigma", "passes"), SETTINGS)
+def test_tuning_a_sampled_ledger_costs_more_than_the_pair(n, sigma, passes, kind):
+    ledger = Ledger((sampled(n, sigma, passes * n),))
+    found = tuned_epsilon(ledger, n**-2.0, 1000, kind)
+    pair = passes * n * pair_renyi(1 / n, 1 / sigma, tuning.ORDERS)
+    orders, log = tuning.ORDERS, math.log(1000)
+    if kind == "poisson":
+        small = np.log1p(1 / (orders - 1))
+        best = np.array([converted_delta(pair, orders, s) for s in small])
+        total = pair + 1000 * best
+    else:
+        eta = tuning.STOPPINGS[kind]
+        gamma = stopping(eta, 1000)
+        extra = (1 - 1 / orders) * pair + math.log(1 / gamma) / orders
+        total = pair + (1 + eta) * extra.min()
+    least = converted(total + log / (orders - 1), n**-2.0)
+    assert (1 - 1e-3) * least <= found <= 1.4 * least
+
+
+def converted_delta(curve, orders, epsilon):
+    logs = (orders - 1) * (curve - epsilon) + orders * np.log1p(-1 / orders)
+    return math.exp(min((logs - np.log(orders - 1)).min(), 0.0))
+
+
+def test_without_sampling_the_curve_is_the_gaussians():
     orders = np.array([1.2, 2.0, 7.0, 40.0])
-    event = Laplace(1.0, 3.0, 2, "unit", "source")
-    closed = renyi_curve(Ledger((event,)), orders)
-    # the profile takes the worse of both directions, which for Laplace are equal
-    np.testing.assert_allclose(tuning._from_profile(event, orders), closed, rtol=1e-6)
     everything = SampledGaussian(1.0, 5.0, 1, 50, 50, "unit", "source")
     np.testing.assert_allclose(
         renyi_curve(Ledger((everything,)), orders), renyi_curve(ONE, orders), rtol=1e-6

@@ -446,6 +446,20 @@ def test_ledger_of_poly_sfw(n):
     assert true_epsilon(fewer, delta) > 1.5
 
 
+def test_poly_sfw_charges_the_record_of_larger_epsilon():
+    """One loud selection has more energy here, many quiet ones the larger epsilon."""
+    setup, n, delta = Setup("least_squares", 1.0, 16), 400, 400**-2.0
+    scores = poly_sfw.sensitivities(setup, n)
+    scales = (2 * scores.first, 16 * scores.own)
+    batch, own = poly_sfw.energies(scores, scales[0] / scales[1])
+    assert batch > own
+    loud = poly_sfw.of_batch(setup, n, scales)
+    many = poly_sfw.of_own(setup, n, scales)
+    assert true_epsilon(many, delta) > 1.5 * true_epsilon(loud, delta)
+    assert poly_sfw.ledger(setup, n, scales, PLAIN) == many
+    assert poly_sfw.costlier(many, loud, delta) == many
+
+
 def test_energies_are_sums():
     setup, n = Setup("least_squares", 1.0, 8), 300
     scores = poly_sfw.sensitivities(setup, n)
@@ -517,6 +531,20 @@ def test_one_record_moves_an_average_by_two_steps_at_most(p):
         moved = np.linalg.norm(first - second)
         worst = max(worst, moved / phased_sgd.sensitivity(setup, eta / 4))
     assert 0.02 < worst <= 1.0
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5])
+def test_phased_sgd_refuses_norms_that_its_constants_do_not_bound(p):
+    """A gradient of unit l_q norm has the l_2 norm d^(1/2 - 1/q), above one here."""
+    setup = Setup("least_squares", p, 16)
+    z = np.ones(16) / norms(np.ones(16), setup.q)[0]
+    assert np.linalg.norm(z) > 1.5
+    with pytest.raises(ValueError, match="phased SGD expects 2 or more, found 1"):
+        phased_sgd.sensitivity(setup, 0.1)
+    for call in (lambda: phased_sgd.noise(setup, 64, Target(1.0, 1e-3, "strict"), None),
+                 lambda: phased_sgd.ledger(setup, 64, (1.0,), None)):  # fmt: skip
+        with pytest.raises(ValueError, match="phased SGD"):
+            call()
 
 
 class Stutters(Given):

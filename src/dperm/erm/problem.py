@@ -43,6 +43,9 @@ class Problem:
     public : Problem, optional
         The problem whose constants (smoothness, bounds) the solver is given; None:
         itself. A neighbour of a data set is run with those of the data set.
+    given : tuple of str
+        What of its arrays was made of all records (standardised columns, say) or is
+        read off them for the sensitivities, beside n: see ``dperm.privacy.given``.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Problem:
     delta: float
     digest: str = ""
     public: Problem | None = None
+    given: tuple[str, ...] = ("n",)
 
     @property
     def known(self) -> Problem:
@@ -187,6 +191,7 @@ def build(
     delta: float = 1e-6,
     digest: str = "",
     standardised: bool = False,
+    given: tuple[str, ...] = ("n",),
 ) -> Problem:
     """Make a Problem of prepared arrays.
 
@@ -199,6 +204,8 @@ def build(
         Name of one of ``losses``.
     standardised : bool
         Standardise the columns of a sparse X, without filling them in.
+    given : tuple of str
+        What the arrays owe to all records, see ``Problem``.
 
     Raises
     ------
@@ -218,7 +225,8 @@ def build(
         A.sort_indices()
     else:
         A = np.asfortranarray(A, dtype=np.float64)
-    return Problem(name, A, kind.offset(y), kind, penalty, epsilon, delta, digest)
+    offset = kind.offset(y)
+    return Problem(name, A, offset, kind, penalty, epsilon, delta, digest, given=given)
 
 
 @njit(**KERNEL)

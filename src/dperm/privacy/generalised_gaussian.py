@@ -22,6 +22,7 @@ from dperm.privacy.accounting import (
     gaussian_epsilon,
     profile,
     published_cost,
+    renyi,
 )
 from dperm.privacy.ledger import Event, LedgerError, _require_positive
 from dperm.privacy.mechanisms import handed
@@ -239,3 +240,9 @@ def _(event: GeneralisedGaussian) -> Profile:
         lambda losses: _curve(np.asarray(losses, dtype=float), kappa, multiplier),
         event.count,
     )
+
+
+@renyi.register
+def _(event: GeneralisedGaussian, orders: Array) -> Array:
+    kappa = event.kappa * orders / (orders - 1) if event.order > 2 else 1.0
+    return event.count * kappa * orders / (2 * event.noise_multiplier**2)

@@ -15,8 +15,10 @@ import dataclasses
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
+
+from dperm.privacy.given import united
 
 RELATION = "replace_one"
 
@@ -257,6 +259,9 @@ class Ledger:
         The releases; none says that nothing is released.
     relation : str
         Neighbouring relation, always ``"replace_one"``.
+    given : tuple of str
+        What the guarantee takes as public (:mod:`dperm.privacy.given`). No accountant
+        charges for it: an epsilon is one given these.
 
     Raises
     ------
@@ -266,20 +271,28 @@ class Ledger:
 
     events: tuple[Event, ...] = ()
     relation: str = RELATION
+    given: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.relation != RELATION:
             raise RelationError(f"relation must be {RELATION!r}, got {self.relation!r}")
         object.__setattr__(self, "events", tuple(self.events))
+        object.__setattr__(self, "given", united(self.given))
 
     def __add__(self, other: Ledger) -> Ledger:
         """Return the ledger of both runs on the same data."""
-        return Ledger(self.events + other.events, self.relation)
+        given = united(self.given, other.given)
+        return Ledger(self.events + other.events, self.relation, given)
+
+    def assuming(self, *given: str) -> Ledger:
+        """Return the ledger with more taken as public, named before its own."""
+        return replace(self, given=united(given, self.given))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON holds exactly."""
         events = [event.to_dict() for event in self.events]
-        return {"relation": self.relation, "events": events}
+        given = list(self.given)
+        return {"relation": self.relation, "given": given, "events": events}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Ledger:
@@ -291,4 +304,4 @@ class Ledger:
             If it holds an event of an unknown kind.
         """
         events = tuple(Event.from_dict(event) for event in values["events"])
-        return cls(events, values["relation"])
+        return cls(events, values["relation"], tuple(values.get("given", ())))

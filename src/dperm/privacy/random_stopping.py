@@ -29,14 +29,14 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import brentq
 
-from dperm.privacy.accounting import gaussian_delta, profile, renyi
-from dperm.privacy.ledger import Event, Gaussian, Ledger
+from dperm.privacy.accounting import gaussian_delta, renyi
+from dperm.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
+from dperm.privacy.sampled_renyi import sampled_renyi
 
 Array = np.ndarray
 
 ORDERS = 1 + np.geomspace(1e-2, 1e4, 200)
 STOPPINGS = {"logarithmic": 0.0, "geometric": 1.0}  # eta
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 
 
 class GridError(ValueError):
@@ -53,41 +53,20 @@ def renyi_curve(ledger: Ledger, orders: Array = ORDERS) -> Array:
     """
     total = np.zeros_like(orders)
     for event in ledger.events:
-        known = renyi(event, orders)
-        total += _from_profile(event, orders) if known is None else known
+        total += _curve(event, orders)
     return total
+
+
+def _curve(event: Event, orders: Array) -> Array:
+    if isinstance(event, SampledGaussian):
+        return sampled_renyi(event, orders)
+    known = renyi(event, orders)
+    return np.full_like(orders, np.inf) if known is None else known
 
 
 @lru_cache(maxsize=256)
 def _usual_curve(ledger: Ledger) -> Array:
     return renyi_curve(ledger)
-
-
-def _from_profile(event: Event, orders: Array) -> Array:
-    r"""Rényi divergences by the event's curve, which bounds both directions.
-
-    .. math:: e^{(\alpha-1) D_\alpha} \le 1 + \alpha(\alpha-1) \int_0^\infty
-              (e^{(\alpha-1) x} + e^{-\alpha x})\, \delta(x)\, dx
-
-    (Sason and Verdú 2016, arXiv:1508.00335, Theorem 28), cut where the curve is 1e-300.
-    """
-    curve = profile(event)
-    end = 1.0
-    while float(curve.delta(end)) > 1e-300 and end < 1e4:
-        end *= 1.3
-    edges = np.linspace(0.0, end, 201)
-    half = np.diff(edges)[:, None] / 2
-    x = (edges[:-1, None] + half * (1 + _NODES)).ravel()
-    weights = (half * _WEIGHTS).ravel()
-    with np.errstate(divide="ignore"):
-        logs = np.log(curve.delta(x)) + np.log(weights)
-    found = []
-    for a in orders:
-        terms = np.logaddexp((a - 1) * x, -a * x) + logs + math.log(a * (a - 1))
-        top = max(terms.max(), 0.0)
-        total = top + math.log(math.exp(-top) + np.exp(terms - top).sum())
-        found.append(total / (a - 1))
-    return curve.count * np.array(found)
 
 
 def expected_runs(eta: float, gamma: float) -> float:

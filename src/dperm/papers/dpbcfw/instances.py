@@ -14,6 +14,7 @@ from dperm.erm.constrained import minimum
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
 from dperm.erm.sets import Ball
+from dperm.privacy.given import DATA_BOUNDS, RADIUS, united
 from dperm.solvers.frank_wolfe.dp_fw import published_lipschitz
 
 NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
@@ -137,7 +138,10 @@ def prepared(problem: Problem, w: np.ndarray) -> Instance:
     The largest entry and label are taken for public bounds.
     """
     A = sparse.csc_array(problem.A)
-    plain = build(problem.name, A, -problem.offset, "least_squares", Penalty())
+    given = united(problem.given, (DATA_BOUNDS, RADIUS))
+    plain = build(
+        problem.name, A, -problem.offset, "least_squares", Penalty(), given=given
+    )
     return Instance(
         plain, float(np.abs(w).sum()), plain.mean_loss(A @ w + plain.offset),
         float(np.abs(w).max()), float(np.abs(A.data).max()),

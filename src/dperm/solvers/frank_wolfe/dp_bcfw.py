@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dperm.erm.columns import Columns
 from dperm.erm.problem import Problem
+from dperm.privacy.given import GRADIENT
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams
 from dperm.solvers.distributed.engines import Start, local
@@ -138,10 +139,11 @@ def noise(
         return silent(count, scores)
     if calibration == "strict":
         return least(problem, count, options, epsilon, delta)
-    G = published_lipschitz(problem)
+    goal = (problem, count, options, epsilon, delta)
     if calibration == "valid":
-        G = valid_lipschitz(problem, options)
-    return printed(problem, count, options, epsilon, delta, G, scores)
+        return printed(*goal, valid_lipschitz(problem, options), scores)
+    found = printed(*goal, published_lipschitz(problem), scores)
+    return replace(found, ledger=found.ledger.assuming(*problem.given, GRADIENT))
 
 
 def public_of(problem: Problem, options: Options, noise: Noise) -> Public:

@@ -96,7 +96,8 @@ def ledger_of(
     moved = sensitivities(problem, options, scores)
     counts = releases(problem.p, count, options)
     index, sketch = _proportion(noise_multiplier, counts, options.share)
-    return Ledger(_events(moved, (index * moved[0], sketch * moved[1]), counts))
+    events = _events(moved, (index * moved[0], sketch * moved[1]), counts)
+    return Ledger(events, given=problem.given)
 
 
 def least(
@@ -107,7 +108,8 @@ def least(
     counts = releases(problem.p, count, options)
     index, sketch = _least_multipliers(*counts, options.share, epsilon, delta)
     scales = (index * moved[0], sketch * moved[1])
-    return Noise(Ledger(_events(moved, scales, counts)), *scales, epsilon)
+    found = Ledger(_events(moved, scales, counts), given=problem.given)
+    return Noise(found, *scales, epsilon)
 
 
 @cache
@@ -169,7 +171,7 @@ def printed(
     sketch /= n * sketch_epsilon
     moved = sensitivities(problem, options, scores)
     counts = releases(problem.p, count, options)
-    found = Ledger(_events(moved, (index, sketch), counts))
+    found = Ledger(_events(moved, (index, sketch), counts), given=problem.given)
     return Noise(found, index, sketch, _true_epsilon(found, delta), scores)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from dperm.erm.bounds import clip_problem, record_bound
 from dperm.erm.columns import Columns
 from dperm.erm.problem import Problem
+from dperm.privacy.given import GRADIENT
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams, signed_noisy_max
 from dperm.solvers.frank_wolfe import (
@@ -90,7 +91,8 @@ def ledger(
 ) -> Ledger:
     """One selection a step, its noise that multiple of the sensitivity."""
     moved = sensitivity(problem, options)
-    return Ledger((selections(moved, noise_multiplier * moved, count),))
+    event = selections(moved, noise_multiplier * moved, count)
+    return Ledger((event,), given=problem.given)
 
 
 def noise(
@@ -112,15 +114,16 @@ def noise(
     moved = sensitivity(problem, options)
     if calibration == "strict":
         scale = least_multiplier(count, epsilon, delta) * moved
-        return Noise(Ledger((selections(moved, scale, count),)), scale, 0.0, epsilon)
-    L = valid_lipschitz(problem, options)
+        event = selections(moved, scale, count)
+        return Noise(Ledger((event,), given=problem.given), scale, 0.0, epsilon)
+    L, given = valid_lipschitz(problem, options), problem.given
     if calibration in ("stated", "scaled"):
-        L = published_lipschitz(problem)
+        L, given = published_lipschitz(problem), (*given, GRADIENT)
     root = published_root(count, delta)
     scale = L * options.radius * root / (problem.n * epsilon)
     event = selections(moved, scale, count)
     true = selections_epsilon(count, event.pure, delta)
-    return Noise(Ledger((event,)), scale, 0.0, true)
+    return Noise(Ledger((event,), given=given), scale, 0.0, true)
 
 
 class Run(FrankWolfe):

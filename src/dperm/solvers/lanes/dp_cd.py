@@ -21,6 +21,7 @@ from dperm.erm.losses import derivative
 from dperm.erm.penalties import prox, prox_constants
 from dperm.erm.problem import Problem
 from dperm.parallel import spread
+from dperm.privacy.given import SMOOTHNESS
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.capabilities import Asked, require
@@ -92,7 +93,8 @@ def ledger(
                 unit="2 C_j / n, the replace-one change of a clipped mean derivative",
                 source="Mangold et al. 2022, Algorithm 1, line 7; Lemma B.7",
             ),
-        )
+        ),
+        given=(SMOOTHNESS,),
     )
 
 

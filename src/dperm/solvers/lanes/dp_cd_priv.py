@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.erm.problem import Problem
+from dperm.privacy.given import FEATURE_BOUNDS
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams
 from dperm.privacy.smoothness import (
@@ -45,9 +46,13 @@ def ledger(
     options: Options,
     calibration: str = "paper",
 ) -> Ledger:
-    """P Laplace releases for the constants, then DP-CD's Gaussian releases."""
+    """P Laplace releases for the constants, then DP-CD's Gaussian releases.
+
+    M_j is paid for; the bounds that its noise is made for are not.
+    """
     first = smoothness_event(problem.p, options.share * problem.epsilon, calibration)
-    return Ledger((first,)) + dp_cd.ledger(problem, count, noise_multiplier, options)
+    steps = dp_cd.ledger(problem, count, noise_multiplier, options)
+    return Ledger((first, *steps.events), given=(FEATURE_BOUNDS,))
 
 
 class Run(dp_cd.Run):

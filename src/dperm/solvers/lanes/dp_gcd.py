@@ -35,6 +35,7 @@ from dperm.erm.losses import derivative
 from dperm.erm.penalties import prox
 from dperm.erm.problem import Problem
 from dperm.parallel import spread
+from dperm.privacy.given import SMOOTHNESS
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams, exponential, gumbel, laplace
 from dperm.privacy.noisy_max import NOISES, ChosenValue, NoisyMax
@@ -107,7 +108,8 @@ def ledger(
     inside = is_inside(options, calibration)
     unit = _DERIVATIVE if inside else _SCORE
     sound = is_sound(problem, options, calibration)
-    return releases(count, noise_multiplier, options.noise, unit, sound)
+    made = releases(count, noise_multiplier, options.noise, unit, sound)
+    return made.assuming(SMOOTHNESS)
 
 
 _DERIVATIVE = "2 C_j / n, the replace-one change of a clipped mean derivative"

@@ -28,6 +28,7 @@ from dperm.erm.losses import derivative
 from dperm.erm.penalties import prox, prox_constants
 from dperm.erm.problem import Problem
 from dperm.parallel import spread
+from dperm.privacy.given import GLOBAL_SMOOTHNESS
 from dperm.privacy.ledger import Ledger, SampledGaussian
 from dperm.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.lanes import Block, Lanes
@@ -79,7 +80,8 @@ def ledger(
                 unit="2 C, the replace-one change of a sum of clipped gradients",
                 source="Mangold et al. 2022, Section 6; Mironov et al. 2019",
             ),
-        )
+        ),
+        given=(GLOBAL_SMOOTHNESS,),
     )
 
 

@@ -30,6 +30,7 @@ from dperm.erm.losses import derivative
 from dperm.erm.penalties import prox, prox_constants
 from dperm.erm.problem import Problem
 from dperm.parallel import spread
+from dperm.privacy.given import IMPORTANCE, LIFTS, PARTITION, SMOOTHNESS
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.capabilities import Asked, require
@@ -268,8 +269,28 @@ def ledger(
                 unit="2 C_S / n, the replace-one change of a mean gradient on S",
                 source="Maranjyan et al. 2024, Algorithm 1, line 7; Corollary D.5",
             ),
-        )
+        ),
+        given=given(problem, options),
     )
+
+
+def given(problem: Problem, options: Options) -> tuple[str, ...]:
+    """What is read off the data without noise: M_j, and what the sets are made by."""
+    if options.sampling == "nice":
+        single, whole = options.size == 1, False
+    else:
+        blocks = len(options.groups) or options.blocks or problem.p
+        single, whole = blocks == problem.p, blocks == 1
+    found = [SMOOTHNESS]
+    if options.lifted and not single:
+        found.append(LIFTS)
+    if options.sampling == "nice":
+        return tuple(found)
+    if not (options.groups or single or whole) and options.partition == "smoothness":
+        found.append(PARTITION)
+    if options.probabilities == "importance" and not whole:
+        found.append(IMPORTANCE)
+    return tuple(found)
 
 
 def lane_bytes(problem: Problem) -> int:
@@ -353,10 +374,14 @@ class Run(dp_cd.Run):
             return self._norms
         A = self.problem.A
         squares = [np.einsum("ij,ij->i", A[:, s], A[:, s]) for s in sets]
+        norms = np.sqrt(np.array(squares))
+        if not norms.all():  # zeros, and what underflows, which must be clipped too
+            tops = [np.sqrt(len(s)) * np.abs(A[:, s]).max(axis=1) for s in sets]
+            norms = np.where(norms == 0.0, tops, norms)
         with np.errstate(divide="ignore"):
-            norms: np.ndarray = 1.0 / np.sqrt(np.array(squares))
-        self._norms = norms
-        return norms
+            inverse: np.ndarray = 1.0 / norms
+        self._norms = inverse
+        return inverse
 
 
 @njit(**KERNEL)

@@ -25,6 +25,7 @@ from dperm.erm.losses import derivative
 from dperm.erm.penalties import prox
 from dperm.erm.problem import Problem
 from dperm.parallel import spread
+from dperm.privacy.given import GLOBAL_SMOOTHNESS
 from dperm.privacy.ledger import Gaussian, Ledger, SampledGaussian
 from dperm.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.lanes import Lanes, dp_sgd
@@ -86,7 +87,8 @@ def ledger(
                 unit="2 C, the replace-one change of a clipped difference of gradients",
                 source="Wang et al. 2017, DP-SVRG, inner step",
             ),
-        )
+        ),
+        given=(GLOBAL_SMOOTHNESS,),
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from dperm.erm.problem import Problem
 from dperm.privacy.calibration import Calibration, calibrate
+from dperm.privacy.ledger import Ledger
 from dperm.solvers.lanes import Lanes
 from dperm.solvers.lanes.engine import run_lanes
 
@@ -26,14 +27,21 @@ def noise(
 ) -> Calibration:
     """The least noise with which so many passes cost the problem's target at most.
 
+    Its ledger takes as public what the solver says and what the problem does.
+
     Raises
     ------
     UnreachableTargetError
         If no noise reaches it.
     """
     count = module.steps(problem, passes, options)
+
+    def ledger(noise: float) -> Ledger:
+        made: Ledger = module.ledger(problem, count, noise, options, calibration)
+        return made.assuming(*problem.given)
+
     return calibrate(
-        lambda noise: module.ledger(problem, count, noise, options, calibration),
+        ledger,
         problem.epsilon,
         problem.delta,
         calibration,

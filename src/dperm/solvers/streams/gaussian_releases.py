@@ -6,6 +6,7 @@ import math
 from functools import lru_cache
 
 from dperm.privacy.calibration import calibrate
+from dperm.privacy.given import N
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.streams import Noise, Target, silent
 from dperm.solvers.streams.setup import Setup
@@ -18,7 +19,8 @@ def gaussian_releases(
     source: str = "Bassily, Smith and Thakurta 2014; Talwar et al. 2014",
 ) -> Ledger:
     """``count`` releases, their noise that multiple of the sensitivity."""
-    return Ledger((Gaussian(1.0, noise_multiplier, count, unit, source),))
+    event = Gaussian(1.0, noise_multiplier, count, unit, source)
+    return Ledger((event,), given=(N,))
 
 
 @lru_cache(maxsize=4096)

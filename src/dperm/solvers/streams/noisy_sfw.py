@@ -25,6 +25,7 @@ from dperm.privacy.generalised_gaussian import (
     regularity,
     smooth_order,
 )
+from dperm.privacy.given import N
 from dperm.privacy.ledger import Ledger
 from dperm.solvers.options import one_of
 from dperm.solvers.streams import Noise, Part, Stream, Target, silent
@@ -140,7 +141,8 @@ def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) ->
                 unit="dual-norm sensitivity of the release that reads the record",
                 source="Bassily, Guzmán, Nandi 2021, Algorithm 1, lines 7 and 16",
             ),
-        )
+        ),
+        given=(N,),
     )
 
 

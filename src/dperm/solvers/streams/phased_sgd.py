@@ -4,7 +4,8 @@ Phase i = 1, 2, ... runs projected SGD with step eta / 4^i through n / 2^i fresh
 records, from where phase i - 1 ended, and releases the average of its iterates with
 Gaussian noise. Bassily, Guzmán and Nandi 2021, Proposition 7.1, use it for p > 2, in
 Euclidean terms: ||.||_2 <= ||.||_q bounds gradients, d^(1/2 - 1/p) M the diameter. That
-paper does not print it; the constants are those of Feldman et al.
+paper does not print it; the constants are those of Feldman et al. Below p = 2 the
+Euclidean norm of a gradient may exceed its l_q norm, and neither paper covers it.
 """
 
 from __future__ import annotations
@@ -39,6 +40,18 @@ def euclidean_diameter(setup: Setup) -> float:
     return setup.d ** max(0.0, 0.5 - inverse) * setup.diameter
 
 
+def require_norm(setup: Setup) -> None:
+    """Refuse a norm in which Euclidean constants would be too small.
+
+    Raises
+    ------
+    ValueError
+        Below p = 2, where ||g||_2 reaches d^(1/2 - 1/q) times the bound on ||g||_q.
+    """
+    if not setup.p >= 2:
+        raise ValueError(f"p: phased SGD expects 2 or more, found {setup.p:g}")
+
+
 def step(setup: Setup, n: int, epsilon: float, delta: float) -> float:
     """Eta = (D/L) min(4/sqrt(n), epsilon/(2 sqrt(d log(1/delta)))), at most 2/beta."""
     private = epsilon / (2 * math.sqrt(setup.d * math.log(1 / delta)))
@@ -56,11 +69,13 @@ def sensitivity(setup: Setup, eta: float) -> float:
 
     Gradient steps of a convex function are nonexpansive up to eta = 2 / beta.
     """
+    require_norm(setup)
     return 2 * setup.lipschitz * eta
 
 
 def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
     """One event: each record is in one phase."""
+    require_norm(setup)
     unit = "2 L eta_i, the replace-one change of phase i's average"
     return gaussian_releases(
         scales[0], 1, unit, "Feldman, Koren and Talwar 2020, Algorithm 2"
@@ -69,6 +84,7 @@ def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) ->
 
 def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
     """Noise scale over sensitivity: 2 sqrt(log(1/delta)) / epsilon, or the least."""
+    require_norm(setup)
     if math.isinf(target.epsilon):
         return silent()
     if target.calibration == "paper":

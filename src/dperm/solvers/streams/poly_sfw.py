@@ -23,6 +23,8 @@ from numba import njit
 
 from dperm.compiled import KERNEL, clamp
 from dperm.erm.losses import slope
+from dperm.privacy.accounting import renyi_epsilon, true_epsilon
+from dperm.privacy.given import N
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import laplace_rows
 from dperm.privacy.noisy_max import NoisyMax
@@ -32,6 +34,7 @@ from dperm.solvers.streams.gradients import gradient_sums
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Batch, Source, chunks
 
+_CLOSE = 1.25  # ratio of Rényi epsilons that leaves open which true one is larger
 _BUCKETS = 48  # of steps, when a record's decaying cost is written as events
 _DRAWS = 1 << 19  # Laplace numbers drawn at a time
 _UNIT = "<v, d_t>, the score of a centred vertex"
@@ -115,22 +118,53 @@ def energies(scores: Scores, at_first: float) -> tuple[float, float]:
     return batch, scores.own**2 * (1 - keep**scores.steps) / (1 - keep)
 
 
-def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
+def ledger(
+    setup: Setup,
+    n: int,
+    scales: tuple[float, ...],
+    options: Options,
+    delta: float | None = None,
+) -> Ledger:
     """The selections that the costliest record takes part in.
 
-    Its sensitivity decays; steps are put into buckets, each charged as its first step.
+    Costliest is the record with the larger epsilon at ``delta`` (None: 1 / n^2, the
+    papers' own): one of the first batch, or that of step 1. Energies do not tell: one
+    loud selection has a smaller epsilon than many quiet ones of the same energy.
     """
+    batch, own = of_batch(setup, n, scales), of_own(setup, n, scales)
+    return costlier(batch, own, n**-2.0 if delta is None else delta)
+
+
+def of_batch(setup: Setup, n: int, scales: tuple[float, ...]) -> Ledger:
+    """What a record of the first batch pays for: step 0 and all that follow."""
     scores = sensitivities(setup, n)
-    batch, own = energies(scores, scales[0] / scales[1])
-    events, size = [], scores.own
-    if batch > own:
-        size = scores.first * (1 - scores.eta)
-        events.append(NoisyMax(scores.first, scales[0], 1, _UNIT, _SOURCE))
+    first = NoisyMax(scores.first, scales[0], 1, _UNIT, _SOURCE)
+    later = _decaying(scores, scores.first * (1 - scores.eta), scales[1])
+    return Ledger((first, *later), given=(N,))
+
+
+def of_own(setup: Setup, n: int, scales: tuple[float, ...]) -> Ledger:
+    """What the record of step 1 pays for, which of the later ones lasts longest."""
+    scores = sensitivities(setup, n)
+    return Ledger(tuple(_decaying(scores, scores.own, scales[1])), given=(N,))
+
+
+def _decaying(scores: Scores, size: float, scale: float) -> list[NoisyMax]:
+    """Selections of decaying sensitivity, in buckets, each charged as its first."""
     edges = np.unique(np.linspace(0, scores.steps, _BUCKETS + 1).astype(int))
-    for low, high in pairwise(edges):
-        moved = size * (1 - scores.eta) ** int(low)
-        events.append(NoisyMax(moved, scales[1], int(high - low), _UNIT, _SOURCE))
-    return Ledger(tuple(events))
+    return [
+        NoisyMax(size * (1 - scores.eta) ** int(low), scale, int(high - low),
+                 _UNIT, _SOURCE)
+        for low, high in pairwise(edges)
+    ]  # fmt: skip
+
+
+def costlier(one: Ledger, other: Ledger, delta: float) -> Ledger:
+    """The ledger of larger epsilon, exactly only where Rényi bounds are close."""
+    bounds = [renyi_epsilon(each, delta) for each in (one, other)]
+    if max(bounds) < _CLOSE * min(bounds):
+        bounds = [true_epsilon(each, delta) for each in (one, other)]
+    return one if bounds[0] >= bounds[1] else other
 
 
 def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
@@ -150,7 +184,7 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
         energy = max(energies(sensitivities(setup, n), 1.0))
         budget = concentrated_budget(target.epsilon, target.delta)
         scales = (math.sqrt(2 * energy / budget),) * 2
-    return Noise(ledger(setup, n, scales, options), scales)
+    return Noise(ledger(setup, n, scales, options, target.delta), scales)
 
 
 class Run(Stream):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dperm.privacy.given import N
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import laplace_rows
 from dperm.solvers.frank_wolfe.selections import published_root, selections
@@ -36,7 +37,7 @@ def iterations(n: int) -> int:
 def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
     """T selections on all records."""
     moved = 2 * setup.lipschitz * setup.radius / n
-    return Ledger((selections(moved, scales[0], iterations(n)),))
+    return Ledger((selections(moved, scales[0], iterations(n)),), given=(N,))
 
 
 def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:

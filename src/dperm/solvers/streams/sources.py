@@ -18,6 +18,7 @@ from dperm.erm.sets import norms
 from dperm.solvers.streams.setup import LABEL_BOUND, Setup
 
 FLIP = 26  # of 256: chance that a coordinate's sign is not the record's
+_TINY = 2.0**-1022  # below it one over a number is infinite
 _CELLS = 1 << 19  # entries of a batch that are drawn at a time
 
 
@@ -168,11 +169,11 @@ class Rows:
         return Batch(self.X[low:high], self.y[low:high])
 
     def factors(self, batch: Batch, q: float) -> np.ndarray:
-        """One over each row's norm; 1 for rows of zeros."""
+        """One over each row's norm; 1 for rows of zeros, or nearly."""
         sizes = np.concatenate(
             [norms(part.astype(float), q) for part in _parts(batch.rows)]
         )
-        return 1.0 / np.where(sizes > 0, sizes, 1.0)
+        return 1.0 / np.where(sizes > _TINY, sizes, 1.0)
 
 
 def _parts(rows: np.ndarray) -> list[np.ndarray]:
