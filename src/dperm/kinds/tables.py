@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dperm import schema
+from dperm.kinds import law
 from dperm.pipeline import results
 from dperm.pipeline.results import Result
 from dperm.present.intervals import student
-from dperm.present.tables import Rows, Table, made_of, number
+from dperm.present.tables import Rows, Table, made_of, number, readable
 
 
 def relative_error(
@@ -102,3 +105,61 @@ def _noise_row(
         "strict_noise": strict["noise_multiplier"],
         "ratio": strict["noise_multiplier"] / paper["noise_multiplier"],
     }
+
+
+def tuning_law(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """What a tuning with five transcripts prints: quantiles of its law.
+
+    ``options``: ``by_passes``, whether each number of passes was tuned for itself.
+    Columns: ``start``, the error of w = 0; ``half`` and ``own``, the median with half
+    as many settings, and with transcripts of their own for each, over the median.
+    """
+    (name,) = product.sweeps
+    swept = results.load_sweep(config, name)
+    swept = swept[swept["problem"].isin(problems)]
+    if "relative_error" in swept:
+        swept = swept.dropna(subset="relative_error")
+    solvers = {
+        (each.problem, each.solver): each
+        for found in results.load(config, problems).values()
+        for each in found
+    }
+    keys = ["problem", "solver", *(["passes"] if product.options["by_passes"] else [])]
+    rows = [
+        {**dict(zip([*keys, "noise_factor"], at, strict=True)),
+         "algorithm": solvers[at[0], at[1]].label,
+         "start": _start(solvers[at[0], at[1]]), **_law_row(part)}
+        for at, part in swept.groupby([*keys, "noise_factor"], sort=False)
+    ]  # fmt: skip
+    data = pd.DataFrame(rows)
+    front = [key for key in (*keys, "algorithm", "noise_factor") if key in data]
+    data = data[[*front, *(key for key in data if key not in front)]]
+    hidden = law.quantile_columns()
+    return Table(data, readable(data.drop(columns=hidden)))
+
+
+def _start(result: Result) -> float:
+    """The relative error at w = 0."""
+    at_zero = result.evaluated[result.evaluated["checkpoint"] == 0]
+    return float(at_zero["relative_error"].iloc[0])
+
+
+def _law_row(part: pd.DataFrame) -> dict[str, Any]:
+    found = law.law(part)
+    quantiles = found.quantiles
+    middle = quantiles[len(quantiles) // 2]
+    ends = {
+        f"{name}_{end}": float(np.quantile(found.counts[name], level))
+        for name in law.COUNTS
+        for end, level in (("low", 0.025), ("high", 0.975))
+    }
+    half = law.law(part, most=math.ceil(found.settings / 2)).quantiles
+    own = law.law(part, own=True).quantiles
+    return {
+        "settings": found.settings, "transcripts": found.transcripts,
+        "median": middle, "half": half[len(half) // 2] / middle,
+        "own": own[len(own) // 2] / middle, **ends, "tied": found.tied,
+        **dict(zip(law.quantile_columns(), quantiles, strict=True)),
+    }  # fmt: skip
