@@ -16,7 +16,7 @@ import pandas as pd
 
 Options = dict[str, Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
-ENDS = ("ci_low", "ci_high")
+ENDS = ("_low", "_high")
 MEASURED = ("mean", "min", "max", "std", "relative_error", "error")
 
 
@@ -125,6 +125,6 @@ NOTHING_LEARNT = Control("w = 0, for all", table=_constant)
 EXCHANGED = Control("the two exchanged", _exchanged("over", "under"))
 TURNED = Control("the two exchanged", _exchanged("first", "second"))
 INVERTED = Control("the two exchanged", table=_inverted)
-HALF_THE_NOISE = Control("half the noise (twice the epsilon)", table=scaled(2.0))
+LITTLE_NOISE = Control("a tenth of the noise (ten times epsilon)", table=scaled(10.0))
 NONE = Control("nothing at all (0)", _if_ended("least"), scaled(0.0))
 MORE = Control("1.4 times the number", _if_ended("most"), scaled(1.4))

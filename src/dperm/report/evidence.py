@@ -229,8 +229,9 @@ class Reading:
         if value not in columns:
             raise AbsentError(f"no column {value}")
         place = columns.index(value)
-        after = [*columns[place + 1 : place + 3], "", ""]
-        if after[0].endswith("ci_low") and after[1].endswith("ci_high"):
+        after = [*columns[place + 1 : place + 3], "", ""][:2]
+        own = after == [f"{value}_low", f"{value}_high"]
+        if own or (after[0].endswith("ci_low") and after[1].endswith("ci_high")):
             return value, after[0], after[1]
         if (
             value == "mean"

@@ -223,3 +223,53 @@ def differ(
     finding = together(found, target, need)
     text = f"largest over smallest along {along}: {finding.reason}"
     return replace(finding, reason=text)
+
+
+def _only_curve(table: pd.DataFrame, options: dict[str, Any]) -> pd.DataFrame:
+    """The curve at its start for good; the shape stays as it is."""
+    if "mean" not in table:
+        return table
+    shape = table["algorithm"].astype(str).str.contains(options["shape"], regex=False)
+    return table.assign(mean=table["mean"].where(shape, table["mean"].max()))
+
+
+@controlled(Control("w = 0", table=_only_curve))
+def above_shape(
+    evidence: Evidence,
+    file: str,
+    shape: str,
+    each: str,
+    where: Where = None,
+    need: str | float = "all",
+    learnt: float = 0.5,
+    **reading: Any,
+) -> Finding:
+    """A measured excess falls no faster than a lower bound whose constant is hidden.
+
+    In every group the curve named X is set beside the one named "X, ``shape``". Judged
+    is the exponent in x of their ratio, over points where the excess is below
+    ``learnt`` of its largest, which must not be negative.
+    """
+    target, _ = split(reading)
+    found: dict[str, Estimate | MissingError] = {}
+    rows = evidence.rows(file, where)
+    for panel, part in rows.groupby(each, sort=False):
+        for name, curve in part.groupby("algorithm", sort=False):
+            beside = part[part["algorithm"] == f"{name}, {shape}"]
+            if len(beside):
+                key = f"{panel}, {name}"
+                found[key] = _ratio_exponent(curve, beside, learnt)
+    finding = together(found, target, need)
+    text = f"exponent of excess over lower bound: {finding.reason}"
+    return replace(finding, reason=text)
+
+
+def _ratio_exponent(
+    curve: pd.DataFrame, shape: pd.DataFrame, learnt: float
+) -> Estimate | MissingError:
+    joined = curve.merge(shape[["x", "mean"]], on="x", suffixes=("", "_shape"))
+    kept = joined[joined["mean"] < learnt * joined["mean"].max()]
+    if len(kept) < 3:
+        return MissingError(f"{len(kept)} points where anything was learnt")
+    ratio = (kept["mean"] / kept["mean_shape"]).to_numpy()
+    return Estimate(*power(kept["x"].to_numpy(), ratio))

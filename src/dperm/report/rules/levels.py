@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -11,8 +12,8 @@ import pandas as pd
 from dperm.present.intervals import clopper_pearson
 from dperm.report.controls import (
     EXCHANGED,
-    HALF_THE_NOISE,
     INVERTED,
+    LITTLE_NOISE,
     MORE,
     NONE,
     NOTHING_LEARNT,
@@ -66,17 +67,30 @@ def value(
     return _value(evidence, file, where, each, need, reading)
 
 
-@controlled(HALF_THE_NOISE)
+@controlled(LITTLE_NOISE)
 def cost(
     evidence: Evidence,
     file: str,
     where: Where = None,
     each: Each = None,
     need: str | float = "all",
+    exact: dict[str, Any] | None = None,
     **reading: Any,
 ) -> Finding:
-    """What noise costs in epsilon, over its target or not."""
-    return _value(evidence, file, where, each, need, reading)
+    """What noise costs in epsilon, over its target or not.
+
+    ``exact`` says for which rows the number is the cost; for all others it is the most
+    that it can be, which is no breach where it exceeds the target.
+    """
+    target, reader = split(reading)
+
+    def measure(part: pd.DataFrame) -> Estimate:
+        found = reader.of(part)
+        if exact is None or len(matching(part, exact, file)) == len(part):
+            return found
+        return Estimate(found.value, min(0.0, found.low), found.high)
+
+    return together(by_group(evidence.rows(file, where), each, measure), target, need)
 
 
 def _tight(table: pd.DataFrame, options: dict[str, Any]) -> pd.DataFrame:
@@ -112,7 +126,8 @@ def lead(
 
 def _no_slope(table: pd.DataFrame, options: dict[str, Any]) -> pd.DataFrame:
     judged = options.get("value", "exponent")
-    columns = [each for each in (judged, *_interval(table)) if each in table]
+    ends = [f"{judged}_low", f"{judged}_high", *_interval(table)]
+    columns = [each for each in (judged, *ends) if each in table]
     return table.assign(**dict.fromkeys(columns, 0.0))
 
 
@@ -131,6 +146,37 @@ def exponent(
 ) -> Finding:
     """An exponent of a power law that a table has, with its interval."""
     return _value(evidence, file, where, each, need, reading)
+
+
+@controlled(Control("an exponent of 0, as where nothing is learnt", table=_no_slope))
+def rate(
+    evidence: Evidence,
+    file: str,
+    bound: str,
+    value: str = "exponent",
+    where: Where = None,
+    each: Each = None,
+    need: str | float = "all",
+    **reading: Any,
+) -> Finding:
+    """A measured exponent beside the local one of a bound, logarithms included.
+
+    Judged is the difference; a bound from above allows any that is not positive.
+    """
+    target, reader = split(reading)
+    reader = replace(reader, value=value)
+
+    def measure(part: pd.DataFrame) -> Estimate:
+        matching(part, {bound: []}, file)
+        found = reader.of(part)
+        at = float(part[bound].iloc[0])
+        return Estimate(found.value - at, found.low - at, found.high - at)
+
+    finding = together(
+        by_group(evidence.rows(file, where), each, measure), target, need
+    )
+    text = f"exponent less that of the bound there: {finding.reason}"
+    return replace(finding, reason=text)
 
 
 def _witness(options: dict[str, Any]) -> dict[str, Any]:
@@ -343,6 +389,29 @@ def _one_at_start(name: str) -> Control:
     return Control(f"{name} at w = 0", chosen)
 
 
+def _elsewhere(options: dict[str, Any]) -> dict[str, Any]:
+    return options | {"where": options["elsewhere"], "need": "any"}
+
+
+@controlled(Control("problems on which they must differ", _elsewhere))
+def identity(
+    evidence: Evidence,
+    file: str,
+    over: dict[str, Any],
+    under: dict[str, Any],
+    elsewhere: dict[str, Any],
+    where: Where = None,
+    each: Each = None,
+    need: str | float = "all",
+    **reading: Any,
+) -> Finding:
+    """Two formulas agree, where others than these would not.
+
+    Formulas that agree ``elsewhere`` too are the same by construction.
+    """
+    return _ratio(evidence, file, over, under, where, each, need, reading)
+
+
 @controlled(_one_at_start("over"), _one_at_start("under"))
 def alike(
     evidence: Evidence,
@@ -522,3 +591,44 @@ def _that_learnt(
     if not kept.any():
         raise MissingError("nothing was learnt anywhere")
     return rows[kept.to_numpy()], int((~kept).sum())
+
+
+def _opposite(table: pd.DataFrame, options: dict[str, Any]) -> pd.DataFrame:
+    said = {"yes": "no", "no": "yes"}
+    column = options["value"]
+    if column not in table:
+        return table
+    return table.assign(**{column: table[column].replace(said)})
+
+
+@controlled(Control("the two exchanged in every comparison", table=_opposite))
+def agree(
+    evidence: Evidence,
+    file: str,
+    value: str,
+    where: Where = None,
+    at_least: float = 0.75,
+    requires: dict[str, float] | None = None,
+    fewest: int = 4,
+) -> Finding:
+    """How often a prediction has the direction right: a column of yes and no.
+
+    Decided are the rows that say either; fewer than ``fewest`` decide nothing, nor
+    does an interval (Clopper and Pearson) across a half.
+    """
+    rows = evidence.rows(file, where)
+    matching(rows, {key: [] for key in (value, *(requires or {}))}, file)
+    for column, least in (requires or {}).items():
+        rows = rows[rows[column] >= least]
+    if requires and rows.empty:
+        raise OutsideError(f"the theorem applies to no row ({_required(requires)})")
+    said = rows[value][rows[value].isin(["yes", "no"])]
+    right = int((said == "yes").sum())
+    if len(said) < fewest:
+        raise MissingError(f"{len(said)} comparisons are decided, fewer than {fewest}")
+    found = Estimate(right / len(said), *clopper_pearson(right, len(said)))
+    if found.low > 0.5 and found.value >= at_least:
+        verdict = REPRODUCED
+    else:
+        verdict = NOT if found.high < at_least else UNDECIDED
+    return Finding(verdict, f"right in {right} of {len(said)} decided rows", found)
