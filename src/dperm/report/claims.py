@@ -60,9 +60,9 @@ class Claim:
 
     place: str
     claim: str
-    kind: str
     rule: str
     options: dict[str, Any]
+    kind: str = "sentence"
     published: str = ""
     readings: dict[str, dict[str, Any]] = field(default_factory=dict)
     note: str = ""
@@ -121,8 +121,6 @@ def _check(config: schema.Config, claim: Claim) -> None:
     if claim.rule == "cells":
         _check_cells(config, claim.options)
         return
-    if not claim.set:
-        raise ValueError("set: say when its thresholds were set")
     rules.check(config, claim.rule, claim.options)
     for name in claim.readings:
         rules.check(config, claim.rule, claim.under(name))

@@ -444,7 +444,7 @@ def alike(
 def _no_drop(table: pd.DataFrame, options: dict[str, Any]) -> pd.DataFrame:
     if options["start"] not in table:
         return table
-    columns = [options["value"], *_interval(table)]
+    columns = [options.get("value", "excess"), *_interval(table)]
     return table.assign(**dict.fromkeys(columns, table[options["start"]]))
 
 
