@@ -49,6 +49,13 @@ def test_passes_are_tuned_over_as_well_and_what_diverged_is_never_best():
     assert np.median(law.law(rows).errors) == pytest.approx(0.5)
 
 
+def test_the_best_settings_may_all_be_of_one_number_of_passes():
+    rows = pd.concat([transcripts([0.5], passes=1.0), transcripts([0.1], passes=2.0)])
+    cut = law.law(rows, most=1)
+    assert cut.settings == 1
+    np.testing.assert_allclose(cut.errors, 0.1)
+
+
 def test_a_tie_is_broken_by_chance_for_the_counts():
     rows = transcripts([0.1, 0.1001, 0.9], counts=[0, 3, 7])
     seen = set(law.law(rows).counts["true_positives"])

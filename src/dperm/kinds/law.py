@@ -74,6 +74,8 @@ def law(rows: pd.DataFrame, most: int | None = None, own: bool = False) -> Law:
     kept = _best([errors.mean(axis=1) for errors, _ in tables], most)
     means, counts = [], []
     for (errors, numbers), keep in zip(tables, kept, strict=True):
+        if not len(keep):
+            continue
         picked = _picked(rng, errors.shape[1], len(keep) if own else 1)
         means.append(_means(errors[keep], picked))
         counts.append({name: _means(each[keep], picked) for name, each in

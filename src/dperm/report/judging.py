@@ -42,7 +42,6 @@ COLUMNS = [
     "paper", "place", "kind", "claim", "rule", "published", "reproduced", "ci_low",
     "ci_high", "verdict", "control", "reason", "set", "first",
 ]  # fmt: skip
-CELLS_SET = "2026-11-21, before the laws were computed"
 
 
 @dataclass(frozen=True)
@@ -222,7 +221,7 @@ def _cells(config: schema.Config, claim: Claim) -> Iterator[Judged]:
         yield Judged(
             paper, f"{claim.place}, {name}", "other" if each.other else "cell",
             f"{quantity} of {name}", f"cells, {options['cells'][column]['kind']}",
-            replace(each.finding, reason=reason), tuple(evidence.used), CELLS_SET,
+            replace(each.finding, reason=reason), tuple(evidence.used), claim.set,
         )  # fmt: skip
 
 
