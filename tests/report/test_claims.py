@@ -190,7 +190,8 @@ def test_proofs_and_their_noise_get_two_verdicts(judged):
 def test_files_are_written_with_a_scorecard(config, judged, monkeypatch):
     monkeypatch.setattr(judging, "table", lambda _: judged)
     paths = judging.claims(config)
-    assert [path.name for path in paths] == ["claims.csv", "claims.md", "power.csv"]
+    assert [path.name for path in paths] == list(judging.WRITTEN)
+    assert all(path.is_file() for path in paths)
     data = pd.read_csv(paths[0])
     card = scorecard(data)
     assert card["all"].sum() == (data["kind"] != "other").sum()

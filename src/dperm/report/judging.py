@@ -20,7 +20,7 @@ from dperm.pipeline import plan, results
 from dperm.report import cells, controls, rules
 from dperm.report.claims import READINGS, Claim, load, papers
 from dperm.report.evidence import AbsentError, Evidence, MissingError
-from dperm.report.power import powers
+from dperm.report.power import noticed, powers
 from dperm.report.rules.shared import OutsideError
 from dperm.report.scorecard import markdown, summary
 from dperm.report.verdicts import (
@@ -42,6 +42,8 @@ COLUMNS = [
     "paper", "place", "kind", "claim", "rule", "published", "reproduced", "ci_low",
     "ci_high", "verdict", "control", "reason", "set", "first",
 ]  # fmt: skip
+
+WRITTEN = ("claims.csv", "claims.md", "power.csv", "noticed.csv")
 
 
 @dataclass(frozen=True)
@@ -72,19 +74,20 @@ class Judged:
 
 
 def claims(config: schema.Config) -> list[Path]:
-    """Judge all claims of all papers; write ``claims.csv`` and ``.md``, ``power.csv``.
+    """Judge all claims of all papers and write the files of ``WRITTEN``.
 
     The stage runs with whatever results there are.
     """
     data = table(config)
     folder = plan.results_folder(config)
-    told = pd.DataFrame(powers(config))
+    told, wrong = (pd.DataFrame(each(config)) for each in (powers, noticed))
     store.write_text(folder / "claims.csv", data.to_csv(index=False))
     store.write_text(folder / "power.csv", told.to_csv(index=False))
-    store.write_text(folder / "claims.md", markdown(data, told))
+    store.write_text(folder / "noticed.csv", wrong.to_csv(index=False))
+    store.write_text(folder / "claims.md", markdown(data, told, wrong))
     for line in summary(data).splitlines():
         log.info("%s", line)
-    return [folder / name for name in ("claims.csv", "claims.md", "power.csv")]
+    return [folder / name for name in WRITTEN]
 
 
 def table(config: schema.Config) -> pd.DataFrame:

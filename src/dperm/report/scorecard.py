@@ -49,7 +49,7 @@ def summary(data: pd.DataFrame) -> str:
     return "\n\n".join(parts)
 
 
-def markdown(data: pd.DataFrame, powers: pd.DataFrame) -> str:
+def markdown(data: pd.DataFrame, powers: pd.DataFrame, wrong: pd.DataFrame) -> str:
     """The scorecard, then a page a paper: ten claims first, then all of each kind."""
     parts = ["# Claims and verdicts", _introduction(), summary(data)]
     for paper, group in data.groupby("paper", sort=False):
@@ -57,8 +57,10 @@ def markdown(data: pd.DataFrame, powers: pd.DataFrame) -> str:
         if group["first"].any():
             parts += ["### First", _listed(group[group["first"]])]
         if len(powers) and (powers["paper"] == paper).any():
+            own = wrong[wrong["paper"] == paper].drop(columns="paper")
             parts += ["### What the printed tables would notice",
-                      _powers(powers[powers["paper"] == paper])]  # fmt: skip
+                      _powers(powers[powers["paper"] == paper]),
+                      _grid(own)]  # fmt: skip
         for kind, title in TITLES.items():
             rows = group[group["kind"] == kind]
             if len(rows):
