@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.kinds import law, sweeps
+from dperm import schema
+from dperm.kinds import law, sweeps, tables
+from dperm.pipeline.results import Result
 
 
 def transcripts(means, sigma=0.0, size=40, seed=0, passes=2.0, counts=None):
@@ -83,3 +85,24 @@ def test_settings_near_the_best_are_taken_and_no_more_than_asked():
     every = sweeps.settings(rows, None, near=3.0, most=3)
     assert every["mean"].tolist() == [0.1, 0.1, 0.29]
     assert set(every["noise_multiplier"]) == {20.0, 50.0}
+
+
+def test_the_table_has_a_law_for_every_noise_and_the_error_at_the_start(monkeypatch):
+    rows = [
+        transcripts([0.3 * factor, 0.5]).assign(
+            problem="a", solver="dp_cd", noise_factor=factor
+        )
+        for factor in (1.0, 0.8)
+    ]
+    fresh = pd.DataFrame({"checkpoint": [0.0, 2.0], "relative_error": [0.9, 0.3]})
+    ran = Result("a", "dp_cd", "DP-CD", pd.DataFrame(), fresh, "")
+    monkeypatch.setattr(tables.results, "load_sweep", lambda *_: pd.concat(rows))
+    monkeypatch.setattr(tables.results, "load", lambda *_, solvers: {"a": [ran]})
+    product = schema.Product("tuning_law", sweeps=["law"], options={"by_passes": True})
+    made = tables.tuning_law(schema.Config(), product, ["a"])
+    assert made.data["noise_factor"].tolist() == [1.0, 0.8]
+    np.testing.assert_allclose(made.data["median"], [0.3, 0.24])
+    assert set(made.data["start"]) == {0.9} and set(made.data["algorithm"]) == {"DP-CD"}
+    np.testing.assert_allclose(made.data[["half", "own"]], 1.0)
+    assert set(law.quantile_columns()) < set(made.data)
+    assert not set(law.quantile_columns()) & set(made.shown)  # for the claims alone

@@ -121,10 +121,9 @@ def tuning_law(
     swept = swept[swept["problem"].isin(problems)]
     if "relative_error" in swept:
         swept = swept.dropna(subset="relative_error")
+    ran = results.load(config, problems, solvers=swept["solver"].unique())
     solvers = {
-        (each.problem, each.solver): each
-        for found in results.load(config, problems).values()
-        for each in found
+        (each.problem, each.solver): each for found in ran.values() for each in found
     }
     keys = ["problem", "solver", *(["passes"] if product.options["by_passes"] else [])]
     rows = [
