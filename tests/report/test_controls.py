@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from dperm.pipeline import digests
 from dperm.report import controls, judging, rules
-from dperm.report.rules import curves, levels, proofs
+from dperm.report.rules import curves, proofs, ratios
 from dperm.report.verdicts import NOTHING, REPRODUCED
 from dperm.store.closure import functions
 
@@ -23,6 +24,11 @@ def test_every_rule_of_ours_names_its_controls():
     for module in rules.OURS:
         for name in functions(module.__name__):
             assert controls.of(getattr(module, name)), name
+
+
+def test_an_edit_of_any_rule_makes_the_claims_stale():
+    names = [module.__name__.rpartition(".")[2] for module in rules.OURS]
+    assert sorted(names) == sorted(digests.RULES)
 
 
 def test_what_is_measured_is_found_by_name():
@@ -122,6 +128,6 @@ def test_a_mutation_changes_the_formula_and_not_the_claim(evidence):
     assert mutated.reproduced.value > 1.9 * as_is.reproduced.value
 
 
-@pytest.mark.parametrize("rule", [curves.monotone, levels.ratio, curves.slope])
+@pytest.mark.parametrize("rule", [curves.monotone, ratios.ratio, curves.slope])
 def test_comparisons_are_put_to_w_0(rule):
     assert controls.NOTHING_LEARNT in controls.of(rule)

@@ -8,7 +8,7 @@ import pytest
 
 from dperm.report import rules
 from dperm.report.evidence import Estimate, MissingError
-from dperm.report.rules import curves, levels
+from dperm.report.rules import bounds, counts, curves, exponents, levels, ratios
 from dperm.report.rules.shared import OutsideError
 from dperm.report.verdicts import CAVEAT, NOT, REPRODUCED, UNDECIDED, Range
 
@@ -47,13 +47,13 @@ def test_a_tie_is_no_lead():
 
 
 def test_ratio_takes_the_best_setting_of_each(evidence):
-    found = levels.ratio(
+    found = ratios.ratio(
         evidence, "table", each="problem", best="mean", at_least=10, nearly=5, **PAIR
     )
     assert found.verdict == NOT  # b: 1.25 [0.6, 2.6]
     assert "1 of 2 hold" in found.reason
     assert found.reproduced.value == pytest.approx(1.25)
-    some = levels.ratio(
+    some = ratios.ratio(
         evidence, "table", each="problem", best="mean", at_least=10, need="any", **PAIR
     )
     assert some.verdict == REPRODUCED
@@ -62,14 +62,14 @@ def test_ratio_takes_the_best_setting_of_each(evidence):
 
 def test_a_share_of_the_groups_may_be_enough(evidence):
     given = {"each": "problem", "best": "mean", "at_least": 10, **PAIR}
-    assert levels.ratio(evidence, "table", need=0.5, **given).verdict == REPRODUCED
-    assert levels.ratio(evidence, "table", need=0.6, **given).verdict == NOT
+    assert ratios.ratio(evidence, "table", need=0.5, **given).verdict == REPRODUCED
+    assert ratios.ratio(evidence, "table", need=0.6, **given).verdict == NOT
 
 
 def test_a_group_without_result_leaves_a_caveat(config, evidence):
     rows = pd.read_csv(evidence.path("table"))
     write(config, "partly", rows[~((rows.problem == "b") & (rows.algorithm == "slow"))])
-    found = levels.ratio(
+    found = ratios.ratio(
         evidence, "partly", each="problem", best="mean", at_least=10, **PAIR
     )
     assert found.verdict == CAVEAT
@@ -78,7 +78,7 @@ def test_a_group_without_result_leaves_a_caveat(config, evidence):
 
 def test_no_group_at_all_is_a_missing_result(evidence):
     with pytest.raises(MissingError):
-        levels.ratio(
+        ratios.ratio(
             evidence, "table", best="mean", at_least=1,
             over={"algorithm": "none"}, under={"algorithm": "quick"},
         )  # fmt: skip
@@ -169,7 +169,7 @@ def test_never_needs_no_hit_and_enough_runs(config, evidence, hits, runs, verdic
     rows = {"hit": [hits, 0], "run": [runs - 5, 5], "right": [1.0, 0.0]}
     write(config, "wrong", pd.DataFrame(rows))
     given = {"hits": "hit", "found": "right", "runs": "run", "at_most": 0.05}
-    found = levels.never(evidence, "wrong", **given)
+    found = counts.never(evidence, "wrong", **given)
     assert found.verdict == verdict
     if not hits:  # Clopper and Pearson at zero hits
         assert found.reproduced.high == pytest.approx(1 - 0.025 ** (1 / runs))
@@ -177,9 +177,9 @@ def test_never_needs_no_hit_and_enough_runs(config, evidence, hits, runs, verdic
 
 def test_never_by_finding_nothing_is_no_achievement(config, evidence):
     write(config, "wrong", pd.DataFrame({"hit": [0, 0], "right": [2.0, 1.0]}))
-    assert levels.never(evidence, "wrong", "hit", "right").verdict == REPRODUCED
+    assert counts.never(evidence, "wrong", "hit", "right").verdict == REPRODUCED
     write(config, "wrong", pd.DataFrame({"hit": [0, 0], "right": [0.0, 0.0]}))
-    assert levels.never(evidence, "wrong", "hit", "right").verdict == NOT
+    assert counts.never(evidence, "wrong", "hit", "right").verdict == NOT
 
 
 def test_fewer_compares_the_amounts_to_the_same_error(evidence):
@@ -213,22 +213,22 @@ def test_a_bound_speaks_only_within_its_preconditions(config, evidence):
             "epochs": [-3.0, 2.0]}  # fmt: skip
     write(config, "theory", pd.DataFrame(rows))
     given = {"start": "start", "per": "bound", "requires": {"epochs": 0}}
-    found = levels.bounded(evidence, "theory", **given)
+    found = bounds.bounded(evidence, "theory", **given)
     assert found.verdict == REPRODUCED and found.reproduced.value == 0.4
     assert found.reason.startswith("1 of 2 rows within the preconditions")
     write(config, "theory", pd.DataFrame(rows | {"epochs": [-3.0, -2.0]}))
     with pytest.raises(OutsideError, match="epochs >= 0"):
-        levels.bounded(evidence, "theory", **given)
+        bounds.bounded(evidence, "theory", **given)
 
 
 def test_equal_by_construction_bears_out_nothing(config, evidence):
     rows = {"name": list("pq"), "new": [2.0, 1.0], "old": [2.0, 4.0]}
     write(config, "bounds", pd.DataFrame(rows))
-    found = levels.tighter(evidence, "bounds", "new", "old", each="name")
+    found = bounds.tighter(evidence, "bounds", "new", "old", each="name")
     assert found.verdict == CAVEAT and "1 of 2 equal by construction" in found.reason
     write(config, "bounds", pd.DataFrame(rows | {"old": [2.0, 1.0]}))
     with pytest.raises(OutsideError, match="by construction"):
-        levels.tighter(evidence, "bounds", "new", "old", each="name")
+        bounds.tighter(evidence, "bounds", "new", "old", each="name")
 
 
 def test_a_rate_is_judged_beside_the_local_one_of_its_bound(config, evidence):
@@ -236,9 +236,9 @@ def test_a_rate_is_judged_beside_the_local_one_of_its_bound(config, evidence):
             "bound_exponent": [-0.30]}  # fmt: skip
     write(config, "rates", pd.DataFrame(rows))
     given = {"bound": "bound_exponent", "at_most": 0}
-    assert levels.rate(evidence, "rates", **given).verdict == REPRODUCED
+    assert exponents.rate(evidence, "rates", **given).verdict == REPRODUCED
     write(config, "rates", pd.DataFrame(rows | {"bound_exponent": [-0.5]}))
-    assert levels.rate(evidence, "rates", **given).verdict == NOT
+    assert exponents.rate(evidence, "rates", **given).verdict == NOT
 
 
 def test_a_bound_beyond_its_target_is_no_breach(config, evidence):
@@ -257,7 +257,7 @@ def test_falling_short_is_measured_by_what_the_other_learnt(config, evidence):
     def judged(first, second):
         rows = {"algorithm": ["dp", "fw"], "mean": [first, second]}
         write(config, "loss", pd.DataFrame(rows))
-        return levels.short(
+        return ratios.short(
             evidence, "loss", {"algorithm": "dp"}, {"algorithm": "fw"}, start=1.0,
             above=0, at_most=0.9,
         )  # fmt: skip
@@ -273,7 +273,7 @@ def test_a_lead_that_changes_needs_an_interval(config, evidence):
     rows = pd.read_csv(evidence.path("table"))
     write(config, "other", rows)
     given = {"each": "problem", "best": "mean", "above": 1, **PAIR}
-    found = levels.contrast(
+    found = ratios.contrast(
         evidence, ["table", "other"], where={"problem": "b"}, **given
     )
     assert found.reproduced.value == 1 and found.verdict == UNDECIDED
@@ -281,10 +281,10 @@ def test_a_lead_that_changes_needs_an_interval(config, evidence):
 
 def test_directions_are_counted_where_they_are_decided(config, evidence):
     write(config, "said", pd.DataFrame({"right": ["yes"] * 6 + ["says nothing", None]}))
-    found = levels.agree(evidence, "said", "right")
+    found = counts.agree(evidence, "said", "right")
     assert found.verdict == REPRODUCED and "6 of 6" in found.reason
     write(config, "said", pd.DataFrame({"right": ["yes", "no", "yes", "no"]}))
-    assert levels.agree(evidence, "said", "right").verdict == UNDECIDED
+    assert counts.agree(evidence, "said", "right").verdict == UNDECIDED
 
 
 def test_long_lists_are_cut_to_what_fails_and_the_range(config, evidence):

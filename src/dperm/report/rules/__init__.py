@@ -16,12 +16,22 @@ from dperm import schema
 from dperm.pipeline import products
 from dperm.report import named
 from dperm.report.evidence import Reading
-from dperm.report.rules import curves, levels, proofs, solutions, tables
+from dperm.report.rules import (
+    bounds,
+    counts,
+    curves,
+    exponents,
+    levels,
+    proofs,
+    ratios,
+    solutions,
+    tables,
+)
 from dperm.report.rules.shared import ENDS
 from dperm.report.verdicts import Finding
 
 Rule = Callable[..., Finding]
-OURS = (levels, curves, proofs, solutions, tables)
+OURS = (levels, ratios, exponents, bounds, counts, curves, proofs, solutions, tables)
 ENDINGS = {proofs.proof: "", proofs.printed_noise: "_noise"}  # of their arguments
 
 
