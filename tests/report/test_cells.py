@@ -14,10 +14,10 @@ from dperm.report.verdicts import (
 
 
 @pytest.mark.parametrize(
-    ("printed", "low", "high", "tied", "verdict"),
-    [(2, 1.6, 2.4, 0.0, REPRODUCED), (2, 2.6, 3.4, 0.0, NOT),
-     (0, 0.0, 0.2, 0.0, REPRODUCED), (3, 0.0, 4.0, 0.9, UNTESTED),
-     (3, 3.0, 3.2, 0.9, REPRODUCED)],
+    ("printed", "low", "high", "tied", "median", "verdict"),
+    [(2, 1.6, 2.4, 0.0, 0.5, REPRODUCED), (2, 2.6, 3.4, 0.0, 0.5, NOT),
+     (0, 0.0, 0.2, 0.0, 0.5, REPRODUCED), (3, 0.0, 4.0, 0.9, 0.5, UNTESTED),
+     (3, 3.0, 3.2, 0.9, 0.5, REPRODUCED), (3, 0.0, 0.0, 1.0, 0.999, UNTESTED)],
 )  # fmt: skip
 def test_a_count_lies_in_the_law_of_the_chosen_settings(
     printed, low, high, tied, verdict

@@ -31,7 +31,8 @@ def laws(medians, moves=1.0, sigma=SIGMA, start=1.0):
             quantiles = middle * np.exp(sigma * stats.norm.ppf(LEVELS))
             rows.append(
                 {"problem": problem, "algorithm": algorithm, "passes": passes,
-                 "noise_factor": factor, "start": start, "median": middle,
+                 "draws": "own", "noise_factor": factor, "start": start,
+                 "median": middle,
                  **dict(zip(quantile_columns(), quantiles, strict=True))}
             )  # fmt: skip
     return pd.DataFrame(rows)
@@ -44,7 +45,7 @@ def printed(numbers):
 
 
 OPTIONS = {"file": "law", "keys": KEYS, "column": "m", "decimals": 6, "spread": 1e-6,
-           "redrawn": {}}  # fmt: skip
+           "redrawn": {}, "draws": "own"}  # fmt: skip
 MEDIANS = {key: 0.1 if key[1] == "quick" else 0.4 for key in ALL}
 
 
@@ -142,7 +143,8 @@ def test_cells_say_what_they_would_not_have_noticed(config, evidence):
     numbers = printed({ALL[0]: 0.1, ALL[1]: 0.1, ALL[2]: 0.99, ("z", "slow", 1): 0.1})
     sharp, blunt = laws({ALL[0]: 0.1}), laws({ALL[1]: 0.1}, sigma=0.5)
     write(config, "law", pd.concat([sharp, blunt, laws({ALL[2]: 1.0})]))
-    how = {"kind": "law", "file": "law", "decimals": 4, "spread": 0.01, "level": 0.05}
+    how = {"kind": "law", "file": "law", "decimals": 4, "spread": 0.01, "level": 0.05,
+           "draws": "own"}  # fmt: skip
     options = {"file": "table", "keys": KEYS, "cells": {"m": how}}
     found = [each.finding for each in cells.judged(evidence, numbers, options)]
     assert [each.verdict for each in found] == [REPRODUCED, NOTHING, NOTHING, PENDING]

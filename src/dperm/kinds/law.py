@@ -18,6 +18,7 @@ TIED = 0.01  # settings whose means are as near as this are chosen by chance
 SEED = 20261121  # of the draws; no noise of a run depends on it
 TAILS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 LEVELS = (*TAILS, 0.5, *(1 - level for level in reversed(TAILS)))
+DRAWN = {"shared": False, "own": True}  # whether each setting has draws of its own
 COUNTS = ("true_positives", "false_positives")
 
 

@@ -113,8 +113,8 @@ def tuning_law(
     """What a tuning with five transcripts prints: quantiles of its law.
 
     ``options``: ``by_passes``, whether each number of passes was tuned for itself.
-    Columns: ``start``, the error of w = 0; ``half`` and ``own``, the median with half
-    as many settings, and with transcripts of their own for each, over the median.
+    Columns: ``draws``, whether settings share their draws; ``start``, the error of
+    w = 0; ``half``, the median with half as many settings over the median.
     """
     (name,) = product.sweeps
     swept = results.load_sweep(config, name)
@@ -129,14 +129,15 @@ def tuning_law(
     rows = [
         {**dict(zip([*keys, "noise_factor"], at, strict=True)),
          "algorithm": solvers[at[0], at[1]].label,
-         "start": _start(solvers[at[0], at[1]]), **_law_row(part)}
+         "start": _start(solvers[at[0], at[1]]), **found}
         for at, part in swept.groupby([*keys, "noise_factor"], sort=False)
+        for found in _law_rows(part)
     ]  # fmt: skip
     data = pd.DataFrame(rows)
-    front = [key for key in (*keys, "algorithm", "noise_factor") if key in data]
+    front = [key for key in (*keys, "algorithm", "draws", "noise_factor")
+             if key in data]  # fmt: skip
     data = data[[*front, *(key for key in data if key not in front)]]
-    hidden = law.quantile_columns()
-    return Table(data, readable(data.drop(columns=hidden)))
+    return Table(data, readable(data.drop(columns=law.quantile_columns())))
 
 
 def _start(result: Result) -> float:
@@ -145,20 +146,23 @@ def _start(result: Result) -> float:
     return float(at_zero["relative_error"].iloc[0])
 
 
-def _law_row(part: pd.DataFrame) -> dict[str, Any]:
-    found = law.law(part)
-    quantiles = found.quantiles
-    middle = quantiles[len(quantiles) // 2]
+def _law_rows(part: pd.DataFrame) -> Rows:
+    """The law with draws that settings share, and with draws of their own."""
+    return [{"draws": name, **_law_row(part, own)} for name, own in law.DRAWN.items()]
+
+
+def _law_row(part: pd.DataFrame, own: bool) -> dict[str, Any]:
+    found = law.law(part, own=own)
+    half = law.law(part, most=math.ceil(found.settings / 2), own=own)
     ends = {
         f"{name}_{end}": float(np.quantile(found.counts[name], level))
         for name in law.COUNTS
         for end, level in (("low", 0.025), ("high", 0.975))
     }
-    half = law.law(part, most=math.ceil(found.settings / 2)).quantiles
-    own = law.law(part, own=True).quantiles
+    middle = float(np.median(found.errors))
     return {
         "settings": found.settings, "transcripts": found.transcripts,
-        "median": middle, "half": half[len(half) // 2] / middle,
-        "own": own[len(own) // 2] / middle, **ends, "tied": found.tied,
-        **dict(zip(law.quantile_columns(), quantiles, strict=True)),
+        "median": middle, "half": float(np.median(half.errors)) / middle, **ends,
+        "tied": found.tied,
+        **dict(zip(law.quantile_columns(), found.quantiles, strict=True)),
     }  # fmt: skip

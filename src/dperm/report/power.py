@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dperm import schema
+from dperm.kinds.law import DRAWN
 from dperm.pipeline import results
 from dperm.report import tuned
 from dperm.report.cells import LAW, law_options
@@ -41,7 +42,11 @@ def powers(config: schema.Config) -> Iterator[Row]:
     """
     for paper, claim, column, how in tables(config):
         given = law_options(how, column, claim.options)
-        yield from _of_table(paper, claim.place, claim.options["published"], given)
+        for draws in DRAWN:
+            told = _of_table(
+                paper, claim.place, claim.options["published"], given | {"draws": draws}
+            )
+            yield from (row | {"draws": draws} for row in told)
 
 
 def _of_table(

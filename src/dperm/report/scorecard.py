@@ -84,8 +84,8 @@ def _grid(data: pd.DataFrame) -> str:
 def _powers(rows: pd.DataFrame) -> str:
     """A line a table: the printed pooled ratio, and how often other noise is seen."""
     lines = []
-    for table, group in rows.groupby("table", sort=False):
-        line = {"table": table}
+    for (table, draws), group in rows.groupby(["table", "draws"], sort=False):
+        line = {"table": table, "draws": draws}
         for row in group.to_dict("records"):
             if row["noise_factor"] == 1:
                 line["printed over law, pooled"] = _interval(

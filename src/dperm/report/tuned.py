@@ -132,10 +132,10 @@ def cells(
 ) -> dict[Key, Cell]:
     """The cells of a printed table that have a law.
 
-    ``options``: ``file``, ``keys`` (the problem first), ``column``, and those of
-    ``Rounding``.
+    ``options``: ``file``, ``keys`` (the problem first), ``column``, ``draws`` (whether
+    settings shared their draws, or had their own), and those of ``Rounding``.
     """
-    table = evidence.table(options["file"])
+    table = evidence.rows(options["file"], {"draws": options["draws"]})
     table = table if change is None else change(table)
     keys, column = list(options["keys"]), options["column"]
     names = [each.name for each in fields(Rounding)]

@@ -15,6 +15,7 @@ def _changed(name: str) -> Control:
     return Control(name, lambda options: options | {"change": name})
 
 
+ALONE = 0.05  # of a control, which is one test
 CHANGES: dict[str, tuned.Change] = {
     "w = 0": tuned.nothing_learnt,
     "noise x 0.7": tuned.noisier(0.7),
@@ -34,6 +35,7 @@ def pooled(
     problem: str,
     spread: float,
     level: float,
+    draws: str,
     decimals: int | None = None,
     digits: int | None = None,
     redrawn: dict[str, float] | None = None,
@@ -47,7 +49,7 @@ def pooled(
     printed = results.published(evidence.config, published)
     given: dict[str, Any] = {
         "file": file, "keys": keys, "column": column, "decimals": decimals,
-        "digits": digits, "spread": spread, "redrawn": redrawn or {},
+        "digits": digits, "spread": spread, "redrawn": redrawn or {}, "draws": draws,
     }  # fmt: skip
     altered = CHANGES[change] if change else None
     cells = tuned.grouped(tuned.cells(evidence, printed, given, altered)).get(problem)
@@ -56,7 +58,7 @@ def pooled(
     found = tuned.pooled(cells)
     ratio = found.ratio
     close = 1 / CLOSE <= ratio.value <= CLOSE
-    differs = found.probability < level
+    differs = found.probability < (ALONE if change else level)
     verdict = REPRODUCED if not differs else CAVEAT if close else NOT
     reason = (
         f"printed over the median of its law, {len(cells)} cells weighted by how much "
