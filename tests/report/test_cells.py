@@ -19,10 +19,8 @@ from dperm.report.verdicts import (
      (0, 0.0, 0.2, 0.0, 0.5, REPRODUCED), (3, 0.0, 4.0, 0.9, 0.5, UNTESTED),
      (3, 3.0, 3.2, 0.9, 0.5, REPRODUCED), (3, 0.0, 0.0, 1.0, 0.999, UNTESTED)],
 )  # fmt: skip
-def test_a_count_lies_in_the_law_of_the_chosen_settings(
-    printed, low, high, tied, verdict
-):
-    ours = {"t_low": low, "t_high": high, "tied": tied}
+def test_a_count_lies_in_the_law(printed, low, high, tied, median, verdict):
+    ours = {"t_low": low, "t_high": high, "tied": tied, "median": median, "start": 1.0}
     found = cells.count({"n": printed}, ours, "n", "t")
     assert found.verdict == verdict
     assert ("tie" in found.reason) == (verdict == UNTESTED)
