@@ -226,7 +226,7 @@ rule complete:
 
 
 for stage, made_of, made in (
-    ("claims", PRODUCTS, ["claims.csv", "claims.md"]),
+    ("claims", PRODUCTS, ["claims.csv", "claims.md", "power.csv", "noticed.csv"]),
     ("report", REPORTED, ["report/index.html", "selection.csv"]),
 ):
 

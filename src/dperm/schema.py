@@ -119,6 +119,7 @@ class Sweep:
     replicates: int = 10
     problems: list[str] = field(default_factory=list)  # whose optimum must be there
     prepared: list[str] = field(default_factory=list)  # whose arrays must be there
+    tuned: bool = False  # whether it starts from what its points' solvers were tuned to
     options: dict[str, Any] = field(default_factory=dict)
     smoke: bool = True  # whether a scale that is not thorough runs it
 

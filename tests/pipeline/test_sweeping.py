@@ -5,7 +5,11 @@ import pytest
 
 from dperm import grid, schema
 from dperm.locate import ConfigError
+from dperm.pipeline import plan
 from dperm.pipeline import sweep as sweeping
+from dperm.pipeline.runtable import run_table
+from dperm.pipeline.solving import IDENTITY
+from dperm.store import files as store
 
 
 def power(config, point, seed, base=2.0):
@@ -86,3 +90,45 @@ def test_seconds_of_a_point_add_up_over_its_rows(swept, monkeypatch):
     (path,) = sweeping.sweep(swept([1]))
     table = pd.read_parquet(path)
     assert (table.groupby(["kind", "replicate"])["seconds"].sum() == 6.0).all()
+
+
+def tuned_to(config, objective):
+    """What tuning of one solver left, as far as a sweep looks at it."""
+    columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
+    row = dict.fromkeys(columns, 1.0) | {"calibration": "paper", "objective": objective}
+    names = (config.paper.name, "diabetes", "dp_cd")
+    path = plan.results_folder(config, *names) / "tune.parquet"
+    store.write_table(path, pd.DataFrame([row]))
+
+
+def test_a_sweep_that_starts_from_tuning_follows_it(swept, caplog):
+    config = swept([1])
+    axes = {"problem": ["diabetes"], "solver": ["dp_cd"], "n": [1, 2]}
+    sweep = schema.Sweep("power", axes, replicates=1, tuned=True)
+    config.paper.sweeps = {"powers": sweep}
+    with pytest.raises(FileNotFoundError, match=r"tune\.parquet"):
+        sweeping.sweep(config)
+    tuned_to(config, 0.5)
+    with caplog.at_level("INFO"):
+        sweeping.sweep(config)
+        sweeping.sweep(config)
+        tuned_to(config, 0.4)
+        sweeping.sweep(config)
+    told = [text for text in caplog.messages if "reused" in text]
+    assert [text.partition(": ")[2] for text in told] == [
+        "0 reused, 2 to compute", "2 reused, 0 to compute", "0 reused, 2 to compute",
+    ]  # fmt: skip
+
+
+def test_snakemake_waits_for_the_tuning_that_a_sweep_starts_from():
+    table = run_table(["dpgcd"], [])
+    behind = table.swept_from("dpgcd", "tuning_law")
+    assert "results/dpgcd/dorothea/dp_gcd/tune.parquet" in behind
+    assert "data/optimum/square/optimum.json" in behind
+    assert sum(path.endswith("tune.parquet") for path in behind) == 12
+    law = table.behind("dpgcd", "tables/law")
+    assert "results/dpgcd/sweeps/tuning_law.parquet" in law
+    assert "results/dpgcd/square/dp_cd/evaluate.parquet" in law
+    other = run_table(["dpgcd"], ["paper.replicates=6"])
+    name = "sweeps/dpgcd/tuning_law"
+    assert table.digests[name] != other.digests[name]

@@ -6,9 +6,19 @@ import yaml
 
 from dperm import config as configuration
 from dperm.locate import ConfigError
-from dperm.report import claims, judging
-from dperm.report.scorecard import scorecard
-from dperm.report.verdicts import CAVEAT, NOT, REPRODUCED, UNTESTED, VERDICTS
+from dperm.report import claims, controls, judging, rules
+from dperm.report.scorecard import headline, scorecard
+from dperm.report.verdicts import (
+    CAVEAT,
+    INCOMPARABLE,
+    NOT,
+    NOTHING,
+    PENDING,
+    REPRODUCED,
+    UNDECIDED,
+    UNTESTED,
+    VERDICTS,
+)
 
 from .conftest import write
 
@@ -31,7 +41,7 @@ def made(config, tmp_path, monkeypatch):
 CLAIM = {
     "place": "Section 1", "claim": "quick is ahead", "rule": "ratio",
     "published": "above 1",
-    "options": {"file": "table", "best": "mean", "at_least": 1,
+    "options": {"file": "table", "best": "mean", "above": 1,
                 "where": {"problem": "a"}, "over": {"algorithm": "slow"},
                 "under": {"algorithm": "quick"}},
 }  # fmt: skip
@@ -40,9 +50,11 @@ CLAIM = {
 def test_a_row_has_the_promised_columns_and_names_its_evidence(made):
     (row,) = made(CLAIM)
     assert list(row) == [
-        "paper", "place", "claim", "rule", "published", "reproduced", "ci_low",
-        "ci_high", "verdict", "reason",
+        "paper", "place", "kind", "claim", "rule", "published", "reproduced", "ci_low",
+        "ci_high", "verdict", "control", "reason", "set", "first",
     ]  # fmt: skip
+    assert row["kind"] == "sentence"
+    assert row["control"] == "fails for the two exchanged, w = 0, for all"
     assert row["verdict"] == REPRODUCED
     assert row["reproduced"] == pytest.approx(0.31 / 0.025)
     assert row["ci_low"] < row["reproduced"] < row["ci_high"]
@@ -59,27 +71,51 @@ def test_the_verdict_follows_the_numbers(made, config, evidence):
 def test_a_missing_result_is_a_verdict(made, evidence):
     evidence.path("table").unlink()
     (row,) = made(CLAIM)
-    assert row["verdict"] == UNTESTED
+    assert row["verdict"] == PENDING
     assert "is not there" in row["reason"]
     assert row["reproduced"] is None
 
 
-def test_a_control_that_fails_leaves_a_caveat(made):
-    control = {"rule": "value", "says": "that it learns",
-               "options": {"file": "table", "each": ["problem", "algorithm", "passes"],
-                           "at_most": 0.1}}  # fmt: skip
-    (row,) = made(CLAIM | {"provided": control})
+def test_a_claim_that_w_0_would_meet_says_nothing(made):
+    options = CLAIM["options"] | {"at_least": 1, "above": None}  # a tie is enough
+    (row,) = made(CLAIM | {"options": options})
+    assert row["verdict"] == NOTHING
+    assert row["control"] == "holds for w = 0, for all"
+    assert "holds for this too: w = 0, for all" in row["reason"]
+    assert row["reproduced"] == pytest.approx(0.31 / 0.025)
+
+
+def test_readings_are_all_judged_and_named(made):
+    near, far = ({"where": {"problem": name}} for name in "ab")
+    claim = CLAIM | {"options": CLAIM["options"] | {"where": None}}
+    (row,) = made(claim | {"readings": {"a": near, "again": near}})
+    assert row["verdict"] == REPRODUCED and row["reason"].count("under all") == 1
+    (row,) = made(claim | {"readings": {"a": near, "b": far}})
     assert row["verdict"] == CAVEAT
-    assert "that it learns does not hold" in row["reason"]
-    control["options"]["at_most"] = 1.0
-    assert made(CLAIM | {"provided": control})[0]["verdict"] == REPRODUCED
+    assert "under some: a. a: reproduced" in row["reason"]
+    assert "b: undecided" in row["reason"]
+    strict = claim | {"options": claim["options"] | {"above": 100}}
+    (row,) = made(strict | {"readings": {"a": near, "b": far}})
+    assert row["verdict"] == NOT and "under none tried" in row["reason"]
+    later = {"file": "later"}
+    (row,) = made(strict | {"readings": {"a": near, "later": later}})
+    assert row["verdict"] == UNDECIDED  # another reading may still hold
+    (row,) = made(claim | {"readings": {"later": later}})
+    assert row["verdict"] == PENDING
+
+
+def test_what_was_not_run_turns_by_itself(made, config, evidence):
+    claim = CLAIM | {"options": CLAIM["options"] | {"file": "later"}}
+    assert made(claim)[0]["verdict"] == PENDING
+    write(config, "later", pd.read_csv(evidence.path("table")))
+    assert made(claim)[0]["verdict"] == REPRODUCED
 
 
 def test_a_note_explains_only_what_did_not_come_out(made):
     held = made(CLAIM | {"note": "because"})[0]
     assert "because" not in held["reason"]
     failed = CLAIM | {
-        "options": CLAIM["options"] | {"at_least": 100},
+        "options": CLAIM["options"] | {"above": 100},
         "note": "because",
     }
     (row,) = made(failed)
@@ -93,6 +129,7 @@ def test_a_note_explains_only_what_did_not_come_out(made):
         ({"verdict": "reproduced"}, "unknown"),
         ({"options": {"file": "table"}}, "missing"),
         ({"rule": "cells", "options": {}}, "missing"),
+        ({"kind": "hearsay"}, "kind: expected one of .*found 'hearsay'"),
     ],
 )
 def test_a_wrong_claim_is_refused_by_name(made, change, text):
@@ -107,6 +144,16 @@ def test_the_claims_of_every_paper_can_be_judged(paper):
     assert len(found) >= 18
     for claim in found:
         assert claim.place and claim.claim and len(claim.claim) < 200
+        assert claim.set.startswith("20")  # when, and what was known then
+    assert 8 <= sum(claim.first for claim in found) <= 13
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_rule_that_is_used_has_a_control(paper):
+    config = configuration.compose([f"paper={paper}"])
+    for claim in claims.load(config):
+        if claim.rule != "cells":
+            assert controls.of(rules.function_of(config, claim.rule)), claim.rule
 
 
 def test_without_any_result_nothing_crashes_and_proofs_are_still_judged(judged):
@@ -114,8 +161,9 @@ def test_without_any_result_nothing_crashes_and_proofs_are_still_judged(judged):
     assert set(data["paper"]) == set(PAPERS)
     assert list(data.columns) == judging.COLUMNS
     assert set(data["verdict"]) <= set(VERDICTS)
-    tested = data[data["verdict"] != UNTESTED]
+    tested = data[~data["verdict"].isin([UNTESTED, PENDING])]
     assert set(tested["rule"]) == {"proof", "printed_noise"}
+    assert (data["verdict"] == UNTESTED).sum() == (data["kind"] == "other").sum()
     sentences = data[~data["rule"].str.startswith("cells")]
     assert len(sentences) >= 40
     assert (data["reason"].str.len() > 10).all()
@@ -142,10 +190,19 @@ def test_proofs_and_their_noise_get_two_verdicts(judged):
 def test_files_are_written_with_a_scorecard(config, judged, monkeypatch):
     monkeypatch.setattr(judging, "table", lambda _: judged)
     paths = judging.claims(config)
-    assert [path.name for path in paths] == ["claims.csv", "claims.md"]
+    assert [path.name for path in paths] == list(judging.WRITTEN)
+    assert all(path.is_file() for path in paths)
     data = pd.read_csv(paths[0])
     card = scorecard(data)
-    assert card["all"].sum() == len(data)
+    assert card["all"].sum() == (data["kind"] != "other").sum()
+    assert set(headline(data)["of"]) == {"sentence", "cell"}
     text = paths[1].read_text()
     assert text.startswith("# Claims and verdicts")
-    assert "## dpskgd" in text
+    assert text.index("## dpskgd") < text.index("### First", text.index("## dpskgd"))
+    assert "Not counted" in text
+
+
+def test_seconds_of_another_machine_are_not_compared(judged):
+    seconds = judged[judged["rule"] == "cells, seconds"]
+    assert len(seconds) == 50
+    assert set(seconds["verdict"]) <= {PENDING, INCOMPARABLE}

@@ -8,8 +8,9 @@ import pytest
 
 from dperm.report import rules
 from dperm.report.evidence import Estimate, MissingError
-from dperm.report.rules import curves, levels
-from dperm.report.verdicts import CAVEAT, NOT, REPRODUCED, Range
+from dperm.report.rules import bounds, counts, curves, exponents, levels, ratios
+from dperm.report.rules.shared import OutsideError
+from dperm.report.verdicts import CAVEAT, NOT, REPRODUCED, UNDECIDED, Range
 
 from .conftest import write
 
@@ -20,9 +21,10 @@ PAIR = {"over": {"algorithm": "slow"}, "under": {"algorithm": "quick"}}
     ("value", "low", "high", "verdict"),
     [
         (12, 11, 13, REPRODUCED),
-        (12, 4, 20, CAVEAT),  # the interval leaves the looser target
+        (12, 4, 20, UNDECIDED),  # the interval leaves the looser target
         (7, 6, 8, CAVEAT),
-        (4, 3, 5, NOT),
+        (4, 3, 6, UNDECIDED),
+        (4, 3, 4.5, NOT),
     ],
 )
 def test_a_number_is_in_its_target_or_near_it(value, low, high, verdict):
@@ -32,18 +34,26 @@ def test_a_number_is_in_its_target_or_near_it(value, low, high, verdict):
 
 def test_without_a_looser_target_the_interval_must_be_inside():
     assert Range.of(at_least=1).verdict(Estimate(1.5, 1.1, 2)) == REPRODUCED
-    assert Range.of(at_least=1).verdict(Estimate(1.5, 0.9, 2)) == CAVEAT
-    assert Range.of(at_most=1).verdict(Estimate(1.5, 0.9, 2)) == NOT
+    assert Range.of(at_least=1).verdict(Estimate(1.5, 0.9, 2)) == UNDECIDED
+    assert Range.of(at_most=1).verdict(Estimate(1.5, 0.9, 2)) == UNDECIDED
+    assert Range.of(at_most=1).verdict(Estimate(1.5, 1.1, 2)) == NOT
+
+
+def test_a_tie_is_no_lead():
+    tie = Estimate.exactly(1.0)
+    assert Range.of(at_least=1).verdict(tie) == REPRODUCED
+    assert Range.of(above=1).verdict(tie) == NOT
+    assert Range.of(below=1).verdict(tie) == NOT
 
 
 def test_ratio_takes_the_best_setting_of_each(evidence):
-    found = levels.ratio(
+    found = ratios.ratio(
         evidence, "table", each="problem", best="mean", at_least=10, nearly=5, **PAIR
     )
-    assert found.verdict == NOT  # b: 1.25
+    assert found.verdict == NOT  # b: 1.25 [0.6, 2.6]
     assert "1 of 2 hold" in found.reason
     assert found.reproduced.value == pytest.approx(1.25)
-    some = levels.ratio(
+    some = ratios.ratio(
         evidence, "table", each="problem", best="mean", at_least=10, need="any", **PAIR
     )
     assert some.verdict == REPRODUCED
@@ -52,14 +62,14 @@ def test_ratio_takes_the_best_setting_of_each(evidence):
 
 def test_a_share_of_the_groups_may_be_enough(evidence):
     given = {"each": "problem", "best": "mean", "at_least": 10, **PAIR}
-    assert levels.ratio(evidence, "table", need=0.5, **given).verdict == REPRODUCED
-    assert levels.ratio(evidence, "table", need=0.6, **given).verdict == NOT
+    assert ratios.ratio(evidence, "table", need=0.5, **given).verdict == REPRODUCED
+    assert ratios.ratio(evidence, "table", need=0.6, **given).verdict == NOT
 
 
 def test_a_group_without_result_leaves_a_caveat(config, evidence):
     rows = pd.read_csv(evidence.path("table"))
     write(config, "partly", rows[~((rows.problem == "b") & (rows.algorithm == "slow"))])
-    found = levels.ratio(
+    found = ratios.ratio(
         evidence, "partly", each="problem", best="mean", at_least=10, **PAIR
     )
     assert found.verdict == CAVEAT
@@ -68,7 +78,7 @@ def test_a_group_without_result_leaves_a_caveat(config, evidence):
 
 def test_no_group_at_all_is_a_missing_result(evidence):
     with pytest.raises(MissingError):
-        levels.ratio(
+        ratios.ratio(
             evidence, "table", best="mean", at_least=1,
             over={"algorithm": "none"}, under={"algorithm": "quick"},
         )  # fmt: skip
@@ -104,12 +114,42 @@ def test_monotone_wants_every_named_value(config, evidence):
         curves.monotone(evidence, "k", along="K", order=[2, 4, 8])
 
 
-def test_flat_says_whether_a_parameter_matters(config, evidence):
-    write(config, "m", pd.DataFrame({"algorithm": ["p", "q"], "mean": [1.0, 1.2]}))
-    assert curves.flat(evidence, "m").verdict == REPRODUCED
-    assert curves.flat(evidence, "m", within=1.1).verdict == CAVEAT
-    assert curves.flat(evidence, "m", at_least=1.5, nearly=1.3).verdict == NOT
-    assert curves.flat(evidence, "m", at_least=1.1, nearly=1.0).verdict == REPRODUCED
+START = {"level": 1.0}
+
+
+def test_flatness_is_measured_against_what_was_learnt(config, evidence):
+    def judged(values, half=0.001, **target):
+        rows = {"algorithm": list("pqr"), "mean": values,
+                "ci_low": [v - half for v in values],
+                "ci_high": [v + half for v in values]}  # fmt: skip
+        write(config, "m", pd.DataFrame(rows))
+        return curves.flat(evidence, "m", START, **(target or {"at_most": 0.1}))
+
+    assert judged([0.50, 0.51, 0.52]).verdict == REPRODUCED  # 0.02 of a drop of 0.5
+    near = judged([0.97, 0.99, 0.98])  # as flat in ratio, on a drop of 0.03
+    assert near.verdict == NOT and near.reproduced.value == pytest.approx(2 / 3)
+    with pytest.raises(MissingError, match="nothing was learnt"):
+        judged([1.0, 1.0, 1.0])
+    assert judged([0.5, 0.6, 0.5], half=0.1).verdict == UNDECIDED
+
+
+def test_rules_that_differ_need_intervals_that_do(config, evidence):
+    rows = {"algorithm": list("pq"), "mean": [1.0, 2.0], "ci_low": [0.4, 1.9],
+            "ci_high": [1.6, 2.1]}  # fmt: skip
+    write(config, "d", pd.DataFrame(rows))
+    given = {"along": "algorithm", "at_least": 1.25}
+    assert curves.differ(evidence, "d", **given).verdict == UNDECIDED
+    write(
+        config, "d", pd.DataFrame(rows | {"ci_low": [0.9, 1.9], "ci_high": [1.1, 2.1]})
+    )
+    assert curves.differ(evidence, "d", **given).verdict == REPRODUCED
+
+
+def test_an_order_within_the_intervals_is_undecided(config, evidence):
+    rows = {"K": [2, 4], "mean": [1.0, 0.99], "ci_low": [0.9, 0.9],
+            "ci_high": [1.1, 1.1]}  # fmt: skip
+    write(config, "k", pd.DataFrame(rows))
+    assert curves.monotone(evidence, "k", along="K").verdict == UNDECIDED
 
 
 def test_slope_finds_the_exponent(config, evidence):
@@ -123,14 +163,23 @@ def test_slope_finds_the_exponent(config, evidence):
 
 
 @pytest.mark.parametrize(
-    ("hits", "runs", "verdict"), [(0, 80, REPRODUCED), (0, 10, CAVEAT), (1, 80, NOT)]
+    ("hits", "runs", "verdict"), [(0, 80, REPRODUCED), (0, 10, UNDECIDED), (1, 80, NOT)]
 )
 def test_never_needs_no_hit_and_enough_runs(config, evidence, hits, runs, verdict):
-    write(config, "wrong", pd.DataFrame({"hit": [hits, 0], "run": [runs - 5, 5]}))
-    found = levels.never(evidence, "wrong", hits="hit", runs="run", at_most=0.05)
+    rows = {"hit": [hits, 0], "run": [runs - 5, 5], "right": [1.0, 0.0]}
+    write(config, "wrong", pd.DataFrame(rows))
+    given = {"hits": "hit", "found": "right", "runs": "run", "at_most": 0.05}
+    found = counts.never(evidence, "wrong", **given)
     assert found.verdict == verdict
     if not hits:  # Clopper and Pearson at zero hits
         assert found.reproduced.high == pytest.approx(1 - 0.025 ** (1 / runs))
+
+
+def test_never_by_finding_nothing_is_no_achievement(config, evidence):
+    write(config, "wrong", pd.DataFrame({"hit": [0, 0], "right": [2.0, 1.0]}))
+    assert counts.never(evidence, "wrong", "hit", "right").verdict == REPRODUCED
+    write(config, "wrong", pd.DataFrame({"hit": [0, 0], "right": [0.0, 0.0]}))
+    assert counts.never(evidence, "wrong", "hit", "right").verdict == NOT
 
 
 def test_fewer_compares_the_amounts_to_the_same_error(evidence):
@@ -142,10 +191,100 @@ def test_fewer_compares_the_amounts_to_the_same_error(evidence):
     assert found.verdict == REPRODUCED
     back = curves.fewer(
         evidence, "table", where={"problem": "a"},
-        first={"algorithm": "slow"}, second={"algorithm": "quick"},
+        first={"algorithm": "slow"}, second={"algorithm": "quick"}, above=1,
     )  # fmt: skip
     assert back.verdict == NOT
     assert back.reproduced.value == 0
+
+
+def test_who_makes_no_progress_sets_no_goal(config, evidence):
+    rows = [("idle", 0.0, 1.0), ("idle", 0.001, 1.0), ("busy", 0.0, 1.0),
+            ("busy", 1.0, 0.1)]  # fmt: skip
+    write(config, "time", pd.DataFrame(rows, columns=["algorithm", "x", "mean"]))
+    with pytest.raises(MissingError, match="no progress"):
+        curves.fewer(
+            evidence, "time", along="x", above=1,
+            first={"algorithm": "busy"}, second={"algorithm": "idle"},
+        )  # fmt: skip
+
+
+def test_a_bound_speaks_only_within_its_preconditions(config, evidence):
+    rows = {"excess": [0.5, 0.4], "bound": [2.0, 1.0], "start": [0.9, 0.9],
+            "epochs": [-3.0, 2.0]}  # fmt: skip
+    write(config, "theory", pd.DataFrame(rows))
+    given = {"start": "start", "per": "bound", "requires": {"epochs": 0}}
+    found = bounds.bounded(evidence, "theory", **given)
+    assert found.verdict == REPRODUCED and found.reproduced.value == 0.4
+    assert found.reason.startswith("1 of 2 rows within the preconditions")
+    write(config, "theory", pd.DataFrame(rows | {"epochs": [-3.0, -2.0]}))
+    with pytest.raises(OutsideError, match="epochs >= 0"):
+        bounds.bounded(evidence, "theory", **given)
+
+
+def test_equal_by_construction_bears_out_nothing(config, evidence):
+    rows = {"name": list("pq"), "new": [2.0, 1.0], "old": [2.0, 4.0]}
+    write(config, "bounds", pd.DataFrame(rows))
+    found = bounds.tighter(evidence, "bounds", "new", "old", each="name")
+    assert found.verdict == CAVEAT and "1 of 2 equal by construction" in found.reason
+    write(config, "bounds", pd.DataFrame(rows | {"old": [2.0, 1.0]}))
+    with pytest.raises(OutsideError, match="by construction"):
+        bounds.tighter(evidence, "bounds", "new", "old", each="name")
+
+
+def test_a_rate_is_judged_beside_the_local_one_of_its_bound(config, evidence):
+    rows = {"exponent": [-0.33], "ci_low": [-0.34], "ci_high": [-0.32],
+            "bound_exponent": [-0.30]}  # fmt: skip
+    write(config, "rates", pd.DataFrame(rows))
+    given = {"bound": "bound_exponent", "at_most": 0}
+    assert exponents.rate(evidence, "rates", **given).verdict == REPRODUCED
+    write(config, "rates", pd.DataFrame(rows | {"bound_exponent": [-0.5]}))
+    assert exponents.rate(evidence, "rates", **given).verdict == NOT
+
+
+def test_a_bound_beyond_its_target_is_no_breach(config, evidence):
+    rows = {"p": [1.5, 2.0], "true": [1.2, 0.9], "target": [1.0, 1.0]}
+    write(config, "noise", pd.DataFrame(rows))
+    given = {"each": "p", "value": "true", "per": "target", "at_most": 1.0}
+    assert levels.cost(evidence, "noise", **given).verdict == NOT
+    exact = levels.cost(evidence, "noise", exact={"p": 2.0}, **given)
+    assert exact.verdict == UNDECIDED
+    write(config, "noise", pd.DataFrame(rows | {"true": [0.8, 1.2]}))
+    breach = levels.cost(evidence, "noise", exact={"p": 2.0}, **given)
+    assert breach.verdict == NOT
+
+
+def test_falling_short_is_measured_by_what_the_other_learnt(config, evidence):
+    def judged(first, second):
+        rows = {"algorithm": ["dp", "fw"], "mean": [first, second]}
+        write(config, "loss", pd.DataFrame(rows))
+        return ratios.short(
+            evidence, "loss", {"algorithm": "dp"}, {"algorithm": "fw"}, start=1.0,
+            above=0, at_most=0.9,
+        )  # fmt: skip
+
+    assert judged(0.8, 0.5).verdict == REPRODUCED  # 0.6 of the way
+    assert judged(0.99, 0.5).verdict == NOT  # hardly any of it
+    assert judged(0.4, 0.5).verdict == NOT  # below the other
+    with pytest.raises(MissingError):
+        judged(1.0, 1.0)
+
+
+def test_a_lead_that_changes_needs_an_interval(config, evidence):
+    rows = pd.read_csv(evidence.path("table"))
+    write(config, "other", rows)
+    given = {"each": "problem", "best": "mean", "above": 1, **PAIR}
+    found = ratios.contrast(
+        evidence, ["table", "other"], where={"problem": "b"}, **given
+    )
+    assert found.reproduced.value == 1 and found.verdict == UNDECIDED
+
+
+def test_directions_are_counted_where_they_are_decided(config, evidence):
+    write(config, "said", pd.DataFrame({"right": ["yes"] * 6 + ["says nothing", None]}))
+    found = counts.agree(evidence, "said", "right")
+    assert found.verdict == REPRODUCED and "6 of 6" in found.reason
+    write(config, "said", pd.DataFrame({"right": ["yes", "no", "yes", "no"]}))
+    assert counts.agree(evidence, "said", "right").verdict == UNDECIDED
 
 
 def test_long_lists_are_cut_to_what_fails_and_the_range(config, evidence):

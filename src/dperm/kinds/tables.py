@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dperm import schema
+from dperm.kinds import law
 from dperm.pipeline import results
 from dperm.pipeline.results import Result
 from dperm.present.intervals import student
-from dperm.present.tables import Rows, Table, made_of, number
+from dperm.present.tables import Rows, Table, made_of, number, readable
 
 
 def relative_error(
@@ -102,3 +105,64 @@ def _noise_row(
         "strict_noise": strict["noise_multiplier"],
         "ratio": strict["noise_multiplier"] / paper["noise_multiplier"],
     }
+
+
+def tuning_law(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """What a tuning with five transcripts prints: quantiles of its law.
+
+    ``options``: ``by_passes``, whether each number of passes was tuned for itself.
+    Columns: ``draws``, whether settings share their draws; ``start``, the error of
+    w = 0; ``half``, the median with half as many settings over the median.
+    """
+    (name,) = product.sweeps
+    swept = results.load_sweep(config, name)
+    swept = swept[swept["problem"].isin(problems)]
+    if "relative_error" in swept:
+        swept = swept.dropna(subset="relative_error")
+    ran = results.load(config, problems, solvers=swept["solver"].unique())
+    solvers = {
+        (each.problem, each.solver): each for found in ran.values() for each in found
+    }
+    keys = ["problem", "solver", *(["passes"] if product.options["by_passes"] else [])]
+    rows = [
+        {**dict(zip([*keys, "noise_factor"], at, strict=True)),
+         "algorithm": solvers[at[0], at[1]].label,
+         "start": _start(solvers[at[0], at[1]]), **found}
+        for at, part in swept.groupby([*keys, "noise_factor"], sort=False)
+        for found in _law_rows(part)
+    ]  # fmt: skip
+    data = pd.DataFrame(rows)
+    front = [key for key in (*keys, "algorithm", "draws", "noise_factor")
+             if key in data]  # fmt: skip
+    data = data[[*front, *(key for key in data if key not in front)]]
+    return Table(data, readable(data.drop(columns=law.quantile_columns())))
+
+
+def _start(result: Result) -> float:
+    """The relative error at w = 0."""
+    at_zero = result.evaluated[result.evaluated["checkpoint"] == 0]
+    return float(at_zero["relative_error"].iloc[0])
+
+
+def _law_rows(part: pd.DataFrame) -> Rows:
+    """The law with draws that settings share, and with draws of their own."""
+    return [{"draws": name, **_law_row(part, own)} for name, own in law.DRAWN.items()]
+
+
+def _law_row(part: pd.DataFrame, own: bool) -> dict[str, Any]:
+    found = law.law(part, own=own)
+    half = law.law(part, most=math.ceil(found.settings / 2), own=own)
+    ends = {
+        f"{name}_{end}": float(np.quantile(found.counts[name], level))
+        for name in law.COUNTS
+        for end, level in (("low", 0.025), ("high", 0.975))
+    }
+    middle = float(np.median(found.errors))
+    return {
+        "settings": found.settings, "transcripts": found.transcripts,
+        "median": middle, "half": float(np.median(half.errors)) / middle, **ends,
+        "tied": found.tied,
+        **dict(zip(law.quantile_columns(), found.quantiles, strict=True)),
+    }  # fmt: skip

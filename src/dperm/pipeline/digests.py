@@ -35,9 +35,13 @@ SAVING = {
     "figures": "dperm.present.drawing:save",
     "tables": "dperm.present.tables:save",
 }
+RULES = (
+    *("levels", "ratios", "exponents", "bounds", "counts"),
+    *("curves", "proofs", "solutions", "tables"),
+)
 REPORTING = (
     *("dperm.report.judging:claims", "dperm.report.page:report"),
-    *(f"dperm.report.rules.{name}" for name in ("levels", "curves", "proofs")),
+    *(f"dperm.report.rules.{name}" for name in RULES),
 )
 AUDITING = ("dperm.audit.ladder:solver",)
 AUDITED = {  # tables of the audit, by the functions that make their numbers

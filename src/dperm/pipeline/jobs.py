@@ -30,6 +30,7 @@ class PaperTable:
     problems_of: dict[str, list[str]]  # figures/name or tables/name: what it shows
     sweeps_of: dict[str, list[str]]
     prepared: dict[str, list[str]]  # name of a sweep: problems whose arrays it needs
+    tuned: dict[str, list[str]]  # name of a sweep: problem/solver it starts from
 
 
 @dataclass
@@ -96,7 +97,9 @@ class RunTable:
         table = self.papers[paper]
         optima = [f"data/optimum/{name}/optimum.json" for name in table.sweeps[sweep]]
         arrays = [f"data/prepared/{name}/meta.json" for name in table.prepared[sweep]]
-        return optima + arrays
+        folder = f"{self.below('results')}{paper}"
+        tuned = [f"{folder}/{pair}/tune.parquet" for pair in table.tuned[sweep]]
+        return optima + arrays + tuned
 
     def _solved(self, paper: str, problems: Iterable[str]) -> list[str]:
         return [

@@ -51,6 +51,14 @@ def sweep_prepared(config: schema.Config, sweep: schema.Sweep) -> list[str]:
     return config.paper.offline if offline else sweep.prepared
 
 
+def sweep_tuned(config: schema.Config, what: schema.Sweep) -> list[tuple[str, str]]:
+    """(problem, solver) whose tuning a sweep starts from, by its points."""
+    if not what.tuned:
+        return []
+    every = sweep_points(config, what)
+    return list(dict.fromkeys((at["problem"], at["solver"]) for at in every))
+
+
 def runs(config: schema.Config) -> list[tuple[str, str]]:
     """(problem, solver) of every solver job of the paper at this scale."""
     return [

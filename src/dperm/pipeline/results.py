@@ -98,8 +98,8 @@ class Result:
         return table[table["checkpoint"] == passes]
 
 
-def best(table: pd.DataFrame) -> pd.DataFrame:
-    """The best grid point of every (calibration, passes): lowest mean objective.
+def means(table: pd.DataFrame) -> pd.DataFrame:
+    """Every grid point's mean over its replicates; one that ever diverged is left out.
 
     Parameters
     ----------
@@ -109,9 +109,8 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        calibration, passes, step, clip, and mean and sd (ddof 0) of the relative error
-        over the replicates. A point that diverged in any replicate is never chosen;
-        ties go to the smaller step, then the smaller clip.
+        calibration, passes, step, clip, objective, and mean and sd (ddof 0) of the
+        relative error.
     """
     finite = table["status"] == "ok"
     keys = ["calibration", "passes", "step", "clip"]
@@ -122,7 +121,16 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
         std=("relative_error", lambda values: values.std(ddof=0)),
         ok=("ok", "all"),
     ).reset_index()
-    summary = summary[summary["ok"]].drop(columns="ok")
+    return summary[summary["ok"]].drop(columns="ok")
+
+
+def best(table: pd.DataFrame) -> pd.DataFrame:
+    """The best grid point of every (calibration, passes): lowest mean objective.
+
+    Rows as ``means`` gives them, without the objective. A point that diverged in any
+    replicate is never chosen; ties go to the smaller step, then the smaller clip.
+    """
+    summary = means(table)
     order = summary.groupby(["calibration", "passes"])["objective"].idxmin()
     return summary.loc[order].drop(columns="objective").reset_index(drop=True)
 

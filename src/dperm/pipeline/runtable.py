@@ -128,6 +128,10 @@ def _add_products(
             name: plan.sweep_prepared(config, sweep)
             for name, sweep in paper.sweeps.items()
         },
+        tuned={
+            name: ["/".join(pair) for pair in plan.sweep_tuned(config, sweep)]
+            for name, sweep in paper.sweeps.items()
+        },
     )
 
 
@@ -150,6 +154,8 @@ def _add_sweep(
     read = [table.digests[f"optimum/{problem}"] for problem in problems]
     arrays = plan.sweep_prepared(config, sweep)
     read += [table.digests[f"prepare/{problem}"] for problem in arrays]
+    pairs = plan.sweep_tuned(config, sweep)
+    read += [table.digests["/".join(["tune", paper.name, *pair])] for pair in pairs]
     made = digests.sweep(config, name, plan.sweep_points(config, sweep), read)
     table.digests[f"sweeps/{paper.name}/{name}"] = made
 

@@ -16,6 +16,7 @@ from dperm.parallel import away, cluster
 from dperm.pipeline import digests, inputs, plan, seeds
 from dperm.pipeline.products import chosen, function_of
 from dperm.pipeline.results import sweep_path
+from dperm.pipeline.solving import IDENTITY
 from dperm.pipeline.tune import Meter
 from dperm.store import files as store
 from dperm.store import provenance
@@ -44,6 +45,14 @@ def solver_section(point: Point) -> list[Any]:
         return []
     solver = digests.solver_of(point["solver"])
     return [solver.algorithm, solver.options]
+
+
+def _tuned(config: schema.Config, problem: str, solver: str) -> str:
+    """Digest of what a solver was tuned to on a problem, its numbers alone."""
+    folder = plan.results_folder(config, config.paper.name, problem, solver)
+    table = store.read_table(folder / "tune.parquet")
+    columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
+    return store.digest([table[columns].to_csv(index=False)])
 
 
 def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
@@ -79,11 +88,14 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
         [data.load_prepared(problem, config.data).meta["digest"]]
         for problem in plan.sweep_prepared(config, what)
     ]
+    tuned = {pair: _tuned(config, *pair) for pair in plan.sweep_tuned(config, what)}
     given = [config.paper.name, name, what.kind, what.options, config.seed, read]
     found = []
     for point in every:
         for replicate in range(replicates):
             identity = [*given, point, replicate, *solver_section(point)]
+            if what.tuned:
+                identity.append(tuned[point["problem"], point["solver"]])
             found.append((point, replicate, Key(store.digest(identity), code)))
     return found
 

@@ -8,7 +8,7 @@ for all cells of a published table.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import yaml
@@ -17,7 +17,18 @@ from dperm import config as configuration
 from dperm import schema
 from dperm.locate import ConfigError, available
 from dperm.report import cells, rules
-from dperm.validation import paper_file
+from dperm.validation import one_of, paper_file
+
+KINDS = {  # of a claim, each with a column of its own in the scorecard
+    "sentence": "a sentence of the paper",
+    "cell": "a number of a printed table",
+    "variant": "our variant of a sentence: another reading, calibration or robustness",
+    "proof": "a proof or a formula, followed step by step",
+    "privacy": "what printed noise costs",
+    "other": "about another paper, or nothing that a run can test",
+}
+HEADLINE = ("sentence", "cell")  # the paper's own
+READINGS = ("under all", "under some", "under none tried")
 
 
 @dataclass(frozen=True)
@@ -28,26 +39,40 @@ class Claim:
     ----------
     place, claim : str
         Where it stands, and what it says in our words.
+    kind : str
+        Of ``KINDS``.
     rule : str
         Of ``dperm.report.rules``, or ``cells``.
     options : dict
         Of the rule.
     published : str
         What the paper says, for the table.
-    provided : dict
-        A control without which a claim holds with a caveat only: ``rule``, ``options``,
-        ``says``.
+    readings : dict
+        Where the paper leaves a choice open: a name of each reading that was tried to
+        the options it changes. The claim is judged under all of them.
     note : str
         Explains a verdict that is not "reproduced"; it decides nothing.
+    set : str
+        When its thresholds were set, and whether the results were known.
+    first : bool
+        One of the ten that a reader wants to see.
     """
 
     place: str
     claim: str
     rule: str
     options: dict[str, Any]
+    kind: str = "sentence"
     published: str = ""
-    provided: dict[str, Any] | None = None
+    readings: dict[str, dict[str, Any]] = field(default_factory=dict)
     note: str = ""
+    set: str = ""
+    first: bool = False
+
+    def under(self, reading: str) -> dict[str, Any]:
+        """The options under a reading."""
+        changed = self.options | self.readings[reading]
+        return {key: each for key, each in changed.items() if each is not None}
 
 
 def papers(config: schema.Config) -> Iterator[schema.Config]:
@@ -92,12 +117,13 @@ def _place(config: schema.Config) -> str:
 
 
 def _check(config: schema.Config, claim: Claim) -> None:
+    one_of("kind", claim.kind, KINDS)
     if claim.rule == "cells":
         _check_cells(config, claim.options)
-    else:
-        rules.check(config, claim.rule, claim.options)
-    if claim.provided:
-        rules.check(config, claim.provided["rule"], claim.provided["options"])
+        return
+    rules.check(config, claim.rule, claim.options)
+    for name in claim.readings:
+        rules.check(config, claim.rule, claim.under(name))
 
 
 def _check_cells(config: schema.Config, options: dict[str, Any]) -> None:
@@ -107,6 +133,6 @@ def _check_cells(config: schema.Config, options: dict[str, Any]) -> None:
     if options["published"] not in config.paper.published:
         raise ValueError(f"published: {options['published']!r} is not in `published`")
     for column, how in options["cells"].items():
-        if how.get("kind") not in cells.KINDS:
-            known = ", ".join(cells.KINDS)
+        if how.get("kind") not in (*cells.KINDS, cells.LAW):
+            known = ", ".join((*cells.KINDS, cells.LAW))
             raise ValueError(f"cells.{column}.kind: expected one of {known}")

@@ -2,13 +2,14 @@
 
 A file is named from the paper's folders: ``table2`` is ``results/<paper>/table2.csv``,
 ``figures/figure1`` is ``figures/<paper>/figure1.csv``, ``sweeps/rates`` a Parquet file.
-What is not there raises ``MissingError``, whose text becomes the reason of "could not
-be tested".
+What is not there raises ``AbsentError``, whose text becomes the reason of "not yet
+run"; what is there and empty ``MissingError``, that of "could not be tested".
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,14 @@ FIGURE = ("mean", "ci_low", "ci_high")  # of the data behind a figure
 
 
 class MissingError(RuntimeError):
-    """A result that a rule asks for is not there; the text says which."""
+    """A result that a rule asks for is of no use; the text says which, and why."""
+
+
+class AbsentError(MissingError):
+    """A result that a rule asks for was not made: the claim is not yet run."""
+
+
+Alteration = Callable[[pd.DataFrame], pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -66,10 +74,13 @@ class Evidence:
     ----------
     config : schema.Config
         With the paper and the folders.
+    altered : callable, optional
+        What a control does to every table that is read (``dperm.report.controls``).
     """
 
     config: schema.Config
     used: list[str] = field(default_factory=list)
+    altered: Alteration | None = None
 
     def path(self, file: str) -> Path:
         """The file behind a name."""
@@ -91,7 +102,8 @@ class Evidence:
         path = self.path(file)
         if str(path) not in self.used:
             self.used.append(str(path))
-        return read(path)
+        found = read(path)
+        return found if self.altered is None else self.altered(found)
 
     def rows(self, file: str, where: dict[str, Any] | None = None) -> pd.DataFrame:
         """Rows of a file that match.
@@ -104,8 +116,17 @@ class Evidence:
         table = matching(self.table(file), where or {}, str(self.path(file)))
         if table.empty:
             named = ", ".join(f"{key} {value}" for key, value in (where or {}).items())
-            raise MissingError(f"{self.path(file)} has no row with {named}")
+            text = f"{self.path(file)} has no row with {named}"
+            if self._left_out(where or {}):
+                raise MissingError(f"{text}, though it has other problems")
+            raise AbsentError(text)
         return table
+
+    def _left_out(self, where: dict[str, Any]) -> bool:
+        """Whether rows are wanted of one of the paper's problems: without its data."""
+        wanted = where.get("problem", where.get("panel"))
+        several = wanted if isinstance(wanted, list) else [wanted]
+        return all(each in self.config.paper.problems for each in several)
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -117,7 +138,7 @@ def read(path: Path) -> pd.DataFrame:
         If it is not there, empty or unreadable.
     """
     if not path.is_file():
-        raise MissingError(f"{path} is not there")
+        raise AbsentError(f"{path} is not there")
     try:
         reader = pd.read_parquet if path.suffix == ".parquet" else pd.read_csv
         return reader(path)
@@ -143,7 +164,7 @@ def matching(table: pd.DataFrame, where: dict[str, Any], name: str) -> pd.DataFr
     """
     for column, wanted in where.items():
         if column not in table:
-            raise MissingError(f"{name} has no column {column}")
+            raise AbsentError(f"{name} has no column {column}")
         found = table[column]
         if isinstance(wanted, dict):
             text = found.astype(str)
@@ -206,10 +227,11 @@ class Reading:
         columns = list(rows.columns)
         value = self.value or ("fresh_mean" if "fresh_mean" in columns else "mean")
         if value not in columns:
-            raise MissingError(f"no column {value}")
+            raise AbsentError(f"no column {value}")
         place = columns.index(value)
-        after = [*columns[place + 1 : place + 3], "", ""]
-        if after[0].endswith("ci_low") and after[1].endswith("ci_high"):
+        after = [*columns[place + 1 : place + 3], "", ""][:2]
+        own = after == [f"{value}_low", f"{value}_high"]
+        if own or (after[0].endswith("ci_low") and after[1].endswith("ci_high")):
             return value, after[0], after[1]
         if (
             value == "mean"

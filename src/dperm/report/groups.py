@@ -7,12 +7,14 @@ from typing import Any
 
 import pandas as pd
 
-from dperm.report.evidence import Estimate, MissingError
+from dperm.report.evidence import AbsentError, Estimate, MissingError
 from dperm.report.verdicts import (
     CAVEAT,
     NOT,
     REPRODUCED,
-    VERDICTS,
+    UNDECIDED,
+    UNTESTED,
+    WORSE,
     Finding,
     Range,
     Verdict,
@@ -34,34 +36,31 @@ def groups(rows: pd.DataFrame, each: str | list[str] | None) -> Iterator[Any]:
 
 
 def together(
-    found: dict[str, Estimate | str], target: Range, need: str | float
+    found: dict[str, Estimate | MissingError], target: Range, need: str | float
 ) -> Finding:
     """One finding for several groups.
 
     Parameters
     ----------
     found : dict
-        Group to its estimate, or to the reason why there is none.
+        Group to its estimate, or to why there is none.
     target : Range
     need : "all", "any" or a share
         How many groups the claim speaks of.
     """
-    verdicts = {
-        name: target.verdict(each)
-        for name, each in found.items()
-        if isinstance(each, Estimate)
-    }
-    lost = [f"{n}: {each}" for n, each in found.items() if isinstance(each, str)]
-    if not verdicts:
-        raise MissingError("; ".join(lost) or "no group to judge")
     known = {n: each for n, each in found.items() if isinstance(each, Estimate)}
+    lost = [f"{n}: {each}" for n, each in found.items() if n not in known]
+    verdicts = {name: target.verdict(each) for name, each in known.items()}
+    verdicts = {name: each for name, each in verdicts.items() if each != UNTESTED}
+    if not verdicts:
+        absent = any(isinstance(each, AbsentError) for each in found.values())
+        text = "; ".join(lost) or "no group to judge"
+        raise AbsentError(text) if absent else MissingError(text)
+    known = {name: known[name] for name in verdicts}
     verdict = _combined(list(verdicts.values()), need)
     if lost and verdict is REPRODUCED and need == "all":
         verdict = CAVEAT
-    counts = {kind: list(verdicts.values()).count(kind) for kind in VERDICTS[:3]}
-    held = f"{counts[REPRODUCED]} of {len(verdicts)} hold" if len(verdicts) > 1 else ""
-    if counts[CAVEAT] and held:
-        held += f", {counts[CAVEAT]} nearly"
+    held = _counted(list(verdicts.values())) if len(verdicts) > 1 else ""
     told = _listed(known, verdicts)
     parts = [f"expected {target}", held, told]
     parts += [f"missing {text}" for text in lost[:LISTED]]
@@ -74,15 +73,27 @@ def together(
     )
 
 
+def _counted(verdicts: list[Verdict]) -> str:
+    """How many hold, nearly hold, and are undecided."""
+    said = [f"{verdicts.count(REPRODUCED)} of {len(verdicts)} hold"]
+    for kind, word in ((CAVEAT, "nearly"), (UNDECIDED, "undecided")):
+        if verdicts.count(kind):
+            said.append(f"{verdicts.count(kind)} {word}")
+    return ", ".join(said)
+
+
 def _combined(verdicts: list[Verdict], need: str | float) -> Verdict:
     if need == "any":
-        return min(verdicts, key=VERDICTS.index)
+        return min(verdicts, key=WORSE.index)
     if need == "all":
-        return max(verdicts, key=VERDICTS.index)
+        return max(verdicts, key=WORSE.index)
     wanted = float(need) * len(verdicts)
-    if verdicts.count(REPRODUCED) >= wanted:
-        return REPRODUCED
-    return CAVEAT if len(verdicts) - verdicts.count(NOT) >= wanted else NOT
+    counted = 0
+    for kind in WORSE:
+        counted += verdicts.count(kind)
+        if counted >= wanted:
+            return kind
+    return NOT
 
 
 def _listed(known: dict[str, Estimate], verdicts: dict[str, Verdict]) -> str:
@@ -113,7 +124,7 @@ def _decisive(
     def badness(name: str) -> tuple[int, float]:
         value = known[name].value
         over, under = value - target.high, target.low - value
-        return VERDICTS.index(verdicts[name]), max(over, under)
+        return WORSE.index(verdicts[name]), max(over, under)
 
     ordered = sorted(known, key=badness)
     place = {"all": -1, "any": 0}.get(str(need), (len(ordered) - 1) // 2)
@@ -125,12 +136,12 @@ Measure = Callable[[pd.DataFrame], Estimate]
 
 def by_group(
     rows: pd.DataFrame, each: str | list[str] | None, measure: Measure
-) -> dict[str, Estimate | str]:
+) -> dict[str, Estimate | MissingError]:
     """What ``measure`` finds in every group, or why it finds nothing."""
-    found: dict[str, Estimate | str] = {}
+    found: dict[str, Estimate | MissingError] = {}
     for name, part in groups(rows, each):
         try:
             found[name] = measure(part)
         except MissingError as error:
-            found[name] = str(error)
+            found[name] = error
     return found

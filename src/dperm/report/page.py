@@ -27,7 +27,7 @@ from dperm import schema
 from dperm.pipeline import plan, seeds
 from dperm.present.tables import number
 from dperm.report import selection_bias as selection
-from dperm.report.claims import papers
+from dperm.report.claims import HEADLINE, KINDS, papers
 from dperm.report.evidence import read_or_empty
 from dperm.report.judging import COLUMNS, table
 from dperm.report.scorecard import scorecard
@@ -39,8 +39,14 @@ log = logging.getLogger(__name__)
 
 FILES = Path(__file__).with_name("page_files")
 FIGURE_COLUMNS = ("x", "mean", "ci_low", "ci_high", "min", "max")
-MARKS = dict(zip(VERDICTS, ("✓", "◐", "✗", "–"), strict=True))
-CLASSES = dict(zip(VERDICTS, ("yes", "caveat", "no", "untested"), strict=True))
+MARKS = dict(zip(VERDICTS, ("✓", "◐", "✗", "?", "∅", "≠", "–", "…"), strict=True))
+CLASSES = dict(
+    zip(
+        VERDICTS,
+        ("yes", "caveat", "no", "open", "empty", "apart", "untested", "pending"),
+        strict=True,
+    )
+)
 EPSILONS = ("noise", "privacy")  # tables of true epsilons
 _LATEX = {
     r"\epsilon": "ε", r"\eta": "η", r"\tau": "τ", r"\kappa": "κ", r"\alpha": "α",
@@ -76,8 +82,8 @@ def page(
     return environment.get_template("page.html").render(
         papers=shown,
         card=scorecard(claims).to_dict("records"),
-        totals=claims["verdict"].value_counts().to_dict(),
-        verdicts=VERDICTS, marks=MARKS, classes=CLASSES,
+        totals=_totals(claims),
+        verdicts=VERDICTS, marks=MARKS, classes=CLASSES, kinds=KINDS,
         selection=_listed(selection.summary(chosen)),
         audits=_audits(plan.results_folder(config, "audit")),
         scale=config.scale.name, versions=provenance.versions(),
@@ -85,6 +91,12 @@ def page(
         js=Markup((FILES / "page.js").read_text()),
         data=Markup(_json(figures)),
     )  # fmt: skip
+
+
+def _totals(claims: pd.DataFrame) -> dict[str, int]:
+    """Verdicts on the papers' own sentences and cells."""
+    own = claims[claims["kind"].isin(HEADLINE)]
+    return own["verdict"].value_counts().to_dict()
 
 
 def _json(value: Any) -> str:
@@ -98,15 +110,19 @@ def _json(value: Any) -> str:
 
 def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> dict[str, Any]:
     paper = config.paper
-    own = claims[claims["paper"] == paper.name].fillna({"published": "", "reason": ""})
-    is_cell = own["rule"].str.startswith("cells")
+    empty = dict.fromkeys(("published", "reason", "control", "set"), "")
+    own = claims[claims["paper"] == paper.name].fillna(empty)
+    is_cell = own["kind"] == "cell"
+    own["kind"] = pd.Categorical(own["kind"], list(KINDS), ordered=True)
     results = plan.results_folder(config, paper.name)
     return {
         "name": paper.name,
         "title": paper.title,
         "reference": paper.reference,
         "thresholds": paper.thresholds,
-        "sentences": own[~is_cell][COLUMNS].to_dict("records"),
+        "sentences": own[~is_cell]
+        .sort_values("kind", kind="stable")[COLUMNS]
+        .to_dict("records"),
         "cells": own[is_cell][COLUMNS].to_dict("records"),
         "figures": list(_figures(config, folder)),
         "epsilons": _tables(results, EPSILONS),

@@ -4,27 +4,43 @@ Every threshold stands in the claim's YAML; those that most claims share are ``C
 and ``ROUGH`` here, one pair for all papers.
 
 A number is *in* a target if it lies in it and its 95 % interval stays within the looser
-target. Then the claim is reproduced; if only the number is in the looser target, with a
-caveat; else it is not.
+target: the claim is reproduced. With the interval in the looser target and the number
+not in the target there is a caveat; with the interval wholly outside the looser target
+it is not reproduced. An interval across the looser target's end decides nothing.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dperm.present.tables import number
 from dperm.report.evidence import Estimate
 
 Verdict = Literal[
-    "reproduced", "reproduced with a caveat", "not reproduced", "could not be tested"
+    "reproduced",
+    "reproduced with a caveat",
+    "not reproduced",
+    "undecided",
+    "says nothing",
+    "not comparable",
+    "could not be tested",
+    "not yet run",
 ]
 REPRODUCED: Verdict = "reproduced"
 CAVEAT: Verdict = "reproduced with a caveat"
 NOT: Verdict = "not reproduced"
+UNDECIDED: Verdict = "undecided"
+NOTHING: Verdict = "says nothing"
+INCOMPARABLE: Verdict = "not comparable"
 UNTESTED: Verdict = "could not be tested"
-VERDICTS = (REPRODUCED, CAVEAT, NOT, UNTESTED)
+PENDING: Verdict = "not yet run"
+VERDICTS = (
+    REPRODUCED, CAVEAT, NOT, UNDECIDED, NOTHING, INCOMPARABLE, UNTESTED, PENDING,
+)  # fmt: skip
+HELD = (REPRODUCED, CAVEAT)
+WORSE = (REPRODUCED, CAVEAT, UNDECIDED, NOT)  # in this order, where several are judged
 
 CLOSE = 1.25  # factor within which two errors count as the same
 ROUGH = 2.0  # factor within which they count as alike
@@ -32,12 +48,17 @@ ROUGH = 2.0  # factor within which they count as alike
 
 @dataclass(frozen=True)
 class Finding:
-    """A verdict, the number it was passed on, and why."""
+    """A verdict, the number it was passed on, why, and how its controls went."""
 
     verdict: Verdict
     reason: str
     reproduced: Estimate | None = None
     published: str = ""
+    control: str = ""
+
+    def put_to(self, control: str) -> Finding:
+        """The same, with what its controls said."""
+        return replace(self, control=control)
 
 
 @dataclass(frozen=True)
@@ -55,8 +76,17 @@ class Range:
         at_least: float | None = None,
         at_most: float | None = None,
         nearly: list[float] | float | None = None,
+        above: float | None = None,
+        below: float | None = None,
     ) -> Range:
-        """From a claim's options; ``nearly`` is the looser end, or both of them."""
+        """From a claim's options; ``nearly`` is the looser end, or both of them.
+
+        ``above`` and ``below`` leave out the end itself: a tie is no lead.
+        """
+        if above is not None:
+            at_least = math.nextafter(above, math.inf)
+        if below is not None:
+            at_most = math.nextafter(below, -math.inf)
         low = -math.inf if at_least is None else at_least
         high = math.inf if at_most is None else at_most
         if nearly is None:
@@ -71,10 +101,11 @@ class Range:
         if math.isnan(found.value):
             return UNTESTED
         inside = self.loose_low <= found.low and found.high <= self.loose_high
-        if self.low <= found.value <= self.high and inside:
-            return REPRODUCED
-        near = self.loose_low <= found.value <= self.loose_high
-        return CAVEAT if near else NOT
+        if inside:
+            held = self.low <= found.value <= self.high
+            return REPRODUCED if held else CAVEAT
+        outside = found.high < self.loose_low or found.low > self.loose_high
+        return NOT if outside else UNDECIDED
 
     def __str__(self) -> str:
         if math.isinf(self.low):
@@ -86,7 +117,7 @@ class Range:
 
 def shown(value: float) -> str:
     """A number for a reason."""
-    if math.isinf(value) or value == int(value):
+    if not math.isfinite(value) or value == int(value):
         return f"{value:g}"
     return number(value)
 

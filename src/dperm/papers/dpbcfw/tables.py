@@ -41,8 +41,8 @@ def curvature(
         *("p_min", "published_p_min", "existing_curvature", "expected_curvature"),
         *("existing_bound", "bound", "published_bound", "gap"),
     ]
-    data = _mean(table, ["sampling"], values)
-    shown = readable(data)
+    data = _mean(table, ["sampling"], [*values, "start"])
+    shown = readable(data[["sampling", *values]])
     shown.columns = [
         *("sampling", "p_min", "p_min, printed", "existing curvature"),
         *("expected curvature", "existing bound", "Theorem 1"),

@@ -102,7 +102,8 @@ def table3(
                 "bound": bound(count, made.p_min, at.start, curvature["expected"]),
                 "published_bound": bound(
                     count, published, at.start, curvature["expected"]),
-                "gap": made.at.objective - at.truth, "iteration": count,
+                "gap": made.at.objective - at.truth, "start": at.start - at.truth,
+                "iteration": count,
             }
         )  # fmt: skip
     return rows

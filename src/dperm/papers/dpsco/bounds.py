@@ -24,6 +24,41 @@ TERMS = {  # their exponents of n: statistical term, privacy term
 }
 
 
+def theorem(solver: str, p: float, epsilon: float, n: float, d: float) -> float:
+    """A theorem's bound with its logarithms; constants, L and M left out.
+
+    Theorem 6.3 (K = 2 d vertices), Theorem 5.2, Proposition 7.1; delta = 1 / n^2, a
+    probability beta of 1/20. At epsilon infinity the terms of the noise are gone; what
+    is left of Theorem 6.3 is its sampling error.
+    """
+    beta, private = 0.05, 0.0 if math.isinf(epsilon) else 1 / epsilon
+    delta = math.sqrt(math.log(n**2))
+    if solver == "poly_sfw":
+        logs = math.log(n / math.log(2 * d)) * math.log(2 * d * n / beta)
+        return logs * (private * delta if private else 1.0) / math.sqrt(n)
+    if solver == "phased_sgd":
+        inverse = 0.0 if math.isinf(p) else 1 / p
+        statistical = d ** (0.5 - inverse) / math.sqrt(n)
+        return statistical + d ** (1 - inverse) * delta * private / n
+    kappa = 2 * math.e * math.log(d)
+    kappa = min(kappa, 1 / (p - 1)) if p > 1 else kappa
+    leading = math.sqrt(kappa) + math.sqrt(math.log(n / beta))
+    noise = math.log(n) ** 3 * math.sqrt(kappa * d) * delta * private / n
+    return leading * (math.log(n) ** 2 / math.sqrt(n) + noise)
+
+
+def exponent(
+    solver: str, p: float, epsilon: float, at: dict[str, float], axis: str,
+    ends: tuple[float, float],
+) -> float:  # fmt: skip
+    """Local exponent of a theorem's bound in an axis (n or d), between two ends."""
+    first, last = (
+        theorem(solver, p, epsilon, **{**at, axis: end})  # type: ignore[arg-type]
+        for end in ends
+    )
+    return math.log(last / first) / math.log(ends[1] / ends[0])
+
+
 def growth(solver: str, p: float) -> str:
     """How Table 1's bound grows with d, in words."""
     if solver == "poly_sfw":

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dperm import schema
+from dperm.papers.dpsco import bounds
 from dperm.papers.dpsco.bounds import RATES, TERMS, growth
 from dperm.papers.dpsco.exponents import (
     interval,
@@ -37,9 +38,23 @@ def exponents(
         row = dict(zip([*KEYS, "d"], keys, strict=True))
         row |= {"statistical_exponent": statistical, "privacy_exponent": private,
                 "bound": RATES[str(keys[0])]}  # fmt: skip
-        rows.append(row | of_risk(group, "n"))
+        found = row | of_risk(group, "n")
+        rows.append(found | {"bound_exponent": local_exponent(found, "n")})
     data = pd.DataFrame(rows).sort_values([*KEYS, "d"], ignore_index=True)
     return Table(data, _wide(data))
+
+
+def local_exponent(row: dict[str, Any], axis: str) -> float | None:
+    """The exponent of the theorem's bound where a row was fitted; None if it was not.
+
+    ``axis`` is n or d; the other one stands in the row.
+    """
+    if row["exponent"] is None or pd.isna(row["exponent"]):
+        return None
+    other = "d" if axis == "n" else "n"
+    at = {axis: float(row["from"]), other: float(row[other])}
+    ends = (float(row["from"]), float(row["to"]))
+    return bounds.exponent(row["method"], row["p"], row["epsilon"], at, axis, ends)
 
 
 def _wide(data: pd.DataFrame) -> pd.DataFrame:
@@ -89,7 +104,8 @@ def dimension_exponents(
     rows = []
     for keys, group in table.groupby(KEYS, sort=False):
         row = dict(zip(KEYS, keys, strict=True))
-        rows.append(row | of_dimension(group))
+        found = row | of_dimension(group)
+        rows.append(found | {"bound_exponent": local_exponent(found, "d")})
     data = pd.DataFrame(rows).sort_values(KEYS, ignore_index=True)
     shown = [
         _named({key: row[key] for key in KEYS})

@@ -108,17 +108,19 @@ def _beside(
     once, twice = theory.rates(problem)
     errors = result.final(calibration)["relative_error"].to_numpy()
     low, high = student(errors)
-    options, whole = sketching(result.solver), (math.nan, math.nan)
+    options, convex, strong = sketching(result.solver), math.nan, (math.nan, math.nan)
     if options:
-        whole = (theory.theorem_convex(problem, bound),
-                 theory.theorem_strong(problem, optimum, options, bound))  # fmt: skip
+        convex = theory.theorem_convex(problem, bound)
+        strong = theory.theorem_strong(problem, optimum, options, bound)
     return {
         "problem": problem.name,
         "algorithm": result.label,
         "convex": bound.convex * once,
         "strongly_convex": bound.strong * twice,
-        "theorem_convex": whole[0],
-        "theorem_strongly_convex": whole[1],
+        "theorem_convex": convex,
+        "theorem_strongly_convex": strong[0],
+        "theorem_epochs": strong[1],
+        "start": theory.gap_at_start(problem, optimum),
         "excess": errors.mean() * optimum.value,
         "ci_low": low * optimum.value,
         "ci_high": high * optimum.value,

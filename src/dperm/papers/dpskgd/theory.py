@@ -123,16 +123,26 @@ def theorem_convex(problem: Problem, bound: Bound) -> float:
 
 def theorem_strong(
     problem: Problem, optimum: Optimum, options: Options, bound: Bound
-) -> float:
-    """The strongly convex right-hand side with its constants (Appendix E.2)."""
+) -> tuple[float, float]:
+    """The strongly convex right-hand side with its constants, and its T.
+
+    Appendix E.2: T = log2(gap / error). Where the error to be reached is above the gap
+    at w = 0 that T is negative and the theorem does not apply; the right-hand side is
+    then that error.
+    """
     _, mu = strong_convexity(problem)
     if mu == 0:
-        return math.inf
+        return math.inf, math.nan
     sketch = Sketch(problem, options)
     top = 1 + float((sketch.smoothness / sketch.probability).max()) / mu
     error = 24 * top * bound.noise**2 * rates(problem)[1]
-    gap = float(problem.objective(np.zeros(problem.p))[0]) - optimum.value
-    return (1 + max(0.0, math.log2(gap / error))) * error
+    epochs = math.log2(gap_at_start(problem, optimum) / error)
+    return (1 + max(0.0, epochs)) * error, epochs
+
+
+def gap_at_start(problem: Problem, optimum: Optimum) -> float:
+    """F(0) - F*: the excess of doing nothing."""
+    return float(problem.objective(np.zeros(problem.p))[0]) - optimum.value
 
 
 def lipschitz(problem: Problem, optimum: Optimum, members: np.ndarray) -> float:

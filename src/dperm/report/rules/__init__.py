@@ -16,11 +16,22 @@ from dperm import schema
 from dperm.pipeline import products
 from dperm.report import named
 from dperm.report.evidence import Reading
-from dperm.report.rules import curves, levels, proofs
+from dperm.report.rules import (
+    bounds,
+    counts,
+    curves,
+    exponents,
+    levels,
+    proofs,
+    ratios,
+    solutions,
+    tables,
+)
+from dperm.report.rules.shared import ENDS
 from dperm.report.verdicts import Finding
 
 Rule = Callable[..., Finding]
-OURS = (levels, curves, proofs)
+OURS = (levels, ratios, exponents, bounds, counts, curves, proofs, solutions, tables)
 ENDINGS = {proofs.proof: "", proofs.printed_noise: "_noise"}  # of their arguments
 
 
@@ -58,7 +69,7 @@ def check(config: schema.Config, name: str, options: dict[str, Any]) -> None:
         )
     known = {key for key, each in takes.items() if each.kind is not each.VAR_KEYWORD}
     if "reading" in takes:
-        known |= {each.name for each in fields(Reading)}
+        known |= {each.name for each in fields(Reading)} | {*ENDS}
     closed = set(takes) <= known | {"reading"}
     if closed and not set(options) <= known:
         wrong = sorted(set(options) - known)

@@ -1,4 +1,4 @@
-"""Rules about how large a number is, or a ratio, or a count."""
+"""Rules about how large a number is: measured, of noise, or a ratio in a column."""
 
 from __future__ import annotations
 
@@ -6,83 +6,97 @@ from typing import Any
 
 import pandas as pd
 
-from dperm.present.intervals import clopper_pearson
-from dperm.report.evidence import Estimate, Evidence, MissingError, Reading, matching
-from dperm.report.groups import by_group, groups, together
-from dperm.report.verdicts import CAVEAT, NOT, REPRODUCED, Finding, Range, shown
+from dperm.report.controls import (
+    INVERTED,
+    LITTLE_NOISE,
+    MORE,
+    NONE,
+    NOTHING_LEARNT,
+    Control,
+    controlled,
+)
+from dperm.report.evidence import (
+    Estimate,
+    Evidence,
+    matching,
+)
+from dperm.report.groups import by_group, together
+from dperm.report.rules.shared import (
+    Each,
+    Where,
+    judged_value,
+    split,
+)
+from dperm.report.verdicts import (
+    Finding,
+)
 
 
+@controlled(NONE, MORE)
 def value(
     evidence: Evidence,
     file: str,
-    where: dict[str, Any] | None = None,
-    each: str | list[str] | None = None,
+    where: Where = None,
+    each: Each = None,
     need: str | float = "all",
-    at_least: float | None = None,
-    at_most: float | None = None,
-    nearly: Any = None,
     **reading: Any,
 ) -> Finding:
     """A number, of every group, lies where the claim says."""
-    found = by_group(evidence.rows(file, where), each, Reading(**reading).of)
-    return together(found, Range.of(at_least, at_most, nearly), need)
+    return judged_value(evidence, file, where, each, need, reading)
 
 
-def ratio(
+@controlled(LITTLE_NOISE)
+def cost(
     evidence: Evidence,
     file: str,
-    over: dict[str, Any],
-    under: dict[str, Any],
-    where: dict[str, Any] | None = None,
-    each: str | list[str] | None = None,
+    where: Where = None,
+    each: Each = None,
     need: str | float = "all",
-    at_least: float | None = None,
-    at_most: float | None = None,
-    nearly: Any = None,
+    exact: dict[str, Any] | None = None,
     **reading: Any,
 ) -> Finding:
-    """One number over another, in every group: ahead of, times faster, within a factor.
+    """What noise costs in epsilon, over its target or not.
 
-    ``over`` and ``under`` say which rows; several algorithms stand for the best of them
-    where ``best`` is given.
+    ``exact`` says for which rows the number is the cost; for all others it is the most
+    that it can be, which is no breach where it exceeds the target.
     """
-    reader = Reading(**reading)
+    target, reader = split(reading)
 
     def measure(part: pd.DataFrame) -> Estimate:
-        top, bottom = (reader.of(matching(part, one, file)) for one in (over, under))
-        return top.over(bottom)
+        found = reader.of(part)
+        if exact is None or len(matching(part, exact, file)) == len(part):
+            return found
+        return Estimate(found.value, min(0.0, found.low), found.high)
 
-    found = by_group(evidence.rows(file, where), each, measure)
-    return together(found, Range.of(at_least, at_most, nearly), need)
+    return together(by_group(evidence.rows(file, where), each, measure), target, need)
 
 
-def never(
+def _tight(table: pd.DataFrame, options: dict[str, Any]) -> pd.DataFrame:
+    value, per = options["value"], options["per"]
+    return table.assign(**{value: table[per]}) if {value, per} <= {*table} else table
+
+
+@controlled(Control("an accountant without slack", table=_tight))
+def slack(
     evidence: Evidence,
     file: str,
-    hits: str,
-    runs: str,
-    where: dict[str, Any] | None = None,
-    each: str | list[str] | None = None,
-    at_most: float = 0.2,
+    where: Where = None,
+    each: Each = None,
+    need: str | float = "all",
+    **reading: Any,
 ) -> Finding:
-    """Something never happens: no hit at all, and the chance of one bounded.
+    """Noise costs less than an accountant says: ``value`` over ``per`` is below 1."""
+    return judged_value(evidence, file, where, each, need, reading)
 
-    The bound is Clopper and Pearson's (95 %, two-sided) over all runs together; where
-    it is above ``at_most`` there were too few runs to say "never".
-    """
-    rows = evidence.rows(file, where)
-    seen, tried = int(rows[hits].sum()), int(rows[runs].sum())
-    if not tried:
-        raise MissingError("no runs")
-    found = Estimate(seen / tried, *clopper_pearson(seen, tried))
-    bounded = found.high <= at_most
-    verdict = NOT if seen else REPRODUCED if bounded else CAVEAT
-    by = "; ".join(
-        f"{name}: {int(part[hits].sum())} of {int(part[runs].sum())}"
-        for name, part in groups(rows, each)
-    )
-    reason = (
-        f"{seen} of {tried} runs, Clopper-Pearson [{shown(found.low)}, "
-        f"{shown(found.high)}], bound wanted at most {at_most:g}"
-    )
-    return Finding(verdict, f"{reason}; {by}" if each else reason, found)
+
+@controlled(INVERTED, NOTHING_LEARNT)
+def lead(
+    evidence: Evidence,
+    file: str,
+    where: Where = None,
+    each: Each = None,
+    need: str | float = "all",
+    **reading: Any,
+) -> Finding:
+    """A column that is a ratio of two errors says which of them is the lower."""
+    return judged_value(evidence, file, where, each, need, reading)

@@ -1,0 +1,110 @@
+"""Sweeps that any paper may name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dperm import config as configuration
+from dperm import schema
+from dperm.pipeline import inputs, plan, results, seeds
+from dperm.pipeline.solving import lane_rows
+from dperm.solvers.lanes import Lanes
+from dperm.store import files as store
+
+CALIBRATION = "paper"  # what is printed was run with the published noise
+KEPT = [
+    *("passes", "step", "clip", "transcript", "transcript_seed", "objective"),
+    *("relative_error", "true_positives", "false_positives", "status"),
+]
+
+
+def tuning_law(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    near: float,
+    most: int,
+    transcripts: int,
+    others: int,
+) -> list[dict[str, Any]]:
+    """More transcripts of the settings near the optimum that tuning found.
+
+    What a tuning prints, the least of many means over five runs, has a law of its own;
+    it is drawn from these rows (``dperm.kinds.law``).
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        problem, solver, ``noise_factor`` on the published noise multiplier, and passes;
+        without passes, settings of all numbers of passes that were tuned.
+    seed : int
+        Not used: a transcript's seed is named after (law, problem, solver, passes,
+        transcript) and recorded, so that all noise factors share their draws.
+    near, most : float, int
+        Settings whose tuning mean is within this factor of the best, and no more of
+        them than this.
+    transcripts, others : int
+        Runs of each with the published noise, and with another.
+
+    Returns
+    -------
+    list of dict
+        A row for each setting and transcript.
+    """
+    named = plan.at_problem(config, point["problem"])
+    named = replace(named, solver=configuration.read("solver", point["solver"]))
+    job = inputs.Job.load(named)
+    if job is None:
+        return [{"status": "unavailable"}]
+    chosen = settings(tuned(config, point), point.get("passes"), near, most)
+    runs = transcripts if point["noise_factor"] == 1 else others
+    tables = [
+        _transcript(job, part, float(passes), number, point["noise_factor"])
+        for passes, part in chosen.groupby("passes")
+        for number in range(runs)
+    ]
+    return pd.concat(tables, ignore_index=True)[KEPT].to_dict("records")
+
+
+def tuned(config: schema.Config, point: dict[str, Any]) -> pd.DataFrame:
+    """Rows of the tuning of a point's solver on its problem, published noise."""
+    names = (config.paper.name, point["problem"], point["solver"])
+    folder = plan.results_folder(config, *names)
+    table = store.read_table(folder / "tune.parquet")
+    return table[table["calibration"] == CALIBRATION]
+
+
+def settings(
+    table: pd.DataFrame, passes: float | None, near: float, most: int
+) -> pd.DataFrame:
+    """The settings near the best: passes, step, clip, noise_multiplier, best first."""
+    found = results.means(table)
+    if passes is not None:
+        found = found[found["passes"] == passes]
+    found = found.sort_values(["mean", "step", "clip"], kind="stable")
+    found = found[found["mean"] <= near * found["mean"].iloc[0]].head(most)
+    noise = table.groupby("passes")["noise_multiplier"].first()
+    return found.assign(noise_multiplier=found["passes"].map(noise))
+
+
+def _transcript(
+    job: inputs.Job, part: pd.DataFrame, passes: float, number: int, factor: float
+) -> pd.DataFrame:
+    """One transcript of some settings, which share its draws, as in tuning."""
+    named = (job.problem.name, job.config.solver.name)
+    seed = seeds.seed(job.config.seed, "law", *named, passes, number)
+    noise = float(part["noise_multiplier"].iloc[0]) * factor
+    step, clip = (part[key].to_numpy() for key in ("step", "clip"))
+    lanes = Lanes(step, clip, noise, CALIBRATION)
+    rows = lane_rows(
+        job.module, job.options, job.problem, job.optimum, lanes, passes, (passes,),
+        seed, 1,
+    )  # fmt: skip
+    return rows.assign(passes=passes, transcript=number, transcript_seed=seed,
+                       objective=np.where(rows["status"] == "ok", rows["objective"],
+                                          np.inf))  # fmt: skip

@@ -1,0 +1,319 @@
+"""Printed means of tuned settings, judged by the law of what a tuning prints.
+
+``law.csv`` of a paper has, for every cell and noise factor, the quantiles of that law
+(``dperm.kinds.law``). A printed mean has a place in it, two-sided, with Holm's
+correction over the table; all cells of a problem together are a test of the noise,
+whose power is measured on the laws with too little and too much noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, ndtri
+
+from dperm.report.evidence import AbsentError, Estimate, Evidence
+from dperm.report.verdicts import CAVEAT, CLOSE, NOT, REPRODUCED, Verdict
+
+PUBLISHED = 1.0  # the noise factor of what is printed
+FACTORS = (0.7, 0.8, 1.25, 1.4)
+EXTREME = 40.0  # standard deviations; as good as impossible
+Key = tuple[Any, ...]
+Change = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What a printed mean is compared with, besides the law of the tuning.
+
+    Attributes
+    ----------
+    decimals, digits : int, optional
+        That were printed after the point, or in all; one of the two.
+    spread : float
+        Standard deviation, in logarithms, of differences that no tuning accounts for:
+        another machine's arithmetic, another optimum.
+    redrawn : dict
+        Problem to that of problems whose data are another draw of the same law.
+    """
+
+    spread: float
+    redrawn: dict[str, float]
+    decimals: int | None = None
+    digits: int | None = None
+
+    def half(self, value: float) -> float:
+        """Half a unit of the last digit of a printed number."""
+        if self.decimals is None:
+            decimals = (self.digits or 1) - 1 - math.floor(math.log10(abs(value)))
+        else:
+            decimals = self.decimals
+        return 0.5 * 10.0**-decimals
+
+    def of(self, problem: str) -> float:
+        """The spread on a problem."""
+        return self.redrawn.get(problem, self.spread)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A printed mean beside its law.
+
+    Attributes
+    ----------
+    key : tuple
+        problem, algorithm, and passes if there are any.
+    printed, half : float
+        The number, and half a unit of its last digit.
+    logs : ndarray
+        Of the law's quantiles.
+    scores : ndarray
+        Standard normal scores of the same levels.
+    moves : float
+        How much the logarithm of the error moves with that of the noise.
+    start : float
+        The error at w = 0.
+    """
+
+    key: Key
+    printed: float
+    half: float
+    logs: np.ndarray
+    scores: np.ndarray
+    moves: float
+    start: float
+
+    @property
+    def median(self) -> float:
+        """Of the law, in logarithms."""
+        return float(self.logs[len(self.logs) // 2])
+
+    @property
+    def deviation(self) -> float:
+        """Of the law, in logarithms; from its 95 % range."""
+        low, high = np.interp(ndtri([0.025, 0.975]), self.scores, self.logs)
+        return float(high - low) / (2 * ndtri(0.975))
+
+    def score(self, value: float) -> float:
+        """The normal score of a value in the law; the tails are continued."""
+        log = math.log(max(value, 1e-300))
+        inner = slice(0, 2) if log < self.median else slice(-2, None)
+        if self.logs[0] <= log <= self.logs[-1]:
+            return float(np.interp(log, self.logs, self.scores))
+        (a, b), (x, y) = self.logs[inner], self.scores[inner]
+        end, at = (a, x) if log < self.median else (b, y)
+        slope = (y - x) / (b - a) if b > a else math.inf
+        return float(np.clip(at + slope * (log - end), -EXTREME, EXTREME))
+
+    @property
+    def probability(self) -> float:
+        """Of a printed number at least as far out, two-sided."""
+        below = float(ndtr(self.score(self.printed + self.half)))
+        above = float(ndtr(-self.score(self.printed - self.half)))
+        return min(1.0, 2 * min(below, above))
+
+    @property
+    def law(self) -> Estimate:
+        """Median and 95 % range of what a tuning prints."""
+        low, high = np.interp(ndtri([0.025, 0.975]), self.scores, self.logs)
+        return Estimate(*(math.exp(each) for each in (self.median, low, high)))
+
+
+def cells(
+    evidence: Evidence,
+    printed: pd.DataFrame,
+    options: dict[str, Any],
+    change: Change | None = None,
+) -> dict[Key, Cell]:
+    """The cells of a printed table that have a law.
+
+    ``options``: ``file``, ``keys`` (the problem first), ``column``, ``draws`` (whether
+    settings shared their draws, or had their own), and those of ``Rounding``.
+    """
+    table = evidence.rows(options["file"], {"draws": options["draws"]})
+    table = table if change is None else change(table)
+    keys, column = list(options["keys"]), options["column"]
+    names = [each.name for each in fields(Rounding)]
+    rounding = Rounding(**{name: options[name] for name in names if name in options})
+    quantiles = [name for name in table if name.startswith("q0.")]
+    if not quantiles or "noise_factor" not in table:
+        raise AbsentError(f"{evidence.path(options['file'])} has no quantiles")
+    scores = ndtri([float(name[1:]) for name in quantiles])
+    known = table.set_index([*keys, "noise_factor"]).sort_index()
+    found = {}
+    for row in printed.to_dict("records"):
+        key = tuple(row[name] for name in keys)
+        if (*key, PUBLISHED) in known.index:
+            law = known.loc[(*key, PUBLISHED)]
+            logs = np.log(law[quantiles].to_numpy(float))
+            found[key] = Cell(
+                key, row[column], rounding.half(row[column]),
+                _wider(logs, scores, rounding.of(key[0])), scores,
+                _moves(known, key), float(law["start"]),
+            )  # fmt: skip
+    return found
+
+
+def _wider(logs: np.ndarray, scores: np.ndarray, spread: float) -> np.ndarray:
+    """Quantiles of the law with a normal spread besides."""
+    middle = logs[len(logs) // 2]
+    low, high = np.interp(ndtri([0.025, 0.975]), scores, logs)
+    own = (high - low) / (2 * ndtri(0.975))
+    if own < spread / 100:
+        return middle + spread * scores
+    return middle + math.hypot(1.0, spread / own) * (logs - middle)
+
+
+def _moves(known: pd.DataFrame, key: Key) -> float:
+    """Exponent of the error in the noise, from the least to the most noise there is."""
+    at = [(f, known.loc[(*key, f)]["median"]) for f in FACTORS
+          if (*key, f) in known.index]  # fmt: skip
+    if len(at) < 2:
+        return math.nan
+    (low, first), (high, last) = at[0], at[-1]
+    return max(0.0, math.log(last / first) / math.log(high / low))
+
+
+# --- cell by cell ---------------------------------------------------------------------
+
+
+def holm(probabilities: dict[Key, float]) -> dict[Key, float]:
+    """Holm's correction over a table."""
+    worst, found = 0.0, {}
+    for rank, key in enumerate(sorted(probabilities, key=probabilities.__getitem__)):
+        worst = max(worst, probabilities[key] * (len(probabilities) - rank))
+        found[key] = min(1.0, worst)
+    return found
+
+
+def verdicts(found: dict[Key, Cell], level: float) -> dict[Key, Verdict]:
+    """Inside the law, outside but within ``CLOSE`` of its median, or outside."""
+    corrected = holm({key: cell.probability for key, cell in found.items()})
+    return {key: _verdict(cell, corrected[key], level) for key, cell in found.items()}
+
+
+def _verdict(cell: Cell, probability: float, level: float) -> Verdict:
+    if probability >= level:
+        return REPRODUCED
+    apart = abs(math.log(cell.printed) - cell.median) if cell.printed > 0 else math.inf
+    return CAVEAT if apart <= math.log(CLOSE) else NOT
+
+
+# --- changes that a table ought to notice ---------------------------------------------
+
+
+def scaled(factor: float) -> Change:
+    """Every error times a factor."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        columns = ["median", *(name for name in table if name.startswith("q0."))]
+        return table.assign(**{name: factor * table[name] for name in columns})
+
+    return change
+
+
+def noisier(factors: dict[str, float] | float) -> Change:
+    """What another noise would print, for all algorithms or for each its own."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        if isinstance(factors, dict):
+            wanted = table["algorithm"].map(factors)
+        else:
+            wanted = pd.Series(factors, index=table.index)
+        taken = table[table["noise_factor"] == wanted]
+        rest = table[table["noise_factor"] != PUBLISHED]
+        return pd.concat([taken.assign(noise_factor=PUBLISHED), rest])
+
+    return change
+
+
+def exchanged(first: str, second: str) -> Change:
+    """Two algorithms under each other's names."""
+    names = {first: second, second: first}
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(algorithm=table["algorithm"].replace(names))
+
+    return change
+
+
+def nothing_learnt(table: pd.DataFrame) -> pd.DataFrame:
+    """What w = 0 would print."""
+    columns = ["median", *(name for name in table if name.startswith("q0."))]
+    return table.assign(**dict.fromkeys(columns, table["start"]))
+
+
+# --- all cells together ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The printed numbers over the medians of their laws, pooled.
+
+    Cells are weighted as a test of the noise would: by how much they move with it over
+    the variance of their law. ``log`` and ``deviation`` are of the pooled log-ratio.
+    """
+
+    log: float
+    deviation: float
+
+    @property
+    def ratio(self) -> Estimate:
+        """The pooled ratio with its 95 % interval."""
+        half = ndtri(0.975) * self.deviation
+        ends = (self.log, self.log - half, self.log + half)
+        return Estimate(*(math.exp(each) for each in ends))
+
+    @property
+    def probability(self) -> float:
+        """Of a pooled ratio as far from 1, two-sided."""
+        return float(2 * ndtr(-abs(self.log) / self.deviation))
+
+
+def pooled(found: list[Cell], others: list[Cell] | None = None) -> Pooled:
+    """Pool the printed numbers, or what other laws would print in their place.
+
+    Raises
+    ------
+    AbsentError
+        If no cell moves with the noise, or that is not known.
+    """
+    deviations = np.array([_deviation(cell) for cell in found])
+    moves = np.array([cell.moves for cell in found])
+    if not np.isfinite(moves).all() or not moves.sum() > 0:
+        raise AbsentError("no law with other noise, or no cell that moves with it")
+    weights = moves / deviations**2
+    weights /= weights.sum()
+    if others is None:
+        logs = np.array([math.log(max(cell.printed, cell.half)) for cell in found])
+    else:
+        logs = np.array([cell.median for cell in others])
+        deviations = np.array([cell.deviation for cell in others])
+    apart = logs - np.array([cell.median for cell in found])
+    return Pooled(float(weights @ apart), float(np.linalg.norm(weights * deviations)))
+
+
+def _deviation(cell: Cell) -> float:
+    """Of a printed number in logarithms, its rounding included."""
+    return math.hypot(cell.deviation, cell.half / cell.printed / math.sqrt(3))
+
+
+def power(found: list[Cell], others: list[Cell]) -> float:
+    """How often a table with other laws would be noticed at 5 %."""
+    null, other = pooled(found), pooled(found, others)
+    limit = ndtri(0.975) * null.deviation
+    return float(ndtr((other.log - limit) / other.deviation)
+                 + ndtr((-limit - other.log) / other.deviation))  # fmt: skip
+
+
+def grouped(found: dict[Key, Cell]) -> dict[str, list[Cell]]:
+    """The cells of every problem."""
+    groups: dict[str, list[Cell]] = {}
+    for key, cell in found.items():
+        groups.setdefault(str(key[0]), []).append(cell)
+    return groups

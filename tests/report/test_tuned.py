@@ -1,0 +1,153 @@
+"""Printed means in the law of what a tuning prints, on laws that are known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from dperm.kinds.law import LEVELS, quantile_columns
+from dperm.report import cells, tuned
+from dperm.report.evidence import AbsentError
+from dperm.report.verdicts import CAVEAT, NOT, NOTHING, PENDING, REPRODUCED
+
+from .conftest import write
+
+KEYS = ["problem", "algorithm", "passes"]
+SIGMA = 0.1
+NAMES, PASSES = ("quick", "slow"), (1, 2, 5, 10, 20)
+ALL = [("a", name, passes) for name in NAMES for passes in PASSES]
+
+
+def laws(medians, moves=1.0, sigma=SIGMA, start=1.0):
+    """Lognormal laws: key to median; the error moves with a power of the noise."""
+    rows = []
+    for (problem, algorithm, passes), median in medians.items():
+        for factor in (0.7, 0.8, 1.0, 1.25, 1.4):
+            middle = median * factor**moves
+            quantiles = middle * np.exp(sigma * stats.norm.ppf(LEVELS))
+            rows.append(
+                {"problem": problem, "algorithm": algorithm, "passes": passes,
+                 "draws": "own", "noise_factor": factor, "start": start,
+                 "median": middle,
+                 **dict(zip(quantile_columns(), quantiles, strict=True))}
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def printed(numbers):
+    return pd.DataFrame(
+        [(*key, value) for key, value in numbers.items()], columns=[*KEYS, "m"]
+    )
+
+
+OPTIONS = {"file": "law", "keys": KEYS, "column": "m", "decimals": 6, "spread": 1e-6,
+           "redrawn": {}, "draws": "own"}  # fmt: skip
+MEDIANS = {key: 0.1 if key[1] == "quick" else 0.4 for key in ALL}
+
+
+@pytest.fixture
+def known(config, evidence):
+    write(config, "law", laws(MEDIANS))
+
+    def cells_of(numbers, change=None, **given):
+        return tuned.cells(evidence, printed(numbers), OPTIONS | given, change)
+
+    return cells_of
+
+
+def drawn(seed, factor=1.0, medians=MEDIANS):
+    rng = np.random.default_rng(seed)
+    return {key: factor * median * math.exp(SIGMA * rng.standard_normal())
+            for key, median in medians.items()}  # fmt: skip
+
+
+@pytest.mark.parametrize("sds", [0.5, 1.96, 3.0, 6.0])
+def test_the_place_of_a_number_is_its_probability(known, sds):
+    (cell, *_) = known({ALL[0]: 0.1 * math.exp(-SIGMA * sds)}, decimals=12).values()
+    expected = 2 * stats.norm.sf(sds)  # also beyond the last quantile
+    assert cell.probability == pytest.approx(expected, rel=1e-3)
+
+
+def test_rounding_and_another_draw_of_the_data_are_allowed_for(known):
+    far = {ALL[0]: 0.1 * math.exp(4 * SIGMA)}
+    (cell,) = known(far).values()
+    (rounded,) = known(far, decimals=1).values()
+    (redrawn,) = known(far, redrawn={"a": 0.3}).values()
+    assert cell.probability < 1e-3 < redrawn.probability < rounded.probability
+    assert redrawn.deviation == pytest.approx(math.hypot(SIGMA, 0.3), rel=1e-3)
+
+
+def test_digits_are_those_of_the_number():
+    rounding = tuned.Rounding(0.0, {}, digits=2)
+    assert rounding.half(0.0085) == pytest.approx(0.00005)
+    assert rounding.half(0.75) == pytest.approx(0.005)
+
+
+def test_holm_is_holm():
+    found = tuned.holm({("a",): 0.01, ("b",): 0.04, ("c",): 0.03})
+    assert found == pytest.approx({("a",): 0.03, ("c",): 0.06, ("b",): 0.06})
+
+
+def test_a_true_table_is_reproduced_and_wrong_ones_are_noticed(known):
+    true = drawn(1)
+    held = tuned.verdicts(known(true), 0.05)
+    assert set(held.values()) == {REPRODUCED}
+    errors = tuned.scaled(0.7), tuned.scaled(1.4)
+    for change in (*errors, tuned.exchanged(*NAMES), tuned.nothing_learnt):
+        wrong = tuned.verdicts(known(true, change), 0.05)
+        assert sum(each != REPRODUCED for each in wrong.values()) >= 5
+
+
+def test_far_out_but_close_is_a_caveat(config, evidence):
+    write(config, "law", laws({ALL[0]: 0.1}, sigma=0.01))
+    near = tuned.cells(evidence, printed({ALL[0]: 0.11}), OPTIONS)
+    far = tuned.cells(evidence, printed({ALL[0]: 0.13}), OPTIONS)
+    assert list(tuned.verdicts(near, 0.05).values()) == [CAVEAT]
+    assert list(tuned.verdicts(far, 0.05).values()) == [NOT]
+
+
+def test_the_pooled_ratio_covers_1_as_often_as_it_says(known):
+    covered = [tuned.pooled(list(known(drawn(seed)).values())).ratio
+               for seed in range(100)]  # fmt: skip
+    assert 90 <= sum(each.low <= 1 <= each.high for each in covered) <= 99
+
+
+def test_power_is_how_often_other_noise_is_seen(known):
+    cells_here = list(known(drawn(0)).values())
+    noisy = list(known(drawn(0), tuned.noisier(0.8)).values())
+    said = tuned.power(cells_here, noisy)
+    seen = [
+        tuned.pooled(list(known(drawn(seed, 0.8)).values())).probability < 0.05
+        for seed in range(100)
+    ]
+    assert said == pytest.approx(np.mean(seen), abs=0.1)
+    assert tuned.power(cells_here, cells_here) == pytest.approx(0.05, abs=0.01)
+
+
+def test_cells_that_do_not_move_with_the_noise_count_for_nothing(config, evidence):
+    still = laws({ALL[0]: 0.1}, moves=0.0)
+    moving = laws({ALL[1]: 0.1}, moves=1.0)
+    write(config, "law", pd.concat([still, moving]))
+    numbers = printed({ALL[0]: 0.5, ALL[1]: 0.1})
+    both = list(tuned.cells(evidence, numbers, OPTIONS).values())
+    assert tuned.pooled(both).log == pytest.approx(0.0, abs=1e-6)
+    with pytest.raises(AbsentError, match="no cell that moves"):
+        tuned.pooled(both[:1])
+
+
+def test_cells_say_what_they_would_not_have_noticed(config, evidence):
+    numbers = printed({ALL[0]: 0.1, ALL[1]: 0.1, ALL[2]: 0.99, ("z", "slow", 1): 0.1})
+    sharp, blunt = laws({ALL[0]: 0.1}), laws({ALL[1]: 0.1}, sigma=0.5)
+    write(config, "law", pd.concat([sharp, blunt, laws({ALL[2]: 1.0})]))
+    how = {"kind": "law", "file": "law", "decimals": 4, "spread": 0.01, "level": 0.05,
+           "draws": "own"}  # fmt: skip
+    options = {"file": "table", "keys": KEYS, "cells": {"m": how}}
+    found = [each.finding for each in cells.judged(evidence, numbers, options)]
+    assert [each.verdict for each in found] == [REPRODUCED, NOTHING, NOTHING, PENDING]
+    assert found[0].control == ""
+    assert found[1].control == "holds for errors x 0.7 and errors x 1.4"
+    assert found[2].control == "holds for w = 0"
