@@ -197,6 +197,7 @@ CHANGES = {
     "a new YAML": ("conf/solver/other.yaml", "name: other\n"),
     "a file of the paper": ("conf/paper/mine/theory.py", "x = 1\n"),
     "the solver": ("noisy_gd.py", "# a comment\n"),
+    "the data": ("yields.csv", "\n"),
     "a module that may hide another": ("numbers_of_mine.py", "x = 1\n"),
 }
 

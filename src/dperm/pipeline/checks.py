@@ -5,8 +5,10 @@ Called for every stage before it computes, and for all that the run table compos
 
 from __future__ import annotations
 
+import numpy as np
+
 from dperm import schema, solvers
-from dperm.erm.losses import BOUNDED
+from dperm.erm.losses import BOUNDED, named
 from dperm.locate import ConfigError, group_file
 from dperm.solvers.capabilities import obstacle
 from dperm.validation import one_of
@@ -65,3 +67,29 @@ def require_able(
     if reason:
         where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}"
         raise ConfigError(f"{where}: problem {problem.name}: {reason}")
+
+
+def usable(problem: schema.Problem, y: np.ndarray) -> None:
+    """Refuse labels y (n,) that a problem can do nothing with.
+
+    Raises
+    ------
+    ConfigError
+        If there is one record, they are all the same, or the loss takes no such labels.
+    """
+    where = f"conf/problem/{problem.name}.yaml"
+    if len(y) < 2:
+        raise ConfigError(
+            f"{where}: dataset: expected 2 records or more, found {len(y)}"
+        )
+    if y.min() == y.max():
+        raise ConfigError(
+            f"{where}: dataset: expected labels that differ, found {y[0]:g} in all "
+            f"{len(y)} records: is reader.target the right column?"
+        )
+    try:
+        named(problem.loss).check_labels(problem.name, y)
+    except ValueError as error:
+        raise ConfigError(
+            f"{where}: loss: {error}: reader.positive names the class that is +1"
+        ) from error

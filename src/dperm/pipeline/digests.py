@@ -91,9 +91,13 @@ def _module(algorithm: str) -> str:
 
 
 def fetch(dataset: schema.Dataset) -> str:
-    """Digest of a data set; code counts only where no digest vouches for its arrays."""
-    made = [source.options for source in dataset.sources if source.kind == "synthetic"]
-    return digest([dataset.digest, asdict(dataset.reader), made, fetching(dataset)])
+    """Digest of a data set: sources, reader, files of one's own.
+
+    Code counts only where no digest vouches for the arrays.
+    """
+    sources = [asdict(source) for source in dataset.sources]
+    read = [dataset.digest, sources, asdict(dataset.reader), files(dataset)]
+    return digest([*read, fetching(dataset)])
 
 
 def fetching(dataset: schema.Dataset) -> str:
@@ -105,9 +109,16 @@ def fetching(dataset: schema.Dataset) -> str:
     return reading_code(dataset)
 
 
+def files(dataset: schema.Dataset) -> dict[str, str]:
+    """Digests of the files of one's own that a data set is read from."""
+    from dperm.data.sources import contents
+
+    return contents(dataset)
+
+
 def prepare(problem: schema.Problem) -> str:
-    """Digest of a problem's arrays."""
-    read = fetch(problem.dataset)
+    """Digest of a problem's arrays; a declared digest says what is read for them."""
+    read = problem.dataset.digest or fetch(problem.dataset)
     return digest([read, asdict(problem.preparation), code(*PREPARING)])
 
 

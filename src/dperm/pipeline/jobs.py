@@ -48,6 +48,8 @@ class RunTable:
         ``stage/name`` to the digest of the sections that stage reads.
     work : dict
         ``paper/problem/solver`` to the passes over the data of all its lanes.
+    files : dict
+        ``file path`` of the reader's own data to its digest; empty where there is none.
     """
 
     folder: str
@@ -56,6 +58,7 @@ class RunTable:
     problem_of: dict[str, str] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
     work: dict[str, float] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
     def below(self, top: str) -> str:
         """A top folder with the scale's below it, ending in a slash."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from dperm import data, schema
 from dperm.erm.optimum import solve
-from dperm.pipeline import digests, inputs
+from dperm.pipeline import checks, digests, inputs
 from dperm.store import files as store
 from dperm.store.locks import locked
 
@@ -26,7 +26,7 @@ def fetch(config: schema.Config) -> None:
 
 def prepare(config: schema.Config) -> None:
     """Prepare the arrays of the problem."""
-    made = data.prepare(config.problem, config.data)
+    made = data.prepare(config.problem, config.data, checks.usable)
     if made.available:
         log.info(
             "%s: n = %d, p = %d", made.meta["name"], made.meta["n"], made.meta["p"]

@@ -167,6 +167,7 @@ def _add_problem(table: RunTable, problem: schema.Problem) -> None:
     name, dataset = problem.name, problem.dataset
     table.dataset_of[name] = dataset.name
     table.problem_of.setdefault(dataset.name, name)
+    table.files |= digests.files(dataset)
     table.digests[f"fetch/{dataset.name}"] = digests.fetch(dataset)
     table.digests[f"prepare/{name}"] = digests.prepare(problem)
     table.digests[f"optimum/{name}"] = digests.optimum(problem)
