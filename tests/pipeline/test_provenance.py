@@ -56,6 +56,11 @@ BELOW_TUNING = {"tune", "evaluate", "figures", "tables", "claims"}
         # the published Renyi formula
         ("dperm.privacy.accounting", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
         ("dperm.privacy.calibration", "LEAST, MOST", "MOST, LEAST", BELOW_TUNING),
+        ("dperm.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"',
+         BELOW_TUNING),
+        ("dperm.privacy.pld", "return ", "return (), ", BELOW_TUNING),
+        ("dperm.erm.centred", "deviation = np.sqrt(", "deviation = 2 * np.sqrt(",
+         {"optimum", *BELOW_TUNING}),
         ("dperm.solvers.lanes.dp_cd", "count=count", "count=1", BELOW_TUNING),
         ("dperm.erm.optimum", "1e-10  #", "1e-9  #", {"optimum", *BELOW_TUNING}),
         ("dperm.data.preparing", "(X != 0.0)", "(X > 0.0)",
