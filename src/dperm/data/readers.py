@@ -6,9 +6,9 @@ import csv
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -29,7 +29,7 @@ class Format:
     """A reader and the options it knows."""
 
     read: Callable[[Sequence[Path], Reader], Arrays]
-    options: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)  # name: type
 
 
 def read_files(files: Sequence[Path], reader: Reader) -> Arrays:
@@ -389,9 +389,12 @@ def read_arrays(files: Sequence[Path], reader: Reader) -> Arrays:
 
 FORMATS = {
     "arff": Format(read_arff),
-    "csv": Format(read_csv, ("separator", "header")),
-    "libsvm": Format(read_libsvm, ("n_features", "zero_based", "dense")),
+    "csv": Format(read_csv, {"separator": str, "header": bool}),
+    "libsvm": Format(
+        read_libsvm,
+        {"n_features": int, "zero_based": bool | Literal["auto"], "dense": bool},
+    ),
     "cal_housing": Format(read_cal_housing),
-    "nips2003": Format(read_nips2003, ("n_features",)),
+    "nips2003": Format(read_nips2003, {"n_features": int}),
     "arrays": Format(read_arrays),
 }
