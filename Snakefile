@@ -1,7 +1,7 @@
 # The only wiring: generic stages, one job per (problem, solver).
 #   dperm dpcd -j 2; dperm all -j 2          one paper; all, claims and the report
 #   dperm dpcd -j 2 --config scale=smoke     a small version under results/smoke
-#   --config set="seed=7 paper.fresh=20"     any Hydra overrides, for all jobs
+#   --config set="seed=7 problem.title='A b'"    Hydra overrides, quoted as in a shell
 import os
 import time
 
@@ -11,11 +11,12 @@ from dperm.store.locks import refuse_second
 
 PAPERS = targets.asked(sys.argv, available("paper"))
 try:
-    RUN = " ".join(jobs.overrides(config))
-    TABLE = kept.run_table(PAPERS, RUN.split())
+    OVERRIDES = jobs.overrides(config, sys.argv)
+    TABLE = kept.run_table(PAPERS, OVERRIDES)
 except ConfigError as error:
     sys.exit(str(error))
 
+RUN = jobs.quoted(OVERRIDES)
 RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
 os.environ.update(DPERM_STARTED=str(time.monotonic()))  # for the manifest
 MEMORY, MINUTES = sizing.asked(TABLE)  # read by a profile for a cluster
@@ -79,7 +80,7 @@ rule fetch:
         problem=lambda names, output: TABLE.problem_of[names.dataset],
         attempt=lambda names: jobs.attempt(names.dataset),
     shell:
-        "python -m dperm fetch problem={params.problem} {params.run} 2>&1 | tee {log}"
+        "python -P -m dperm fetch problem={params.problem} {params.run} 2>&1 | tee {log}"
 
 
 for stage, before, made in (
@@ -111,7 +112,7 @@ for stage, before, made in (
             runtime=MINUTES,
         params:
             digest=digest(stage),
-            command=f"python -m dperm {stage}",
+            command=f"python -P -m dperm {stage}",
             run=RUN,
         shell:
             "{params.command} problem={wildcards.problem} {params.run} 2>&1 | tee {log}"
@@ -153,7 +154,7 @@ for stage, before, made, cores in (
             runtime=MINUTES,
         params:
             digest=digest("sweeps" if stage == "sweep" else stage),
-            command=f"python -m dperm {stage}",
+            command=f"python -P -m dperm {stage}",
             key=jobs.keys,
             workers=lambda names, threads, stage=stage: (
                 "" if stage == "evaluate" else f"workers={threads}"
@@ -183,7 +184,7 @@ for kind, top, shown, kinds in (
             "environment.yml"
         params:
             digest=digest(f"{kind}s"),
-            command=f"python -m dperm {kind}",
+            command=f"python -P -m dperm {kind}",
             run=RUN,
         shell:
             "{params.command} paper={wildcards.paper}"
@@ -205,7 +206,7 @@ rule audit_part:
         key=lambda names: jobs.audit_key(names.part),
         run=RUN,
     shell:
-        "python -m dperm audit {params.key} workers={threads} {params.run} 2>&1 | tee {log}"
+        "python -P -m dperm audit {params.key} workers={threads} {params.run} 2>&1 | tee {log}"
 
 
 rule complete:
@@ -222,7 +223,7 @@ rule complete:
     params:
         run=RUN,
     shell:
-        "python -m dperm complete paper={wildcards.paper} {params.run} 2>&1 | tee {log}"
+        "python -P -m dperm complete paper={wildcards.paper} {params.run} 2>&1 | tee {log}"
 
 
 for stage, made_of, made in (
@@ -243,7 +244,7 @@ for stage, made_of, made in (
             "environment.yml"
         params:
             digest=TABLE.digests["claims"],
-            command=f"python -m dperm {stage}",
+            command=f"python -P -m dperm {stage}",
             run=RUN,
         shell:
             "{params.command} {params.run} 2>&1 | tee {log}"

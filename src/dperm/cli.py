@@ -87,6 +87,7 @@ COMMANDS: dict[str, Command] = {
         "compare two trees of results row by row", "pipeline.compare:main", False
     ),
 }
+DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 GROUPS = ("paper", "problem", "solver", "scale")
 KEYS = """
   any key of the configuration: product=figure1 problem.privacy.epsilon=2 seed=7
@@ -150,7 +151,8 @@ def run_stage(command: Command, arguments: list[str]) -> None:
     """Run one stage on the configuration of the command line.
 
     Hydra's own flags (``--cfg job``, ``-m`` for multirun) work as usual.
-    A refused configuration or a missing input ends with one line and exit code 1.
+    Whatever goes wrong ends with one line and exit code 1; the environment variable
+    ``DPERM_DEBUG`` has it end with a traceback.
     """
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("dperm").setLevel(logging.INFO)
@@ -166,16 +168,30 @@ def run_stage(command: Command, arguments: list[str]) -> None:
 def _composed(command: Command, overrides: list[str]) -> None:
     from dperm import config
 
+    place = ""
     try:
         made = config.compose(overrides)
         if command.solves:
             from dperm.pipeline import checks  # brings the solvers and what they need
 
+            place = f"conf/problem/{made.problem.name}.yaml: dataset: "
             checks.check(made)
         run(function_of(command), made)
-    except (locate.ConfigError, OSError, RuntimeError, ValueError) as error:
-        place = own_place(error)
-        raise SystemExit(f"{type(error).__name__}: {error}{place}") from error
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        raise SystemExit(_said(error, place)) from error
+
+
+def _said(error: Exception, place: str) -> str:
+    """What is said of a failed stage: a line, or several that were meant as such."""
+    kind, where = type(error).__name__, own_place(error)
+    if isinstance(error, locate.ConfigError | OSError | RuntimeError | ValueError):
+        return f"{kind}: {error}{where}"
+    text = " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        return f"MemoryError: {place}{text or 'it does not fit'}; expected smaller data"
+    return f"{kind}: {text}{where}; {DEBUG}=1 shows where it was raised"
 
 
 def own_place(error: BaseException) -> str:

@@ -22,8 +22,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from dperm import schema
-from dperm.locate import ROOT, ConfigError, conf_file, group_file, hint
+from dperm import schema, typed
+from dperm.locate import ROOT, ConfigError, available, conf_file, group_file, hint
 from dperm.validation import (
     check_name,
     validate,
@@ -75,9 +75,9 @@ def read(group: str, name: str, overrides: Iterable[str] = ()) -> Any:
     tree = OmegaConf.create({group: OmegaConf.structured(CLASSES[group])})
     inner = [text for text in overrides if _key(text).startswith(f"{group}.")]
     _merge(tree, {group: name}, _root([group]), inner)
-    section = _object(tree, f"conf/{group_file(group, name)}")[group]
+    section = _object(tree, {group: name})[group]
     _check_own_name(group, name, section)
-    validate_section(group, section)
+    validate_section(group, section, _narrowed(inner))
     return section
 
 
@@ -102,7 +102,7 @@ def settings(overrides: Sequence[str]) -> schema.Config:
     tree = OmegaConf.masked_copy(OmegaConf.structured(schema.Config), rest)
     inner = [text for text in overrides if _key(text).split(".")[0] not in CLASSES]
     _merge(tree, {}, _root(rest), inner)
-    made = schema.Config(**_object(tree, f"conf/{ROOT}"))
+    made = schema.Config(**_object(tree))
     made = replace(
         made,
         scale=read("scale", chosen["scale"], overrides),
@@ -130,8 +130,8 @@ def compose(overrides: Sequence[str]) -> schema.Config:
     tree = OmegaConf.structured(schema.Config)
     inner = [text for text in overrides if text.partition("=")[0] not in CHOSEN]
     _merge(tree, chosen, _root(), inner)
-    made: schema.Config = _object(tree, " ".join(overrides) or f"conf/{ROOT}")
-    validate(made)
+    made: schema.Config = _object(tree, chosen)
+    validate(made, _narrowed(overrides))
     for group, name in chosen.items():
         _check_own_name(group, name, getattr(made, group))
     return replace(
@@ -157,6 +157,12 @@ def with_paper(config: schema.Config, name: str) -> schema.Config:
     """The configuration of another paper, at the same scale and with its overrides."""
     paper = read("paper", name, config.overrides)
     return replace(config, paper=at_scale(paper, config.scale))
+
+
+def _narrowed(overrides: Iterable[str]) -> bool:
+    """Whether other problems are asked for than those of the paper's file."""
+    keys = ("paper.problems", "paper.offline")
+    return any(_key(text).startswith(keys) for text in overrides)
 
 
 def _with_mirror(data: schema.Data) -> schema.Data:
@@ -209,6 +215,8 @@ def _contents(
     if file in inside:
         raise ConfigError(f"conf/{file}: defaults: expected no circle, found {inside}")
     content, taken = _loaded(file)
+    if group == "problem":
+        _check_inline_dataset(file, content)
     for entry in taken if "_self_" in taken else [*taken, "_self_"]:
         if entry == "_self_":
             yield file, content
@@ -228,6 +236,20 @@ def _contents(
             )
 
 
+def _check_inline_dataset(file: str, content: DictConfig) -> None:
+    """Refuse data written inline under a name that a file of data sets has.
+
+    What is fetched is kept by the name: they would take each other's place.
+    """
+    dataset = content.get("dataset")
+    name = dataset.get("name") if isinstance(dataset, DictConfig) else None
+    if name is not None and str(name) in available("dataset"):
+        raise ConfigError(
+            f"conf/{file}: dataset.name: expected another name, found {name!r}, which "
+            f"conf/dataset/{name}.yaml has (defaults: [{_DATASET}: {name}] takes it)"
+        )
+
+
 def _loaded(file: str) -> tuple[DictConfig, list[Any]]:
     """What a file says, and its ``defaults`` list; neither to be changed."""
     path = conf_file(file)
@@ -244,10 +266,17 @@ def _parsed(file: str, path: Path, text: bytes) -> tuple[DictConfig, list[Any]]:
     content = OmegaConf.load(path)
     if not isinstance(content, DictConfig):
         raise ConfigError(f"conf/{file}: expected keys and values, found a list")
+    if not content:
+        raise ConfigError(f"conf/{file}: expected keys and values, name first of all")
     taken = OmegaConf.create({"defaults": content.pop("defaults", [])})
     found = OmegaConf.to_container(taken)["defaults"]  # type: ignore[index,call-overload]
     if not isinstance(found, list):
         raise ConfigError(f"conf/{file}: defaults: expected a list, found {found!r}")
+    section = CLASSES.get(file.partition("/")[0], schema.Config)
+    try:
+        typed.check(OmegaConf.to_container(content), section)
+    except typed.MisfitError as error:
+        raise ConfigError(f"conf/{file}: {error}") from error
     return content, found
 
 
@@ -281,9 +310,14 @@ def _root(keys: Iterable[str] | None = None) -> DictConfig:
     )
 
 
-def _object(tree: DictConfig, place: str) -> Any:
-    """The dataclasses of a tree."""
-    with _refusing(place):
+def _object(tree: DictConfig, chosen: dict[str, str] | None = None) -> Any:
+    """The dataclasses of a tree; ``chosen`` are the names of groups in it."""
+    files = {group: group_file(group, name) for group, name in (chosen or {}).items()}
+    for missing in sorted(OmegaConf.missing_keys(tree)):
+        group, _, key = missing.partition(".")
+        place = f"conf/{files[group]}: {key}" if group in files else missing
+        raise ConfigError(f"{place}: expected a value, found none")
+    with _refusing(f"conf/{files.get('paper', ROOT)}"):
         made = OmegaConf.to_object(tree)
         _refuse_added_keys(tree, made)
     return made
@@ -347,6 +381,11 @@ def _parsed_override(tree: DictConfig, text: str) -> None:
             f"command line: {text}: expected key=value, one value; --multirun takes "
             "several"
         )
+    if isinstance(value, bool | None) and not given.is_delete():
+        try:
+            typed.check(value, typed.hint_of(schema.Config, key), key)
+        except typed.MisfitError as error:
+            raise ConfigError(f"command line: {text}: {error}") from error
     if given.is_delete():
         _delete(tree, key, text)
     elif given.is_add() and not isinstance(value, dict | list) and _is_there(tree, key):
@@ -388,7 +427,9 @@ def _explained(error: Exception, place: str) -> str:
         return f"{place}: not valid YAML: {' '.join(str(error).split())}"
     text = str(error)
     key = re.search(r"full_key: (\S+)", text)
-    what = re.search(r"^(Key|Value|Cannot|Missing|Could|Interp|Unsupp).*$", text, re.M)
+    what = re.search(
+        r"^(Key|Value|Cannot|Missing|Could|Inc|Inv|Interp|Unsupp).*$", text, re.M
+    )
     unknown = re.search(r"Key '(\w+)' not in '(\w+)'", text)
     found = what[0] if what else (text.splitlines() or [type(error).__name__])[0]
     message = ": ".join(part for part in (place, key[1] if key else "", found) if part)

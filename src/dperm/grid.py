@@ -8,21 +8,129 @@ the values of axes of equal length, and a list of grids is their union.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 AXES = ("passes", "step", "clip")
 LONGEST = 10**6  # values of one axis
+MOST = 10**7  # points of a grid
+Point = dict[str, Any]
+Group = tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]  # axes, rows of values
 _RANGES: dict[str, Any] = {"logspace": np.geomspace, "linspace": np.linspace}
+_FORMS = ("product", "zip")
 
 
-def points(
-    grid: Any, where: str = "grid", axes: tuple[str, ...] | None = AXES
-) -> list[dict[str, Any]]:
-    """All points of a grid, in the order the YAML lists them, each once.
+@dataclass(frozen=True)
+class Product:
+    """All combinations of groups of axes; those of one group move together."""
+
+    groups: tuple[Group, ...]
+
+    def __len__(self) -> int:
+        return math.prod(len(rows) for _, rows in self.groups)
+
+    def __iter__(self) -> Iterator[Point]:
+        names = [name for axes, _ in self.groups for name in axes]
+        for combination in itertools.product(*(rows for _, rows in self.groups)):
+            values = itertools.chain.from_iterable(combination)
+            yield dict(zip(names, values, strict=True))
+
+    def __contains__(self, point: object) -> bool:
+        return isinstance(point, dict) and all(
+            tuple(point.get(name) for name in axes) in rows for axes, rows in self._sets
+        )
+
+    @functools.cached_property
+    def _sets(self) -> list[tuple[tuple[str, ...], frozenset[tuple[Any, ...]]]]:
+        return [(axes, frozenset(rows)) for axes, rows in self.groups]
+
+    @property
+    def axes(self) -> list[str]:
+        """Names of the axes."""
+        return [name for axes, _ in self.groups for name in axes]
+
+    def values(self, axis: str) -> list[Any]:
+        """The values of an axis, as often as its group has them; none without it."""
+        return [
+            row[axes.index(axis)]
+            for axes, rows in self.groups
+            if axis in axes
+            for row in rows
+        ]
+
+    def keeping(self, axis: str, kept: set[Any]) -> Product:
+        """The points whose value on an axis is kept."""
+        groups = (
+            (axes, tuple(row for row in rows if row[axes.index(axis)] in kept))
+            if axis in axes
+            else (axes, rows)
+            for axes, rows in self.groups
+        )
+        return Product(tuple(groups))
+
+
+@dataclass(frozen=True)
+class Grid(Sequence[Point]):
+    """The points of a grid in the order the YAML lists them, each once.
+
+    They are made as they are asked for: a grid takes the room of its axes.
+    """
+
+    parts: tuple[Product, ...]
+
+    def __iter__(self) -> Iterator[Point]:
+        for number, part in enumerate(self.parts):
+            before = [one for one in self.parts[:number] if _may_share(one, part)]
+            for point in part:
+                if not any(point in other for other in before):
+                    yield point
+
+    def __len__(self) -> int:
+        if self._is_disjoint():
+            return sum(map(len, self.parts))
+        return sum(1 for _ in self)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return list(self)[index]
+        if index < 0:
+            return list(self)[index]
+        for point in itertools.islice(self, index, None):
+            return point
+        raise IndexError(index)
+
+    def values(self, axis: str) -> list[Any]:
+        """The values of an axis, each once, in the order of the points."""
+        return list(dict.fromkeys(v for part in self.parts for v in part.values(axis)))
+
+    def total(self, axis: str) -> float:
+        """The sum of an axis over all points."""
+        if not self._is_disjoint():
+            return math.fsum(point[axis] for point in self)
+        every = ((part, part.values(axis)) for part in self.parts)
+        return math.fsum(sum(found) * (len(part) / len(found)) for part, found in every)
+
+    def _is_disjoint(self) -> bool:
+        return not any(
+            _may_share(*two) for two in itertools.combinations(self.parts, 2)
+        )
+
+
+def _may_share(one: Product, other: Product) -> bool:
+    """Whether two products may have a point in common, as far as single axes tell."""
+    return set(one.axes) == set(other.axes) and all(
+        set(one.values(axis)) & set(other.values(axis)) for axis in one.axes
+    )
+
+
+def points(grid: Any, where: str = "grid", axes: tuple[str, ...] | None = AXES) -> Grid:
+    """All points of a grid.
 
     Parameters
     ----------
@@ -35,50 +143,62 @@ def points(
 
     Returns
     -------
-    list of dict
+    Grid
         One dict of the axes per point.
 
     Raises
     ------
     ValueError
-        For an empty grid, an unknown or missing axis, or a value that is no number.
+        For an empty grid, an unknown, missing or doubled axis, a value that is no
+        number, or more than ten million points.
     """
-    if isinstance(grid, list):
-        found = [point for part in grid for point in points(part, where, axes)]
-    else:
-        found = _one_grid(grid, where, axes)
-    unique = {tuple(sorted(point.items())): point for point in found}
-    if not unique:
+    parts = tuple(part for part in _parts(grid, where, axes) if len(part))
+    if not parts:
         raise ValueError(f"{where}: the grid is empty; expected at least one point")
-    return list(unique.values())
+    size = sum(map(len, parts))
+    if size > MOST:
+        raise ValueError(f"{where}: expected at most {MOST} points, found {size}")
+    return Grid(parts)
 
 
-def _one_grid(
-    grid: Any, where: str, axes: tuple[str, ...] | None
-) -> list[dict[str, Any]]:
+def _parts(grid: Any, where: str, axes: tuple[str, ...] | None) -> Iterator[Product]:
+    if isinstance(grid, list):
+        for part in grid:
+            yield from _parts(part, where, axes)
+    else:
+        yield _one_grid(grid, where, axes)
+
+
+def _one_grid(grid: Any, where: str, axes: tuple[str, ...] | None) -> Product:
+    named = axes is None
+    plain = {key: value for key, value in _mapping(grid, where).items()
+             if key not in _FORMS}  # fmt: skip
+    groups = _product(plain, where, named)
+    if "product" in grid:
+        groups += _product(grid["product"], f"{where}.product", named)
+    if "zip" in grid:
+        groups += _zip(grid["zip"], f"{where}.zip", named)
+    made = Product(tuple(groups))
+    for name in made.axes:
+        if made.axes.count(name) > 1:
+            raise ValueError(f"{where}: axis {name!r} is given twice; expected once")
+    if axes is not None and groups:
+        _check_axes(made.axes, axes, where)
+    return made if groups else Product((((), ()),))
+
+
+def _mapping(grid: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(grid, Mapping):
         raise ValueError(f"{where}: expected a mapping of axes, found {grid!r}")
-    named = axes is None
-    parts: list[list[dict[str, Any]]] = []
-    plain = {key: value for key, value in grid.items() if key not in ("zip", "product")}
-    if plain:
-        parts.append(_product(plain, where, named))
-    if "product" in grid:
-        parts.append(_product(grid["product"], f"{where}.product", named))
-    if "zip" in grid:
-        parts.append(_zip(grid["zip"], f"{where}.zip", named))
-    merged = [
-        {key: value for part in combination for key, value in part.items()}
-        for combination in itertools.product(*parts)
-    ]
-    if axes is not None and merged:
-        _check_axes(merged[0], axes, where)
-    return merged
+    for name in grid:
+        if not isinstance(name, str):
+            raise ValueError(f"{where}: expected names of axes, found {name!r}")
+    return grid
 
 
-def _check_axes(point: Mapping[str, Any], axes: tuple[str, ...], where: str) -> None:
-    unknown = sorted(set(point) - set(axes))
-    missing = sorted(set(axes) - set(point))
+def _check_axes(found: Sequence[str], axes: tuple[str, ...], where: str) -> None:
+    unknown = sorted(set(found) - set(axes))
+    missing = sorted(set(axes) - set(found))
     if unknown:
         raise ValueError(
             f"{where}: unknown axis {unknown[0]!r}; expected {', '.join(axes)}"
@@ -87,21 +207,25 @@ def _check_axes(point: Mapping[str, Any], axes: tuple[str, ...], where: str) -> 
         raise ValueError(f"{where}: axis {missing[0]!r} is missing")
 
 
-def _product(axes: Mapping[str, Any], where: str, named: bool) -> list[dict[str, Any]]:
-    lists = [axis(value, f"{where}.{key}", named) for key, value in axes.items()]
-    return [
-        dict(zip(axes, values, strict=True)) for values in itertools.product(*lists)
-    ]
+def _product(axes: Any, where: str, named: bool) -> list[Group]:
+    found = _mapping(axes, where).items()
+    return [_group((key,), [axis(one, f"{where}.{key}", named)]) for key, one in found]
 
 
-def _zip(axes: Mapping[str, Any], where: str, named: bool) -> list[dict[str, Any]]:
-    lists = [axis(value, f"{where}.{key}", named) for key, value in axes.items()]
+def _zip(axes: Any, where: str, named: bool) -> list[Group]:
+    found = _mapping(axes, where).items()
+    lists = [axis(value, f"{where}.{key}", named) for key, value in found]
     if len({len(values) for values in lists}) > 1:
         lengths = ", ".join(
             f"{key} {len(values)}" for key, values in zip(axes, lists, strict=True)
         )
         raise ValueError(f"{where}: axes must be equally long, found {lengths}")
-    return [dict(zip(axes, values, strict=True)) for values in zip(*lists, strict=True)]
+    return [_group(tuple(axes), lists)] if lists else []
+
+
+def _group(axes: tuple[str, ...], lists: list[list[Any]]) -> Group:
+    """Axes that move together, each of their rows once."""
+    return axes, tuple(dict.fromkeys(zip(*lists, strict=True)))
 
 
 def axis(values: Any, where: str, named: bool = False) -> list[Any]:
@@ -118,12 +242,16 @@ def axis(values: Any, where: str, named: bool = False) -> list[Any]:
         values = [values]
     if not values:
         raise ValueError(f"{where}: empty; expected at least one value")
-    if named and all(isinstance(value, str | bool | int | float) for value in values):
-        return list(values)
+    plain = str | bool | int | float
     for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        allowed = isinstance(value, plain) if named else _is_number(value)
+        if not allowed or value != value:
             raise ValueError(f"{where}: expected numbers, found {value!r}")
-    return [float(value) for value in values]
+    return list(values) if named else [float(value) for value in values]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _range(spec: Mapping[str, Any], where: str) -> list[float]:
@@ -137,28 +265,27 @@ def _range(spec: Mapping[str, Any], where: str) -> list[float]:
             f"{where}.{kind}: expected [start, stop, num], found {bounds!r}"
         )
     start, stop, num = bounds
-    if not isinstance(num, int) or not 1 <= num <= LONGEST:
+    if isinstance(num, bool) or not isinstance(num, int) or not 1 <= num <= LONGEST:
         raise ValueError(
             f"{where}.{kind}: num must be a whole number, 1 to {LONGEST}, found {num!r}"
         )
     for end in (start, stop):
-        if isinstance(end, bool) or not isinstance(end, int | float):
-            raise ValueError(f"{where}.{kind}: expected numbers, found {end!r}")
+        if not _is_number(end) or not math.isfinite(end):
+            raise ValueError(f"{where}.{kind}: expected finite numbers, found {end!r}")
     if kind == "logspace" and not (start > 0 and stop > 0):
         raise ValueError(f"{where}.logspace: end points must be positive")
     return [float(value) for value in _RANGES[kind](start, stop, num)]
 
 
-def thin(
-    found: list[dict[str, float]], keep: Mapping[str, int]
-) -> list[dict[str, float]]:
+def thin(found: Grid, keep: Mapping[str, int]) -> Grid:
     """The points whose values survive keeping only ``keep[axis]`` values of an axis.
 
     The kept values are spread evenly over the axis, its ends included.
     """
     for name, count in keep.items():
-        values = sorted({point[name] for point in found})
+        values = sorted(found.values(name))
         chosen = np.linspace(0, len(values) - 1, min(count, len(values)))
         kept = {values[round(index)] for index in chosen}
-        found = [point for point in found if point[name] in kept]
+        parts = (part.keeping(name, kept) for part in found.parts)
+        found = Grid(tuple(part for part in parts if len(part)))
     return found

@@ -19,11 +19,12 @@ class Source:
     kind: str = MISSING  # file | mirror | http | openml | sklearn | synthetic
     # file: paths below the current folder; mirror: paths below data.mirror
     files: list[str] = field(default_factory=list)
+    members: list[str] = field(default_factory=list)  # of archives among these files
     urls: list[str] = field(default_factory=list)  # http: one URL per file
     id: int | None = None  # openml: data set id
     loader: str | None = None  # sklearn: function of sklearn.datasets
     generator: str | None = None  # synthetic: function of dperm.data.synthetic
-    options: dict[str, Any] = field(default_factory=dict)  # synthetic: its arguments
+    options: dict[str, Any] = field(default_factory=dict)  # of loader, generator
 
 
 @dataclass
@@ -34,6 +35,9 @@ class Reader:
     target: str | None = None  # column that holds y (arff, csv, openml)
     positive: str | None = None  # class mapped to +1, all others to -1
     drop: list[str] = field(default_factory=list)  # columns left out
+    missing: str | None = None  # arff, csv: None: refused | mean | median | drop
+    # arff, csv: column: its values, each of which becomes a column of 0 and 1
+    categories: dict[str, list[Any]] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)  # of the format
 
 

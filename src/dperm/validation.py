@@ -7,9 +7,8 @@ checked by ``dperm.pipeline.checks``.
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,10 +17,18 @@ from dperm.locate import ConfigError, available, conf_file, group_file, hint
 
 CALIBRATIONS = ("paper", "strict")
 BACKENDS = ("local", "dask")
+MOST_PASSES = 10**6  # over the data: no run would end
 
 
-def validate(config: schema.Config) -> None:
+def validate(config: schema.Config, narrowed: bool = False) -> None:
     """Check a whole configuration, as far as types cannot.
+
+    Parameters
+    ----------
+    config : Config
+    narrowed : bool
+        Whether the paper's problems are not those of its file: then what it says of
+        others is no mistake.
 
     Raises
     ------
@@ -29,22 +36,24 @@ def validate(config: schema.Config) -> None:
         For the first thing that is wrong.
     """
     for group in SECTIONS:
-        validate_section(group, getattr(config, group))
+        validate_section(group, getattr(config, group), narrowed)
     for name, run in config.paper.runs.items():
         where = f"conf/{group_file('paper', config.paper.name)}: runs.{name}.grid"
         check_clips(grid.points(run.grid, where), where, config.problem)
     validate_settings(config)
 
 
-def validate_section(group: str, section: Any) -> None:
-    """Check one group's section.
+def validate_section(group: str, section: Any, narrowed: bool = False) -> None:
+    """Check one group's section; ``narrowed`` as for all of them.
 
     Raises
     ------
     ConfigError
         For the first thing that is wrong.
     """
-    if group in SECTIONS:
+    if group == "paper":
+        _validate_paper(section, available("problem") if narrowed else None)
+    elif group in SECTIONS:
         SECTIONS[group](section)
 
 
@@ -56,19 +65,47 @@ def validate_settings(config: schema.Config) -> None:
     ConfigError
         For the first thing that is wrong.
     """
-    if config.workers < 1:
-        raise ConfigError(f"workers: expected 1 or more, found {config.workers}")
-    if not config.setting.passes > 0:
+    _at_least("seed", config.seed, 0)
+    _at_least("workers", config.workers, 1)
+    _at_least("data.retries", config.data.retries, 0)
+    if not 0 < config.data.timeout < float("inf"):
         raise ConfigError(
-            f"setting.passes: expected a positive number, found {config.setting.passes}"
+            f"data.timeout: expected seconds, above 0, found {config.data.timeout}"
         )
+    for key in ("data.dir", "output.results", "output.figures"):
+        section, name = key.split(".")
+        if not getattr(getattr(config, section), name):
+            raise ConfigError(f"{key}: expected a folder, found nothing")
+    _validate_setting(config.setting)
     one_of("parallel.backend", config.parallel.backend, BACKENDS)
     if config.parallel.backend == "dask" and not config.parallel.scheduler:
         raise ConfigError(
             "parallel.scheduler: expected the address of a Dask scheduler, such as "
             "tcp://host:8786, found none"
         )
-    one_of("setting.calibration", config.setting.calibration, CALIBRATIONS)
+
+
+def _validate_setting(setting: schema.Setting) -> None:
+    one_of("setting.calibration", setting.calibration, CALIBRATIONS)
+    for name in ("passes", "step", "clip"):
+        value = getattr(setting, name)
+        if not value > 0 or (name != "clip" and value == float("inf")):
+            raise ConfigError(
+                f"setting.{name}: expected a positive number, found {value}"
+            )
+    if setting.passes > MOST_PASSES:
+        _refuse_passes("setting.passes", setting.passes)
+    noise = setting.noise_multiplier
+    if noise is not None and not 0 <= noise < float("inf"):
+        raise ConfigError(
+            f"setting.noise_multiplier: expected 0 or more, found {noise}"
+        )
+
+
+def _refuse_passes(where: str, found: float) -> NoReturn:
+    raise ConfigError(
+        f"{where}: expected at most {MOST_PASSES} passes, found {found:g}"
+    )
 
 
 def check_name(group: str, name: str, where: str) -> None:
@@ -102,6 +139,24 @@ def one_of(where: str, found: str, known: Any) -> None:
         )
 
 
+def _at_least(where: str, found: int | None, least: int) -> None:
+    """Refuse a number below the least; None stands for another's value."""
+    if found is not None and found < least:
+        raise ConfigError(f"{where}: expected {least} or more, found {found}")
+
+
+def _some(where: str, found: Sequence[Any] | None, known: Iterable[str]) -> None:
+    """Refuse an empty list, a name twice, or one that is not known; None passes."""
+    if found is None:
+        return
+    if not found:
+        raise ConfigError(f"{where}: expected one or more of them, found none")
+    for name in found:
+        one_of(where, name, list(known))
+        if list(found).count(name) > 1:
+            raise ConfigError(f"{where}: {name} is named twice; expected once")
+
+
 def _validate_name(where: str, name: str) -> None:
     """Names become parts of paths: none may lead out of its folder."""
     if not re.fullmatch(r"[A-Za-z0-9_-]+", str(name)):
@@ -113,6 +168,13 @@ def _validate_name(where: str, name: str) -> None:
 def _validate_scale(scale: schema.Scale) -> None:
     _validate_name("scale: name", scale.name)
     _validate_name("scale: folder", scale.folder or "results")
+    where = f"conf/scale/{scale.name}.yaml"
+    one_of(f"{where}: problems", scale.problems, ("all", "offline"))
+    for key in ("replicates", "fresh"):
+        _at_least(f"{where}: {key}", getattr(scale, key), 1)
+    for axis, count in scale.keep.items():
+        one_of(f"{where}: keep", axis, grid.AXES)
+        _at_least(f"{where}: keep.{axis}", count, 1)
 
 
 def _validate_solver(solver: schema.Solver) -> None:
@@ -142,35 +204,41 @@ def _validate_problem(problem: schema.Problem) -> None:
         raise ConfigError(f"{where}: penalty: the box must hold 0, where runs start")
 
 
-def _validate_paper(paper: schema.Paper) -> None:
+def _validate_paper(paper: schema.Paper, problems: list[str] | None = None) -> None:
     _validate_name("paper: name", paper.name)
     for kind in ("figures", "tables", "sweeps"):
         for name in getattr(paper, kind):
             _validate_name(f"paper: {kind}", name)
     where = f"conf/{group_file('paper', paper.name)}"
-    for name in (*paper.problems, *paper.offline):
-        check_name("problem", name, f"{where}: problems")
-    for calibration in paper.calibrations:
-        one_of(f"{where}: calibrations", calibration, CALIBRATIONS)
+    if not any((paper.runs, paper.sweeps, paper.figures, paper.tables, paper.claims)):
+        raise ConfigError(f"{where}: runs: expected runs, sweeps or tables, found none")
+    for key in ("problems", "offline"):
+        names = getattr(paper, key)
+        for name in names:
+            check_name("problem", name, f"{where}: {key}")
+        needed = key == "problems" and paper.runs and not problems
+        _some(f"{where}: {key}", names if names or needed else None, names)
+    _some(f"{where}: calibrations", paper.calibrations, CALIBRATIONS)
     for key in ("replicates", "fresh"):
-        if getattr(paper, key) < 1:
-            raise ConfigError(f"{where}: {key}: expected 1 or more")
+        _at_least(f"{where}: {key}", getattr(paper, key), 1)
     one_of(f"{where}: evaluated", paper.evaluated, ("all", "best"))
-    _validate_runs(paper, where)
+    shown = problems or list(dict.fromkeys([*paper.problems, *paper.offline]))
+    _validate_runs(paper, shown, where)
     _validate_files(paper, where)
     _validate_sweeps(paper, where)
-    _validate_products(paper, where)
+    _validate_products(paper, shown, where)
 
 
-def _validate_runs(paper: schema.Paper, where: str) -> None:
+def _validate_runs(paper: schema.Paper, shown: list[str], where: str) -> None:
     for name, run in paper.runs.items():
         check_name("solver", name, f"{where}: runs")
-        left_out = itertools.chain.from_iterable(run.leave_out.values())
-        for calibration in (*(run.calibrations or ()), *left_out):
-            one_of(f"{where}: runs.{name}: calibrations", calibration, CALIBRATIONS)
-        for chosen in run.problems or ():
-            check_name("problem", chosen, f"{where}: runs.{name}.problems")
-        _validate_grid(run.grid, f"{where}: runs.{name}.grid")
+        place = f"{where}: runs.{name}"
+        _some(f"{place}.calibrations", run.calibrations, CALIBRATIONS)
+        _some(f"{place}.problems", run.problems, shown)
+        for problem, left_out in run.leave_out.items():
+            one_of(f"{place}.leave_out", problem, shown)
+            _some(f"{place}.leave_out.{problem}", left_out, CALIBRATIONS)
+        _validate_grid(run.grid, f"{place}.grid")
 
 
 def _validate_files(paper: schema.Paper, where: str) -> None:
@@ -186,24 +254,25 @@ def _validate_files(paper: schema.Paper, where: str) -> None:
 
 def _validate_sweeps(paper: schema.Paper, where: str) -> None:
     for name, sweep in paper.sweeps.items():
-        for spec in (sweep.grid, sweep.small or sweep.grid):
-            try:
-                grid.points(spec, f"{where}: sweeps.{name}.grid", axes=None)
-            except ValueError as error:
-                raise ConfigError(str(error)) from error
-        for chosen in (*sweep.problems, *sweep.prepared):
-            check_name("problem", chosen, f"{where}: sweeps.{name}.problems")
+        place = f"{where}: sweeps.{name}"
+        _at_least(f"{place}.replicates", sweep.replicates, 1)
+        specs = {"grid": sweep.grid, "small": sweep.small}
+        for key in ("grid", "small") if sweep.small is not None else ("grid",):
+            found = _points(specs[key], f"{place}.{key}", axes=None)
+            for group in ("problem", "solver"):  # axes that name something
+                for value in found.values(group):
+                    check_name(group, str(value), f"{place}.{key}.{group}")
+        for key in ("problems", "prepared"):
+            _some(f"{place}.{key}", getattr(sweep, key) or None, available("problem"))
 
 
-def _validate_products(paper: schema.Paper, where: str) -> None:
+def _validate_products(paper: schema.Paper, shown: list[str], where: str) -> None:
     for kind in ("figures", "tables"):
         for name, product in getattr(paper, kind).items():
             place = f"{where}: {kind}.{name}"
             one_of(f"{place}.calibration", product.calibration, CALIBRATIONS)
-            for chosen in product.problems or ():
-                check_name("problem", chosen, f"{place}.problems")
-            for chosen in product.sweeps:
-                one_of(f"{place}.sweeps", chosen, paper.sweeps)
+            _some(f"{place}.problems", product.problems, shown)
+            _some(f"{place}.sweeps", product.sweeps or None, paper.sweeps)
 
 
 def paper_file(paper: schema.Paper, name: str) -> Path | None:
@@ -211,22 +280,26 @@ def paper_file(paper: schema.Paper, name: str) -> Path | None:
     return conf_file(f"paper/{paper.name}/{name}")
 
 
-def _validate_grid(spec: Any, where: str) -> None:
+def _points(spec: Any, where: str, **axes: Any) -> grid.Grid:
     try:
-        found = grid.points(spec, where)
+        return grid.points(spec, where, **axes)
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    for point in found:
-        for name, value in point.items():
+
+
+def _validate_grid(spec: Any, where: str) -> None:
+    found = _points(spec, where)
+    for name in grid.AXES:
+        for value in found.values(name):
             if not value > 0:
                 raise ConfigError(f"{where}.{name}: expected positive, found {value}")
             if value == float("inf") and name != "clip":
                 _refuse_infinite(f"{where}.{name}")
+            if name == "passes" and value > MOST_PASSES:
+                _refuse_passes(f"{where}.passes", value)
 
 
-def check_clips(
-    found: list[dict[str, Any]], where: str, problem: schema.Problem
-) -> None:
+def check_clips(found: grid.Grid, where: str, problem: schema.Problem) -> None:
     """Refuse an infinite clip on a problem with noise, whose scale is the clip's.
 
     Raises
@@ -235,7 +308,7 @@ def check_clips(
         If there is one among the points of the grid.
     """
     private = problem.privacy.epsilon != float("inf")
-    if private and any(point["clip"] == float("inf") for point in found):
+    if private and float("inf") in found.values("clip"):
         _refuse_infinite(f"{where}.clip")
 
 

@@ -82,6 +82,23 @@ def test_sparse_arrays_are_left_to_be_standardised_by_the_problem(data):
         prepare(fetched_sparse(data, Preparation(standardize=True)), data)
 
 
+@pytest.mark.parametrize(
+    ("preparation", "missing", "expected"),
+    [
+        (Preparation(), None, []),
+        (STANDARD, "mean", ["reader.missing: mean", "preparation.drop_zero_columns",
+                            "preparation.standardize: mean and deviation of columns"]),
+    ],
+)  # fmt: skip
+def test_what_was_learnt_from_the_data_is_recorded(
+    data, preparation, missing, expected
+):
+    problem = replace(fetched(data), preparation=preparation)
+    problem.dataset.reader.missing = missing
+    prepare(problem, data)
+    assert load_prepared("small_norm", data).meta["uses_data"] == expected
+
+
 def test_constant_columns_are_named(data):
     problem = replace(fetched(data), preparation=Preparation(standardize=True))
     with pytest.raises(ValueError, match="small_norm: preparation: column 2 "):

@@ -1,6 +1,7 @@
 """A digest changes with the code behind a result, and with nothing else."""
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,11 @@ BELOW_TUNING = {"tune", "evaluate", "figures", "tables", "claims"}
         # the published Renyi formula
         ("dperm.privacy.accounting", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
         ("dperm.privacy.calibration", "LEAST, MOST", "MOST, LEAST", BELOW_TUNING),
+        ("dperm.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"',
+         BELOW_TUNING),
+        ("dperm.privacy.pld", "return ", "return (), ", BELOW_TUNING),
+        ("dperm.erm.centred", "deviation = np.sqrt(", "deviation = 2 * np.sqrt(",
+         {"optimum", *BELOW_TUNING}),
         ("dperm.solvers.lanes.dp_cd", "count=count", "count=1", BELOW_TUNING),
         ("dperm.erm.optimum", "1e-10  #", "1e-9  #", {"optimum", *BELOW_TUNING}),
         ("dperm.data.preparing", "(X != 0.0)", "(X > 0.0)",
@@ -171,6 +177,38 @@ def test_code_that_reads_data_counts_where_no_digest_vouches(edited, known, coun
     given = ("dperm.data.arrays", "def canonical(X", "def canonical(_X")
     before, after = edited(lambda: digests.fetch(dataset), *given)
     assert (before != after) is counts
+
+
+def test_data_of_ones_own_count_by_content_name_and_options(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("one.csv", "two.csv"):
+        Path(name).write_text("a,y\n1,2\n")
+
+    def made(**keys):
+        source = schema.Source(kind="file", files=["one.csv"])
+        dataset = schema.Dataset("own", sources=[replace(source, **keys)])
+        problem = schema.Problem(name="own", dataset=dataset)
+        return (
+            digests.fetch(dataset),
+            digests.prepare(problem),
+            digests.optimum(problem),
+        )
+
+    before = made()
+    changed = [made(files=["two.csv"]), made(members=["x"]), made(options={"n": 1})]
+    Path("one.csv").write_text("a,y\n1,3\n")
+    changed.append(made())
+    for after in changed:
+        assert not set(before) & set(after)
+    assert len(set(changed)) == 4
+
+
+def test_where_data_come_from_is_no_matter_where_a_digest_says_what_they_are():
+    known = schema.Dataset("some", digest="sha256:" + "0" * 64)
+    other = replace(known, sources=[schema.Source(kind="openml", id=3)])
+    assert digests.fetch(known) != digests.fetch(other)
+    before, after = (schema.Problem(name="x", dataset=one) for one in (known, other))
+    assert digests.prepare(before) == digests.prepare(after)
 
 
 # --- sweeps and products --------------------------------------------------------------

@@ -48,6 +48,17 @@ def test_tune_and_evaluate(configured, solver):
     assert len(ends) == 2 * 2 * 3 and (ends["seconds"] > 0).all()
 
 
+def test_another_label_reaches_rows_whose_lanes_are_reused(configured, caplog):
+    tuning.tune(configured())
+    evaluation.evaluate(configured())
+    relabelled = configured("solver.label=Other")
+    with caplog.at_level(logging.INFO):
+        tables = [tuning.tune(relabelled), evaluation.evaluate(relabelled)]
+    assert caplog.text.count(" 0 computed") == 2
+    for table in map(pd.read_parquet, tables):
+        assert set(table["algorithm"]) == {"Other"}
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_rows_do_not_depend_on_the_workers(configured, solver):
     one = tuning.tune(run_for(configured, solver, results="one"))

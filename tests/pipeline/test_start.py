@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -49,9 +50,21 @@ MINE = Path(__file__).parents[2] / "docs/examples/mine"
 @pytest.mark.parametrize("program", ["snakemake", "/x/bin/snakemake",
                                      "/x/snakemake/__main__.py"])  # fmt: skip
 def test_papers_asked_for(program, line, found):
-    import shlex
-
     assert asked([program, *shlex.split(line)], PAPERS) == found
+
+
+def test_overrides_reach_a_shell_as_they_are():
+    given = ["a=$HOME *", "b=x|touch y", "c='it''s'", 'd="x, y"', "e=`id`;f", "g=\\n"]
+    asked = {"scale": "smoke", "set": shlex.join(given)}
+    found = jobs.overrides(asked)
+    assert found == ["scale=smoke", *given]
+    echo = ["bash", "-c", f"printf '%s\\n' {jobs.quoted(found)}"]
+    done = subprocess.run(echo, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == found
+    stripped = {**asked, "set": asked["set"].strip("'")}  # as Snakemake does
+    assert jobs.overrides(stripped, ["dperm", f"set={asked['set']}", "-n"]) == found
+    with pytest.raises(ConfigError, match="--config: set: a='b: expected quotes"):
+        jobs.overrides({"set": "a='b"})
 
 
 def test_who_is_not_snakemake_asks_for_all():
@@ -197,6 +210,7 @@ CHANGES = {
     "a new YAML": ("conf/solver/other.yaml", "name: other\n"),
     "a file of the paper": ("conf/paper/mine/theory.py", "x = 1\n"),
     "the solver": ("noisy_gd.py", "# a comment\n"),
+    "the data": ("yields.csv", "\n"),
     "a module that may hide another": ("numbers_of_mine.py", "x = 1\n"),
 }
 

@@ -37,3 +37,12 @@ def test_a_part_of_other_code_is_found_and_restamped(tmp_path):
     assert parts.by_identity() == {"abc": {"new": parts.by_identity()["abc"]["new"]}}
     found = parts.read(key)  # the lane that both have is there once
     assert len(found) == 2 and set(found["config_digest"]) == {"abc-new"}
+
+
+def test_a_copied_part_does_not_double_rows(tmp_path):
+    parts, key = Parts(tmp_path), Key("abc", "1")
+    parts.write(key, ROWS)
+    (path,) = (tmp_path / "lanes").glob("*.parquet")
+    for copy in (f"{key}-copy.parquet", f"{path.stem} (1).parquet"):
+        path.with_name(copy).write_bytes(path.read_bytes())
+    assert len(parts.read(key)) == len(ROWS)

@@ -22,8 +22,13 @@ BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 Opener = Callable[[], IO[bytes] | None]
 
 
-def unpack(path: Path, folder: Path, wanted: Sequence[str] = ()) -> list[Path]:
+def unpack(
+    path: Path, folder: Path, wanted: Sequence[str] = (), key: str = "files"
+) -> list[Path]:
     """Unpack a .gz, .bz2, .zip or tar file; leave any other file as it is.
+
+    A ZIP archive of .npy files is a file of arrays, which numpy reads itself: it is
+    left as it is unless members are wanted.
 
     Parameters
     ----------
@@ -34,6 +39,8 @@ def unpack(path: Path, folder: Path, wanted: Sequence[str] = ()) -> list[Path]:
     wanted : sequence of str
         Members to take out of an archive, by path or base name, in this order.
         May be empty if the archive holds one file.
+    key : str
+        Of the source, that names the members; for messages.
 
     Returns
     -------
@@ -49,10 +56,13 @@ def unpack(path: Path, folder: Path, wanted: Sequence[str] = ()) -> list[Path]:
             path = _decompress(path, folder)
             if zipfile.is_zipfile(path):
                 with zipfile.ZipFile(path) as archive:
-                    return _take(_zip_members(archive), folder, wanted)
+                    zipped = _zip_members(archive)
+                    if not wanted and all(name.endswith(".npy") for name in zipped):
+                        return [path]
+                    return _take(zipped, folder, wanted, key)
             if tarfile.is_tarfile(path):
                 with tarfile.open(path) as tar:
-                    return _take(_tar_members(tar), folder, wanted)
+                    return _take(_tar_members(tar), folder, wanted, key)
     except RuntimeError as error:  # an encrypted zip
         raise RefusedError(f"{path.name} cannot be unpacked: {error}") from error
     return [path]
@@ -115,14 +125,14 @@ def _check_name(name: str) -> None:
 
 
 def _take(
-    members: dict[str, Opener], folder: Path, wanted: Sequence[str]
+    members: dict[str, Opener], folder: Path, wanted: Sequence[str], key: str
 ) -> list[Path]:
     if not wanted and len(members) == 1:
         wanted = tuple(members)
     if not wanted:
         raise RefusedError(
             f"the archive holds {', '.join(sorted(members)) or 'nothing'}: "
-            "name the wanted members under `files`"
+            f"name the wanted members under `{key}`"
         )
     return [_extract(members, name, folder) for name in wanted]
 

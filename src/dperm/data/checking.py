@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Any
 
+from dperm import typed
 from dperm.data.readers import FORMATS
-from dperm.data.synthetic import GENERATORS
-from dperm.schema import Dataset, Source
+from dperm.data.records import RULES
+from dperm.data.synthetic import GENERATORS, RANGES
+from dperm.schema import Dataset, Reader, Source
 
 REQUIRED = {
     "file": "files",
@@ -21,13 +24,20 @@ REQUIRED = {
     "sklearn": "loader",
     "synthetic": "generator",
 }
-LOADERS = (
-    "load_breast_cancer",
-    "load_diabetes",
-    "load_digits",
-    "load_iris",
-    "load_wine",
-)
+BESIDE = {  # keys that a kind of source may have beside the required one
+    "file": ("members",),
+    "mirror": ("members",),
+    "http": ("files",),
+    "sklearn": ("options",),
+    "synthetic": ("options",),
+}
+LOADERS: dict[str, dict[str, type]] = {  # and the options of theirs that make arrays
+    "load_breast_cancer": {},
+    "load_diabetes": {"scaled": bool},
+    "load_digits": {"n_class": int},
+    "load_iris": {},
+    "load_wine": {},
+}
 
 
 def check_dataset(dataset: Dataset) -> None:
@@ -47,16 +57,40 @@ def check_dataset(dataset: Dataset) -> None:
         _fail(name, "name", name, "letters, digits, _ and -")
     if not dataset.sources:
         _fail(name, "sources", "none", "one or more")
-    _check_known(name, "reader.format", dataset.reader.format, FORMATS)
-    for option in dataset.reader.options:
-        known = FORMATS[dataset.reader.format].options
-        _check_known(name, "reader.options", option, known)
     if dataset.digest is not None and not re.fullmatch(
         r"sha256:[0-9a-f]{64}", str(dataset.digest)
     ):
         _fail(name, "digest", dataset.digest, "sha256: and 64 hexadecimal digits")
     for position, source in enumerate(dataset.sources):
         _check_source(name, f"sources[{position}]", source)
+    asked = {source.kind for source in dataset.sources}
+    _check_reader(name, dataset.reader, "openml" in asked)
+
+
+def _check_reader(name: str, reader: Reader, is_arff: bool) -> None:
+    """Check a reader; data of OpenML are ARFF whatever its format."""
+    _check_known(name, "reader.format", reader.format, FORMATS)
+    for key, value in reader.options.items():
+        known = FORMATS[reader.format].options
+        _check_known(name, "reader.options", key, known)
+        _check_type(name, f"reader.options.{key}", value, known[key])
+    separator = reader.options.get("separator", ",")
+    if len(str(separator)) != 1 or str(separator) in '\r\n"':
+        _fail(name, "reader.options.separator", separator, "one character")
+    if reader.options.get("n_features", 1) < 1:
+        _fail(name, "reader.options.n_features", reader.options["n_features"], "1 up")
+    if reader.missing is not None:
+        _check_known(name, "reader.missing", reader.missing, RULES)
+    named = is_arff or reader.format in ("csv", "arff")
+    for key in ("target", "drop", "missing", "categories"):
+        if getattr(reader, key) and not named:
+            found = getattr(reader, key)
+            _fail(
+                name, f"reader.{key}", found, "nothing: only csv and arff have columns"
+            )
+    for column, listed in reader.categories.items():
+        if not listed or len(set(map(str, listed))) < len(listed):
+            _fail(name, f"reader.categories.{column}", listed, "values that differ")
 
 
 def _check_source(name: str, key: str, source: Source) -> None:
@@ -64,25 +98,60 @@ def _check_source(name: str, key: str, source: Source) -> None:
     required = REQUIRED[source.kind]
     if not getattr(source, required):
         _fail(name, f"{key}.{required}", "nothing", f"a value for {source.kind}")
+    for other in fields(Source):
+        taken = ("kind", required, *BESIDE.get(source.kind, ()))
+        if getattr(source, other.name) and other.name not in taken:
+            found = getattr(source, other.name)
+            _fail(name, f"{key}.{other.name}", found, f"nothing for {source.kind}")
     for path in source.files:
         parts = PurePosixPath(path)
-        if parts.is_absolute() or ".." in parts.parts:
+        if not path or parts.is_absolute() or ".." in parts.parts:
             _fail(name, f"{key}.files", path, "a path below the folder")
+    for url in source.urls:
+        if not re.match(r"https?://[^/]", url):
+            _fail(name, f"{key}.urls", url, "http:// or https://")
+    if (source.id or 1) < 1:
+        _fail(name, f"{key}.id", source.id, "1 or more")
     if source.kind == "sklearn":
         _check_known(name, f"{key}.loader", source.loader, LOADERS)
+        _check_known_options(name, f"{key}.options", source, LOADERS)
     if source.kind == "synthetic":
         _check_known(name, f"{key}.generator", source.generator, GENERATORS)
         _check_arguments(name, f"{key}.options", source)
 
 
+def _check_known_options(
+    name: str, key: str, source: Source, known: dict[str, dict[str, type]]
+) -> None:
+    for option, value in source.options.items():
+        taken = known[str(source.loader)]
+        _check_known(name, key, option, taken)
+        _check_type(name, f"{key}.{option}", value, taken[option])
+
+
 def _check_arguments(name: str, key: str, source: Source) -> None:
-    expected = inspect.signature(GENERATORS[str(source.generator)]).parameters
+    generator = GENERATORS[str(source.generator)]
+    expected = inspect.signature(generator, eval_str=True).parameters
     for option in source.options:
         _check_known(name, key, option, expected)
     missing = set(expected) - set(source.options)
     if missing:
         found = ", ".join(source.options) or "nothing"
         _fail(name, key, found, f"also {', '.join(sorted(missing))}")
+    for option, value in source.options.items():
+        _check_type(name, f"{key}.{option}", value, expected[option].annotation)
+        low, high = RANGES[option]
+        if not low <= value <= high:
+            _fail(name, f"{key}.{option}", value, f"{low:g} to {high:g}")
+    if source.options.get("active", 0) > source.options["p"]:
+        _fail(name, f"{key}.active", source.options["active"], "at most p")
+
+
+def _check_type(name: str, key: str, value: Any, hint: Any) -> None:
+    try:
+        typed.check(value, hint, f"data set {name}: {key}")
+    except typed.MisfitError as error:
+        raise ValueError(str(error)) from error
 
 
 def _check_known(name: str, key: str, found: Any, expected: Iterable[str]) -> None:

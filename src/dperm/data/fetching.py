@@ -17,8 +17,8 @@ from dperm.data.bundles import bundled
 from dperm.data.checking import check_dataset
 from dperm.data.errors import RefusedError, SourceError
 from dperm.data.folders import load_arrays, save_arrays
-from dperm.data.readers import Arrays
-from dperm.data.sources import KINDS, REMOTE, describe
+from dperm.data.records import Arrays
+from dperm.data.sources import KINDS, REMOTE, contents, describe
 from dperm.schema import Data, Dataset, Source
 from dperm.store import closure
 from dperm.store import files as store
@@ -44,6 +44,7 @@ class FetchRecord:
     tried: list[dict[str, str]] = field(default_factory=list)
     config: str = ""  # digest of sources and reader
     code: str = ""  # digest of the code that read it, where no digest is declared
+    contents: dict[str, str] = field(default_factory=dict)  # digests of local files
 
     @property
     def available(self) -> bool:
@@ -83,10 +84,13 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     folder = fetched_folder(dataset.name, data)
     with store.sole_writer(folder):
         kept = _reusable(dataset, folder)
-        if kept is not None and _is_current(dataset, kept[1]):
+        if kept is not None and _is_current(dataset, data, kept[1]):
             log.info("%s: reused from %s", dataset.name, folder)
             return kept[1]
         arrays, record = _from_bundle(dataset, data) or _first_served(dataset, data)
+        if kept is not None and dataset.digest and not _is_contradicted(record):
+            log.warning("%s: kept as it is, by its digest", dataset.name)
+            return kept[1]
         with store.whole_folder(folder) as new:
             if arrays is not None:
                 save_arrays(new, *arrays)
@@ -159,6 +163,8 @@ def _from_bundle(dataset: Dataset, data: Data) -> tuple[Arrays, FetchRecord] | N
     try:
         folder = bundled(data.mirror, dataset.name, work)
         found = None if folder is None else _reusable(dataset, folder)
+        if found is not None and not _same_contents(dataset, data, found[1]):
+            found = None  # a file of one's own says otherwise
     except (RefusedError, OSError) as error:
         log.warning("%s: bundle %s: %s", dataset.name, data.mirror, error)
         return None
@@ -174,9 +180,36 @@ def _from_bundle(dataset: Dataset, data: Data) -> tuple[Arrays, FetchRecord] | N
     return found
 
 
-def _is_current(dataset: Dataset, record: FetchRecord) -> bool:
-    """Whether its digest vouches for it, or the code that reads is what it was."""
-    return bool(dataset.digest) or record.code == reading_code(dataset)
+def _is_current(dataset: Dataset, data: Data, record: FetchRecord) -> bool:
+    """Whether a record is of what the configuration, local files and code say now.
+
+    A declared digest stands for the code, and for sources that would have to be asked.
+    """
+    local = (record.source or "").split(" ")[0] not in REMOTE
+    asked = record.config == _config_digest(dataset) or not local
+    read = bool(dataset.digest) or record.code == reading_code(dataset)
+    return asked and read and _same_contents(dataset, data, record)
+
+
+def _is_contradicted(record: FetchRecord) -> bool:
+    """Whether a source was there, and served these arrays or others."""
+    return record.available or any("refused" in entry for entry in record.tried)
+
+
+def _same_contents(dataset: Dataset, data: Data, record: FetchRecord) -> bool:
+    """Whether every local file that is there is the one that was there.
+
+    One that is gone is no reason to give up the arrays that were made of it. Of a
+    record from before there were such digests nothing is known: the digest of its
+    arrays vouches for it, or it is made again.
+    """
+    now = _contents(dataset, data)
+    return all(record.contents.get(name) == made for name, made in now.items() if made)
+
+
+def _contents(dataset: Dataset, data: Data) -> dict[str, str]:
+    """Digests of files of one's own; of those in a mirror if no digest is declared."""
+    return contents(dataset, None if dataset.digest else data.mirror)
 
 
 def reading_code(dataset: Dataset) -> str:
@@ -185,10 +218,9 @@ def reading_code(dataset: Dataset) -> str:
 
 
 def _config_digest(dataset: Dataset) -> str:
-    content = {
-        "sources": [asdict(source) for source in dataset.sources],
-        "reader": asdict(dataset.reader),
-    }
+    """Digest of sources and reader; a key that is not used is no part of it."""
+    said = [*map(asdict, dataset.sources), asdict(dataset.reader)]
+    content = [{key: value for key, value in one.items() if value} for one in said]
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -200,6 +232,7 @@ def _first_served(dataset: Dataset, data: Data) -> tuple[Arrays | None, FetchRec
         "place": _place(dataset),
         "config": _config_digest(dataset),
         "code": reading_code(dataset),
+        "contents": _contents(dataset, data),
         "tried": tried,
     }
     for position, source in enumerate(dataset.sources):
@@ -236,6 +269,8 @@ def _serve(
             log.info("%s: %s: %s", dataset.name, describe(source), error)
             tried.append({"source": describe(source), "reason": str(error)})
             refused = isinstance(error, RefusedError)
+            if refused:
+                tried[-1]["refused"] = "yes"
             if refused or dataset.digest is None:
                 remove(work)
             if not refused:

@@ -50,7 +50,7 @@ def download_openml(
     """
     folder.mkdir(parents=True, exist_ok=True)
     request = {"id": identifier, "timeout": timeout, "retries": max(1, retries)}
-    command = [sys.executable, "-m", __name__, json.dumps(request)]
+    command = [sys.executable, "-P", "-m", __name__, json.dumps(request)]
     try:
         done = subprocess.run(
             command,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ class Prepared:
     meta : dict
         name, status, reason, n, p, nnz, digest, dataset, dataset_digest, preparation,
         dropped (columns), implicit (whether sparse columns are yet to be standardised,
-        by the problem).
+        by the problem), uses_data (what was done that looked at all records, for which
+        no privacy is accounted).
     """
 
     X: Any
@@ -47,7 +49,11 @@ def prepared_folder(problem_name: str, data: Data) -> Path:
     return Path(data.dir) / "prepared" / problem_name
 
 
-def prepare(problem: Problem, data: Data) -> Prepared:
+def prepare(
+    problem: Problem,
+    data: Data,
+    check: Callable[[Problem, np.ndarray], None] | None = None,
+) -> Prepared:
     """Make the arrays of a problem and store them.
 
     Parameters
@@ -55,6 +61,8 @@ def prepare(problem: Problem, data: Data) -> Prepared:
     problem : Problem
         Its data set must have been fetched, with whatever outcome.
     data : Data
+    check : callable, optional
+        Given the problem and y (n,), raises where these labels are of no use to it.
 
     Returns
     -------
@@ -70,7 +78,10 @@ def prepare(problem: Problem, data: Data) -> Prepared:
     record = _record(problem, data)
     made = _unavailable(problem, record)
     if record.available:
-        made = _make(problem, record, *load_fetched(record.name, data))
+        X, y = load_fetched(record.name, data)
+        if check is not None:
+            check(problem, y)
+        made = _make(problem, record, X, y)
     folder = prepared_folder(problem.name, data)
     with store.sole_writer(folder), store.whole_folder(folder) as new:
         if made.available:
@@ -172,6 +183,20 @@ def _without_zero_columns(X: Any) -> Any:
     return X[:, np.flatnonzero(used)]
 
 
+def uses_data(problem: Problem) -> list[str]:
+    """What is done to a problem's data that depends on all of its records.
+
+    No privacy is accounted for it: that is for whoever publishes the result to know.
+    """
+    missing, steps = problem.dataset.reader.missing, problem.preparation
+    every = {
+        f"reader.missing: {missing}": missing is not None,
+        "preparation.drop_zero_columns": steps.drop_zero_columns,
+        "preparation.standardize: mean and deviation of columns": steps.standardize,
+    }
+    return [what for what, is_done in every.items() if is_done]
+
+
 def _meta(problem: Problem, record: FetchRecord) -> dict[str, Any]:
     return {
         "name": problem.name,
@@ -180,6 +205,7 @@ def _meta(problem: Problem, record: FetchRecord) -> dict[str, Any]:
         "dataset": record.name,
         "dataset_digest": record.digest,
         "preparation": asdict(problem.preparation),
+        "uses_data": uses_data(problem),
         "n": None,
         "p": None,
         "nnz": None,

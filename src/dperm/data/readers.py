@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from scipy import sparse
 
+from dperm.data import records
 from dperm.data.arrays import canonical, check_arrays
 from dperm.data.errors import RefusedError
+from dperm.data.records import Arrays, Column, Records, labels
 from dperm.schema import Reader
 
-Arrays = tuple[Any, np.ndarray]
 START = 4096  # bytes in which a web page shows itself
+MARK = b"\xef\xbb\xbf"  # a byte order mark, which some editors write
+WIDEST = 10**8  # features: a slip in one index must not ask for all memory
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,7 @@ class Format:
     """A reader and the options it knows."""
 
     read: Callable[[Sequence[Path], Reader], Arrays]
-    options: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)  # name: type
 
 
 def read_files(files: Sequence[Path], reader: Reader) -> Arrays:
@@ -55,7 +60,10 @@ def read_files(files: Sequence[Path], reader: Reader) -> Arrays:
             warnings.simplefilter("error", UserWarning)
             X, y = canonical(*FORMATS[reader.format].read(files, reader))
     except RefusedError as error:  # what it quotes may hold line ends
-        raise RefusedError(" ".join(str(error).split())) from error
+        names = ", ".join(path.name for path in files)
+        text = " ".join(str(error).split())
+        place = "" if text.startswith(tuple(path.name for path in files)) else names
+        raise RefusedError(f"{place}: {text}" if place else text) from error
     # Parsers raise anything at all on damaged files; the reason is kept.
     except Exception as error:
         names = ", ".join(path.name for path in files)
@@ -88,144 +96,69 @@ def _check_start(path: Path) -> None:
         raise RefusedError(f"{path.name} is a web page (HTML or XML), not data")
 
 
-def labels(values: Sequence[Any], positive: str) -> np.ndarray:
-    """Map the class ``positive`` to +1 and every other class to -1.
-
-    Parameters
-    ----------
-    values : sequence, length n
-        Classes as text or as numbers.
-    positive : str
-        A number matches by value: "1" is 1.0.
-
-    Returns
-    -------
-    array, shape (n,)
-
-    Raises
-    ------
-    RefusedError
-        If a value is missing, or the class or all others never occur.
-    """
-    if any(value is None or value != value for value in values):
-        raise RefusedError("the target has missing values")
-    hits = np.array([_same(value, positive) for value in values], dtype=bool)
-    if hits.all() or not hits.any():
-        found = ", ".join(sorted({str(value) for value in values})[:10])
-        raise RefusedError(
-            f"target: found the classes {found}, expected {positive!r} and others"
-        )
-    return np.where(hits, 1.0, -1.0)
-
-
-def _same(value: Any, positive: str) -> bool:
-    if str(value) == positive:
-        return True
-    try:
-        return float(value) == float(positive)
-    except (TypeError, ValueError):
-        return False
-
-
-def _target(values: Sequence[Any], reader: Reader) -> np.ndarray:
-    if reader.positive is not None:
-        return labels(values, reader.positive)
-    return _numbers(values, reader.target or "the target")
-
-
-def _numbers(values: Sequence[Any], name: str) -> np.ndarray:
-    """Convert one column; a missing value becomes NaN, which is refused later."""
-    try:
-        return np.array([np.nan if v is None else float(v) for v in values])
-    except (TypeError, ValueError):
-        wrong = [(i, str(v)) for i, v in enumerate(values, 1) if not _is_number(v)]
-        found = ", ".join(sorted({v for _, v in wrong})[:5])
-        raise RefusedError(
-            f"column {name!r} is not of numbers: found {found}, first in record "
-            f"{wrong[0][0]}"
-        ) from None
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return value is None or float(value) is not None
-    except (TypeError, ValueError):
-        return False
-
-
 def _one(files: Sequence[Path], format_: str) -> Path:
     if len(files) != 1:
         raise RefusedError(f"{format_} reads one file, found {len(files)}")
     return files[0]
 
 
-def _columns(names: Sequence[str], reader: Reader) -> tuple[int, list[int]]:
-    """Find the target column and the feature columns, by default last and others."""
-    missing = {reader.target or names[-1], *reader.drop} - set(names)
-    if missing:
-        raise RefusedError(
-            f"column {', '.join(sorted(missing))} is missing; the file has "
-            f"{', '.join(names[:20])}{', ...' if len(names) > 20 else ''}"
-        )
-    target = names.index(reader.target or names[-1])
-    left_out = {target, *(names.index(name) for name in reader.drop)}
-    return target, [j for j in range(len(names)) if j not in left_out]
-
-
 def read_arff(files: Sequence[Path], reader: Reader) -> Arrays:
-    """Read an ARFF file, dense or sparse; other nominal columns must be of numbers."""
+    """Read an ARFF file, dense or sparse; nominal columns are of numbers or listed."""
     path = _one(files, "arff")
-    with open(path, encoding="utf-8") as handle:
-        is_sparse = _is_sparse_arff(handle)
+    with open(path, encoding="utf-8-sig") as handle:
+        lines, is_sparse = _arff_lines(handle)
         handle.seek(0)
-        return (_sparse_arff if is_sparse else _dense_arff)(handle, reader)
+        return (_sparse_arff if is_sparse else _dense_arff)(handle, lines, reader)
 
 
-def _is_sparse_arff(handle: IO[str]) -> bool:
-    in_data = False
-    for line in handle:
+def _arff_lines(handle: IO[str]) -> tuple[list[int], bool]:
+    """The line of every record, and whether records are sparse."""
+    lines: list[int] = []
+    in_data = is_sparse = False
+    for number, line in enumerate(handle, 1):
         text = line.strip()
         if in_data and text and not text.startswith("%"):
-            return text.startswith("{")
+            is_sparse = is_sparse or (not lines and text.startswith("{"))
+            lines.append(number)
         in_data = in_data or text.lower().startswith("@data")
-    return False
+    return lines, is_sparse
 
 
-def _dense_arff(handle: IO[str], reader: Reader) -> Arrays:
+def _dense_arff(handle: IO[str], lines: list[int], reader: Reader) -> Arrays:
     import arff
 
     content = arff.load(handle, return_type=arff.DENSE)
     names = [name for name, _ in content["attributes"]]
-    target, features = _columns(names, reader)
     columns = list(zip(*content["data"], strict=True))
-    if not columns:
-        raise RefusedError("the file has no rows")
-    X = np.empty((len(columns[0]), len(features)))
-    for position, j in enumerate(features):
-        X[:, position] = _numbers(columns[j], names[j])
-    return X, _target(columns[target], reader)
+    return records.arrays(Records(names, columns, lines if columns else []), reader)
 
 
-def _sparse_arff(handle: IO[str], reader: Reader) -> Arrays:
+def _sparse_arff(handle: IO[str], lines: list[int], reader: Reader) -> Arrays:
     import arff
 
     content = arff.load(handle, return_type=arff.LOD)
     attributes, rows = content["attributes"], content["data"]
-    target, features = _columns([name for name, _ in attributes], reader)
+    names = [name for name, _ in attributes]
+    target, features = records.columns(names, reader)
     # What a sparse row leaves out is 0, for a nominal column its first category.
     kinds = [kind for _, kind in attributes]
     absent = [0.0 if isinstance(kind, str) else kind[0] for kind in kinds]
     position = {j: k for k, j in enumerate(features)}
     entries = [
-        (i, position[j], value)
+        (i, j, value)
         for i, row in enumerate(rows)
         for j, value in (row | _first_categories(row, absent, position)).items()
         if j in position
     ]
-    values = _numbers([value for _, _, value in entries], "of the features")
-    where = ([i for i, _, _ in entries], [k for _, k, _ in entries])
+    values = np.empty(len(entries))
+    for k, (i, j, value) in enumerate(entries):
+        (values[k],) = records.numbers(Column(names[j], [value], [lines[i]]))
+    where = ([i for i, _, _ in entries], [position[j] for _, j, _ in entries])
     X = sparse.csc_array((values, where), shape=(len(rows), len(features)))
-    return X, _target([row.get(target, absent[target]) for row in rows], reader)
+    y = [row.get(target, absent[target]) for row in rows]
+    if reader.positive is not None:
+        return X, labels(y, reader.positive)
+    return X, records.numbers(Column(names[target], y, lines))
 
 
 def _first_categories(
@@ -236,23 +169,73 @@ def _first_categories(
 
 
 def read_csv(files: Sequence[Path], reader: Reader) -> Arrays:
-    """Read a comma separated file with a header; the target is by default last."""
-    import pandas as pd
+    """Read a comma separated file with a header; the target is by default last.
 
+    ``separator`` is another one, ``header: false`` says that there is none: columns are
+    then named 1, 2 and so on. A separator that ends every line is no field.
+    """
     path = _one(files, "csv")
-    frame = pd.read_csv(
-        path, dtype=str, keep_default_na=False, sep=reader.options.get("separator", ",")
-    )
-    target, features = _columns([str(name) for name in frame.columns], reader)
-    X = np.empty((len(frame), len(features)))
-    for position, j in enumerate(features):
-        X[:, position] = _text_column(frame.iloc[:, j], frame.columns[j])
-    column = list(frame.iloc[:, target])
-    return X, _target([value if value else None for value in column], reader)
+    separator = reader.options.get("separator", ",")
+    with open(path, encoding="utf-8-sig", newline="") as handle:
+        parser = csv.reader(handle, delimiter=separator, strict=True)
+        rows = [(parser.line_num, row) for row in parser if row]
+    lines, names, body = _named(rows, reader)
+    ends = names[-1] == ""
+    if ends or all(len(row) == len(names) + 1 and row[-1] == "" for row in body):
+        names = names[:-1] if ends else names
+        body = [
+            row[:-1] if len(row) > len(names) and not row[-1] else row for row in body
+        ]
+    _check_names(names, separator, reader)
+    for line, row in zip(lines, body, strict=True):
+        if len(row) != len(names):
+            raise RefusedError(
+                f"line {line}: expected {len(names)} fields, found {len(row)}"
+            )
+    return records.arrays(Records(names, list(zip(*body, strict=True)), lines), reader)
 
 
-def _text_column(column: Any, name: str) -> np.ndarray:
-    return _numbers([value if value else None for value in column], name)
+Rows = list[tuple[int, list[str]]]
+
+
+def _named(rows: Rows, reader: Reader) -> tuple[list[int], list[str], list[list[str]]]:
+    """Lines of the records, names of the columns, and the records."""
+    if not rows:
+        raise RefusedError("the file has no rows")
+    if reader.options.get("header", True):
+        (line, names), *rows = rows
+        names = [name.strip() for name in names]
+        if all(map(_is_number, names)):
+            raise RefusedError(
+                f"line {line}: expected the names of the columns, found numbers; "
+                "reader.options: {header: false} says that there are no names"
+            )
+    else:
+        names = [str(j) for j, _ in enumerate(rows[0][1], 1)]
+    return [line for line, _ in rows], names, [row for _, row in rows]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) is not None
+    except ValueError:
+        return False
+
+
+def _check_names(names: list[str], separator: str, reader: Reader) -> None:
+    """Refuse names that cannot tell columns apart."""
+    if len(names) < 2:
+        raise RefusedError(
+            f"line 1: expected features and a target, separated by {separator!r} "
+            f"(reader.options.separator), found {', '.join(names)[:80]!r}"
+        )
+    for j, name in enumerate(names, 1):
+        if not name and "" not in reader.drop:
+            raise RefusedError(
+                f"line 1: column {j} has no name; reader.drop: [''] leaves it out"
+            )
+        if name and names.index(name) != j - 1:
+            raise RefusedError(f"line 1: two columns are named {name!r}")
 
 
 def read_libsvm(files: Sequence[Path], reader: Reader) -> Arrays:
@@ -261,12 +244,63 @@ def read_libsvm(files: Sequence[Path], reader: Reader) -> Arrays:
 
     options = dict(reader.options)
     dense = options.pop("dense", False)
-    loaded = load_svmlight_files([str(path) for path in files], **options)
+    with ExitStack() as stack:
+        handles = [stack.enter_context(_without_mark(path)) for path in files]
+        try:
+            loaded = load_svmlight_files(handles, **options)
+        except ValueError as error:
+            raise RefusedError(_libsvm_fault(files) or _text(error)) from error
+    if loaded[0].shape[1] > WIDEST:
+        raise RefusedError(
+            f"found the feature {loaded[0].shape[1]}, expected at most {WIDEST}"
+        )
     X = sparse.vstack(loaded[0::2], format="csc")
     y = np.concatenate(loaded[1::2])
+    if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
+        raise RefusedError(_libsvm_fault(files) or "values that are not finite")
     if reader.positive is not None:
         y = labels(y.tolist(), reader.positive)
     return (X.toarray() if dense else X), y
+
+
+@contextmanager
+def _without_mark(path: Path) -> Iterator[IO[bytes]]:
+    """The file, opened behind its byte order mark."""
+    with open(path, "rb") as handle:
+        handle.seek(len(MARK) if handle.read(len(MARK)) == MARK else 0)
+        yield handle
+
+
+def _libsvm_fault(files: Sequence[Path]) -> str:
+    """File and line of the first thing that is no LIBSVM text; empty if all is."""
+    for path in files:
+        with _without_mark(path) as handle:
+            for number, line in enumerate(handle, 1):
+                what = _wrong_in(line.partition(b"#")[0].decode(errors="replace"))
+                if what:
+                    return f"{path.name}, line {number}: {what}"
+    return ""
+
+
+def _wrong_in(line: str) -> str:
+    label, *entries = line.split() or ["0"]
+    if not _is_finite(label):
+        return f"expected a number as label, found {label[:40]!r}"
+    last = -1
+    for entry in entries:
+        index, colon, value = entry.partition(":")
+        if index == "qid":
+            continue
+        if not (colon and index.isdecimal() and _is_finite(value)):
+            return f"expected index:value, found {entry[:40]!r}"
+        if int(index) <= last:
+            return f"expected indices that rise, found {index} after {last}"
+        last = int(index)
+    return ""
+
+
+def _is_finite(text: str) -> bool:
+    return _is_number(text) and bool(np.isfinite(float(text)))
 
 
 def read_cal_housing(files: Sequence[Path], reader: Reader) -> Arrays:
@@ -341,6 +375,9 @@ def read_arrays(files: Sequence[Path], reader: Reader) -> Arrays:
     """Read one .npz file with X and y, or X.npy and y.npy."""
     if len(files) == 1:
         with np.load(files[0], allow_pickle=False) as content:
+            if {"X", "y"} - set(content.files):
+                found = ", ".join(content.files)
+                raise RefusedError(f"expected the arrays X and y, found {found}")
             return content["X"], content["y"]
     if len(files) != 2:
         raise RefusedError(
@@ -352,9 +389,12 @@ def read_arrays(files: Sequence[Path], reader: Reader) -> Arrays:
 
 FORMATS = {
     "arff": Format(read_arff),
-    "csv": Format(read_csv, ("separator",)),
-    "libsvm": Format(read_libsvm, ("n_features", "zero_based", "dense")),
+    "csv": Format(read_csv, {"separator": str, "header": bool}),
+    "libsvm": Format(
+        read_libsvm,
+        {"n_features": int, "zero_based": bool | Literal["auto"], "dense": bool},
+    ),
     "cal_housing": Format(read_cal_housing),
-    "nips2003": Format(read_nips2003, ("n_features",)),
+    "nips2003": Format(read_nips2003, {"n_features": int}),
     "arrays": Format(read_arrays),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +15,10 @@ from dperm.data.archives import unpack
 from dperm.data.download import download, file_name
 from dperm.data.errors import SourceError
 from dperm.data.openml_download import download_openml
-from dperm.data.readers import Arrays, labels, read_files
+from dperm.data.readers import read_files
+from dperm.data.records import Arrays, labels
 from dperm.data.synthetic import GENERATORS
-from dperm.schema import Data, Dataset, Reader, Source
+from dperm.schema import Data, Dataset, Source
 
 # Where a second download may give what the first did not.
 REMOTE = ("http", "openml")
@@ -50,7 +53,9 @@ def _from_folder(
         unpacked = [
             part
             for position, path in enumerate(files)
-            for part in unpack(path, work / f"{which}-{position}")
+            for part in unpack(
+                path, work / f"{which}-{position}", source.members, "members"
+            )
         ]
         return read_files(unpacked, dataset.reader)
     except OSError as error:
@@ -80,7 +85,7 @@ def from_openml(source: Source, dataset: Dataset, data: Data, work: Path) -> Arr
         int(source.id or 0), work / "openml", data.timeout, data.retries
     )
     given = dataset.reader
-    reader = Reader(format="arff", positive=given.positive, drop=list(given.drop))
+    reader = replace(given, format="arff", options={})
     return read_files([path], replace(reader, target=given.target or target))
 
 
@@ -100,6 +105,47 @@ def from_sklearn(source: Source, dataset: Dataset, data: Data, work: Path) -> Ar
 def from_synthetic(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
     """Draw from a generator of ``dperm.data.synthetic``."""
     return GENERATORS[str(source.generator)](**source.options)
+
+
+def contents(dataset: Dataset, mirror: str | None = None) -> dict[str, str]:
+    """Digests of the local files that the sources of a data set name.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    mirror : str, optional
+        Folder whose files count as well.
+
+    Returns
+    -------
+    dict
+        ``kind path`` to the SHA-256 of the file; empty for one that is not there.
+    """
+    folders = {"file": Path()}
+    if mirror and Path(mirror).is_dir():
+        folders["mirror"] = Path(mirror)
+    return {
+        f"{source.kind} {name}": _digest_of(folders[source.kind] / name)
+        for source in dataset.sources
+        if source.kind in folders
+        for name in source.files
+    }
+
+
+def _digest_of(path: Path) -> str:
+    try:
+        known = path.stat()
+        state = (known.st_size, known.st_mtime_ns, known.st_ctime_ns, known.st_ino)
+        return _digest_at(path.absolute(), state)
+    except OSError:  # the source itself says what is wrong with it
+        return ""
+
+
+@functools.lru_cache(1000)
+def _digest_at(path: Path, state: tuple[int, ...]) -> str:
+    """The digest of a file in one state: many problems may ask for the same."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def describe(source: Source) -> str:

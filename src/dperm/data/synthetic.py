@@ -130,3 +130,15 @@ GENERATORS: dict[str, Callable[..., tuple[Any, np.ndarray]]] = {
     "sparse_regression": sparse_regression,
     "logistic_lognormal": logistic_lognormal,
 }
+
+# What their arguments may be, from and to.
+RANGES: dict[str, tuple[float, float]] = {
+    "n": (2, 1e8),
+    "p": (1, 1e8),
+    "active": (0, 1e8),
+    "coefficient_scale": (0, 1e100),
+    "noise": (0, 1e100),
+    "sigma": (0, 100),
+    "density": (0, 1),
+    "seed": (0, float("inf")),
+}

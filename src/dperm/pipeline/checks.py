@@ -5,9 +5,15 @@ Called for every stage before it computes, and for all that the run table compos
 
 from __future__ import annotations
 
-from dperm import schema, solvers
-from dperm.erm.losses import BOUNDED
-from dperm.locate import ConfigError, group_file
+import math
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from dperm import schema, solvers, typed
+from dperm.data.checking import check_dataset
+from dperm.erm.losses import BOUNDED, named
+from dperm.locate import ConfigError, available, group_file
 from dperm.solvers.capabilities import obstacle
 from dperm.validation import one_of
 
@@ -25,7 +31,7 @@ def check(config: schema.Config) -> None:
 
 
 def problem(section: schema.Problem) -> None:
-    """Refuse a loss that there is not.
+    """Refuse a loss that there is not, or data that no source could serve.
 
     Raises
     ------
@@ -33,6 +39,12 @@ def problem(section: schema.Problem) -> None:
         With the nearest known one.
     """
     one_of(f"conf/problem/{section.name}.yaml: loss", section.loss, BOUNDED)
+    dataset, shared = str(section.dataset.name), available("dataset")
+    file = f"dataset/{dataset}" if dataset in shared else f"problem/{section.name}"
+    try:
+        check_dataset(section.dataset)
+    except ValueError as error:
+        raise ConfigError(f"conf/{file}.yaml: {error}") from error
 
 
 def solver(section: schema.Solver) -> None:
@@ -43,10 +55,17 @@ def solver(section: schema.Solver) -> None:
     ConfigError
         Naming the file and what was expected.
     """
+    where = f"conf/solver/{section.name}.yaml"
     try:
-        solvers.make_options(solvers.load(section.algorithm), section.options)
+        module = solvers.load(section.algorithm)
+        known = get_type_hints(module.Options)
+        for key, value in section.options.items():
+            typed.check(value, known.get(key, Any), f"options.{key}")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"options.{key}: expected a finite number")
+        solvers.make_options(module, section.options)
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"conf/solver/{section.name}.yaml: {error}") from error
+        raise ConfigError(f"{where}: {error}") from error
 
 
 def require_able(
@@ -65,3 +84,29 @@ def require_able(
     if reason:
         where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}"
         raise ConfigError(f"{where}: problem {problem.name}: {reason}")
+
+
+def usable(problem: schema.Problem, y: np.ndarray) -> None:
+    """Refuse labels y (n,) that a problem can do nothing with.
+
+    Raises
+    ------
+    ConfigError
+        If there is one record, they are all the same, or the loss takes no such labels.
+    """
+    where = f"conf/problem/{problem.name}.yaml"
+    if len(y) < 2:
+        raise ConfigError(
+            f"{where}: dataset: expected 2 records or more, found {len(y)}"
+        )
+    if y.min() == y.max():
+        raise ConfigError(
+            f"{where}: dataset: expected labels that differ, found {y[0]:g} in all "
+            f"{len(y)} records: is reader.target the right column?"
+        )
+    try:
+        named(problem.loss).check_labels(problem.name, y)
+    except ValueError as error:
+        raise ConfigError(
+            f"{where}: loss: {error}: reader.positive names the class that is +1"
+        ) from error

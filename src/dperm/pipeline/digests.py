@@ -16,6 +16,7 @@ from typing import Any
 
 from dperm import config as configuration
 from dperm import schema, solvers
+from dperm.grid import Grid
 from dperm.pipeline import plan, products
 from dperm.store.closure import digest as code
 from dperm.store.files import digest
@@ -30,7 +31,6 @@ CHOOSING = tuple(
     f"dperm.pipeline.{name}"
     for name in ("results:best", "solving:fresh_passes", "evaluate:_evaluated")
 )
-Points = list[dict[str, Any]]
 SAVING = {
     "figures": "dperm.present.drawing:save",
     "tables": "dperm.present.tables:save",
@@ -68,17 +68,16 @@ def noise(algorithm: str) -> str:
     return code(*CALIBRATING, *offered)
 
 
-def swept(config: schema.Config, what: schema.Sweep, points: Points) -> str:
+def swept(config: schema.Config, what: schema.Sweep, points: Grid) -> str:
     """Digest of the code behind a sweep: its function, and solvers its points name."""
     module = products.module_of(config, "sweeps", what.kind)
     named = {_module(solver.algorithm) for solver in _solvers(points)}
     return code(f"{module}:{what.kind}", *sorted(named))
 
 
-def _solvers(points: Points) -> list[schema.Solver]:
+def _solvers(points: Grid) -> list[schema.Solver]:
     """What the YAML of every solver says that the points name."""
-    names = {point["solver"] for point in points if "solver" in point}
-    return [solver_of(name) for name in sorted(names)]
+    return [solver_of(name) for name in sorted(points.values("solver"))]
 
 
 @functools.cache
@@ -95,9 +94,13 @@ def _module(algorithm: str) -> str:
 
 
 def fetch(dataset: schema.Dataset) -> str:
-    """Digest of a data set; code counts only where no digest vouches for its arrays."""
-    made = [source.options for source in dataset.sources if source.kind == "synthetic"]
-    return digest([dataset.digest, asdict(dataset.reader), made, fetching(dataset)])
+    """Digest of a data set: sources, reader, files of one's own.
+
+    Code counts only where no digest vouches for the arrays.
+    """
+    sources = [asdict(source) for source in dataset.sources]
+    read = [dataset.digest, sources, asdict(dataset.reader), files(dataset)]
+    return digest([*read, fetching(dataset)])
 
 
 def fetching(dataset: schema.Dataset) -> str:
@@ -109,9 +112,16 @@ def fetching(dataset: schema.Dataset) -> str:
     return reading_code(dataset)
 
 
+def files(dataset: schema.Dataset) -> dict[str, str]:
+    """Digests of the files of one's own that a data set is read from."""
+    from dperm.data.sources import contents
+
+    return contents(dataset)
+
+
 def prepare(problem: schema.Problem) -> str:
-    """Digest of a problem's arrays."""
-    read = fetch(problem.dataset)
+    """Digest of a problem's arrays; a declared digest says what is read for them."""
+    read = problem.dataset.digest or fetch(problem.dataset)
     return digest([read, asdict(problem.preparation), code(*PREPARING)])
 
 
@@ -140,12 +150,12 @@ def evaluate(config: schema.Config, tuned: str) -> str:
     return digest([tuned, fresh, config.paper.evaluated, code(*CHOOSING)])
 
 
-def sweep(config: schema.Config, name: str, points: Points, read: Iterable[str]) -> str:
+def sweep(config: schema.Config, name: str, points: Grid, read: Iterable[str]) -> str:
     """Digest of a sweep at its points; ``read`` are digests of what it reads."""
     what = config.paper.sweeps[name]
     replicates = config.scale.replicates or what.replicates
     named = [[one.algorithm, one.options] for one in _solvers(points)]
-    identity = [asdict(what), points, config.seed, replicates, named]
+    identity = [asdict(what), repr(points), config.seed, replicates, named]
     return digest([identity, list(read), swept(config, what, points)])
 
 

@@ -6,13 +6,14 @@ Light to import: a start that finds the run table kept reads nothing else.
 from __future__ import annotations
 
 import json
+import shlex
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dperm.locate import available
+from dperm.locate import ConfigError, available
 from dperm.validation import one_of
 
 AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
@@ -49,6 +50,8 @@ class RunTable:
         ``stage/name`` to the digest of the sections that stage reads.
     work : dict
         ``paper/problem/solver`` to the passes over the data of all its lanes.
+    files : dict
+        ``file path`` of the reader's own data to its digest; empty where there is none.
     """
 
     folder: str
@@ -57,6 +60,7 @@ class RunTable:
     problem_of: dict[str, str] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
     work: dict[str, float] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
     def below(self, top: str) -> str:
         """A top folder with the scale's below it, ending in a slash."""
@@ -153,17 +157,38 @@ class RunTable:
         return made
 
 
-def overrides(asked: dict[str, Any]) -> list[str]:
+def overrides(asked: dict[str, Any], command: Sequence[str] = ()) -> list[str]:
     """Hydra overrides that Snakemake's ``--config`` asks for.
+
+    Parameters
+    ----------
+    asked : dict
+        ``scale``, and ``set``: several, with blanks between them, quoted as in a shell.
+    command : sequence of str
+        ``sys.argv``, from which ``set`` is taken as it was given: Snakemake cuts quotes
+        off its ends and reads the rest as YAML, to which `` #`` begins a comment.
 
     Raises
     ------
     ConfigError
-        For a key that is neither ``scale`` nor ``set``.
+        For a key that is neither ``scale`` nor ``set``, or a quote that is not closed.
     """
     for key in asked:
         one_of("--config", key, ("scale", "set"))
-    return [f"scale={asked.get('scale', 'full')}", *str(asked.get("set", "")).split()]
+    text = asked.get("set", "")
+    given = [word[4:] for word in command if word.startswith("set=") and text != ""]
+    try:
+        words = shlex.split(given[-1] if given else str(text or ""))
+    except ValueError as error:
+        raise ConfigError(
+            f"--config: set: {text}: expected quotes as in a shell: {error}"
+        ) from error
+    return [f"scale={asked.get('scale', 'full')}", *words]
+
+
+def quoted(overrides: list[str]) -> str:
+    """Overrides for a shell's command line, of which the shell changes no letter."""
+    return shlex.join(overrides)
 
 
 def keys(names: Any) -> str:

@@ -4,8 +4,9 @@ It lies in ``.snakemake/dperm`` of the folder that is worked in, beside what Sna
 remembers of the same runs, and goes with it. Its name is a digest of the papers and
 overrides asked for, of every file of the configuration, of the package's whole source
 and of the libraries' versions. Source that lies elsewhere, such as a solver of the
-reader's own with what it imports, is known only when the table has been composed: the
-digests of these files lie in the table's file and are compared when it is read.
+reader's own with what it imports, is known only when the table is composed, and so
+are data of the reader's own: the digests of these files lie in the table's file and are
+compared when it is read.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ def _read(path: Path) -> RunTable | None:
             return None
         if any(_digest_of(Path(name)) != digest for name, digest in sources.items()):
             return None
+        if any(_digest_of_data(name) != made for name, made in table["files"].items()):
+            return None
         os.utime(path)  # the latest used stay
         return RunTable.from_json(table)
     except (OSError, ValueError, TypeError, KeyError):
@@ -123,5 +126,12 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
+def _digest_of_data(name: str) -> str:
+    """The digest of ``file path``; empty where there is none."""
+    path = Path(name.removeprefix("file "))
+    return _digest_of(path) if path.is_file() else ""
+
+
 def _digest_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from dperm import grid, schema
 from dperm.config import read
@@ -32,7 +31,7 @@ def product_problems(product: schema.Product, names: list[str]) -> list[str]:
     return [name for name in product.problems or () if name in names] or names
 
 
-def sweep_points(config: schema.Config, what: schema.Sweep) -> list[dict[str, Any]]:
+def sweep_points(config: schema.Config, what: schema.Sweep) -> grid.Grid:
     """The points of a sweep at the configured scale."""
     small = config.scale.problems == "offline" and what.small is not None
     return grid.points(what.small if small else what.grid, axes=None)
@@ -69,7 +68,7 @@ def runs(config: schema.Config) -> list[tuple[str, str]]:
     ]
 
 
-def grid_points(config: schema.Config) -> list[dict[str, float]]:
+def grid_points(config: schema.Config) -> grid.Grid:
     """The grid of the paper for the chosen solver, thinned to the scale.
 
     Raises

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from dperm import data, schema
-from dperm.erm.optimum import solve
-from dperm.pipeline import digests, inputs
+from dperm.erm.optimum import Optimum, solve
+from dperm.erm.problem import Problem
+from dperm.pipeline import checks, digests, inputs
 from dperm.store import files as store
 from dperm.store.locks import locked
 
@@ -26,7 +27,7 @@ def fetch(config: schema.Config) -> None:
 
 def prepare(config: schema.Config) -> None:
     """Prepare the arrays of the problem."""
-    made = data.prepare(config.problem, config.data)
+    made = data.prepare(config.problem, config.data, checks.usable)
     if made.available:
         log.info(
             "%s: n = %d, p = %d", made.meta["name"], made.meta["n"], made.meta["p"]
@@ -47,23 +48,10 @@ def optimum(config: schema.Config) -> Path:
         if problem is None:
             inputs.say_unavailable(config)
         else:
-            found = solve(problem)
-            start = float(problem.objective(np.zeros(problem.p))[0])
+            found = _certified(problem)
             with store.whole(folder / "w.npy") as beside:
                 np.save(beside, found.w)
-            record |= {
-                "status": "ok",
-                "made_by": digests.optimum(config.problem),
-                "digest": problem.digest,
-                "w_digest": store.digest(found.w.tolist()),
-                "value": found.value,
-                "gap": found.gap,
-                "relative_gap": found.gap / found.value,
-                "start": start,
-                "relative_error_at_zero": (start - found.value) / found.value,
-                "support_size": int(found.support.sum()),
-                "l1_norm": float(np.abs(found.w).sum()),
-            }
+            record |= _described(config, problem, found)
             log.info(
                 "%s: F* = %.9g, relative gap %.1e, relative error at zero %.6g",
                 problem.name, found.value, record["relative_gap"],
@@ -71,3 +59,44 @@ def optimum(config: schema.Config) -> Path:
             )  # fmt: skip
         store.write_json(folder / "optimum.json", record)
     return folder / "optimum.json"
+
+
+def _certified(problem: Problem) -> Optimum:
+    """The optimum, by which relative errors can be measured.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be certified, or F* = 0, which nothing is relative to.
+    """
+    where = f"conf/problem/{problem.name}.yaml: loss, penalty"
+    try:
+        found = solve(problem)
+    except ArithmeticError as error:
+        raise ValueError(f"{where}: {error}") from error
+    if found.value == 0:
+        raise ValueError(
+            f"{where}: problem {problem.name}: F* = 0, to which no error is relative; "
+            "expected a penalty, or labels that the features do not give exactly"
+        )
+    return found
+
+
+def _described(
+    config: schema.Config, problem: Problem, found: Optimum
+) -> dict[str, Any]:
+    """What ``optimum.json`` says."""
+    start = float(problem.objective(np.zeros(problem.p))[0])
+    return {
+        "status": "ok",
+        "made_by": digests.optimum(config.problem),
+        "digest": problem.digest,
+        "w_digest": store.digest(found.w.tolist()),
+        "value": found.value,
+        "gap": found.gap,
+        "relative_gap": found.gap / found.value,
+        "start": start,
+        "relative_error_at_zero": (start - found.value) / found.value,
+        "support_size": int(found.support.sum()),
+        "l1_norm": float(np.abs(found.w).sum()),
+    }

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dperm import schema
+from dperm import grid, schema
 from dperm.config import read, settings, with_paper
-from dperm.locate import available, group_file
-from dperm.pipeline import checks, digests, plan
+from dperm.locate import ConfigError, available, group_file
+from dperm.pipeline import checks, digests, kinds, plan
 from dperm.pipeline.jobs import AUDITED, PaperTable, RunTable
 from dperm.pipeline.products import check_kind
 from dperm.validation import check_clips
@@ -98,6 +98,7 @@ def _add_paper(table: RunTable, config: schema.Config, sections: Sections) -> No
     for kind in ("figures", "tables"):
         for name, product in getattr(paper, kind).items():
             check_kind(config, kind, f"{kind}.{name}", product.kind)
+            kinds.check_options(config, kind, name)
             read = [*titles, *table.read(paper.name, f"{kind}/{name}")]
             made = digests.product(config, kind, name, read)
             table.digests[f"{kind}/{paper.name}/{name}"] = made
@@ -151,6 +152,7 @@ def _add_sweep(
         if problem not in table.dataset_of:
             _add_problem(table, sections.problem(problem))
     check_kind(config, "sweeps", f"sweeps.{name}", sweep.kind)
+    kinds.check_options(config, "sweeps", name)
     read = [table.digests[f"optimum/{problem}"] for problem in problems]
     arrays = plan.sweep_prepared(config, sweep)
     read += [table.digests[f"prepare/{problem}"] for problem in arrays]
@@ -171,16 +173,20 @@ def _add_audits(table: RunTable) -> None:
 
 def _add_problem(table: RunTable, problem: schema.Problem) -> None:
     name, dataset = problem.name, problem.dataset
+    made, key = digests.fetch(dataset), f"fetch/{dataset.name}"
+    if table.digests.setdefault(key, made) != made:
+        raise ConfigError(
+            f"conf/problem/{name}.yaml: dataset.name: expected another name, found "
+            f"{dataset.name!r}, the other data of {table.problem_of[dataset.name]}"
+        )
     table.dataset_of[name] = dataset.name
     table.problem_of.setdefault(dataset.name, name)
-    table.digests[f"fetch/{dataset.name}"] = digests.fetch(dataset)
+    table.files |= digests.files(dataset)
     table.digests[f"prepare/{name}"] = digests.prepare(problem)
     table.digests[f"optimum/{name}"] = digests.optimum(problem)
 
 
-def _add_run(
-    table: RunTable, config: schema.Config, points: list[dict[str, float]]
-) -> None:
+def _add_run(table: RunTable, config: schema.Config, points: grid.Grid) -> None:
     paper, problem, solver = config.paper, config.problem, config.solver
     checks.require_able(paper, problem, solver)
     where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}.grid"
@@ -189,6 +195,6 @@ def _add_run(
     tuned = table.digests[f"tune/{name}"] = digests.tune(config)
     table.digests[f"evaluate/{name}"] = digests.evaluate(config, tuned)
     kinds = plan.run_calibrations(config)
-    passes = sum(point["passes"] for point in points)
+    passes = points.total("passes")
     replicates = config.scale.replicates or paper.replicates
     table.work[name] = passes * replicates * len(kinds)

@@ -102,7 +102,7 @@ def _totals(claims: pd.DataFrame) -> dict[str, int]:
 def _json(value: Any) -> str:
     """JSON that may stand inside a script element."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.replace("</", "<\\/")
+    return text.replace("<", "\\u003c")
 
 
 # --- one paper ------------------------------------------------------------------------

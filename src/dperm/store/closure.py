@@ -18,6 +18,7 @@ name in the code: whoever looks it up passes it as a further entry point.
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import importlib.util
@@ -123,8 +124,49 @@ def files() -> list[Path]:
 def functions(module: str) -> tuple[str, ...]:
     """The public functions a module defines, read without importing it."""
     source = _source(module)
-    found = source.functions if source else []
+    found = source.functions if source else {}
     return tuple(name for name in found if not name.startswith("_"))
+
+
+def words(*entries: str) -> set[str]:
+    """The strings in all definitions that entry points depend on.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such module or name.
+    """
+    with known().lock:
+        reached, _ = _reached(entries)
+        return {
+            word
+            for module, name in reached
+            for statement in _statements(module, name)
+            for word in statement.words
+        }
+
+
+def parameters(module: str, function: str) -> dict[str, tuple[str, bool]] | None:
+    """The arguments of a function by name, read without importing it.
+
+    Returns
+    -------
+    dict or None
+        Name to annotation as text and whether it must be given; None if the function
+        takes whatever is given.
+    """
+    source = _source(module)
+    assert source is not None
+    given = source.functions[function]
+    if given.kwarg is not None:
+        return None
+    plain, named = [*given.posonlyargs, *given.args], given.kwonlyargs
+    needed = [True] * (len(plain) - len(given.defaults)) + [False] * len(given.defaults)
+    needed += [default is None for default in given.kw_defaults]
+    return {
+        one.arg: (ast.unparse(one.annotation) if one.annotation else "Any", is_needed)
+        for one, is_needed in zip((*plain, *named), needed, strict=True)
+    }
 
 
 def _reached(entries: Iterable[str]) -> tuple[set[Name], set[str]]:
@@ -166,11 +208,10 @@ def _read_edges(name: Name) -> tuple[str, frozenset[Name], frozenset[str]]:
     module, definition = name
     source = _source(module)
     assert source is not None
+    statements = _statements(module, definition)
     if definition:
-        statements = source.definitions[definition]
         found = {(module, ""), *_packages(module)}
     else:
-        statements = [*source.effects, *_registered(module, source)]
         found = set(_idle(module, source))
     words, libraries = [statement.text for statement in statements], set()
     for use in sorted({use for statement in statements for use in statement.uses}):
@@ -182,6 +223,15 @@ def _read_edges(name: Name) -> tuple[str, frozenset[Name], frozenset[str]]:
                 found.add(target)
     text = hashlib.sha256("\0".join(words).encode()).hexdigest()
     return text, frozenset(found), frozenset(libraries & ARITHMETIC.keys())
+
+
+def _statements(module: str, definition: str) -> list[Statement]:
+    """Those of a definition, or of what a module does when it is imported."""
+    source = _source(module)
+    assert source is not None
+    if definition:
+        return source.definitions[definition]
+    return [*source.effects, *_registered(module, source)]
 
 
 def _packages(module: str) -> Iterator[Name]:

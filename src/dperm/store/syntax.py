@@ -32,6 +32,7 @@ class Statement:
 
     text: str
     uses: frozenset[Use]
+    words: frozenset[str] = frozenset()  # strings that stand in it
     bases: tuple[Use, ...] = ()  # of a class
     hooks: bool = False  # a class whose subclasses are registered as they are made
 
@@ -50,15 +51,15 @@ class Source:
         Modules all of whose names are imported.
     effects : list of Statement
         What is done whenever the module is imported, whichever name is wanted.
-    functions : list of str
-        Names of the functions, in order.
+    functions : dict
+        Name to the arguments of the functions, in order.
     """
 
     definitions: dict[str, list[Statement]] = field(default_factory=dict)
     imports: dict[str, Use] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
     effects: list[Statement] = field(default_factory=list)
-    functions: list[str] = field(default_factory=list)
+    functions: dict[str, ast.arguments] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether the module binds a name."""
@@ -108,7 +109,7 @@ def _add(made: Source, node: ast.stmt, package: str) -> None:
     for name in reader.scopes[0].bound - made.imports.keys():
         made.definitions.setdefault(name, []).append(statement)
     if isinstance(node, _FUNCTIONS):
-        made.functions.append(node.name)
+        made.functions[node.name] = node.args
     if _acts(node):
         made.effects.append(statement)
 
@@ -196,17 +197,18 @@ class _Reader:
     def __init__(self, package: str) -> None:
         self.package = package
         self.words: list[str] = []
+        self.strings: set[str] = set()
         self.scopes = [_Scope()]
 
     def statement(self, node: ast.stmt) -> Statement:
         """What was read of the statement."""
         text = hashlib.sha256("\0".join(self.words).encode()).hexdigest()
-        uses = frozenset(self.scopes[0].uses)
+        uses, strings = frozenset(self.scopes[0].uses), frozenset(self.strings)
         if not isinstance(node, ast.ClassDef):
-            return Statement(text, uses)
+            return Statement(text, uses, strings)
         bases = tuple(use for base in node.bases if (use := _chain(base)))
         names = {inner.name for inner in node.body if isinstance(inner, _FUNCTIONS)}
-        return Statement(text, uses, bases, "__init_subclass__" in names)
+        return Statement(text, uses, strings, bases, "__init_subclass__" in names)
 
     def spell(self, node: ast.AST) -> None:
         """Add the words of a node and of all below it."""
@@ -251,6 +253,11 @@ class _Reader:
         else:
             self.words.append("=")
             self.scopes[-1].bound.add(node.id)
+
+    def _constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str):
+            self.strings.add(node.value)
+        self._fields(node, node._fields)
 
     def _attribute(self, node: ast.Attribute) -> None:
         use = _chain(node)
@@ -314,6 +321,7 @@ class _Reader:
 
 _SPECIAL: dict[type, Callable[[_Reader, Any], None]] = {
     ast.Name: _Reader._name,
+    ast.Constant: _Reader._constant,
     ast.Attribute: _Reader._attribute,
     ast.Lambda: _Reader._lambda,
     ast.ClassDef: _Reader._class,
