@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dperm.audit.blackbox.bounds import losses_bound
 from dperm.audit.blackbox.domain import Data, Pair
 from dperm.audit.blackbox.recording import LAWS
 from dperm.audit.blackbox.running import Run, Target
-from dperm.audit.estimators import epsilon_bound
 from dperm.privacy.accounting import gaussian_epsilon
 
 Array = np.ndarray
@@ -246,5 +246,5 @@ def _gaussian(one: Law, two: Law, delta: float, level: float) -> Exact:
 def _bound(losses: Array, delta: float, level: float, text: str) -> Exact:
     if delta == 0:
         return Exact(float(losses.max()), f"{text}: their ratio at one output")
-    found = epsilon_bound(losses, delta, level, 1)
+    found = losses_bound(losses, delta, level, 1)
     return Exact(found, f"{text}, at {SAMPLES} outputs", certain=False)
