@@ -88,6 +88,11 @@ COMMANDS: dict[str, Command] = {
     ),
 }
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
+FUNCTION = Command(
+    "audit a function of one's own: dperm audit module:fit --epsilon 1",
+    "audit.blackbox.command:main",
+    is_stage=False,
+)
 GROUPS = ("paper", "problem", "solver", "scale")
 KEYS = """
   any key of the configuration: product=figure1 problem.privacy.epsilon=2 seed=7
@@ -126,16 +131,23 @@ def _run(arguments: list[str]) -> None:
         print(f"dperm {__version__}")
     elif arguments[0] in COMMANDS:
         sys.argv = [f"dperm {arguments[0]}", *arguments[1:]]
-        command = COMMANDS[arguments[0]]
+        command = FUNCTION if _names_function(arguments) else COMMANDS[arguments[0]]
         if command.is_stage and {"-h", "--help"} & {*arguments[1:]}:
             print(stage_help(arguments[0]))
         elif command.is_stage:
             run_stage(command, arguments[1:])
         else:
-            function_of(command)()
+            run_alone(command)
     else:
         _refuse_unknown(arguments[0])
         _snakemake(arguments)
+
+
+def _names_function(arguments: list[str]) -> bool:
+    """Whether an audit is asked of ``module:function``, and not of a solver."""
+    return arguments[0] == "audit" and any(
+        ":" in word and "=" not in word for word in arguments[1:]
+    )
 
 
 # --- stages ---------------------------------------------------------------------------
@@ -201,6 +213,14 @@ def own_place(error: BaseException) -> str:
         if own is not None and own.parent in Path(frame.filename).parents:
             found = f" ({frame.filename}:{frame.lineno}, in {frame.name})"
     return found
+
+
+def run_alone(command: Command) -> None:
+    """Run a command that reads the command line itself, BLAS on one thread."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        function_of(command)()
 
 
 def run(stage: Stage, config: Any) -> Any:

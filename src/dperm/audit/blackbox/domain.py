@@ -1,0 +1,176 @@
+"""Neighbouring data sets within what a function assumes of its data."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+Array = np.ndarray
+Record = tuple[Array, float]
+
+NORMS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
+RELATIONS = ("replace", "add-remove")
+LOUD = (1.0, 1e3, 1e200)  # sizes of records where no bound is declared
+QUIET = 1e-3  # size of a small one, relative to the bound
+
+
+@dataclass(frozen=True)
+class Data:
+    """Features X (n, p) and labels y (n,)."""
+
+    X: Array
+    y: Array
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Neighbours, and in words what differs."""
+
+    first: Data
+    second: Data
+    text: str
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a function assumes of its data, and who is a neighbour.
+
+    Attributes
+    ----------
+    n, p : int
+        Records and features.
+    x : (float, float) or None
+        Range of every feature; None if the function takes any number.
+    norm : {"l1", "l2", "linf"}
+        Norm that a record's features keep below the larger end of the range.
+    y : tuple of float or None
+        Range of the labels, or the labels themselves where there are just so many.
+    labels : bool
+        Whether ``y`` lists all labels.
+    relation : {"replace", "add-remove"}
+    """
+
+    n: int = 8
+    p: int = 2
+    x: tuple[float, float] | None = None
+    norm: str = "linf"
+    y: tuple[float, ...] | None = None
+    labels: bool = False
+    relation: str = "replace"
+
+    def pairs(self, rng: Generator) -> list[Pair]:
+        """Neighbours worth trying, each once, one of each kind of data in turn."""
+        bounded = self.x is not None and self.y is not None
+        groups = [
+            [
+                pair
+                for position in sorted({0, self.n - 1})
+                for pair in self._at(base, position, size, rng)
+            ]
+            for size in ((1.0,) if bounded else LOUD)
+            for base in self._bases(size, rng)
+        ]
+        turns = itertools.chain.from_iterable(itertools.zip_longest(*groups))
+        return list({_key(pair): pair for pair in turns if pair is not None}.values())
+
+    def _at(self, base: Data, at: int, size: float, rng: Generator) -> Iterator[Pair]:
+        for one, two in self._exchanges(size, rng):
+            if self.relation == "replace":
+                text = f"record {at + 1} of {self.n} replaced"
+                yield Pair(_put(base, at, one), _put(base, at, two), text)
+            else:
+                text = f"record {at + 1} of {self.n} removed"
+                whole = _put(base, at, one)
+                yield Pair(whole, _without(whole, at), text)
+
+    def _exchanges(
+        self, size: float, rng: Generator
+    ) -> Iterator[tuple[Record, Record]]:
+        """Records and what takes their place."""
+        loud, ends = self._loud(size), self._ends(size)
+        zero = self._fit(np.zeros(self.p), size)
+        for x, other in loud:
+            for y in ends:
+                yield (x, y), (other, y)
+                yield (zero, y), (x, y)
+                yield (x, y), (zero, y)
+            yield (x, ends[-1]), (x, ends[0])
+            yield (x, ends[0]), (other, ends[-1])
+        yield (zero, ends[-1]), (zero, ends[0])
+        yield (zero, ends[-1]), (self._fit(QUIET * loud[0][0], size), ends[-1])
+        for _ in range(4):
+            x, other = (self._random(size, rng) for _ in range(2))
+            yield (x, float(rng.choice(ends))), (other, float(rng.choice(ends)))
+
+    def _bases(self, size: float, rng: Generator) -> Iterator[Data]:
+        """Zeros, duplicates, two opposite halves, random records."""
+        ends, (high, low) = self._ends(size), self._loud(size)[0]
+        alternating = np.arange(self.n) % 2
+        zero = self._fit(np.zeros(self.p), size)
+        middle = ends[0] if self.labels else 0.5 * (ends[0] + ends[-1])
+        yield Data(np.tile(zero, (self.n, 1)), np.full(self.n, middle))
+        yield Data(np.tile(high, (self.n, 1)), np.full(self.n, ends[-1]))
+        yield Data(
+            np.where(alternating[:, None], high, low),
+            np.where(alternating, ends[-1], ends[0]),
+        )
+        X = np.array([self._random(size, rng) for _ in range(self.n)])
+        yield Data(X, rng.choice(ends, self.n))
+
+    # --- records ----------------------------------------------------------------------
+
+    def _range(self, size: float) -> tuple[float, float]:
+        return (-size, size) if self.x is None else self.x
+
+    def _ends(self, size: float) -> tuple[float, ...]:
+        """Extreme labels."""
+        return (-size, size) if self.y is None else self.y
+
+    def _loud(self, size: float) -> list[tuple[Array, Array]]:
+        """Records at the ends of the range, each with its opposite."""
+        low, high = self._range(size)
+        place = np.arange(self.p)
+        kinds = (place >= 0, place % 2 == 0, place < self.p / 2, place < self.p - 1)
+        signs = [np.where(kind, 1.0, -1.0) for kind in kinds]
+        corners = [
+            (np.where(s > 0, high, low), np.where(s > 0, low, high)) for s in signs
+        ]
+        middle = np.clip(0.0, low, high)
+        for j in range(min(self.p, 4)):
+            axis = np.arange(self.p) == j
+            corners.append((np.where(axis, high, middle), np.where(axis, low, middle)))
+        pairs = [(self._fit(a, size), self._fit(b, size)) for a, b in corners]
+        keys = [a.tobytes() + b.tobytes() for a, b in pairs]
+        return [pair for k, pair in enumerate(pairs) if keys[k] not in keys[:k]]
+
+    def _random(self, size: float, rng: Generator) -> Array:
+        low, high = self._range(size)
+        return self._fit(low + (high - low) * rng.random(self.p), size)
+
+    def _fit(self, x: Array, size: float) -> Array:
+        """The record within the range and the norm."""
+        low, high = self._range(size)
+        x = np.clip(x, low, high)
+        if self.x is None:
+            return x
+        length, bound = np.linalg.norm(x, NORMS[self.norm]), max(abs(low), abs(high))
+        return x * min(1.0, bound / length) if length > 0 else x
+
+
+def _put(data: Data, at: int, record: Record) -> Data:
+    X, y = data.X.copy(), data.y.copy()
+    X[at], y[at] = record
+    return Data(X, y)
+
+
+def _without(data: Data, at: int) -> Data:
+    return Data(np.delete(data.X, at, axis=0), np.delete(data.y, at))
+
+
+def _key(pair: Pair) -> bytes:
+    parts = (pair.first.X, pair.first.y, pair.second.X, pair.second.y)
+    return b"|".join(part.tobytes() for part in parts)

@@ -1,0 +1,395 @@
+"""The search for neighbours that refute an epsilon, within a budget of seconds.
+
+First frozen noise: pairs are ranked by how far outputs move under the same noise, in
+units of its spread, and by how much the spread itself changes; where laws are exact
+(:mod:`.laws`), so is the verdict. Then the worst pairs are run on fresh noise, again
+and again with twice as many runs: an event is chosen on all runs so far and counted on
+new ones. The chance that any count of an audit is wrong is at most 1 - confidence.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dperm.audit.blackbox import events, laws
+from dperm.audit.blackbox.domain import Data, Domain, Pair
+from dperm.audit.blackbox.events import Judged
+from dperm.audit.blackbox.recording import recorded
+from dperm.audit.blackbox.running import Fit, RefusedError, Run, Target, quiet
+
+Array = np.ndarray
+
+SLACK = 1e-3  # relative, of an epsilon that is computed and not counted
+FROZEN = 8  # runs under the same noise, for a first rank
+FLOOR = 1e-9  # of a spread
+STEP = 0.1  # share of a step that counts as spread: few runs may show none by chance
+FEW, CLEAR = 24, 3  # pairs of the quick pass; those of them that are counted
+RANKING, SCREENING = 0.4, 0.6  # of the budget, for a first look and a second
+LAWFUL = 24  # pairs whose exact laws are compared
+LAWLESS = 3  # pairs without a law, after which none is looked for
+PROMISING = 12  # pairs that are run on fresh noise
+FIRST, MOST = 64, 1 << 17  # runs on D in the first round, and at most
+SHARE = 12  # of what is left of the budget, at most one in so many goes into a round
+LENIENT = 0.5  # level of bounds that only rank pairs
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is to be refuted, and how sure and how long.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+    confidence : float
+        Of a refutation.
+    seconds, runs : float
+        Of which a new round must not take more than is left.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    confidence: float = 0.999
+    seconds: float = 45.0
+    runs: float = math.inf
+
+
+@dataclass
+class Verdict:
+    """What an audit found.
+
+    Attributes
+    ----------
+    refuted : bool
+    epsilon : float
+        Proved lower bound, at the claim's delta and confidence; infinite where frozen
+        noise shows that none would do.
+    pair : Pair or None
+        The neighbours it was found on.
+    proof : str
+        The event and its counts, or what moved under frozen noise.
+    frozen : bool
+        Whether the proof is one of frozen noise.
+    notes : list of str
+    seconds : float
+    runs : int
+    """
+
+    refuted: bool
+    epsilon: float
+    pair: Pair | None
+    proof: str
+    frozen: bool
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    runs: int = 0
+
+
+@dataclass
+class Candidate:
+    """A pair, its rank, and what was seen of it."""
+
+    pair: Pair
+    score: float
+    first: list[Array] = field(default_factory=list)
+    second: list[Array] = field(default_factory=list)
+
+
+def audit(fit: Fit, claim: Claim, domain: Domain, seed: int = 0) -> Verdict:
+    """Try to refute that ``fit`` is (epsilon, delta)-private on a domain.
+
+    Parameters
+    ----------
+    fit : callable
+        ``fit(X, y, seed)``; see :class:`.running.Target`.
+    claim : Claim
+    domain : Domain
+    seed : int
+
+    Returns
+    -------
+    Verdict
+        Not refuted does not mean private.
+
+    Raises
+    ------
+    RefusedError
+        If it raises, or returns something else than numbers, on all data sets.
+
+    Examples
+    --------
+    >>> def fit(X, y, seed):  # noise for half of what a record can do
+    ...     noise = np.random.default_rng(seed).laplace(0, 1, X.shape[1])
+    ...     return np.clip(X, -1, 1).sum(axis=0) + noise
+    >>> found = audit(fit, Claim(epsilon=1.0), Domain(p=1, x=(-1, 1)))
+    >>> found.refuted, round(found.epsilon, 6)
+    (True, 2.0)
+    """
+    with recorded(), quiet():
+        return Search(fit, claim, domain, seed).verdict()
+
+
+class Search:
+    """One audit under way."""
+
+    def __init__(self, fit: Fit, claim: Claim, domain: Domain, seed: int):
+        self.target, self.claim = Target(fit), claim
+        self.domain, self.seed = domain, seed
+        self.began, self.tests, self.notes = time.monotonic(), 0, list[str]()
+        self.rng = np.random.Generator(np.random.PCG64([seed, 1]))
+        self.best = Verdict(False, 0.0, None, "no event told neighbours apart", False)
+        self.size, self.raised = 0, ""  # numbers of an output; what the last run raised
+        self.clue = ""  # noise whose scale depends on the data
+        self.refusals: dict[str, set[int]] = {}
+
+    def verdict(self) -> Verdict:
+        """A quick pass over a few pairs, then all of them."""
+        pairs = self.domain.pairs(self.rng)
+        known = next((p for p in pairs if not self._error(p)), None)
+        if known is None:
+            raise RefusedError(
+                f"it raised on every pair tried: {self._error(pairs[0])}"
+            )
+        replayed = self.target.repeats(known.first)
+        if not replayed:
+            self.notes.append("a seed does not fix the output: no frozen noise")
+        for chosen, quick in ((pairs[:FEW], True), (pairs, False)):
+            self._pass(chosen, replayed, quick)
+            if self.best.refuted:
+                break
+        self._say()
+        self.best.notes = self.notes
+        self.best.seconds, self.best.runs = self.seconds, self.target.runs
+        return self.best
+
+    def _pass(self, pairs: list[Pair], replayed: bool, quick: bool) -> None:
+        """Frozen noise first, then counting."""
+        ranked = self._ranked(pairs, replayed, FROZEN // 2 if quick else FROZEN)
+        if replayed:
+            self._lawful(ranked[: LAWFUL // 4 if quick else LAWFUL])
+        if not self.best.refuted and quick:
+            self._clear_cut(ranked[:CLEAR])
+        elif not self.best.refuted:
+            self._counted(ranked[:PROMISING])
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self.began
+
+    def _spent(self) -> float:
+        """Share of the budget that is gone."""
+        return max(
+            self.seconds / self.claim.seconds, self.target.runs / self.claim.runs
+        )
+
+    def _seeds(self, count: int) -> list[int]:
+        return [int(s) for s in self.rng.integers(0, 2**32, count, dtype=np.uint64)]
+
+    # --- what the function takes ------------------------------------------------------
+
+    def _error(self, pair: Pair) -> str:
+        """What it raises on a pair; nothing if it runs."""
+        for data in (pair.first, pair.second):
+            run = self.target(data, 0)
+            if run.raised:
+                return run.raised
+            self.size = max(self.size, run.output.size)
+        return ""
+
+    def _outputs(self, data: Data, seeds: list[int]) -> Array:
+        """Outputs on seeds, (m, k); what raised or is too short ends in NaN."""
+        found = np.full((len(seeds), self.size), np.nan)
+        for k, seed in enumerate(seeds):
+            run: Run = self.target(data, seed)
+            found[k, : run.output.size] = run.output[: self.size]
+            self.raised = run.raised
+        return found
+
+    def _say(self) -> None:
+        self.notes += [self.clue] if self.clue else []
+        for text, pairs in self.refusals.items():
+            self.notes.append(f"left out {len(pairs)} pairs, on which it raised {text}")
+
+    # --- frozen noise -----------------------------------------------------------------
+
+    def _ranked(self, pairs: list[Pair], replayed: bool, runs: int) -> list[Candidate]:
+        """Pairs by what the same noise makes of D and D', the worst first."""
+        seeds, found, known = self._seeds(runs), [], set[frozenset[bytes]]()
+        for pair in pairs:
+            one, two = self._both(pair, seeds)
+            if one is None or two is None:
+                continue
+            both = frozenset(_rounded(side) for side in (one, two))
+            if not replayed or both not in known:  # labels may mean nothing to it
+                known.add(both)
+                found.append(Candidate(pair, _score(one, two)))
+            if self._spent() > RANKING:
+                break
+        self._scales([c.pair for c in found])
+        return sorted(found, key=lambda c: -c.score)
+
+    def _both(self, pair: Pair, seeds: list[int]) -> list[Array | None]:
+        """Outputs on both sides; None where it always raised: that is no output."""
+        sides: list[Array | None] = []
+        for data in (pair.first, pair.second):
+            outputs = self._outputs(data, seeds[:1])
+            if self.raised:
+                self.refusals.setdefault(self.raised, set()).add(id(pair))
+                return [None, None]
+            sides.append(np.concatenate([outputs, self._outputs(data, seeds[1:])]))
+        return sides
+
+    def _scales(self, pairs: list[Pair]) -> None:
+        """Say which noise depends on the data: a clue, not a proof."""
+        for pair in pairs:
+            sides = (pair.first, pair.second)
+            one, two = (self.target(data, 1).record.draws for data in sides)
+            for k, (a, b) in enumerate(zip(one, two, strict=False)):
+                if not np.array_equal(a.scale, b.scale):
+                    sizes = (np.max(d.scale, initial=0.0) for d in (a, b))
+                    text = " and ".join(f"{s:.4g}" for s in sizes)
+                    self.clue = (
+                        f"the scale of draw {k + 1} ({a.law}) depends on the data:"
+                        f" {text} on neighbours"
+                    )
+                    return
+
+    def _lawful(self, ranked: list[Candidate]) -> None:
+        """Exact laws of the worst pairs, as long as there are such laws."""
+        lawless, level = 0, (1 - self.claim.confidence) / (4 * LAWFUL)
+        for candidate in ranked:
+            try:
+                given = (self.seed, self.claim.delta, level)
+                found = laws.compare(self.target, candidate.pair, *given)
+            except np.linalg.LinAlgError:
+                continue
+            if found is None:
+                lawless += 1
+                if lawless == LAWLESS:
+                    return
+                continue
+            self._keep(found.epsilon, candidate.pair, found.text, True)
+
+    def _keep(self, epsilon: float, pair: Pair, proof: str, frozen: bool) -> None:
+        limit = self.claim.epsilon * (1 + SLACK if frozen else 1)
+        if epsilon > self.best.epsilon:
+            self.best = Verdict(epsilon > limit, epsilon, pair, proof, frozen)
+
+    def _level(self, test: int) -> float:
+        """The share of the level of one count; all of them sum up to a half."""
+        return (1 - self.claim.confidence) * 3 / (math.pi * test) ** 2
+
+    # --- counting ---------------------------------------------------------------------
+
+    def _clear_cut(self, candidates: list[Candidate]) -> None:
+        """No more runs than prove an event that always comes on D and never on D'."""
+        chance = 1 / (1 + math.exp(-self.claim.epsilon))
+        least = math.ceil(math.log(self._level(CLEAR) / 2) / math.log(chance)) + 1
+        for candidate in candidates:
+            if least > FIRST or self._affordable(2 * least) < 1:
+                return
+            self._more(candidate, FIRST // 4)
+            self._judge(candidate, least)
+            if self.best.refuted:
+                return
+
+    def _counted(self, candidates: list[Candidate]) -> None:
+        """Rounds of fresh runs, twice as many each; events are of earlier rounds."""
+        count = FIRST
+        for candidate in candidates:
+            self._more(candidate, count)
+            if self._spent() > SCREENING:
+                break
+        candidates = [c for c in candidates if c.first]
+        while candidates and count < MOST and self._affordable(2 * count):
+            count *= 2
+            keep = max(1, min(len(candidates), self._affordable(count) // SHARE))
+            candidates = sorted(candidates, key=self._promise)[:keep]
+            for candidate in candidates:
+                self._judge(candidate, count)
+                if self.best.refuted:
+                    return
+
+    def _affordable(self, count: int) -> int:
+        """How many pairs could be run so often on what is left of the budget."""
+        left = self.target.runs * (1 / self._spent() - 1)
+        return int(left / (2 * count))
+
+    def _promise(self, candidate: Candidate) -> float:
+        """How well one half of its runs tells the other half apart, and back."""
+        one, two = (np.concatenate(c) for c in (candidate.first, candidate.second))
+        halves, total = (slice(None, None, 2), slice(1, None, 2)), 0.0
+        for here, there in (halves, halves[::-1]):
+            event = events.learn(one[here], two[here], LENIENT, self.claim.delta)
+            judged = (one[there], two[there], LENIENT, self.claim.delta)
+            total += events.judge(event, *judged).raw
+        return -total
+
+    def _event(self, candidate: Candidate) -> events.Event:
+        given = np.concatenate(candidate.first), np.concatenate(candidate.second)
+        return events.learn(*given, 0.1, self.claim.delta)
+
+    def _judge(self, candidate: Candidate, count: int) -> None:
+        event = self._event(candidate)
+        self._more(candidate, count)
+        self.tests += 1
+        level = self._level(self.tests)
+        given = (candidate.first[-1], candidate.second[-1], level)
+        found = events.judge(event, *given, self.claim.delta)
+        self._keep(found.epsilon, candidate.pair, told(found), False)
+
+    def _more(self, candidate: Candidate, count: int) -> None:
+        for data, kept in (
+            (candidate.pair.first, candidate.first),
+            (candidate.pair.second, candidate.second),
+        ):
+            kept.append(self._outputs(data, self._seeds(count)))
+
+
+def _score(one: Array, two: Array) -> float:
+    """How far the same noise ends on D and D', in units of its spread."""
+    finite = np.isfinite(one).all(axis=1) & np.isfinite(two).all(axis=1)
+    away = 10.0 * float(np.mean(np.isfinite(one) != np.isfinite(two)))
+    if finite.sum() < 2:
+        return away
+    scale = events.scale_of(np.concatenate([one, two]))
+    one, two = (events.plain(side[finite], scale) for side in (one, two))
+    spreads = [side.std(axis=0) for side in (one, two)]
+    floor = STEP * np.maximum(*spreads) + FLOOR
+    wider = np.abs(np.log((spreads[0] + floor) / (spreads[1] + floor)))
+    return away + float(_moved(one, two).sum() + wider.sum() + _hidden(one, two))
+
+
+def _moved(one: Array, two: Array) -> Array:
+    """By how much of its spread each number moved, on a scale that saturates."""
+    by = np.abs(one - two).mean(axis=0)
+    spread = np.minimum(one.std(axis=0), two.std(axis=0))
+    return np.log1p(by / np.maximum(np.hypot(spread, STEP * by), FLOOR))
+
+
+def _rounded(outputs: Array) -> bytes:
+    """The same for outputs that differ by rounding."""
+    with np.errstate(all="ignore"):
+        digits = 10.0 ** np.floor(np.log10(np.abs(outputs) + 1e-300) - 8)
+        rounded = np.round(outputs / digits) * digits
+    return np.where(np.isfinite(outputs), rounded, outputs).tobytes()
+
+
+def _hidden(one: Array, two: Array) -> float:
+    """The same for differences of two outputs, which shared noise leaves bare."""
+    if not 1 < one.shape[1] <= events.WIDE:
+        return 0.0
+    return float(_moved(*(side[:, 1:] - side[:, :1] for side in (one, two))).max())
+
+
+def told(found: Judged) -> str:
+    """An event and its counts in words."""
+    event = found.event
+    return (
+        f"{event.text} >= {event.at:.6g}: {found.on_first} of {found.runs} runs on D,"
+        f" {found.on_second} of {found.runs} on D'"
+    )

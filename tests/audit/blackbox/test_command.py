@@ -1,0 +1,117 @@
+"""``dperm audit module:function``: verdict, files, exit codes, one line of refusal."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dperm.audit.blackbox import command
+from dperm.audit.blackbox.command import NOT_REFUTED, REFUSED, REFUTED
+
+MINE = """
+from pathlib import Path
+import numpy as np
+
+Path("imported").touch()
+
+def half(X, y, seed):
+    noise = np.random.default_rng(seed).laplace(0, 1 / len(X), X.shape[1])
+    return np.clip(X, -1, 1).mean(axis=0) + noise
+
+def whole(X, y, seed):
+    noise = np.random.default_rng(seed).laplace(0, 2 / len(X), X.shape[1])
+    return np.clip(X, -1, 1).mean(axis=0) + noise
+
+def words(X, y, seed):
+    return "weights"
+
+def never(X, y, seed):
+    raise RuntimeError("not today")
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    Path("of_mine.py").write_text(MINE)
+    yield tmp_path
+    sys.modules.pop("of_mine", None)
+
+
+def call(monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["dperm audit", *words])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    return ended.value.code
+
+
+@pytest.mark.parametrize("place", ["of_mine:half", "of_mine.py:half"])
+def test_a_refutation_leaves_its_proof(here, monkeypatch, capsys, place):
+    code = call(monkeypatch, place, "--epsilon", "1", "--p", "1", "--out", "proof")
+    assert code == REFUTED
+    said = capsys.readouterr().out
+    assert said.startswith(f"REFUTED: {place}") and "epsilon >= 2 at delta 0" in said
+    assert Path("proof/verdict.txt").read_text() == said
+    kept = json.loads(Path("proof/verdict.json").read_text())
+    assert kept["refuted"] and kept["arguments"]["epsilon"] == 1
+    pair = np.load("proof/neighbours.npz")
+    assert (pair["X"] != pair["X_prime"]).sum() == 1
+    for name, key in (("D", "X"), ("D_prime", "X_prime")):
+        table = np.loadtxt(f"proof/{name}.csv", delimiter=",", skiprows=1)
+        np.testing.assert_array_equal(table[:, :1], pair[key])
+
+
+def test_a_sound_function_ends_with_zero(here, monkeypatch, capsys):
+    given = ("--epsilon", "1", "--p", "1", "--seconds", "2")
+    assert call(monkeypatch, "of_mine:whole", *given) == NOT_REFUTED
+    assert capsys.readouterr().out.startswith("not refuted: of_mine:whole")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("of_mine:half",), "required: --epsilon"),
+        (("of_mine:half", "--epsilon", "0"), "--epsilon 0: expected more than 0"),
+        (("of_mine:half", "--epsilon", "1", "--delta", "2"), "--delta 2"),
+        (("of_mine:half", "--epsilon", "1", "--x-bound", "2:1"), "LOW:HIGH"),
+        (("of_mine:half", "--epsilon", "1", "--labels", "1"), "as in -1,1"),
+        (("of_mine:half", "--epsilon", "1", "--norm", "l2"), "expected --x-bound"),
+        (("of_mine:half", "--epsilon", "1", "--n", "1"), "--n 1: expected 2"),
+        (("of_mine", "--epsilon", "1"), "expected module:function"),
+    ],
+)
+def test_bad_arguments_are_refused_before_the_module_is_imported(
+    here, monkeypatch, capsys, words, text
+):
+    assert call(monkeypatch, *words) == REFUSED
+    said = capsys.readouterr().err
+    assert text in said and len(said.splitlines()) == 1
+    assert not Path("imported").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("of_mine:nothing", "expected a function nothing"),
+        ("nowhere_at_all:fit", "does not import: ModuleNotFoundError"),
+        ("of_mine:words", "expected numbers, found str"),
+        ("of_mine:never", "RuntimeError: not today"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused_in_one_line(
+    here, monkeypatch, capsys, place, text
+):
+    assert call(monkeypatch, place, "--epsilon", "1") == REFUSED
+    said = capsys.readouterr().err
+    assert text in said and len(said.splitlines()) == 1
+
+
+def test_the_command_tells_a_function_from_a_solver(here):
+    words = ["audit", "of_mine:half", "--epsilon", "1", "--p", "1"]
+    done = subprocess.run([sys.executable, "-m", "dperm", *words], capture_output=True)
+    assert done.returncode == REFUTED, done.stderr
+    assert Path("results/audit/functions/of_mine-half/D.csv").is_file()

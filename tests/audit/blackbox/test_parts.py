@@ -1,0 +1,198 @@
+"""Frozen noise, exact laws, neighbours and events of the audit of a function."""
+
+import random
+import secrets
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dperm.audit.blackbox import laws
+from dperm.audit.blackbox.domain import Data, Domain, Pair
+from dperm.audit.blackbox.events import judge, learn
+from dperm.audit.blackbox.recording import LAWS, recorded, run
+from dperm.audit.blackbox.running import RefusedError, Target, numbers
+from dperm.privacy.accounting import gaussian_epsilon
+
+DATA = Data(np.array([[0.5], [1.0]]), np.zeros(2))
+OTHER = Data(np.array([[0.5], [0.0]]), np.zeros(2))
+
+SOURCES = {
+    "old functions": lambda seed: np.random.laplace(0, 1, 2),
+    "RandomState": lambda seed: np.random.RandomState(seed).normal(1, 2, 2),
+    "default_rng": lambda seed: np.random.default_rng(seed).gumbel(0, [1, 2]),
+    "without a seed": lambda seed: np.random.default_rng().exponential(3.0, 2),
+    "RandomState()": lambda seed: np.random.RandomState().randn(2),
+    "Generator": lambda seed: np.random.Generator(np.random.PCG64(seed)).logistic(0, 1),
+    "random": lambda seed: random.gauss(0, 1),
+    "secrets": lambda seed: secrets.SystemRandom().random(),
+}
+NOTED = {"random": "Python's random", "secrets": "the system's entropy (secrets)"}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_seed_repeats_every_source_of_noise(name):
+    with recorded():
+        target = Target(lambda X, y, seed: SOURCES[name](seed))
+        first, other, again = (target(DATA, seed, careful=True) for seed in (1, 2, 1))
+    np.testing.assert_array_equal(first.output, again.output)
+    assert (first.output != other.output).all()
+    assert first.record.others == ({NOTED[name]} if name in NOTED else set())
+    assert len(first.record.draws) == (name not in NOTED)
+
+
+def test_numpy_is_as_before_afterwards():
+    before = (np.random.normal, np.random.default_rng, np.random.mtrand._rand)
+    with recorded():
+        assert np.random.normal is not before[0]
+    after = (np.random.normal, np.random.default_rng, np.random.mtrand._rand)
+    assert all(a is b for a, b in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_recorded_noise_has_its_law_and_scale(law):
+    with recorded(), run(5) as record:
+        rng = np.random.default_rng(3)
+        if law == "exponential":
+            values = rng.exponential(2.0, 4000)
+        else:
+            values = 1 + getattr(rng, law)(-1.0, 2.0, 4000)
+    assert stats.kstest(values / 2, LAWS[law].cdf).pvalue > 1e-3
+    assert record.draws[0].law == law and record.draws[0].scale == 2
+
+
+def test_a_script_is_handed_out_in_units_of_the_scale():
+    with recorded(), run(5, [np.array([1.0, -1.0])]):
+        values = np.random.default_rng(0).laplace(10.0, 3.0, 2)
+    np.testing.assert_array_equal(values, [13.0, 7.0])
+
+
+def pair(first=DATA, second=OTHER):
+    return Pair(first, second, "")
+
+
+def compared(fit, delta=0.0):
+    with recorded():
+        return laws.compare(Target(fit), pair(), 1, delta, 1e-3)
+
+
+def test_the_law_of_a_gaussian_release_is_exact():
+    def fit(X, y, seed):
+        return X.sum() + np.random.default_rng(seed).normal(0, 4.0)
+
+    found = compared(fit, 1e-6)
+    assert found.epsilon == pytest.approx(gaussian_epsilon(0.25, 1e-6), rel=1e-9)
+
+
+def test_the_law_of_a_laplace_release_is_exact():
+    def fit(X, y, seed):
+        return X.sum() + np.random.RandomState(seed).laplace(0, 0.25)
+
+    assert compared(fit).epsilon == pytest.approx(4.0, rel=1e-9)
+
+
+def test_noise_of_another_scale_has_another_density():
+    """Laplace noise of scales 2 and 1 at zero: the densities' ratio is 2."""
+
+    def fit(X, y, seed):
+        return np.random.default_rng(seed).laplace(0, X.sum() + 0.5)
+
+    assert compared(fit).epsilon > 5  # it grows without bound in the tail
+
+
+def test_a_direction_without_noise_is_seen():
+    def fit(X, y, seed):
+        noise = np.random.default_rng(seed).laplace(0, 1.0)
+        return X.sum() + noise, noise
+
+    found = compared(fit)
+    assert np.isinf(found.epsilon) and "moved by" in found.text
+
+
+@pytest.mark.parametrize(
+    "decide",
+    [
+        lambda seed: np.random.default_rng(seed).integers(2),
+        lambda seed: random.random() < 0.5,
+        lambda seed: secrets.SystemRandom().random() < 0.5,
+        lambda seed: seed % 2,
+    ],
+)
+def test_there_is_no_law_where_something_else_is_random(decide):
+    """Noise given the sample taken is not the law of the output."""
+
+    def fit(X, y, seed):
+        return X[int(decide(seed))] + np.random.default_rng(seed).laplace(0, 1.0)
+
+    assert compared(fit) is None
+
+
+def test_a_clipped_output_has_no_law():
+    def fit(X, y, seed):
+        return np.clip(X.sum() + np.random.default_rng(seed).laplace(), 0, 1)
+
+    assert compared(fit) is None
+
+
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_neighbours_are_neighbours_within_the_domain(relation, norm):
+    domain = Domain(5, 3, (-2.0, 2.0), norm, (0.0, 1.0), True, relation)
+    pairs = domain.pairs(np.random.default_rng(0))
+    order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
+    assert len(pairs) > 100
+    for one in pairs:
+        for data in (one.first, one.second):
+            assert np.linalg.norm(data.X, order, axis=1).max() <= 2 * (1 + 1e-12)
+            assert set(data.y) <= {0.0, 1.0}
+        first, second = (np.column_stack([d.X, d.y]) for d in (one.first, one.second))
+        if relation == "replace":
+            assert (first != second).any(axis=1).sum() == 1
+        else:
+            assert len(first) == len(second) + 1
+            assert {*map(bytes, second)} <= {*map(bytes, first)}
+
+
+def test_an_event_is_judged_on_other_runs_than_it_was_chosen_on():
+    """Chosen and judged on the same pure noise, it would seem to tell them apart."""
+    rng = np.random.default_rng(0)
+    one, two, fresh, other = rng.standard_normal((4, 60, 30))
+    event = learn(one, two, 0.5, 0.0)
+    assert event.bound > 0
+    assert judge(event, fresh, other, 0.05, 0.0).epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "least"),
+    [
+        (lambda r: r.normal(2, 1, (900, 1)), lambda r: r.normal(0, 1, (900, 1)), 2.0),
+        (lambda r: r.normal(0, 1, (900, 1)), lambda r: r.normal(0, 5, (900, 1)), 1.0),
+        (lambda r: r.integers(0, 2, (900, 3)), lambda r: np.zeros((900, 3)), 2.0),
+        (lambda r: np.full((900, 1), np.nan), lambda r: r.random((900, 1)), 4.0),
+    ],
+)
+def test_events_of_every_kind_are_found(first, second, least):
+    rng = np.random.default_rng(1)
+    samples = [
+        np.asarray(make(rng), dtype=float) for make in (first, second, first, second)
+    ]
+    event = learn(samples[0], samples[1], 0.1, 0.0)
+    assert judge(event, samples[2], samples[3], 1e-3, 0.0).epsilon > least
+
+
+def test_outputs_of_every_form_are_numbers():
+    class Model:
+        coef_, intercept_ = np.ones((1, 2)), 3.0
+
+    np.testing.assert_array_equal(numbers(Model()), [1, 1, 3])
+    np.testing.assert_array_equal(numbers({"b": [1], "a": (2, True)}), [2, 1, 1])
+    with pytest.raises(RefusedError, match="expected numbers, found str"):
+        numbers("words")
+
+
+def test_a_parameter_called_rng_gets_a_generator():
+    def fit(X, y, rng):
+        return rng.laplace()
+
+    with recorded():
+        assert Target(fit)(DATA, 1).record.draws[0].law == "laplace"
