@@ -1,96 +1,127 @@
-"""Accountants against each other: ours, and dp_accounting on a grid of equal width."""
+"""Accountants against each other: the one that calibrates, and an independent one.
+
+Ours is asked as calibration asks it. The other composes the same events with
+dp_accounting, rounded down and rounded up, or by closed forms of its own where that has
+none; it shares no formula with ours. An epsilon outside is wrong, on either side.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import reduce, singledispatch
 from typing import Any
 
-from dperm.privacy.accounting import profile, renyi_epsilon
+import numpy as np
+
+from dperm.audit.climbing import Finding, Ladder
+from dperm.audit.laws import gaussian_epsilon
+from dperm.privacy.accounting import epsilon as epsilon_of
 from dperm.privacy.dp_events import to_dp_event
 from dperm.privacy.generalised_gaussian import GeneralisedGaussian
 from dperm.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
 from dperm.privacy.noisy_max import NoisyMax
-from dperm.privacy.pld import epsilon_on_grid
 
 CELLS = 2000  # of the grid, over the losses of the loudest release
-TAIL = 1e-6  # share of delta beyond the grid
+NEAR = 3e-3  # relative, what rounding on grids may make
+ORDERS = 1 + np.geomspace(1e-2, 1e4, 1200)  # of Rényi curves
 
 
-def compared(ledger: Ledger, delta: float) -> tuple[float, float, float]:
-    """Epsilon of a ledger three times, on grids of one interval.
+def accountants(ladder: Ladder) -> Finding:
+    """Our epsilon, as calibration has it, between the bounds of another accountant."""
+    subject = ladder.subject
+    ours = epsilon_of(subject.ledger, subject.delta, "strict")
+    if not math.isfinite(ours):
+        return Finding("accountants", ours, ours, False, "no bound is stated")
+    low, high = bounds(subject.ledger, subject.delta)
+    caught = not low * (1 - NEAR) <= ours <= high * (1 + NEAR)
+    caught |= subject.true_epsilon != ours
+    note = f"{low:.4g} at least, {high:.4g} at most"
+    return Finding("accountants", ours, high, caught, note)
 
-    Returns
-    -------
-    ours : float
-    low, high : float
-        Of dp_accounting: rounded down, and rounded up. Where it has no curve for an
-        event, ``low`` is 0 and ``high`` the Rényi bound, or infinity. Sampling without
-        replacement it knows in Rényi terms only (``high``); ``low`` is then that of
-        Poisson sampling, the worse direction.
+
+def bounds(ledger: Ledger, delta: float) -> tuple[float, float]:
+    """What an independent accountant makes of a ledger, from below and from above.
+
+    For sampling without replacement: the pair of Poisson sampling, which is one of the
+    pairs it has, from below; from above the better of dp_accounting's Rényi curve and
+    a chance 1 - q of losing nothing.
     """
-    profiles = [profile(event) for event in ledger.events]
-    tops = [
-        p.top or _top(p, TAIL * delta / (len(profiles) * p.count)) for p in profiles
-    ]
-    interval = max(tops) / CELLS
-    ours, _ = epsilon_on_grid(profiles, tops, delta, interval)
-    low, high = (_theirs(ledger.events, delta, interval, up) for up in (False, True))
-    sampled = [e for e in ledger.events if isinstance(e, SampledGaussian)]
-    if sampled:
-        high = _without_replacement(ledger.events, delta)
-    if low is None or high is None:
-        return ours, 0.0, max(ours, renyi_epsilon(ledger, delta))
-    return ours, low, high
+    events = ledger.events
+    mu = _mu(events)
+    if all(isinstance(event, Gaussian) for event in events):
+        exact = gaussian_epsilon(mu, delta)
+        return exact, exact
+    renyi = _renyi_epsilon(events, delta)
+    others = [event for event in events if not isinstance(event, Gaussian)]
+    if any(_has_no_curve(event) for event in others):
+        return renyi, renyi
+    low, high = (_composed(others, mu, delta, up) for up in (False, True))
+    if any(isinstance(event, SampledGaussian) for event in others):
+        high = max(high, _without_replacement(ledger, delta))
+    return min(low, renyi), min(high, renyi)
 
 
-def _top(curve: Any, mass: float) -> float:
-    top = 1.0
-    while float(curve.delta(top)) > mass:
-        top *= 1.25
-    return top
+def _mu(events: Sequence[Event]) -> float:
+    gaussians = (event for event in events if isinstance(event, Gaussian))
+    return math.sqrt(
+        sum(event.count * (event.sensitivity / event.scale) ** 2 for event in gaussians)
+    )
 
 
-def _theirs(
-    events: Iterable[Event], delta: float, interval: float, up: bool
-) -> float | None:
+def _has_no_curve(event: Event) -> bool:
+    """Whether only its Rényi curve is known."""
+    return isinstance(event, GeneralisedGaussian) and event.order > 2
+
+
+# --- loss distributions ---------------------------------------------------------------
+
+
+def _composed(events: Sequence[Event], mu: float, delta: float, up: bool) -> float:
+    interval = max(map(_top, events)) / CELLS
     given = {"pessimistic_estimate": up, "value_discretization_interval": interval}
-    made = [_distribution(event, given) for event in events]
-    if any(one is None for one in made):
-        return None
-    repeated = [
-        one.self_compose(event.count) if event.count > 1 else one
-        for one, event in zip(made, events, strict=True)
+    made = [
+        _distribution(event, given).self_compose(event.count)
+        if event.count > 1
+        else _distribution(event, given)
+        for event in events
     ]
-    total = reduce(lambda a, b: a.compose(b), repeated)
+    if mu:
+        made.append(_gaussian(1 / mu, given))
+    total = reduce(lambda a, b: a.compose(b), made)
     return float(total.get_epsilon_for_delta(delta))
+
+
+def _top(event: Event) -> float:
+    """About the largest loss of one release."""
+    if isinstance(event, NoisyMax):
+        return event.pure
+    multiplier = event.noise_multiplier
+    return 1 / multiplier if isinstance(event, Laplace) else 8 / multiplier
+
+
+def _gaussian(multiplier: float, given: dict[str, Any], rate: float = 1.0) -> Any:
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    dots = given["pessimistic_estimate"]
+    return pld.from_gaussian_mechanism(
+        multiplier, sampling_prob=rate, use_connect_dots=dots, **given
+    )
 
 
 @singledispatch
 def _distribution(event: Event, given: dict[str, Any]) -> Any:
-    return None
-
-
-@_distribution.register
-def _(event: Gaussian, given: dict[str, Any]) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    return pld.from_gaussian_mechanism(
-        event.noise_multiplier, use_connect_dots=given["pessimistic_estimate"], **given
-    )
+    raise TypeError(f"{type(event).__name__}: no loss distribution")
 
 
 @_distribution.register
 def _(event: SampledGaussian, given: dict[str, Any]) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as pld
+    return _gaussian(event.noise_multiplier, given, event.batch / event.population)
 
-    return pld.from_gaussian_mechanism(
-        event.noise_multiplier,
-        sampling_prob=event.sampling_rate,
-        use_connect_dots=given["pessimistic_estimate"],
-        **given,
-    )
+
+@_distribution.register
+def _(event: GeneralisedGaussian, given: dict[str, Any]) -> Any:
+    return _gaussian(event.noise_multiplier, given)
 
 
 @_distribution.register
@@ -111,24 +142,70 @@ def _(event: NoisyMax, given: dict[str, Any]) -> Any:
     return pld.from_two_probability_mass_functions(*pair, **given)
 
 
-@_distribution.register
-def _(event: GeneralisedGaussian, given: dict[str, Any]) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    if event.order != 2:
-        return None
-    return pld.from_gaussian_mechanism(
-        event.noise_multiplier, use_connect_dots=given["pessimistic_estimate"], **given
-    )
+# --- Rényi curves ---------------------------------------------------------------------
 
 
-def _without_replacement(events: Iterable[Event], delta: float) -> float:
+def _renyi_epsilon(events: Sequence[Event], delta: float) -> float:
+    """By Rényi curves in closed form; infinity where one is not known."""
+    from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+
+    curves = [_curve(event) for event in events]
+    if any(curve is None for curve in curves):
+        return math.inf
+    return float(compute_epsilon(ORDERS, np.sum(curves, axis=0), delta)[0])
+
+
+@singledispatch
+def _curve(event: Event) -> Any:
+    return None
+
+
+@_curve.register
+def _(event: Gaussian) -> Any:
+    return event.count * ORDERS / 2 * (event.sensitivity / event.scale) ** 2
+
+
+@_curve.register
+def _(event: GeneralisedGaussian) -> Any:
+    """Bassily, Guzmán and Nandi 2021, Proposition 3.2 (c)."""
+    square = (event.sensitivity / event.scale) ** 2
+    if event.order == 2:
+        return event.count * ORDERS / 2 * square
+    return event.count * event.kappa * ORDERS**2 * square / (2 * (ORDERS - 1))
+
+
+@_curve.register
+def _(event: Laplace) -> Any:
+    """Mironov 2017, Table II."""
+    a, pure = ORDERS, event.sensitivity / event.scale
+    weights = a / (2 * a - 1), (a - 1) / (2 * a - 1)
+    terms = (a - 1) * pure, -a * pure
+    logs = [np.log(w) + t for w, t in zip(weights, terms, strict=True)]
+    return event.count * np.logaddexp(*logs) / (a - 1)
+
+
+@_curve.register
+def _(event: NoisyMax) -> Any:
+    """Randomised response, or a range of losses (Cesar and Rogers 2021, Lemma 3)."""
+    a, pure = ORDERS, 2 * event.sensitivity / event.scale
+    p = 1 / (1 + math.exp(-pure))
+    logs = [
+        a * math.log(x) + (1 - a) * math.log(y) for x, y in ((p, 1 - p), (1 - p, p))
+    ]
+    found = np.logaddexp(*logs) / (a - 1)
+    if event.noise == "gumbel":
+        found = np.minimum(found, a * pure**2 / 8)
+    return event.count * found
+
+
+def _without_replacement(ledger: Ledger, delta: float) -> float:
     from dp_accounting import NeighboringRelation
     from dp_accounting.rdp import RdpAccountant
 
-    if not all(isinstance(event, Gaussian | SampledGaussian) for event in events):
+    known = all(isinstance(e, Gaussian | SampledGaussian) for e in ledger.events)
+    if not known:
         return math.inf
     relation = NeighboringRelation.REPLACE_ONE
     accountant = RdpAccountant(neighboring_relation=relation)
-    accountant.compose(to_dp_event(Ledger(tuple(events))))
+    accountant.compose(to_dp_event(ledger))
     return float(accountant.get_epsilon(delta))

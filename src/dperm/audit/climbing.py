@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dperm.audit.replay import Coupling, Replay, Shift
-from dperm.audit.subjects import LOUD, Records, Subject, Transcript, loud_records
+from dperm.audit import evalues
+from dperm.audit.measured import MANY, measured_epsilon
+from dperm.audit.neighbours import Pair, pairs
+from dperm.audit.replay import Coupling, Replay
+from dperm.audit.sampled import losses
+from dperm.audit.selections import margins
+from dperm.audit.shifts import Script, Shift, selects
+from dperm.audit.subjects import Subject, Transcript
+from dperm.audit.taps import Draw
+from dperm.audit.tilted import norm_bound
+from dperm.privacy.generalised_gaussian import GeneralisedGaussian
 
 Array = np.ndarray
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs
-AGAIN = 20  # times that a loud selection is coupled, for every pair of neighbours
-FEWEST = 20  # neighbours that are tried even where runs are slow
-MANY = 8  # candidates of a selection, beyond which its chances are not computed
+AGAIN = 20  # times that a loud selection is coupled, for a pair of neighbours
+FEWEST = 10  # neighbours that are tried even where runs are slow
+CLOSELY = 8  # neighbours whose selections are looked at more closely
+TRIED, KNOWN = 12, 3  # neighbours whose law is asked for, and that are compared
+HISTORIES = 3  # after which a law is measured
+AMPLE = 1e3  # noise of a loud history, in its units
+BACK = (0, 1, 2, 4, 8)  # views before the record's, at which a loud history turns
 
 
 @dataclass(frozen=True)
@@ -28,20 +41,20 @@ class Effort:
     level : float
         Chance that a sound subject is flagged by any one statistical test.
     pairs : int
-        Neighbours that are tried.
+        Neighbours that are tried, in both directions.
     draws : int
         Runs whose noise is looked at.
     samples : int
-        Runs on each of D and D' that are told apart.
+        Runs on each of D and D' that are told apart, at most.
     losses : int
-        Transcripts whose privacy loss is computed.
+        Transcripts whose privacy loss is computed, where no law can be measured.
     """
 
     level: float = 0.01
-    pairs: int = 60
+    pairs: int = 30
     draws: int = 400
-    samples: int = 4000
-    losses: int = 1000
+    samples: int = 2000
+    losses: int = 400
 
 
 @dataclass(frozen=True)
@@ -69,12 +82,20 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Neighbours, and the record they differ in."""
+class Audited:
+    """The largest lower bound on the whole run's epsilon, and the pair that has it.
 
-    first: Records
-    second: Records
-    position: int
+    Attributes
+    ----------
+    pair : Pair
+    epsilon : float
+    exact : bool
+        Whether it follows from a measured law, without a random error.
+    """
+
+    pair: Pair
+    epsilon: float
+    exact: bool
 
 
 class Ladder:
@@ -89,9 +110,11 @@ class Ladder:
 
     def __init__(self, subject: Subject, effort: Effort, seed: int):
         self.subject, self.seed = subject, seed
+        fewest = max(min(effort.pairs, FEWEST), 2 * len(subject.positions))
         self.effort = replace(
             effort,
-            pairs=max(min(effort.pairs, FEWEST), effort.pairs // subject.cost),
+            pairs=max(fewest, effort.pairs // subject.cost),
+            samples=-(-effort.samples // subject.cost),
             losses=-(-effort.losses // subject.cost),
         )
 
@@ -109,18 +132,35 @@ class Ladder:
         """The replaced record in every step, where steps read a secret one."""
         return [pair.position] * len(self.plain.views) if self.subject.hidden else None
 
+    @property
+    def has_many(self) -> bool:
+        """Whether a selection has too many candidates to compute its chances."""
+        views = range(len(self.plain.views))
+        first = [t for t in views if selects(self.subject, self.plain, t)][:1]
+        places = [self.plain.draws_of(t)[0] for t in first]
+        return any(self.plain.draws[place].unit.size > MANY for place in places)
+
+    # --- couplings --------------------------------------------------------------------
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """The neighbours that are tried, in one direction."""
+        return list(pairs(self.subject, self.seed, self.effort.pairs))
+
     @cached_property
     def couplings(self) -> list[tuple[Pair, Coupling]]:
-        """The neighbours that are tried, coupled; the replaced record is read."""
-        seeds, found = self.seeds(2, self.effort.pairs), []
-        for seed, pair in zip(seeds, self._pairs(), strict=False):
-            replay = Replay(self.subject, pair.first, pair.second)
-            found.append((pair, replay.couple(seed, self.taken(pair))))
-        return found
+        """The neighbours in both directions, coupled; the replaced record is read."""
+        both = [one for pair in self.pairs for one in (pair, pair.reverse)]
+        seeds = self.seeds(2, len(both))
+        return [(p, self._couple(p, s)) for p, s in zip(both, seeds, strict=True)]
+
+    def _couple(self, pair: Pair, seed: int, history: Sequence[Draw] = ()) -> Coupling:
+        replay = Replay(self.subject, pair.first, pair.second)
+        return replay.couple(seed, self.taken(pair), history)
 
     @cached_property
     def margins(self) -> list[Shift]:
-        """By how much selections' thresholds move; neighbours as in ``couplings``.
+        """By how much selections' thresholds move.
 
         One loud step is also coupled again and again: what is wrong with a selection
         may show in rare noise only.
@@ -128,92 +168,140 @@ class Ladder:
         found: list[Shift] = []
         if not self.subject.selects:
             return found
-        seeds = self.seeds(6, self.effort.pairs)
-        for seed, (pair, _) in zip(seeds, self.couplings, strict=True):
+        some = self.pairs if self.has_many else self._spread(self.pairs, CLOSELY)
+        for seed, pair in zip(self.seeds(6, len(some)), some, strict=True):
             records = (pair.first, pair.second)
-            found += Replay(self.subject, *records).margins(seed)
+            found += margins(Replay(self.subject, *records), seed, self.taken(pair))
             loud = Replay(self.subject.loud or self.subject, *records)
-            for k in range(AGAIN):
+            for k in range(max(AGAIN // self.subject.cost, 4)):
                 found += loud.couple(seed + k).shifts
         return found
 
-    def _pairs(self) -> Iterator[Pair]:
-        """Loud records against their opposites first, then any two."""
-        subject, count = self.subject, self.effort.pairs
-        rng = np.random.default_rng([self.seed, 2])
-        pool = loud_records(subject.base, rng)
-        loud = [(x, y) for x, y in pool if np.abs(x).max() == LOUD]
-        for k in range(count):
-            at = subject.positions[k % len(subject.positions)]
-            if k < count // 2:
-                x, y = loud[k // len(subject.positions) % len(loud)]
-                other = (-x, y)
-            else:
-                (x, y), other = (pool[i] for i in rng.integers(0, len(pool), 2))
-            base = subject.base
-            yield Pair(base.replaced(at, x, y), base.replaced(at, *other), at)
+    @cached_property
+    def extremes(self) -> list[Shift]:
+        """Shifts after histories that no noise would bring about soon.
+
+        The noise drives the run as far as it goes to one side, and, from some view
+        before the record is read on, to the other.
+        """
+        found: list[Shift] = []
+        for at in self.subject.positions:
+            near = [one for one in self.couplings[::2] if one[0].position == at]
+            for pair, coupling in near[:2]:
+                found += self._driven(pair, coupling)
+        return found
+
+    def _driven(self, pair: Pair, coupling: Coupling) -> list[Shift]:
+        read = coupling.shifts[0].step if coupling.shifts else 0
+        turns = sorted({max(read - back, 0) for back in BACK})
+        histories = [loud_history(coupling.seen, turn) for turn in turns]
+        seeds = self.seeds(8, len(turns))
+        coupled = [self._couple(pair, s, h) for s, h in zip(seeds, histories, strict=True)]
+        return [shift for one in coupled for shift in one.shifts]
+
+    @staticmethod
+    def _spread(every: Sequence[Any], count: int) -> list[Any]:
+        """So many of them, the first half and the others from the rest."""
+        head, tail = every[: count // 2], every[count // 2 :]
+        step = max(1, -(-len(tail) // max(count - len(head), 1)))
+        return [*head, *tail[::step]]
 
     @property
     def shifts(self) -> list[Shift]:
         """Every shift that was needed."""
         coupled = [shift for _, found in self.couplings for shift in found.shifts]
-        return coupled + self.margins
-
-    @cached_property
-    def worst(self) -> Pair:
-        """The pair whose noise is shifted most in all steps together."""
-        return self._worst(first_step=False)
+        return coupled + self.extremes + self.margins
 
     @cached_property
     def worst_at_first(self) -> Pair:
-        """The pair whose noise is shifted most in the first step."""
-        return self._worst(first_step=True)
-
-    def _worst(self, first_step: bool) -> Pair:
-        """Of pairs that are equally bad, the one with the largest privacy loss."""
+        """The pair whose noise is shifted most in the first release that moves."""
 
         def total(found: tuple[Pair, Coupling]) -> float:
-            shifts = [s for s in found[1].shifts if not (first_step and s.step)]
-            return sum((shift.size / shift.published) ** 2 for shift in shifts)
+            shifts = found[1].shifts
+            first = min((shift.step for shift in shifts), default=0)
+            return sum(shift.ratio**2 for shift in shifts if shift.step == first)
 
-        most = max(map(total, self.couplings))
-        worst = [f[0] for f in self.couplings if total(f) >= most * (1 - ROUNDING)][:6]
-        if len(worst) == 1 or self.has_many:
-            return worst[0]
-        return max(worst, key=self._mean_loss)
+        return max(self.couplings, key=total)[0]
 
-    @property
-    def has_many(self) -> bool:
-        """Whether a selection has too many candidates to compute its chances."""
-        return self.subject.selects and self.plain.draws[0].unit.size > MANY
+    # --- the whole run ----------------------------------------------------------------
 
-    def _mean_loss(self, pair: Pair) -> float:
-        count = min(6, 1 + self.effort.losses // 40)
-        losses = self.losses(pair, self.seeds(7, count))
-        return float(np.mean(np.minimum(losses, 1e6)))
+    @cached_property
+    def audited(self) -> Audited:
+        """The largest epsilon that follows from a law, or else from sampled losses."""
+        found, candidates = list[Audited](), self._candidates()
+        for pair in candidates[:TRIED]:
+            exact = self._measured(pair, HISTORIES)
+            if exact is not None:
+                found.append(Audited(pair, exact, True))
+            elif pair is candidates[0]:
+                found.append(self._sampled(pair))
+            if sum(one.exact for one in found) == KNOWN:
+                break
+        return max(found, key=lambda one: (one.epsilon, one.exact))
 
-    def losses(self, pair: Pair, seeds: list[int]) -> Array:
-        """Privacy losses of fresh transcripts on the pair's first data set."""
-        replay = Replay(self.subject, pair.first, pair.second)
-        rng, steps = np.random.default_rng([self.seed, 4]), len(self.plain.views)
-        n, found = len(self.subject.base.y), []
-        for seed in seeds:
-            hidden = self.subject.hidden
-            taken = rng.integers(0, n, steps).tolist() if hidden else None
-            found.append(replay.loss(seed, taken))
-        return np.array(found)
+    def _measured(self, pair: Pair, histories: int) -> float | None:
+        if self.has_many:
+            return None
+        seeds = self.seeds(7, histories)
+        return measured_epsilon(self.subject, pair, seeds, self.taken(pair))
+
+    def _candidates(self) -> list[Pair]:
+        """Pairs that move the run most, best first."""
+        if self.subject.selects and not self.has_many:
+            apart = [self._measured(pair, 1) or 0.0 for pair in self.pairs]
+            return [self.pairs[k] for k in np.argsort(apart, kind="stable")[:-3:-1]]
+
+        def total(found: tuple[Pair, Coupling]) -> float:
+            return round(sum(shift.ratio**2 for shift in found[1].shifts), 6)
+
+        ranked = sorted(self.couplings[::2], key=lambda found: -total(found))
+        return [pair for pair, _ in ranked]
+
+    def _sampled(self, pair: Pair) -> Audited:
+        """By losses of transcripts; nothing where they cannot be computed."""
+        if self.subject.hidden or self.has_many:
+            return Audited(pair, 0.0, False)
+        given = (self.subject.delta, self.effort.level / 2)
+        shifts = self._couple(pair, self.seed).shifts
+        if len(shifts) == 1 and isinstance(shifts[0].event, GeneralisedGaussian):
+            event, units = shifts[0].event, shifts[0].units
+            found = norm_bound(units, event.order, *given, self.seed)
+            return Audited(pair, found, False)
+        found = 0.0
+        for k, one in enumerate((pair, pair.reverse)):
+            replay = Replay(self.subject, one.first, one.second)
+            sample = losses(replay, self.seeds(10 + k, self.effort.losses // 2))
+            found = max(found, evalues.losses_bound(sample, *given))
+        return Audited(pair, found, False)
 
     def sample(
-        self, rung: int, pair: Pair, always: bool, pick: Callable[[Transcript], Any]
+        self,
+        rung: int,
+        pair: Pair,
+        always: bool,
+        pick: Callable[[Transcript], Any],
+        part: slice,
     ) -> tuple[list, list]:
-        """What ``pick`` takes from fresh runs on D and on D'.
+        """What ``pick`` takes from some of the rung's runs on D and on D'.
 
         ``always``: the replaced record is read in every step.
         """
-        count = self.effort.samples
-        seeds = self.seeds(rung, 2 * count)
-        taken = self.taken(pair) if always else None
-        run = self.subject.run
-        first = [pick(run(pair.first, seed, (), taken)) for seed in seeds[:count]]
-        second = [pick(run(pair.second, seed, (), taken)) for seed in seeds[count:]]
+        seeds = self.seeds(rung, 2 * self.effort.samples)
+        taken, run = self.taken(pair) if always else None, self.subject.run
+        first = [pick(run(pair.first, seed, (), taken)) for seed in seeds[::2][part]]
+        second = [pick(run(pair.second, seed, (), taken)) for seed in seeds[1::2][part]]
         return first, second
+
+
+def loud_history(seen: Transcript, turn: int) -> Script:
+    """Noise far to one side up to a view, and to the other side from it on."""
+    script = []
+    for t in range(len(seen.views)):
+        sign = 1.0 if t < turn else -1.0
+        for place in seen.draws_of(t):
+            draw = seen.draws[place]
+            unit = sign * AMPLE * np.ones_like(draw.unit) + draw.unit
+            if draw.kind == "exponential":
+                unit = np.abs(unit)
+            script.append(Draw(draw.kind, unit, draw.order))
+    return script

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64, Generator
 
-from dperm.audit.lanes import LaneSubject, small_problem
-from dperm.audit.registry import EPSILON, LOUD, choice, crowd, subjects
+from dperm.audit.lanes import LaneSubject, Shape
+from dperm.audit.registry import EPSILON, LANES, LOUD, choice, crowd, subjects
 from dperm.audit.sequences import StreamSubject
 from dperm.audit.subjects import Subject
-from dperm.erm.problem import Problem
 from dperm.privacy.ledger import Event, Ledger
 from dperm.privacy.noisy_max import NoisyMax
-from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, dp_skgd
+from dperm.solvers.lanes import Lanes, dp_cd, dp_cd_priv, dp_gcd, dp_sgd, dp_skgd
 from dperm.solvers.streams.sources import Batch, Rows
 
 Array = np.ndarray
@@ -41,25 +40,31 @@ def lane(
     module: ModuleType,
     options: Any = None,
     calibration: str = "strict",
-    problem: Callable[[float], Problem] = small_problem,
+    shape: Shape | None = None,
     **changes: Any,
 ) -> Subject:
     """A subject that runs lanes, with something changed, and its loud step."""
     options = options or module.Options()
     name = module.__name__.rsplit(".", 1)[1]
+    needs = LANES[name]
     quiet, loud = (
         LaneSubject(
             name, module, options, calibration, steps,
-            problem(epsilon), **changes,
+            shape or needs.shape, epsilon, **changes,
         )
-        for epsilon, steps in ((EPSILON, 4), (LOUD, 1))
+        for epsilon, steps in ((EPSILON, needs.steps), (LOUD * EPSILON, 1))
     )  # fmt: skip
     quiet.loud = loud
     return quiet
 
 
-def _narrow(epsilon: float) -> Problem:
-    return small_problem(epsilon, p=2)
+def stream(name: str, which: int, change: Callable[[StreamSubject], None]) -> Subject:
+    """A strict stream subject, with something changed, and its loud step."""
+    strict = [s for s in subjects(name, name, {}) if s.calibration == "strict"]
+    for subject in (strict[which], strict[which].loud):
+        assert isinstance(subject, StreamSubject)
+        change(subject)
+    return strict[which]
 
 
 # --- streams that are no good ---------------------------------------------------------
@@ -189,91 +194,125 @@ def _called_sound(event: Any) -> Event:
     return replace(event, sound=True) if isinstance(event, NoisyMax) else event
 
 
-def _overlapping() -> Subject:
-    sound = subjects("phased_sgd", "phased_sgd", {})[1]
-    for subject in (sound, sound.loud):
-        assert isinstance(subject, StreamSubject)
-        subject.source = Again
-    return sound
+def _fewer(event: Any) -> Event:
+    return replace(event, count=max(event.count - 1, 1))
+
+
+def _without_dimension(event: Any) -> Event:
+    return replace(event, kappa=event.order - 1)
+
+
+def _overlapping(subject: StreamSubject) -> None:
+    subject.source = Again
+
+
+def _claiming(change: Callable[[Any], Event]) -> Callable[[StreamSubject], None]:
+    def changed(subject: StreamSubject) -> None:
+        if len(subject.ledger.events) == 1:
+            subject.ledger = _each(change)(subject.ledger)
+
+    return changed
+
+
+def _shallow(subject: StreamSubject) -> None:
+    """Half the noise from depth 3 of a tree on."""
+
+    class Shallow(subject.kind):  # type: ignore[misc, name-defined]
+        def __init__(self, *given: Any):
+            super().__init__(*given)
+            for part in self.parts:
+                part.noise_scale = _halved_from(3, part.noise_scale)
+
+    subject.kind = Shallow
+
+
+def _halved_from(deep: int, scale: Callable[[int, int, int], Array]) -> Any:
+    return lambda t, depth, leaf: scale(t, depth, leaf) / (2 if depth >= deep else 1)
+
+
+def _one_stream(run: Any) -> Any:
+    """A Run that reads records by the stream of its noise."""
+
+    class Sharing(run):
+        def __init__(self, problem: Any, lanes: Any, streams: Any, *rest: Any):
+            own = streams._replace(sampling=streams.noise)
+            super().__init__(problem, lanes, own, *rest)
+
+    return Sharing
+
+
+def _spending(run: Any) -> Any:
+    """A Run that spends twice the share that its ledger states."""
+
+    class Spending(run):
+        def __init__(self, problem: Any, lanes: Any, streams: Any, options: Any, *r: Any):
+            options = replace(options, share=2 * options.share)
+            super().__init__(problem, lanes, streams, options, *r)
+
+    return Spending
+
+
+def _warm(run: Any) -> None:
+    run.weights -= 0.01 * run.problem.gradient(np.zeros(run.problem.p))
+
+
+def _by_gradient(run: Any) -> None:
+    sizes = np.abs(run.problem.gradient(np.zeros(run.problem.p)))
+    vars(run.sketch)["q"] = sizes / sizes.sum()
 
 
 FULL = dp_skgd.Options(blocks=1)
+IMPORTANCE = dp_skgd.Options(probabilities="importance")
 
 CONTROLS = (
-    Control(
-        "half noise", "dp_cd", lambda: lane(dp_cd, kind=altered(dp_cd.Run, _half_noise))
-    ),
-    Control(
-        "half noise",
-        "dp_sgd",
-        lambda: lane(dp_sgd, kind=altered(dp_sgd.Run, _half_noise_sgd)),
-    ),
-    Control(
-        "no noise", "dp_cd", lambda: lane(dp_cd, kind=altered(dp_cd.Run, _no_noise))
-    ),
-    Control(
-        "scale passed as location",
-        "dp_cd",
-        lambda: lane(dp_cd, kind=bent(dp_cd.Run, lambda seed: Located(PCG64(seed)))),
-    ),
-    Control(
-        "clip skipped", "dp_cd", lambda: lane(dp_cd, kind=altered(dp_cd.Run, _no_clip))
-    ),
-    Control(
-        "clip skipped",
-        "dp_sgd",
-        lambda: lane(dp_sgd, kind=altered(dp_sgd.Run, _no_clip_sgd)),
-    ),
-    Control(
-        "sensitivity without its 2",
-        "dp_skgd",
-        lambda: lane(dp_skgd, FULL, kind=_without_two(dp_skgd.Run)),
-    ),
-    Control(
-        "noisy max without its 2",
-        "dp_gcd",
-        lambda: lane(dp_gcd, problem=_narrow, claim=_each(_half_selection)),
-    ),
-    Control(
-        "noise shared between coordinates",
-        "dp_skgd",
-        lambda: lane(
-            dp_skgd, FULL, kind=bent(dp_skgd.Run, lambda seed: Shared(PCG64(seed)))
-        ),
-    ),
-    Control(
-        "noise shared between steps",
-        "dp_cd",
-        lambda: lane(dp_cd, kind=bent(dp_cd.Run, lambda seed: Repeated(PCG64(seed)))),
-    ),
-    Control(
-        "seed reused",
-        "dp_sgd",
-        lambda: lane(dp_sgd, kind=bent(dp_sgd.Run, lambda seed: Generator(PCG64(4)))),
-    ),
-    Control("batches overlapping", "phased_sgd", _overlapping),
-    Control(
-        "composition counted once", "dp_cd", lambda: lane(dp_cd, claim=_each(_once))
-    ),
-    Control(
-        "wrong neighbouring relation",
-        "dp_sgd",
-        lambda: lane(dp_sgd, claim=_each(_half_sensitivity)),
-    ),
-    Control(
-        "selection noise inside an L1 rule",
-        "dp_gcd",
-        lambda: lane(
-            dp_gcd,
-            calibration="paper",
-            problem=crowd,
-            view=choice,
-            claim=_each(_called_sound),
-        ),
-    ),
-    Control(
-        "unequal sensitivities under noisy max",
-        "dp_gcd",
-        lambda: lane(dp_gcd, problem=_narrow, kind=altered(dp_gcd.Run, _equal_clips)),
-    ),
-)
+    Control("half noise", "dp_cd",
+            lambda: lane(dp_cd, kind=altered(dp_cd.Run, _half_noise))),
+    Control("half noise", "dp_sgd",
+            lambda: lane(dp_sgd, kind=altered(dp_sgd.Run, _half_noise_sgd))),
+    Control("no noise", "dp_cd",
+            lambda: lane(dp_cd, kind=altered(dp_cd.Run, _no_noise))),
+    Control("scale passed as location", "dp_cd",
+            lambda: lane(dp_cd, kind=bent(dp_cd.Run, lambda s: Located(PCG64(s))))),
+    Control("clip skipped", "dp_cd",
+            lambda: lane(dp_cd, kind=altered(dp_cd.Run, _no_clip))),
+    Control("clip skipped", "dp_sgd",
+            lambda: lane(dp_sgd, kind=altered(dp_sgd.Run, _no_clip_sgd))),
+    Control("sensitivity without its 2", "dp_skgd",
+            lambda: lane(dp_skgd, FULL, kind=_without_two(dp_skgd.Run))),
+    Control("noisy max without its 2", "dp_gcd",
+            lambda: lane(dp_gcd, claim=_each(_half_selection))),
+    Control("noise shared between coordinates", "dp_skgd",
+            lambda: lane(dp_skgd, FULL,
+                         kind=bent(dp_skgd.Run, lambda s: Shared(PCG64(s))))),
+    Control("noise shared between steps", "dp_cd",
+            lambda: lane(dp_cd, kind=bent(dp_cd.Run, lambda s: Repeated(PCG64(s))))),
+    Control("seed reused", "dp_sgd",
+            lambda: lane(dp_sgd,
+                         kind=bent(dp_sgd.Run, lambda _: Generator(PCG64(4))))),
+    Control("sampling and noise on one stream", "dp_sgd",
+            lambda: lane(dp_sgd, kind=_one_stream(dp_sgd.Run))),
+    Control("batches overlapping", "phased_sgd",
+            lambda: stream("phased_sgd", 0, _overlapping)),
+    Control("composition counted once", "dp_cd",
+            lambda: lane(dp_cd, claim=_each(_once))),
+    Control("one release not counted", "dp_skgd",
+            lambda: lane(dp_skgd, FULL, claim=_each(_fewer))),
+    Control("wrong neighbouring relation", "dp_sgd",
+            lambda: lane(dp_sgd, claim=_each(_half_sensitivity))),
+    Control("selection noise inside an L1 rule", "dp_gcd",
+            lambda: lane(dp_gcd, calibration="paper", shape=crowd(), view=choice,
+                         claim=_each(_called_sound))),
+    Control("unequal sensitivities under noisy max", "dp_gcd",
+            lambda: lane(dp_gcd, kind=altered(dp_gcd.Run, _equal_clips))),
+    Control("constants spend twice their share", "dp_cd_priv",
+            lambda: lane(dp_cd_priv, kind=_spending(dp_cd_priv.Run))),
+    Control("start at a gradient", "dp_cd",
+            lambda: lane(dp_cd, kind=altered(dp_cd.Run, _warm))),
+    Control("importance by a private gradient", "dp_skgd",
+            lambda: lane(dp_skgd, IMPORTANCE,
+                         kind=altered(dp_skgd.Run, _by_gradient))),
+    Control("regularity without the dimension", "noisy_sfw",
+            lambda: stream("noisy_sfw", 2, _claiming(_without_dimension))),
+    Control("half noise deep in the tree", "noisy_sfw",
+            lambda: stream("noisy_sfw", 2, _shallow)),
+)  # fmt: skip

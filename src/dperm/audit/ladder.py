@@ -13,13 +13,14 @@ from joblib import Parallel, delayed
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import CONTROLS
 from dperm.audit.registry import subjects
-from dperm.audit.rungs import RUNGS, climb
+from dperm.audit.rungs import BLIND, RUNGS, climb
 from dperm.audit.subjects import Subject
+from dperm.privacy import accounting
 
 CONFIDENCE = 0.95  # of a whole table, all statistical tests in it together
-TESTS = 400  # at most: four a subject, a hundred subjects
-FULL = Effort(level=(1 - CONFIDENCE) / TESTS, losses=2000)
-SMALL = Effort(level=(1 - CONFIDENCE) / TESTS, pairs=8, draws=40, samples=90, losses=12)
+TESTS = 600  # at most: four a subject, a hundred and fifty subjects
+FULL = Effort(level=(1 - CONFIDENCE) / TESTS)
+SMALL = Effort(level=FULL.level, pairs=8, draws=40, samples=80, losses=12)
 
 # Sound mechanisms of every kind of release, audited again and again.
 SOUND: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -29,7 +30,8 @@ SOUND: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("dp_skgd_full", "dp_skgd", {"blocks": 1}),
     ("phased_sgd", "phased_sgd", {}),
 )
-AGAIN = Effort(level=(1 - CONFIDENCE) / 4, pairs=10, draws=60, samples=300, losses=60)
+AGAIN = Effort(level=FULL.level, pairs=6, draws=100, samples=400, losses=60)
+NEAR = 1e-3  # relative, between epsilons that grids have rounded
 
 
 def solver(
@@ -50,20 +52,35 @@ def solver(
 
 
 def _climbed(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
-    rows = pd.DataFrame(
-        [asdict(found) for found in climb(Ladder(subject, effort, seed))]
-    )
+    ladder = Ladder(subject, effort, seed)
+    rows = pd.DataFrame([asdict(found) for found in climb(ladder)])
     known = {
         "subject": subject.name,
         "calibration": subject.calibration,
         "claimed_epsilon": subject.claimed_epsilon,
         "true_epsilon": subject.true_epsilon,
+        **stated(subject),
         "delta": subject.delta,
         "level": effort.level,
+        "exact": ladder.audited.exact,
+        "reason": subject.reason,
     }
     for place, (key, value) in enumerate(known.items()):
         rows.insert(place, key, value)
     return rows
+
+
+def stated(subject: Subject) -> dict[str, Any]:
+    """What is proved of the ledger's epsilon, and what it takes for granted.
+
+    Without a proof of both bounds they are the same number.
+    """
+    interval = getattr(accounting, "epsilon_interval", None)
+    low = high = subject.true_epsilon
+    if interval is not None:
+        low, high = interval(subject.ledger, subject.delta)
+    given = "; ".join(getattr(subject.ledger, "given", ()))
+    return {"epsilon_low": low, "epsilon_high": high, "given": given}
 
 
 def epsilons(findings: pd.DataFrame) -> pd.DataFrame:
@@ -76,35 +93,55 @@ def epsilons(findings: pd.DataFrame) -> pd.DataFrame:
 
 def _epsilon(group: pd.DataFrame) -> dict[str, Any]:
     first, by_rung = group.iloc[0], group.set_index("rung")
-    claimed, true = first.claimed_epsilon, first.true_epsilon
+    claimed, true = float(first.claimed_epsilon), float(first.true_epsilon)
     audited = float(group.epsilon.max())
+    exact = bool(first.exact) and audited == float(by_rung.epsilon["transcript"])
+    reached = audited / true if math.isfinite(true) else 0.0
     return {
         "algorithm": first.subject,
         "calibration": first.calibration,
         "delta": first.delta,
         "claimed_epsilon": claimed,
         "true_epsilon": true,
+        "epsilon_low": first.epsilon_low,
+        "epsilon_high": first.epsilon_high,
+        "given": first.given,
         "audited_epsilon": audited,
-        "confidence": 1 - first.level,
+        "reached": reached,
+        "evidence": "exact" if exact else f"statistical, {1 - first.level:.3%}",
+        "confidence": 1.0 if exact else 1 - first.level,
         "noise_p_value": by_rung.measured["noise"],
         "tightness": by_rung.measured["sensitivity"],
         "shifts": by_rung.note["sensitivity"],
         "claim": _claim(claimed, true, audited),
         "ledger": _kept(group),
+        "reason": first.reason if reached < REACHED else "",
     }
 
 
+REACHED = 0.8  # of the bound, below which the table says why
+
+
 def _claim(claimed: float, true: float, audited: float) -> str:
-    if audited > claimed:
+    if audited > claimed * (1 + NEAR):
         return "refuted"
     if math.isinf(true):
         return "no proof"
-    return "holds" if true <= claimed * (1 + 1e-3) else "too low"
+    if true > claimed * (1 + NEAR):
+        return "too low"
+    if audited == 0:
+        return "no attack known"
+    return f"holds, {audited / true:.0%} reached"
 
 
 def _kept(group: pd.DataFrame) -> str:
+    """Whether a rung caught it; nothing is kept of what was never put to the test."""
     caught = group.rung[group.caught]
-    return "kept" if caught.empty else f"broken: {', '.join(caught)}"
+    if (group.note == BLIND).any():
+        return "blind"
+    if not caught.empty:
+        return f"broken: {', '.join(caught)}"
+    return "kept" if group.epsilon.max() > 0 else "not put to the test"
 
 
 def controls(effort: Effort, seed: int, workers: int) -> pd.DataFrame:

@@ -1,43 +1,104 @@
-"""Subjects that run lanes over a finite sum, and the release of their constants."""
+"""Subjects that run lanes over a finite sum."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.random import PCG64, Generator
+from scipy import sparse
 
-from dperm.audit.subjects import DELTA, Array, Records, Subject, Transcript
-from dperm.audit.taps import Draw, Tap, tapped
+from dperm.audit.subjects import DELTA, Array, Records, Subject
+from dperm.erm.centred import Centred
+from dperm.erm.losses import named
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Ledger, SampledGaussian
-from dperm.privacy.mechanisms import streams
-from dperm.privacy.smoothness import (
-    feature_bounds,
-    private_smoothness,
-    smoothness_event,
-)
+from dperm.privacy.mechanisms import Streams
 from dperm.solvers.lanes import Lanes
 
 Claim = Callable[[Ledger], Ledger]
 View = Callable[[Array], Array]
 
+WITHIN = 2.0  # public bounds on the features, in units of the largest entry
 
-class Taken(Generator):
-    """A sampling stream that hands out the records it is told to."""
 
-    def __init__(self, seed: int, taken: Sequence[int]):
-        super().__init__(PCG64(seed))
-        self.left = iter(taken)
+@dataclass(frozen=True)
+class Shape:
+    """The small problem that a subject solves.
 
-    def integers(self, low: Any, high: Any = None, size: Any = None) -> Any:  # type: ignore[override]
-        """The next of the given numbers, whatever the range."""
-        return np.full(size, next(self.left))
+    Attributes
+    ----------
+    n, p : int
+    loss : str
+    penalty : Penalty
+    kept : {"dense", "sparse", "centred"}
+        How A is kept.
+    balance : float
+        Features have sizes from it to its inverse.
+    bounded : bool
+        Whether records keep to the public bounds of the features, and the smoothness
+        constants, which those bounds limit, are each data set's own.
+    """
+
+    n: int = 8
+    p: int = 3
+    loss: str = "logistic"
+    penalty: Penalty = Penalty()
+    kept: str = "dense"
+    balance: float = 0.5
+    bounded: bool = False
+
+    @property
+    def real(self) -> bool:
+        """Whether labels are numbers."""
+        return bool((named(self.loss).signs(np.full(1, -1.0)) == 1).all())
+
+    def records(self) -> Records:
+        """Records and gradients that all point one way; a few zeros where sparse."""
+        rng = np.random.default_rng(7)
+        sizes = np.geomspace(self.balance, 1 / self.balance, self.p)
+        X = np.outer(rng.uniform(0.5, 1.5, self.n), sizes)
+        if self.kept != "dense":
+            X[np.add.outer(np.arange(self.n), np.arange(self.p)) % 3 == 1] = 0.0
+        return Records(X, np.ones(self.n))
+
+    def problem(self, data: Records, epsilon: float, base: Records) -> Problem:
+        """The problem on the records, columns centred by the base's means."""
+        given = ("audit", data.X, data.y, self.loss, self.penalty, epsilon, DELTA)
+        if self.kept == "sparse":
+            return build("audit", sparse.csc_array(data.X), *given[2:])
+        made = build(*given)
+        if self.kept == "centred":
+            found = _centred(data.X, made.loss.signs(data.y), base.X)
+            return replace(made, A=found)
+        return made
+
+
+def _centred(X: Array, signs: Array, known: Array) -> Centred:
+    """X standardised by the known data's columns, and implicitly so."""
+    mean, deviation = known.mean(axis=0), known.std(axis=0)
+    S = sparse.csc_array(signs[:, None] * X / deviation)
+    return Centred(S, signs, -mean / deviation)
+
+
+class Estimating(Problem):
+    """A neighbour whose smoothness constants are its own; the bounds are public."""
+
+    @cached_property
+    def smoothness(self) -> Array:  # type: ignore[override]
+        """M_j of these data."""
+        return Problem(**{**vars_of(self), "public": None}).smoothness
+
+
+def vars_of(problem: Problem) -> dict[str, Any]:
+    """The fields of a problem, without what was computed of them."""
+    return {name: getattr(problem, name) for name in Problem.__dataclass_fields__}
 
 
 def _all(released: Array) -> Array:
@@ -58,8 +119,9 @@ class LaneSubject(Subject):
     calibration : {"paper", "strict"}
     count : int
         Steps.
-    problem : Problem
-        The base data with their penalty and target; logistic loss.
+    shape : Shape
+    epsilon : float
+        Target.
     kind : class, optional
         In place of ``module.Run`` (broken mechanisms).
     claim : callable, optional
@@ -77,51 +139,48 @@ class LaneSubject(Subject):
         options: Any,
         calibration: str,
         count: int,
-        problem: Problem,
+        shape: Shape,
+        epsilon: float,
         kind: Any = None,
         claim: Claim | None = None,
         view: View = _all,
     ):
-        self.name, self.calibration, self.delta = name, calibration, problem.delta
-        self.options, self.count, self.problem = options, count, problem
-        self.kind, self.view = kind or module.Run, view
+        self.name, self.calibration, self.delta = name, calibration, DELTA
+        self.options, self.count, self.shape = options, count, shape
+        self.kind, self.view, self.epsilon = kind or module.Run, view, epsilon
+        self.base, self.real = shape.records(), shape.real
+        self.problem = problem = shape.problem(self.base, epsilon, self.base)
+        if shape.bounded:
+            self.bound = WITHIN * np.abs(self.base.X).max(axis=0)
         found = calibrate(
             lambda noise: module.ledger(problem, count, noise, options, calibration),
-            problem.epsilon,
-            problem.delta,
+            epsilon,
+            DELTA,
             calibration,
         )
         self.ledger = claim(found.ledger) if claim else found.ledger
-        clip = np.full(1, self.clip)
-        self.lanes = Lanes(
-            np.full(1, self.step), clip, found.noise_multiplier, calibration
-        )
-        self.base = Records(problem.A, np.ones(problem.n))
+        one = np.full(1, 1.0)
+        noise = (found.noise_multiplier, calibration)
+        self.lanes = Lanes(self.step * one, self.clip * one, *noise)
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
-        self.cost = 4 if self.hidden or self.selects else 1
         self._neighbours: dict[int, tuple[Records, Problem]] = {}
 
-    def run(
-        self,
-        data: Records,
-        seed: int,
-        script: Sequence[Draw] = (),
-        taken: Sequence[int] | None = None,
-        until: int | None = None,
-    ) -> Transcript:
-        """See ``Subject``; the labels are in the data's signs."""
-        own = streams(seed)
-        if taken is not None:
-            own = own._replace(sampling=Taken(seed, taken))
-        problem = self._problem(data)
-        with tapped(Tap(script)) as tap:
-            run = self.kind(problem, self.lanes, own, self.options, 1, self.count)
-            views, ends = [], [len(tap.draws)]
-            for _ in range(self.count if until is None else until + 1):
-                run.advance(1)
-                views.append(self.view(np.array(run.released[0])))
-                ends.append(len(tap.draws))
-        return Transcript(views, tap.draws, ends, run.weights[0].copy())
+    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+        """One lane."""
+        given = (self.lanes, own, self.options, 1, self.count)
+        return nullcontext(self.kind(self._problem(data), *given))
+
+    def told(self, run: Any) -> Iterator[Array]:
+        """What is known before the first step, and after each."""
+        yield self.view(np.array(run.released[0]))
+        for _ in range(self.count):
+            run.advance(1)
+            yield self.view(np.array(run.released[0]))
+
+    def published(self, run: Any) -> Array:
+        """The lane's weights."""
+        found: Array = run.weights[0]
+        return found
 
     def symbol(self, view: Array) -> tuple[int, ...]:
         """The coordinate taken: the view's last p entries say which."""
@@ -133,56 +192,11 @@ class LaneSubject(Subject):
             return self.problem
         known = self._neighbours.get(id(data))
         if known is None or known[0] is not data:
-            A = np.asfortranarray(data.X * data.y[:, None])
+            made = self.shape.problem(data, self.epsilon, self.base)
+            made = replace(made, public=self.problem)
+            if self.shape.bounded:
+                made = Estimating(**vars_of(made))
             if len(self._neighbours) > 200:
                 self._neighbours.clear()
-            known = (data, replace(self.problem, A=A, public=self.problem))
-            self._neighbours[id(data)] = known
+            known = self._neighbours[id(data)] = (data, made)
         return known[1]
-
-
-def small_problem(
-    epsilon: float,
-    n: int = 8,
-    p: int = 3,
-    penalty: Penalty | None = None,
-    balance: float = 0.5,
-) -> Problem:
-    """All records and gradients point one way; features from balance to 1 / balance."""
-    rng = np.random.default_rng(7)
-    X = np.outer(rng.uniform(0.5, 1.5, n), np.geomspace(balance, 1 / balance, p))
-    loss, y = "logistic", np.ones(n)
-    return build("audit", X, y, loss, penalty or Penalty(), epsilon, DELTA)
-
-
-class ConstantsSubject(Subject):
-    """The release of private smoothness constants alone (DP-CD-priv-cst).
-
-    With so many records that the floor, which is post-processing, does not hide it.
-    """
-
-    def __init__(self, name: str, problem: Problem, calibration: str):
-        self.name, self.calibration, self.delta = name, calibration, problem.delta
-        self.problem, self.pure = problem, problem.epsilon
-        self.bounds = feature_bounds(problem.A, problem.loss.curvature)
-        event = smoothness_event(problem.p, self.pure, calibration)
-        self.ledger = Ledger((event,))
-        self.base = Records(problem.A, np.ones(problem.n))
-
-    def run(
-        self,
-        data: Records,
-        seed: int,
-        script: Sequence[Draw] = (),
-        taken: Sequence[int] | None = None,
-        until: int | None = None,
-    ) -> Transcript:
-        """One step, which releases all constants; records stay within the bounds."""
-        limit = np.sqrt(self.bounds / self.problem.loss.curvature)
-        squares = np.clip(data.X, -limit, limit) ** 2
-        M = self.problem.loss.curvature * squares.mean(axis=0)
-        own = streams(seed).smoothness
-        given = (M, self.bounds, self.pure, self.problem.n, own, self.calibration)
-        with tapped(Tap(script)) as tap:
-            found, _ = private_smoothness(*given)
-        return Transcript([found], tap.draws, [0, 1], found)

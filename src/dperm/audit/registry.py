@@ -1,32 +1,36 @@
 """The subjects of every solver of the configuration.
 
-A solver's family says how it is run and what it releases. What this package's own
-solvers need beyond that stands in the tables here, by algorithm; a solver of the
-reader's own is audited as any of its family.
+A solver's family says how it is run and what it releases, and its module what it can
+work with: losses with labels that are numbers, sparse data, penalties are tried where
+it does not refuse them. What this package's own solvers need beyond that stands in the
+tables here, by algorithm; a solver of the reader's own is audited as any of its family.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 from dperm import solvers
-from dperm.audit.lanes import ConstantsSubject, LaneSubject, small_problem
+from dperm.audit.lanes import LaneSubject, Shape
 from dperm.audit.sequences import FrankWolfeSubject, StreamSubject, Trial
 from dperm.audit.subjects import DELTA, Array, Subject
 from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem
 from dperm.privacy.ledger import NonPrivate
+from dperm.solvers.capabilities import Asked
 from dperm.solvers.streams.setup import Setup
 
 CALIBRATIONS = ("paper", "strict")
 EPSILON = 1.0  # target, as in the papers
-LOUD = 4.0  # target of a single step that is to be seen
-RADIUS = 0.25
+LOUD = 4.0  # times that: the target of a single step that is to be seen
 CROWD, L1 = 24, 0.02  # coordinates, of which about one in a step leaves its rest
+PENALTIES = {  # so weak that neither rest nor bounds are reached
+    "penalty": Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
+    "L2": Penalty(l2=1e-4),
+}
 
 Made = list[Subject]
 
@@ -41,10 +45,14 @@ class Order:
     kind: str
     epsilon: float
     steps: int | None = None
+    varied: bool = False
 
 
 def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
     """The subjects of a solver under both calibrations; none if it is not private.
+
+    Other data and options are tried with the solver that has the algorithm's name, and
+    with one's own.
 
     Parameters
     ----------
@@ -59,9 +67,10 @@ def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
     options = solvers.make_options(module, given)
     found = []
     for kind in CALIBRATIONS:
-        quiet = Order(name, module, options, kind, EPSILON)
+        varied = not own or name == algorithm
+        quiet = Order(name, module, options, kind, EPSILON, varied=varied)
         made = make(own, quiet)
-        loud = make(own, replace(quiet, epsilon=LOUD, steps=1))
+        loud = make(own, replace(quiet, epsilon=LOUD * EPSILON, steps=1))
         for subject, other in zip(made, loud, strict=True):
             subject.loud = other
         found += made
@@ -77,7 +86,7 @@ def _is_open(subject: Subject) -> bool:
 # --- lanes ----------------------------------------------------------------------------
 
 
-def _nothing_else(at: Order) -> Made:
+def _nothing_else(at: Order, needs: LaneNeeds) -> Made:
     return []
 
 
@@ -87,44 +96,78 @@ class LaneNeeds:
 
     Attributes
     ----------
-    p, steps : int
-        Features of the small problem, and steps of a run.
+    shape : Shape
+        Of the small problem.
+    steps : int
+        Of a run.
     capped : tuple of str
         Options that count coordinates, and so are p at most.
+    options : mapping
+        Other options that are tried, by name.
     others : callable
         Further subjects.
+    reason : str
+        Why no attack reaches the bound.
     """
 
-    p: int = 3
+    shape: Shape = Shape()
     steps: int = 4
     capped: tuple[str, ...] = ()
-    others: Callable[[Order], Made] = _nothing_else
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    others: Callable[[Order, LaneNeeds], Made] = _nothing_else
+    reason: str = ""
 
 
 def _lanes(own: str, at: Order) -> Made:
     needs = LANES.get(own, LaneNeeds())
-    capped = {key: min(getattr(at.options, key), needs.p) for key in needs.capped}
-    options = replace(at.options, **capped) if capped else at.options
-    problem = small_problem(at.epsilon, p=needs.p)
-    at = replace(at, options=options, steps=at.steps or needs.steps)
-    return [_lane(at, at.name, problem), *needs.others(at)]
+    p = needs.shape.p
+    capped = {key: min(getattr(at.options, key), p) for key in needs.capped}
+    at = replace(at, options=replace(at.options, **capped) if capped else at.options)
+    made = [lane(at, needs, at.name, needs.shape)]
+    if at.varied:
+        for name, shape in shapes(at.module, at.options, needs.shape):
+            made.append(lane(at, needs, f"{at.name}, {name}", shape))
+        for name, options in needs.options.items():
+            other = replace(at, options=replace(at.options, **options))
+            made.append(lane(other, needs, f"{at.name}, {name}", needs.shape))
+    return [*made, *needs.others(at, needs)]
 
 
-def _lane(at: Order, name: str, problem: Problem, **changes: Any) -> Subject:
-    steps = at.steps or LaneNeeds.steps
-    return LaneSubject(name, at.module, at.options, at.kind, steps, problem, **changes)
+def lane(
+    at: Order, needs: LaneNeeds, name: str, shape: Shape, **changes: Any
+) -> Subject:
+    """A subject that runs lanes."""
+    given = (at.options, at.kind, at.steps or needs.steps, shape, at.epsilon)
+    made = LaneSubject(name, at.module, *given, **changes)
+    made.reason = needs.reason
+    return made
 
 
-def _at_rest(at: Order) -> Made:
+def shapes(module: ModuleType, options: Any, base: Shape) -> Iterator[tuple[str, Shape]]:
+    """What else a module declares that it works with, by name."""
+    refuses = getattr(module, "refuses", lambda *_: "")
+    yield "least squares", replace(base, loss="least_squares")
+    for name, flag in (("sparse", "SPARSE"), ("centred", "CENTRED")):
+        asked = Asked(sparse=True, centred=name == "centred", l1=False, box=False)
+        if getattr(module, flag, False) and not refuses(options, asked):
+            yield name, replace(base, kept=name)
+    for name, penalty in PENALTIES.items():
+        strong = penalty.l1 > 0
+        if not refuses(options, Asked(False, False, strong, strong)):
+            yield name, replace(base, penalty=penalty)
+            return
+
+
+def _at_rest(at: Order, needs: LaneNeeds) -> Made:
     """DP-GCD as published: the selection's noise is inside the rule."""
-    if at.options.noise != "laplace":
+    if at.options.noise != "laplace" or at.kind != "paper":
         return []
-    return [_lane(at, f"{at.name}, L1", crowd(at.epsilon), view=choice)]
+    return [lane(at, needs, f"{at.name}, L1", crowd(), view=choice)]
 
 
-def crowd(epsilon: float) -> Problem:
+def crowd() -> Shape:
     """Many coordinates that an L1 norm keeps at rest."""
-    return small_problem(epsilon, p=CROWD, penalty=Penalty(l1=L1), balance=1.0)
+    return Shape(p=CROWD, penalty=Penalty(l1=L1), balance=1.0)
 
 
 def choice(released: Array) -> Array:
@@ -132,16 +175,18 @@ def choice(released: Array) -> Array:
     return released[-CROWD:]
 
 
-def _constants(at: Order) -> Made:
-    """DP-CD-priv-cst: the smoothness constants, released before the first step."""
-    problem = small_problem(at.epsilon, n=1000)
-    return [ConstantsSubject(f"{at.name}, constants", problem, at.kind)]
-
-
 LANES = {
-    "dp_cd_priv": LaneNeeds(others=_constants),
-    "dp_gcd": LaneNeeds(p=2, steps=3, others=_at_rest),
-    "dp_skgd": LaneNeeds(capped=("blocks", "size")),
+    "dp_cd": LaneNeeds(options={"averages": {"periods": 2}}),
+    "dp_cd_priv": LaneNeeds(shape=Shape(n=4000, bounded=True)),
+    "dp_gcd": LaneNeeds(shape=Shape(n=64, p=2), steps=2, others=_at_rest),
+    "dp_sgd": LaneNeeds(options={"batches": {"batch": 3}}),
+    "dp_skgd": LaneNeeds(
+        capped=("blocks", "size"), options={"averages": {"periods": 2}}
+    ),
+    "dp_svrg": LaneNeeds(
+        reason="no pair moves a difference of gradients by 2 C: those of a convex loss"
+        " have a positive product with the move"
+    ),
 }
 
 
@@ -154,9 +199,10 @@ class SequenceNeeds:
 
     Attributes
     ----------
-    n, d : int
-    norms : tuple of float
-        Exponents of the balls, each a subject of its own.
+    n : int
+    balls : tuple of (float, int)
+        Exponents of the balls and dimensions, each a subject of its own.
+    radius : float
     loss : str
     positions : tuple of int
         Records worth replacing.
@@ -166,30 +212,37 @@ class SequenceNeeds:
         Options that fit the small data.
     steps, numbers : int
         See ``FrankWolfeSubject``.
+    epsilon : float
+        Target, in units of the usual one.
+    reason : str
+        Why no attack reaches the bound.
     """
 
     n: int = 16
-    d: int = 3
-    norms: tuple[float, ...] = (2.0,)
+    balls: tuple[tuple[float, int], ...] = ((2.0, 3),)
+    radius: float = 0.25
     loss: str = "linear"
     positions: tuple[int, ...] = (0, 15)
     cost: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
     steps: int = 4
     numbers: int = 0
+    epsilon: float = 1.0
+    reason: str = ""
 
 
 def _trials(at: Order, needs: SequenceNeeds) -> list[Trial]:
     """What is tried, in every norm."""
     options = replace(at.options, **needs.options) if needs.options else at.options
-    several = len(needs.norms) > 1
+    several = len(needs.balls) > 1
     return [
         Trial(
             f"{at.name}, p = {p:g}" if several else at.name, at.module, options,
-            Setup(needs.loss, p, needs.d, RADIUS), needs.n, at.epsilon, DELTA, at.kind,
-            needs.positions, needs.cost,
+            Setup(needs.loss, p, d, needs.radius), needs.n,
+            at.epsilon * needs.epsilon, DELTA, at.kind, needs.positions, needs.cost,
+            needs.reason,
         )
-        for p in needs.norms
+        for p, d in needs.balls
     ]  # fmt: skip
 
 
@@ -205,24 +258,33 @@ def _frank_wolfe(own: str, at: Order) -> Made:
     return [made(trial) for trial in _trials(at, needs)]
 
 
+_RENYI = "the bound is a Rényi curve's, which the mechanism does not attain"
 _VERTICES = SequenceNeeds(
-    n=8, d=2, norms=(1.0,), loss="least_squares", positions=(0, 7), cost=4
+    balls=((1.0, 2),), loss="least_squares", cost=4, radius=0.01, steps=2
 )
 FRANK_WOLFE = {
-    "dp_fw": replace(_VERTICES, options={"radius": RADIUS}),
+    "dp_fw": replace(_VERTICES, options={"radius": 0.01}),
     "dp_bcfw": replace(
-        _VERTICES, n=6, d=4, positions=(0, 5), cost=6, steps=2, numbers=6,
-        options={"radius": RADIUS, "nodes": 2},
+        _VERTICES, balls=((1.0, 4),), cost=6, steps=1, numbers=16,
+        options={"radius": 0.01, "nodes": 2},
     ),
 }  # fmt: skip
 STREAMS = {
     "noisy_sfw": SequenceNeeds(
-        n=256, norms=(2.0, 1.5), loss="least_squares", cost=6,
-        positions=(0, 20, 40, 60, 75),
+        n=256, balls=((2.0, 3), (1.5, 2), (1.1, 3)), loss="least_squares", cost=6,
+        radius=0.02, positions=(0, 16, 40, 72, 94, 112, 113), reason=_RENYI,
     ),
-    "poly_sfw": replace(_VERTICES, positions=(0, 4, 5, 7)),
-    "phased_sgd": SequenceNeeds(positions=(0, 7, 8, 13, 14)),
-    "sco_dp_fw": replace(_VERTICES, loss="linear"),
+    "poly_sfw": replace(
+        _VERTICES, loss="linear", positions=(0, 8), radius=0.25, epsilon=8.0
+    ),
+    "phased_sgd": SequenceNeeds(
+        balls=((2.0, 3), (4.0, 3), (float("inf"), 3)), positions=(0, 7, 8, 13, 14)
+    ),
+    "sco_dp_fw": replace(
+        _VERTICES, n=8, loss="linear", positions=(0, 7), epsilon=8.0
+    ),
+    "sco_dp_sgd": SequenceNeeds(balls=((2.0, 3), (1.0, 3))),
+    "sco_mirror_descent": SequenceNeeds(balls=((2.0, 3), (1.5, 3), (1.0, 3))),
 }  # fmt: skip
 
 MAKERS: dict[str, Callable[[str, Order], Made]] = {

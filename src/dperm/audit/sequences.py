@@ -6,8 +6,7 @@ all that is asked of a run, and its weights at the end.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from dperm.audit.subjects import Array, Records, Subject, Transcript
-from dperm.audit.taps import Draw, Tap, tapped
+from dperm.audit.subjects import Array, Records, Subject
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
-from dperm.privacy.mechanisms import Streams, streams
+from dperm.privacy.mechanisms import Streams
 from dperm.solvers import streams as family
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Rows
@@ -43,6 +41,8 @@ class Trial:
         Records worth replacing.
     cost : int
         By how much fewer runs are made of it.
+    reason : str
+        Why no attack reaches the bound.
     """
 
     name: str
@@ -55,13 +55,14 @@ class Trial:
     calibration: str
     positions: tuple[int, ...]
     cost: int = 1
+    reason: str = ""
 
 
 class SequenceSubject(Subject):
     """A solver whose run is an iterator of releases."""
 
     def __init__(self, at: Trial):
-        self.at, self.name = at, at.name
+        self.at, self.name, self.reason = at, at.name, at.reason
         self.calibration, self.delta = at.calibration, at.delta
         self.positions, self.cost = at.positions, at.cost
         self.kind, self.base = at.module.Run, small_stream(at.n, at.setup.d)
@@ -70,38 +71,6 @@ class SequenceSubject(Subject):
     def claimed_epsilon(self) -> float:
         """The target: these papers print their noise for it."""
         return self.at.epsilon
-
-    @abstractmethod
-    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
-        """A run on the data."""
-
-    @abstractmethod
-    def told(self, run: Any) -> Iterator[Array]:
-        """What becomes known, release by release."""
-
-    @abstractmethod
-    def published(self, run: Any) -> Array:
-        """The weights at the end."""
-
-    def run(
-        self,
-        data: Records,
-        seed: int,
-        script: Sequence[Draw] = (),
-        taken: Sequence[int] | None = None,
-        until: int | None = None,
-    ) -> Transcript:
-        """See ``Subject``; a step is a release."""
-        views: list[Array] = []
-        with tapped(Tap(script)) as tap, self.start(data, streams(seed)) as run:
-            ends = [len(tap.draws)]
-            for view in self.told(run):
-                views.append(np.array(view, dtype=float))
-                ends.append(len(tap.draws))
-                if len(views) - 1 == until:
-                    break
-            found = np.ravel(self.published(run)).copy()
-        return Transcript(views, tap.draws, ends, found)
 
     def symbol(self, view: Array) -> tuple[int, ...]:
         """The vertex taken: the one entry of the first d, with its sign."""

@@ -1,35 +1,39 @@
 """What the rungs audit: a solver on small, loud data, as a function of its noise.
 
 ``Subject.run`` takes records and, if wanted, the noise to use, and returns what becomes
-known after each step. Constants that the papers take as public (smoothness, bounds,
-partitions) are those of the first data set for all its neighbours.
+known: at the start, and after each step. Every run is made from the records it is given,
+from scratch; only what the solver declares to be public is that of the first data set.
 """
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.random import Generator
+from numpy.random import PCG64, Generator
 
-from dperm.audit.taps import Draw
+from dperm.audit.taps import Draw, Tap, tapped
 from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.ledger import Ledger
+from dperm.privacy.mechanisms import Streams, streams
 from dperm.privacy.noisy_max import NoisyMax
 
 Array = np.ndarray
 
 LOUD = 1e3  # entries of an adversarial record: far beyond every clipping threshold
-DELTA = 1 / 64
+DELTA = 1e-5
+
+Seed = int | tuple[int, int, int]  # of a run, or of each of its streams
 
 
 @dataclass(frozen=True)
 class Records:
-    """Data of a subject: X (n, p), labels y (n,) of +-1."""
+    """Data of a subject: X (n, p), labels y (n,)."""
 
     X: Array
     y: Array
@@ -48,11 +52,11 @@ class Transcript:
     Attributes
     ----------
     views : list of ndarray
-        What is known after each step.
+        What became known, release by release.
     draws : list of Draw
         All noise, in the order it was drawn.
     ends : list of int
-        How many draws were made before the first step, and after each.
+        0, and how many draws were made up to each view.
     weights : ndarray
         What is published at the end.
     """
@@ -63,8 +67,27 @@ class Transcript:
     weights: Array
 
     def draws_of(self, t: int) -> list[int]:
-        """Places of the draws of step t."""
+        """Places of the draws that went into view t."""
         return list(range(self.ends[t], self.ends[t + 1]))
+
+
+class Taken(Generator):
+    """A sampling stream that hands out the records it is told to, one a step.
+
+    A batch holds that record and the ones that follow it.
+    """
+
+    def __init__(self, seed: int, taken: Sequence[int]):
+        super().__init__(PCG64(seed))
+        self.left = iter(taken)
+
+    def integers(self, low: Any, high: Any = None, size: Any = None, **_: Any) -> Any:  # type: ignore[override]
+        """The next of the given numbers, whatever the range."""
+        return np.full(() if size is None else size, next(self.left))
+
+    def choice(self, a: Any, size: Any = None, *_: Any, **__: Any) -> Any:  # type: ignore[override]
+        """The next of the given numbers and its successors, around the end."""
+        return (next(self.left) + np.arange(1 if size is None else size)) % int(a)
 
 
 class Subject(ABC):
@@ -81,10 +104,16 @@ class Subject(ABC):
         Records worth replacing.
     hidden : bool
         Whether a step reads a secret random record.
+    real : bool
+        Whether labels are numbers, not signs.
+    bound : ndarray or None
+        Public bounds on the entries of a record, (p,).
     cost : int
         By how much fewer runs are made of it, because they are slow.
     loud : Subject or None
         The same with little noise and few steps, in which one step is easy to see.
+    reason : str
+        Why no attack reaches the bound, where that is known.
     """
 
     name: str
@@ -94,23 +123,61 @@ class Subject(ABC):
     base: Records
     positions: tuple[int, ...] = (0,)
     hidden = False
+    real = False
+    bound: Array | None = None
     cost = 1
     loud: Subject | None = None
+    reason = ""
 
     @abstractmethod
+    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+        """A run on the data, made from scratch."""
+
+    @abstractmethod
+    def told(self, run: Any) -> Iterator[Array]:
+        """What becomes known of the run, release by release."""
+
+    @abstractmethod
+    def published(self, run: Any) -> Array:
+        """The weights at the end."""
+
     def run(
         self,
         data: Records,
-        seed: int,
+        seed: Seed,
         script: Sequence[Draw] = (),
         taken: Sequence[int] | None = None,
         until: int | None = None,
+        heard: bool = True,
     ) -> Transcript:
         """Run on the data; noise from the seed, or from the script as far as it goes.
 
-        ``taken`` says which record each step reads, where that is random; step
-        ``until`` is the last one taken, if given.
+        Parameters
+        ----------
+        data : Records
+        seed : int or tuple of int
+        script : sequence of Draw
+        taken : sequence of int, optional
+            Which record each step reads, where that is random.
+        until : int, optional
+            The view after which it is broken off.
+        heard : bool
+            Whether the tap listens; without, there are no draws and no script.
         """
+        own, tap = _streams(seed, taken), Tap(script)
+        views, ends = list[Array](), [0]
+        with (tapped(tap) if heard else nullcontext()), self.start(data, own) as run:
+            for view in self.told(run):
+                views.append(np.array(view, dtype=float))
+                ends.append(len(tap.draws))
+                if len(views) - 1 == until:
+                    break
+            weights = np.ravel(self.published(run)).copy()
+        return Transcript(views, tap.draws, ends, weights)
+
+    @abstractmethod
+    def symbol(self, view: Array) -> tuple[int, ...]:
+        """What a step selected, by its view."""
 
     @cached_property
     def claimed_epsilon(self) -> float:
@@ -127,28 +194,12 @@ class Subject(ABC):
         """Whether it releases selections."""
         return any(isinstance(event, NoisyMax) for event in self.ledger.events)
 
-    def symbol(self, view: Array) -> tuple[int, ...]:
-        """What a step selected, by its view."""
-        return tuple(view.tolist())
 
-
-def loud_records(
-    base: Records, rng: Generator, random: int = 6
-) -> list[tuple[Array, float]]:
-    """Records that push a clipped gradient to its ends, and random ones.
-
-    The first is like the base's own records, but louder: with its opposite it makes the
-    worst pair where a step reads a random record.
-    """
-    p = base.X.shape[1]
-    like = LOUD * base.X[0] / np.abs(base.X[0]).max()
-    axes = [s * LOUD * np.eye(p)[j] for j in range(min(p, 4)) for s in (1.0, -1.0)]
-    signs = [LOUD * np.array(s) for s in _corners(p)]
-    drawn = [10.0 ** rng.uniform(-2, 3) * rng.standard_normal(p) for _ in range(random)]
-    found = [(x, 1.0) for x in (like, *axes, *signs, *drawn, np.zeros(p))]
-    return found + [(x, -1.0) for x in drawn]
-
-
-def _corners(p: int) -> list[tuple[float, ...]]:
-    """Sixteen corners of the cube at most, the all-positive one first."""
-    return list(itertools.islice(itertools.product((1.0, -1.0), repeat=p), 16))
+def _streams(seed: Seed, taken: Sequence[int] | None) -> Streams:
+    if isinstance(seed, tuple):
+        own = Streams(*(streams(one)[k] for k, one in enumerate(seed)))
+    else:
+        own = streams(seed)
+    if taken is None:
+        return own
+    return own._replace(sampling=Taken(0, taken))

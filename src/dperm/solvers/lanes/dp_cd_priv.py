@@ -63,6 +63,18 @@ class Run(dp_cd.Run):
     ) -> np.ndarray:
         """Noisy M_j, one release for all lanes of the run; shape (p,)."""
         assert isinstance(options, Options)
+        self.constants = self._constants(problem, lanes, streams, options)
+        return self.constants
+
+    @property
+    def released(self) -> np.ndarray:
+        """The weights, and the constants, known from the start; (L, 2 p)."""
+        constants = np.tile(self.constants, (len(self.weights), 1))
+        return np.concatenate((self.weights, constants), axis=1)
+
+    def _constants(
+        self, problem: Problem, lanes: Lanes, streams: Streams, options: Options
+    ) -> np.ndarray:
         if lanes.noise_multiplier == 0:
             return problem.smoothness
         bounds = feature_bounds(problem.known.A, problem.loss.curvature)

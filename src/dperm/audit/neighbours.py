@@ -1,0 +1,154 @@
+"""Neighbours worth trying: loud records, and company in which they matter most.
+
+A pair is two data sets that differ in one record. Where a step reads a random record,
+all the others are like the second one; where it selects, the others decide how far the
+candidates lie apart, since a ratio of probabilities is largest for a rare one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+from dperm.audit.subjects import LOUD, Array, Records, Subject
+
+QUIET = 0.3  # a record that is clipped, but moves no bound on the data
+GAPS = (0.0, 0.5, 0.75, 0.25)  # how far candidates are set apart, of the most
+HUGE_LABEL = 1e16  # beside it all other labels are lost to rounding
+
+Record = tuple[Array, float]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Neighbours, and the record they differ in."""
+
+    first: Records
+    second: Records
+    position: int
+
+    @property
+    def reverse(self) -> Pair:
+        """The other direction."""
+        return Pair(self.second, self.first, self.position)
+
+
+def loud_records(subject: Subject, rng: Generator, random: int = 6) -> list[Record]:
+    """Records that push a clipped gradient to its ends, random ones, and nothing."""
+    base, p = subject.base, subject.base.X.shape[1]
+    like = LOUD * base.X[0] / np.abs(base.X[0]).max()
+    axes = [s * LOUD * np.eye(p)[j] for j in range(min(p, 4)) for s in (1.0, -1.0)]
+    signs = [LOUD * corner for corner in corners(p)]
+    drawn = [10.0 ** rng.uniform(-2, 3) * rng.standard_normal(p) for _ in range(random)]
+    found = [(x, 1.0) for x in (*signs, like, *axes, *drawn, np.zeros(p))]
+    found += [(x, -1.0) for x in drawn]
+    if subject.real:
+        found += [(x / LOUD, s * LOUD) for x in signs[:2] for s in (1.0, -1.0)]
+    return [(_within(subject, x), y) for x, y in found]
+
+
+def corners(p: int, most: int = 16) -> list[Array]:
+    """Corners of the cube, the all-positive one first, then with one negative sign."""
+    if p <= 4:
+        return [np.array(s) for s in itertools.product((1.0, -1.0), repeat=p)]
+    flipped = [np.where(np.arange(p) < k, -1.0, 1.0) for k in range(min(p, most))]
+    return flipped
+
+
+def _within(subject: Subject, x: Array) -> Array:
+    return x if subject.bound is None else np.clip(x, -subject.bound, subject.bound)
+
+
+def pairs(subject: Subject, seed: int, count: int) -> Iterator[Pair]:
+    """So many pairs, the worst that are known first; each once, in one direction."""
+    rng = np.random.default_rng([seed, 2])
+    pool = loud_records(subject, rng)
+    kinds = [_opposites(subject, pool), _any_two(subject, pool, rng)]
+    if subject.hidden:
+        kinds.insert(0, _crowded(subject, pool))
+    if subject.selects:
+        apart = _apart(subject)
+        kinds = [apart, apart, *kinds]
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
+    known = itertools.chain(_plainest(subject), turns)
+    return itertools.islice((pair for pair in known if pair is not None), count)
+
+
+def _pair(others: Records, at: int, one: Record, two: Record) -> Pair:
+    return Pair(others.replaced(at, *one), others.replaced(at, *two), at)
+
+
+def _plainest(subject: Subject) -> Iterator[Pair]:
+    """In every position: a corner and an axis against their opposites, and the corner
+    with one sign changed and against a quiet one."""
+    p = subject.base.X.shape[1]
+    corner, axis = np.ones(p), np.eye(p)[0]
+    turned = np.where(np.arange(p) == 0, -1.0, 1.0)
+    quiet = -QUIET / LOUD * corner
+    both = ((corner, turned), (corner, -corner), (axis, -axis), (corner, quiet))
+    for one, two in both:
+        for at in subject.positions:
+            records = ((_within(subject, LOUD * x), 1.0) for x in (one, two))
+            yield _pair(subject.base, at, *records)
+
+
+def _opposites(subject: Subject, pool: list[Record]) -> Iterator[Pair]:
+    """Loud records against their opposites, position after position."""
+    for k, (x, y) in enumerate(_loud(pool)):
+        at = subject.positions[k % len(subject.positions)]
+        yield _pair(subject.base, at, (x, y), (-x, y))
+
+
+def _loud(pool: list[Record]) -> list[Record]:
+    return [one for one in pool if np.abs(one[0]).max() > 0]
+
+
+def _crowded(subject: Subject, pool: list[Record]) -> Iterator[Pair]:
+    """Loud records in a crowd of others that are all like the second one."""
+    n = len(subject.base.y)
+    for k, (x, y) in enumerate(_loud(pool)):
+        at = subject.positions[k % len(subject.positions)]
+        for other in (-x, _turned(x)):
+            crowd = Records(np.tile(other, (n, 1)), np.full(n, y))
+            yield _pair(crowd, at, (x, y), (other, y))
+
+
+def _turned(x: Array) -> Array:
+    """A record at a right angle."""
+    turned = np.roll(x, 1) * (np.arange(len(x)) < 2)
+    turned[0] = -x[1] if len(x) > 1 else -x[0]
+    return turned if turned.any() else np.roll(x, 1)
+
+
+def _apart(subject: Subject) -> Iterator[Pair]:
+    """Others that set the candidates apart, and a record that turns them around."""
+    n, p = subject.base.X.shape
+    first = np.arange(p) == 0
+    for gap in GAPS:
+        for means in (np.where(first, 1 - gap, 1.0), np.where(first, gap, 0.0)):
+            others = Records(signs(n, means), np.ones(n))
+            for x, at in itertools.product(_halves(p), subject.positions[:2]):
+                yield _pair(others, at, (LOUD * x, 1.0), (-LOUD * x, 1.0))
+
+
+def _halves(p: int) -> list[Array]:
+    """Corners up to their opposites, two of them where there are many."""
+    return corners(p)[: 2 ** (p - 1)] if p <= 4 else corners(p)[:2]
+
+
+def signs(n: int, means: Array) -> Array:
+    """Records of signs, (n, p), with about the given column means."""
+    negative = np.round(n * (1 - means) / 2).astype(int)
+    rows = (np.arange(n)[:, None] * 1.0 + 0.5 * np.arange(len(means))) % n
+    return np.where(rows < negative, -1.0, 1.0)
+
+
+def _any_two(subject: Subject, pool: list[Record], rng: Generator) -> Iterator[Pair]:
+    for k in itertools.count():
+        at = subject.positions[k % len(subject.positions)]
+        one, two = (pool[i] for i in rng.integers(0, len(pool), 2))
+        yield _pair(subject.base, at, one, two)
