@@ -82,11 +82,14 @@ def tuned(config: schema.Config, point: dict[str, Any]) -> pd.DataFrame:
 def settings(
     table: pd.DataFrame, passes: float | None, near: float, most: int
 ) -> pd.DataFrame:
-    """The settings near the best: passes, step, clip, noise_multiplier, best first."""
+    """The settings near the best: passes, step, clip, noise_multiplier, best first.
+
+    Of ties, as where nothing is learnt, those of the fewest passes.
+    """
     found = results.means(table)
     if passes is not None:
         found = found[found["passes"] == passes]
-    found = found.sort_values(["mean", "step", "clip"], kind="stable")
+    found = found.sort_values(["mean", "passes", "step", "clip"], kind="stable")
     found = found[found["mean"] <= near * found["mean"].iloc[0]].head(most)
     noise = table.groupby("passes")["noise_multiplier"].first()
     return found.assign(noise_multiplier=found["passes"].map(noise))
