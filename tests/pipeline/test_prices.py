@@ -1,5 +1,7 @@
 """``dperm privacy``: what a setting costs, for whatever solves a problem."""
 
+import math
+
 import pytest
 
 from dperm.locate import ConfigError
@@ -21,16 +23,20 @@ def test_what_is_not_private_costs_infinity(priced, solver):
     rows = [line.split() for line in said.splitlines()]
     for kind in ("paper", "strict"):
         (row,) = [row for row in rows if row[:1] == [kind]]
-        assert row[-2:] == ["inf", "inf"]
+        assert row[-4:] == ["inf"] * 4
     assert "NonPrivate x " in said
 
 
 def test_lanes_reach_their_target(priced):
     said = priced("solver=dp_cd", "setting.noise_multiplier=0")
     rows = {row.split()[0]: row.split() for row in said.splitlines() if row.strip()}
-    assert float(rows["strict"][-1]) == pytest.approx(4.0, rel=1e-4)
-    assert float(rows["paper"][-2]) == pytest.approx(4.0, rel=1e-4)
-    assert rows["given"][-2:] == ["inf", "inf"]
+    published, low, high, alone = (float(number) for number in rows["strict"][-4:])
+    assert low == high == pytest.approx(4.0, rel=1e-4) and published > 4.0
+    assert alone == math.inf  # without M_j public
+    assert float(rows["paper"][-4]) == pytest.approx(4.0, rel=1e-4)
+    assert rows["given"][-4:] == ["inf"] * 4
+    assert "given public {n, coordinate smoothness M_j}" in said
+    assert "for study, not for release" in said
     assert "Gaussian x 20: scale" in said
 
 
@@ -38,7 +44,9 @@ def test_lanes_reach_their_target(priced):
 def test_frank_wolfe_methods_say_their_own_scales(priced, solver):
     said = priced(f"solver={solver}")
     (strict,) = [line for line in said.splitlines() if line.startswith("strict")]
-    assert float(strict.split()[-1]) == pytest.approx(4.0, rel=1e-2)
+    low, high, alone = (float(number) for number in strict.split()[-3:])
+    assert 0 < low < high == alone == pytest.approx(4.0, rel=1e-2)
+    assert "given public {n}." in said
     assert "NoisyMax x " in said
 
 

@@ -102,6 +102,7 @@ def _noise_row(
         "delta": paper["delta"],
         "paper_noise": paper["noise_multiplier"],
         "true_epsilon": paper["true_epsilon"],
+        **results.proved(paper),
         "strict_noise": strict["noise_multiplier"],
         "ratio": strict["noise_multiplier"] / paper["noise_multiplier"],
     }

@@ -38,7 +38,10 @@ LEAST = 2  # of every stage, replayed in every group: its cheapest
 EXTRA = 20.0  # seconds, as recorded, for more of them
 LONG, FEW = 2.0, 16  # of a unit longer than so many seconds, so many lanes are replayed
 # What is said of a lane, not what it reached: said anew whenever lanes are read.
-SAID = (*PROVENANCE, "algorithm", "neighbours", "true_epsilon")
+SAID = (
+    *(*PROVENANCE, "algorithm", "neighbours"),
+    *("given", "epsilon_low", "true_epsilon"),
+)
 
 
 class DifferentBitsError(RuntimeError):

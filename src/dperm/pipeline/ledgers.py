@@ -1,8 +1,8 @@
 """Calibrations of a job, stored beside its results and not repeated.
 
 ``ledger.json`` holds, for every calibration and number of passes, the noise multiplier,
-the ledger it belongs to, and what that ledger costs under its own and under the strict
-accountant.
+the ledger it belongs to, what that ledger costs under its own accountant, and the two
+numbers that its true epsilon is proved to lie between, given what is said there.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 from dperm.pipeline import digests
 from dperm.pipeline.inputs import Job
 from dperm.privacy.calibration import Calibration
+from dperm.privacy.mechanisms import STUDY
 from dperm.solvers.lanes import trials
 from dperm.store import files as store
 
@@ -68,6 +69,7 @@ def _entry(job: Job, kind: str, passes: float, key: str) -> dict[str, Any]:
         "steps": job.steps(passes),
         "code": digests.noise(job.config.solver.algorithm),
         "neighbours": calibrated.ledger.relation,
+        "use": " ".join(STUDY.split()),
         "calibrated": calibrated.to_dict(),
     }
 

@@ -16,10 +16,16 @@ from dperm.erm.problem import Problem
 from dperm.locate import ConfigError
 from dperm.pipeline import inputs
 from dperm.privacy.accounting import epsilon
+from dperm.privacy.given import moves_with_data, told
+from dperm.privacy.intervals import epsilon_interval, unconditional
 from dperm.privacy.ledger import Event, Ledger, NonPrivate
+from dperm.privacy.mechanisms import STUDY
 from dperm.schema import Config
 from dperm.solvers.capabilities import obstacle
 from dperm.solvers.lanes import trials
+
+HEAD = ("noise from", "noise multiplier", "published accountant",
+        "true epsilon, from", "to", "nothing but n public")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class Asked:
         made: Ledger = self.module.ledger(
             self.problem, self.count, noise, self.options, kind
         )
-        return made
+        return made.assuming(*self.problem.given)
 
     def _calibrated(self, kind: str) -> tuple[str, Ledger]:
         found = trials.noise(self.problem, self.module, self.options, self.passes, kind)
@@ -56,7 +62,7 @@ class Asked:
     def _own(self, kind: str) -> tuple[str, Ledger]:
         goal = (self.problem.epsilon, self.problem.delta, kind)
         noise = self.module.noise(self.problem, self.count, self.options, *goal)
-        return "see below", noise.ledger
+        return "see below", noise.ledger.assuming(*self.problem.given)
 
 
 def report(config: Config) -> None:
@@ -78,12 +84,18 @@ def report(config: Config) -> None:
     if own is not None:
         ledger = asked.given(own, config.setting.calibration)
         rows.append(_row(asked, "given", f"{own:.5g}", ledger))
-    head = ("noise from", "noise multiplier", "published accountant", "true epsilon")
-    print(tabulate(rows, headers=head, floatfmt=".5g"))
-    print()
-    if any(math.isinf(row[-1]) for row in rows):
-        print("inf: no sound bound is known for a release of that ledger.\n")
-    for event in asked.noise(config.setting.calibration)[1].events:
+    print(tabulate(rows, headers=HEAD, floatfmt=".5g"))
+    print("\nTrue epsilon: proved to lie between the two, for some mechanism with that")
+    print("ledger the lower, for every one at most the upper.")
+    if any(math.isinf(row[-2]) for row in rows):
+        print("inf: no sound bound is known for a release of that ledger.")
+    ledger = asked.noise(config.setting.calibration)[1]
+    print(f"\nEpsilon given public {told(ledger.given)}.")
+    moving = moves_with_data(ledger.given)
+    if moving:
+        print(f"Not charged for: {', '.join(moving)}; without them public, infinite.")
+    print(f"{STUDY}\n")
+    for event in ledger.events:
         print(_told(event))
         print(f"    {event.source}")
 
@@ -108,7 +120,8 @@ def _asked(config: Config) -> Asked:
 
 def _row(asked: Asked, kind: str, noise: str, ledger: Ledger) -> tuple:
     delta = asked.problem.delta
-    costs = [epsilon(ledger, delta, name) for name in ("paper", "strict")]
+    ends = epsilon_interval(ledger, delta)
+    costs = (epsilon(ledger, delta, "paper"), *ends, unconditional(ledger, delta))
     return kind, noise, *costs
 
 

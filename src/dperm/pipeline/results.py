@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -189,6 +190,12 @@ def calibrated(
         made = entry["calibrated"]
         found.setdefault(entry["passes"], {}).setdefault(made["calibration"], made)
     return dict(sorted(found.items()))
+
+
+def proved(made: dict[str, Any]) -> dict[str, Any]:
+    """Lower end of a calibration's true epsilon, and what it is given."""
+    given = ", ".join(made.get("given", ()))
+    return {"epsilon_low": made.get("epsilon_low", math.nan), "given": given}
 
 
 def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.Problem]:

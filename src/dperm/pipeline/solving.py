@@ -28,7 +28,8 @@ from dperm.store.parts import POINT, Key, Parts
 IDENTITY = ["calibration", "passes", "step", "clip", "replicate", "checkpoint"]
 COLUMNS = [
     *("paper", "problem", "solver", "algorithm", "calibration", "epsilon", "delta"),
-    *("neighbours", "true_epsilon", "noise_multiplier", "passes", "steps", "step"),
+    *("neighbours", "given", "epsilon_low", "true_epsilon", "noise_multiplier"),
+    *("passes", "steps", "step"),
     *("clip", "seed", "replicate", "checkpoint", "objective", "relative_error"),
     *("support_size", "true_positives", "false_positives", "seconds", "status"),
     *("reason", "commit", "versions", "config_digest"),
@@ -155,6 +156,8 @@ def _named(job: Job, unit: Unit) -> dict[str, Any]:
     return {
         **header(job.config),
         "neighbours": unit.calibration.ledger.relation,
+        "given": ", ".join(unit.calibration.ledger.given),
+        "epsilon_low": unit.calibration.interval.low,
         "true_epsilon": unit.calibration.true_epsilon,
     }
 

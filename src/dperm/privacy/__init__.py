@@ -2,6 +2,7 @@
 
 from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.calibration import Calibration, calibrate
+from dperm.privacy.intervals import Interval, epsilon_interval, unconditional
 from dperm.privacy.ledger import (
     Event,
     Gaussian,
@@ -19,6 +20,7 @@ __all__ = [
     "ChosenValue",
     "Event",
     "Gaussian",
+    "Interval",
     "Laplace",
     "Ledger",
     "NoisyMax",
@@ -27,10 +29,12 @@ __all__ = [
     "Streams",
     "calibrate",
     "epsilon",
+    "epsilon_interval",
     "feature_bounds",
     "gaussian",
     "laplace",
     "private_smoothness",
     "streams",
     "true_epsilon",
+    "unconditional",
 ]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
 from typing import Any
 
 from scipy.optimize import brentq
 
 from dperm.privacy.accounting import epsilon as epsilon_of
-from dperm.privacy.accounting import is_closed_form, true_epsilon
+from dperm.privacy.accounting import estimate, is_closed_form, true_epsilon
+from dperm.privacy.intervals import Interval, epsilon_interval, unconditional
 from dperm.privacy.ledger import Ledger
 
 LEAST, MOST = 2.0**-30, 2.0**60  # noise multipliers searched
@@ -44,7 +45,7 @@ class Calibration:
     claimed_epsilon : float
         Cost under the calibration's own accountant, at most the target.
     true_epsilon : float
-        Cost under the strict accountant.
+        Cost under the strict accountant, given what ``ledger.given`` says.
     ledger : Ledger
         The releases with that noise.
     """
@@ -57,14 +58,31 @@ class Calibration:
     true_epsilon: float
     ledger: Ledger
 
+    @cached_property
+    def interval(self) -> Interval:
+        """What the true epsilon is proved to lie between; found when asked for."""
+        return epsilon_interval(self.ledger, self.delta)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values; infinities stay floats."""
-        return {**vars(self), "ledger": self.ledger.to_dict()}
+        """Return plain values, the true epsilon's interval too; infinities stay."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        said = {
+            "epsilon_low": self.interval.low,
+            "epsilon_high": self.interval.high,
+            "given": list(self.ledger.given),
+            "unconditional_epsilon": unconditional(self.ledger, self.delta),
+        }
+        return {**own, **said, "ledger": self.ledger.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """Return the calibration that :meth:`to_dict` wrote."""
-        return cls(**{**values, "ledger": Ledger.from_dict(values["ledger"])})
+        own = {each.name: values[each.name] for each in fields(cls)}
+        made = cls(**{**own, "ledger": Ledger.from_dict(values["ledger"])})
+        if "epsilon_low" in values:
+            ends = (values["epsilon_low"], values["epsilon_high"])
+            made.__dict__["interval"] = Interval(*ends)  # not found anew
+        return made
 
 
 def calibrate(
@@ -92,7 +110,8 @@ def calibrate(
     Calibration
         On the safe side: its claimed epsilon never exceeds the target. The multiplier
         is the smallest one to 1e-7 (relative) for closed forms and to 2e-4 for privacy
-        loss distributions, whose bound is not quite smooth; at least 2**-30.
+        loss distributions, whose bound is not quite smooth; at least 2**-30. It is
+        searched by an estimate, and raised where the certified epsilon is above.
 
     Raises
     ------
@@ -108,7 +127,7 @@ def calibrate(
 
     @cache
     def cost(multiplier: float) -> float:
-        return epsilon_of(ledger_of(multiplier), delta, calibration)
+        return estimate(ledger_of(multiplier), delta, calibration)
 
     if math.isinf(epsilon):
         multiplier = 0.0
@@ -116,7 +135,12 @@ def calibrate(
         closed = is_closed_form(ledger_of(1.0), calibration)
         tolerance = TOLERANCE_CLOSED if closed else TOLERANCE_GRID
         multiplier = _smallest(cost, epsilon, tolerance)
-    claimed, ledger = cost(multiplier), ledger_of(multiplier)
+    ledger = ledger_of(multiplier)
+    claimed = epsilon_of(ledger, delta, calibration)
+    while claimed > epsilon:
+        multiplier *= 1 + TOLERANCE_GRID / 2
+        ledger = ledger_of(multiplier)
+        claimed = epsilon_of(ledger, delta, calibration)
     true = claimed if calibration == "strict" else true_epsilon(ledger, delta)
     return Calibration(multiplier, calibration, epsilon, delta, claimed, true, ledger)
 

@@ -24,6 +24,7 @@ from dperm.privacy.accounting import (
     published_cost,
     renyi,
 )
+from dperm.privacy.attained import Pair, gaussian_pair, pair
 from dperm.privacy.ledger import Event, LedgerError, _require_positive
 from dperm.privacy.mechanisms import handed
 from dperm.privacy.pld import Profile
@@ -240,6 +241,12 @@ def _(event: GeneralisedGaussian) -> Profile:
         lambda losses: _curve(np.asarray(losses, dtype=float), kappa, multiplier),
         event.count,
     )
+
+
+@pair.register
+def _(event: GeneralisedGaussian, gap: float) -> Pair | None:
+    is_normal = event.order == 2  # of others none is known
+    return gaussian_pair(1 / event.noise_multiplier) if is_normal else None
 
 
 @renyi.register

@@ -16,7 +16,8 @@ loss), which puts the bulk where epsilon will be: rounding, which a million step
 to 1e-10 of the bulk, is then relative to delta and not to 1. Measured with DP-SGD, 50
 passes over n = 45312, delta = n**-2, true epsilon 1.00: without the tilt, intervals
 below 1e-4 gave 0.92 to 0.98, with masses from differences of delta(-epsilon) 0.66 to
-1.18; with it, rounding moves epsilon by at most 2e-4 either way, relatively.
+1.18; with it, rounding moves epsilon by at most 2e-4 either way, relatively. So this is
+an estimate, for searches; :mod:`.certified` charges for rounding too.
 """
 
 from __future__ import annotations

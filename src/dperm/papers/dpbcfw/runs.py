@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dperm.papers.dpbcfw.instances import Instance
+from dperm.privacy.intervals import lower_epsilon
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.distributed.starting import ENGINES
 from dperm.solvers.frank_wolfe import (
@@ -24,6 +25,7 @@ from dperm.solvers.frank_wolfe import (
 from dperm.solvers.frank_wolfe.bcfw import step_size
 from dperm.solvers.frank_wolfe.dp_bcfw_noise import epsilons_apart
 from dperm.solvers.frank_wolfe.iterate import Iterate
+from dperm.solvers.frank_wolfe.selections import HOPELESS
 
 Rows = list[dict[str, Any]]
 METHODS: dict[str, ModuleType] = {
@@ -87,11 +89,11 @@ def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
     noise = noise_of(at, setting)
     with made_of(at, setting, noise, seed) as made:
         made.advance(setting.iterations)
-    known = {"true_epsilon": noise.true_epsilon}
+    known = {"true_epsilon": noise.true_epsilon, **_proved(noise, 1.0 / at.problem.n)}
     if setting.method == "dp_fw":
         known = {"index_scale": noise.index_scale, **known}
     if setting.method == "dp_bcfw":
-        known = _costs(noise, 1.0 / at.problem.n)
+        known |= _costs(noise, 1.0 / at.problem.n)
     path = Iterate(at.problem, at.columns)
     eta, largest, rows = setting.share * at.radius, 0.0, []
     for t in range(setting.iterations + 1):
@@ -144,6 +146,15 @@ def noise_of(at: Instance, setting: Setting) -> Noise:
     target = (setting.epsilon, 1.0 / at.problem.n, setting.noise)
     found: Noise = module.noise(at.problem, setting.iterations, options, *target)
     return found
+
+
+def _proved(noise: Noise, delta: float) -> dict[str, Any]:
+    """Lower end of the true epsilon, 0 where it is beyond use; what it is given."""
+    low = noise.true_epsilon
+    if math.isfinite(low):
+        events = noise.ledger.events
+        low = lower_epsilon(events, delta) if low < HOPELESS else 0.0
+    return {"epsilon_low": low, "given": ", ".join(noise.ledger.given)}
 
 
 def _costs(noise: Noise, delta: float) -> dict[str, float]:

@@ -105,10 +105,13 @@ def privacy(
     table = table.assign(data=table["problem"].fillna("synthetic"))
     keys = ["data", "method", "noise", "update", "nodes", "share", "epsilon"]
     values = [
-        *("index_epsilon", "sketch_epsilon", "true_epsilon"),
+        *("index_epsilon", "sketch_epsilon", "true_epsilon", "epsilon_low"),
         *("index_scale", "sketch_scale", "largest_norm", "final_norm"),
     ]
     data = _mean(table, keys, [name for name in values if name in table])
+    if "given" in table:
+        given = table.groupby(keys, sort=False)["given"].first().rename("given")
+        data = data.merge(given.reset_index(), on=keys, how="left")
     return Table(data, readable(data))
 
 

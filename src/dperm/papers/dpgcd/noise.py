@@ -67,6 +67,7 @@ def _row(
         "target_epsilon": paper["target_epsilon"],
         "paper_noise": paper["noise_multiplier"],
         "true_epsilon": paper["true_epsilon"],
+        **results.proved(paper),
         "epsilon_if_claim_held": true_epsilon(_as_claimed(ledger), paper["delta"]),
         "strict_noise": needed,
         "ratio": needed / paper["noise_multiplier"],

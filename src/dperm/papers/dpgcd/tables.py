@@ -168,9 +168,11 @@ def mechanisms(
         )
         fresh = result.final(product.calibration)["relative_error"].to_numpy()
         low, high = student(fresh)
+        made = results.calibrated(config, result)[row["passes"]][product.calibration]
         rows.append(
             {"problem": result.problem, "algorithm": result.label,
              "passes": row["passes"], "true_epsilon": tuned["true_epsilon"].iloc[0],
+             **results.proved(made),
              "noise_multiplier": tuned["noise_multiplier"].iloc[0],
              "mean": row["mean"], "std": row["std"],
              "fresh_mean": fresh.mean(),

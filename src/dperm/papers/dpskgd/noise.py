@@ -8,6 +8,7 @@ from typing import Any
 from dperm.erm.problem import Problem
 from dperm.privacy.accounting import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.privacy.calibration import calibrate
+from dperm.privacy.given import LIFTS, SMOOTHNESS, united
 from dperm.privacy.ledger import Gaussian, Ledger
 
 RELEASES = (1, 10, 100, 1000)
@@ -33,6 +34,8 @@ def costs(problem: Problem) -> list[dict[str, Any]]:
              "theorem": printed, "paper": releases(epsilon, delta, count, "paper"),
              "strict": releases(epsilon, delta, count, "strict"),
              "renyi_epsilon": gaussian_renyi_epsilon(mu**2 / 2, delta),
-             "true_epsilon": gaussian_epsilon(mu, delta)}
+             "true_epsilon": (exact := gaussian_epsilon(mu, delta)),
+             "epsilon_low": exact,
+             "given": ", ".join(united(problem.given, (SMOOTHNESS, LIFTS)))}
         )  # fmt: skip
     return rows

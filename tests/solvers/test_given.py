@@ -1,0 +1,199 @@
+"""What every solver takes as public, found by replacing a record.
+
+A run is made on both data sets and told noise so loud that nothing else is heard: what
+it releases then shows its constants alone (scales, steps, probabilities, clips). They
+may differ only through what its ledger says is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import yaml
+
+from dperm import solvers
+from dperm.data.arrays import standardize
+from dperm.erm.penalties import Penalty
+from dperm.erm.problem import Problem, build
+from dperm.pipeline import inputs
+from dperm.privacy import given, mechanisms
+from dperm.privacy.mechanisms import streams
+from dperm.schema import Preparation
+from dperm.solvers.frank_wolfe import dp_bcfw, dp_fw
+from dperm.solvers.lanes import Lanes, dp_cd, dp_sgd, dp_skgd
+
+N, P, LOUD = 60, 12, 1e10
+CONF = Path(__file__).parents[2] / "conf" / "solver"
+ROOTS = {  # constants of a problem, and what a ledger calls what is made of them
+    "smoothness": {given.SMOOTHNESS},
+    "global_smoothness": {given.GLOBAL_SMOOTHNESS},
+    "design": {given.LIFTS, given.FEATURE_BOUNDS},
+}
+
+
+class Partly(Problem):
+    """A problem some of whose constants are another's."""
+
+    @property
+    def known(self):
+        return self.__dict__["_known"]
+
+
+def partly(own, base, frozen):
+    """The problem ``own``, with what is frozen that of ``base``."""
+    constants = {
+        name: getattr(base if name in frozen else own, name)
+        for name in ("smoothness", "global_smoothness")
+    }
+
+    def with_arrays_of(one):
+        made = Partly(**{field.name: getattr(one, field.name) for field in fields(one)})
+        made.__dict__.update(constants)
+        return made
+
+    made = with_arrays_of(own)
+    made.__dict__["_known"] = with_arrays_of(base) if "design" in frozen else made
+    made.__dict__["_known"].__dict__["_known"] = made.__dict__["_known"]
+    return made
+
+
+def problems():
+    """One with features of unlike size, and its neighbour, of which one is louder."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, P)) * np.geomspace(0.9, 1.1, P)
+    y = np.sign(rng.standard_normal(N))
+    other = X.copy()
+    other[7] = 4 * rng.standard_normal(P) * np.geomspace(0.9, 1.1, P)
+    return [build("given", A, y, "logistic", Penalty()) for A in (X, other)]
+
+
+def heard(module, options, problem):
+    """What is released if every draw is LOUD times a number that is always the same."""
+    rng = np.random.default_rng(1)
+
+    def loud(kind, unit, order):
+        return LOUD * rng.standard_normal(unit.shape)
+
+    lanes = Lanes(np.full(1, 0.5), np.ones(1), 1.0, "strict")
+    with mechanisms.heard(loud):
+        run = module.Run(problem, lanes, streams(3), options, 1, P)
+        found = []
+        for _ in range(P):
+            run.advance(1)
+            found.append(np.array(run.released[0]))
+    return np.concatenate(found)
+
+
+def differs(module, options, frozen):
+    base, other = problems()
+    other = partly(other, base, frozen)
+    first, second = (heard(module, options, one) for one in (base, other))
+    return not np.allclose(first, second, rtol=1e-6, atol=1e-6 * np.abs(first).max())
+
+
+def roots_of(module, options):
+    """Roots that what is heard depends on; ``anything else`` if none explains it."""
+    found = {root for root in ROOTS if differs(module, options, set(ROOTS) - {root})}
+    return found | ({"anything else"} if differs(module, options, ROOTS) else set())
+
+
+def declared(module, options):
+    return set(module.ledger(problems()[0], 9, 1.0, options, "strict").given)
+
+
+def solvers_of_lanes():
+    for path in sorted(CONF.glob("*.yaml")):
+        spec = yaml.safe_load(path.read_text())
+        module = solvers.load(spec["algorithm"])
+        if solvers.family(module) == "lanes":
+            chosen = spec.get("options", {})
+            if chosen.get("blocks", 0) > P:
+                chosen = {**chosen, "blocks": P // 2}
+            yield pytest.param(module, chosen, id=path.stem)
+
+
+@pytest.mark.parametrize(("module", "chosen"), solvers_of_lanes())
+def test_a_solver_takes_as_public_what_its_noise_is_made_of(module, chosen):
+    options = solvers.make_options(module, chosen)
+    said, read = declared(module, options), roots_of(module, options)
+    assert read == {root for root, names in ROOTS.items() if names & said}
+
+
+@pytest.mark.parametrize(("module", "chosen"), solvers_of_lanes())
+def test_sets_and_their_probabilities(module, chosen):
+    options = solvers.make_options(module, chosen)
+    said = declared(module, options)
+    if module is not dp_skgd or options.sampling == "nice":
+        assert not {given.PARTITION, given.IMPORTANCE} & said
+        return
+    one, other = (dp_skgd.Sketch(problem, options) for problem in problems())
+    same = len(one.sets) == len(other.sets) and all(
+        np.array_equal(a, b) for a, b in zip(one.sets, other.sets, strict=True)
+    )
+    assert (given.PARTITION in said) == (not same)
+    assert (given.IMPORTANCE in said) == (not np.allclose(one.q, other.q))
+
+
+def sneaky(read, names):
+    """DP-CD whose constants are read off the data in a way of its own."""
+
+    class Run(dp_cd.Run):
+        def smoothness(self, problem, lanes, streams, options):
+            return read(problem)
+
+    def ledger(problem, count, noise, options, kind="paper"):
+        made = dp_cd.ledger(problem, count, noise, options)
+        return replace(made, given=names)
+
+    return SimpleNamespace(Run=Run, ledger=ledger)
+
+
+def test_a_solver_that_does_not_say_what_it_reads_is_found():
+    options = dp_cd.Options()
+    silent = sneaky(lambda problem: problem.smoothness, ())
+    assert roots_of(silent, options) == {"smoothness"}
+    assert not ROOTS["smoothness"] & declared(silent, options)
+    own = sneaky(lambda problem: (problem.A**2).mean(axis=0), (given.SMOOTHNESS,))
+    assert "anything else" in roots_of(own, options)
+    honest = sneaky(lambda problem: np.ones(P), ())
+    assert roots_of(honest, options) == set() == declared(honest, options)
+
+
+def test_batches_do_not_change_what_is_given():
+    options = dp_sgd.Options(batch=4)
+    assert declared(dp_sgd, options) == {given.GLOBAL_SMOOTHNESS}
+    assert roots_of(dp_sgd, options) == {"global_smoothness"}
+
+
+@pytest.mark.parametrize("kind", ["paper", "stated", "scaled", "valid", "strict"])
+@pytest.mark.parametrize("module", [dp_fw, dp_bcfw])
+def test_frank_wolfe_methods_say_when_their_noise_reads_the_gradient(module, kind):
+    options = module.Options()
+    base, other = problems()
+    found = [module.noise(one, 3, options, 1.0, 1e-3, kind) for one in (base, other)]
+    moves = found[0].index_scale != found[1].index_scale
+    assert found[0].ledger.given[0] == given.N
+    assert (given.GRADIENT in found[0].ledger.given) == moves
+
+
+def test_preparation_that_reads_all_records():
+    X = np.random.default_rng(0).standard_normal((9, 2))
+    other = X.copy()
+    other[0] += 3.0
+    assert not np.allclose(standardize(X)[1:], standardize(other)[1:])
+    told = inputs.given(Preparation(standardize=True, drop_zero_columns=True))
+    assert told == (given.N, given.STANDARDISATION, given.COLUMNS)
+    assert inputs.given(Preparation()) == (given.N,)
+
+
+def test_a_ledger_keeps_what_it_is_given():
+    plain = dp_cd.ledger(problems()[0], 5, 2.0, dp_cd.Options())
+    both = plain.assuming(given.N, given.STANDARDISATION) + plain
+    assert both.given == (given.N, given.STANDARDISATION, given.SMOOTHNESS)
+    assert type(both).from_dict(both.to_dict()) == both
+    old = {key: value for key, value in both.to_dict().items() if key != "given"}
+    assert type(both).from_dict(old).given == ()
