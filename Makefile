@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help quickstart test all lint types unit smoke faults fuzz bench docs notebooks
+.PHONY: help quickstart test all lint types unit smoke faults fuzz mutants bench docs notebooks
 .PHONY: lock clean
 
 help:  ## list the targets
@@ -49,6 +49,9 @@ faults: $(VENV)/.done  ## every fault ten times, clusters, offline: results/faul
 
 fuzz: $(VENV)/.done  ## 10 000 spoilt files for the readers and the configuration
 	FUZZ_CASES=10000 pytest tests/faults/test_fuzz.py
+
+mutants: $(VENV)/.done  ## bugs planted one at a time: results/mutants.md
+	cd tests && python -m mutants.run -j $(JOBS)
 
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
 	python -m bench
