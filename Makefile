@@ -5,8 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help quickstart test all lint types unit smoke faults fuzz bench docs notebooks
-.PHONY: lock clean
+.PHONY: help quickstart test all lint types unit smoke faults fuzz mutations bench docs
+.PHONY: notebooks lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ faults: $(VENV)/.done  ## every fault ten times, clusters, offline: results/faul
 
 fuzz: $(VENV)/.done  ## 10 000 spoilt files for the readers and the configuration
 	FUZZ_CASES=10000 pytest tests/faults/test_fuzz.py
+
+mutations: $(VENV)/.done  ## every key of conf/ spoilt: results/mutations.csv
+	MUTATION_TABLE=results/mutations.csv pytest -s tests/faults/test_mutations.py
 
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
 	python -m bench
