@@ -5,8 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help quickstart test all lint types unit smoke faults fuzz mutants bench docs notebooks
-.PHONY: lock clean
+.PHONY: help quickstart test all lint types unit smoke faults fuzz mutations mutants
+.PHONY: bench docs notebooks lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,9 @@ fuzz: $(VENV)/.done  ## 10 000 spoilt files for the readers and the configuratio
 
 mutants: $(VENV)/.done  ## bugs planted one at a time: results/mutants.md
 	cd tests && python -m mutants.run -j $(JOBS)
+
+mutations: $(VENV)/.done  ## every key of conf/ spoilt: results/mutations.csv
+	MUTATION_TABLE=results/mutations.csv pytest -s tests/faults/test_mutations.py
 
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
 	python -m bench

@@ -1,7 +1,7 @@
 # The only wiring: generic stages, one job per (problem, solver).
 #   dperm dpcd -j 2; dperm all -j 2          one paper; all, claims and the report
 #   dperm dpcd -j 2 --config scale=smoke     a small version under results/smoke
-#   --config set="seed=7 problem.title='A b'"    Hydra overrides, quoted as in a shell
+#   --config set="seed=7 paper.title='A b'"  Hydra overrides, quoted as in a shell
 import os
 import time
 
@@ -11,8 +11,7 @@ from dperm.store.locks import refuse_second
 
 PAPERS = targets.asked(sys.argv, available("paper"))
 try:
-    OVERRIDES = jobs.overrides(config, sys.argv)
-    TABLE = kept.run_table(PAPERS, OVERRIDES)
+    TABLE = kept.run_table(PAPERS, OVERRIDES := jobs.overrides(config, sys.argv))
 except ConfigError as error:
     sys.exit(str(error))
 
