@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -49,7 +49,7 @@ class Shape:
     n: int = 8
     p: int = 3
     loss: str = "logistic"
-    penalty: Penalty = Penalty()
+    penalty: Penalty = field(default_factory=Penalty)
     kept: str = "dense"
     balance: float = 0.5
     bounded: bool = False

@@ -83,8 +83,10 @@ def _pair(others: Records, at: int, one: Record, two: Record) -> Pair:
 
 
 def _plainest(subject: Subject) -> Iterator[Pair]:
-    """In every position: a corner and an axis against their opposites, and the corner
-    with one sign changed and against a quiet one."""
+    """In every position: a corner and an axis, and what lies opposite.
+
+    The corner also with one sign changed, and against a quiet record.
+    """
     p = subject.base.X.shape[1]
     corner, axis = np.ones(p), np.eye(p)[0]
     turned = np.where(np.arange(p) == 0, -1.0, 1.0)

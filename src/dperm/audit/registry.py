@@ -110,7 +110,7 @@ class LaneNeeds:
         Why no attack reaches the bound.
     """
 
-    shape: Shape = Shape()
+    shape: Shape = field(default_factory=Shape)
     steps: int = 4
     capped: tuple[str, ...] = ()
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -143,7 +143,9 @@ def lane(
     return made
 
 
-def shapes(module: ModuleType, options: Any, base: Shape) -> Iterator[tuple[str, Shape]]:
+def shapes(
+    module: ModuleType, options: Any, base: Shape
+) -> Iterator[tuple[str, Shape]]:
     """What else a module declares that it works with, by name."""
     refuses = getattr(module, "refuses", lambda *_: "")
     yield "least squares", replace(base, loss="least_squares")
@@ -177,7 +179,7 @@ def choice(released: Array) -> Array:
 
 LANES = {
     "dp_cd": LaneNeeds(options={"averages": {"periods": 2}}),
-    "dp_cd_priv": LaneNeeds(shape=Shape(n=4000, bounded=True)),
+    "dp_cd_priv": LaneNeeds(shape=Shape(n=6000, bounded=True)),
     "dp_gcd": LaneNeeds(shape=Shape(n=64, p=2), steps=2, others=_at_rest),
     "dp_sgd": LaneNeeds(options={"batches": {"batch": 3}}),
     "dp_skgd": LaneNeeds(
