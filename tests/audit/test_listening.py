@@ -131,7 +131,8 @@ def test_the_direction_of_generalised_gaussian_noise_is_looked_at():
     rng = np.random.default_rng(1)
     order = subject.ledger.events[0].order
     radius = np.sqrt(rng.chisquare(2, 300))
-    axis = [Draw("generalised_gaussian", np.array([[r, 1e-9 * r]]), order) for r in radius]
+    given = (np.array([[r, 1e-9 * r]]) for r in radius)
+    axis = [Draw("generalised_gaussian", unit, order) for unit in given]
     assert law(axis) < 1e-6
     plain = [d for s in range(40) for d in subject.run(subject.base, s, until=7).draws]
     assert law(plain) > 1e-4
