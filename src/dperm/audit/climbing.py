@@ -187,7 +187,7 @@ class Ladder:
         found: list[Shift] = []
         for at in self.subject.positions:
             near = [one for one in self.couplings[::2] if one[0].position == at]
-            for pair, coupling in near[:2]:
+            for pair, coupling in near[:3]:
                 found += self._driven(pair, coupling)
         return found
 

@@ -91,7 +91,7 @@ def _plainest(subject: Subject) -> Iterator[Pair]:
     corner, axis = np.ones(p), np.eye(p)[0]
     turned = np.where(np.arange(p) == 0, -1.0, 1.0)
     quiet = -QUIET / LOUD * corner
-    both = ((corner, turned), (corner, -corner), (axis, -axis), (corner, quiet))
+    both = ((corner, -corner), (corner, quiet), (corner, turned), (axis, -axis))
     for one, two in both:
         for at in subject.positions:
             records = ((_within(subject, LOUD * x), 1.0) for x in (one, two))
