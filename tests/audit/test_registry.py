@@ -12,10 +12,11 @@ from dperm import audit
 from dperm.audit import registry
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.lanes import LaneSubject
-from dperm.audit.rungs import sensitivity
+from dperm.audit.rungs import count, sensitivity, transcript
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine/noisy_gd.py"
 BRIEF = Effort(level=1e-5, pairs=4, draws=12, samples=12, losses=2)
+VARIED = ["", ", least squares", ", sparse", ", penalty"]
 
 
 @pytest.fixture
@@ -29,10 +30,16 @@ def own(tmp_path, monkeypatch):
             assert old in text
             text = text.replace(old, new)
         (tmp_path / "of_my_own.py").write_text(text)
+        sys.modules.pop("of_my_own", None)
         return registry.subjects("of_my_own", "of_my_own", {})
 
     yield make
     sys.modules.pop("of_my_own", None)
+
+
+def strict(subjects):
+    """The plain problem, strict."""
+    return next(one for one in subjects if one.calibration == "strict")
 
 
 @pytest.mark.parametrize(
@@ -41,11 +48,29 @@ def own(tmp_path, monkeypatch):
 def test_an_option_that_another_solver_has_means_nothing(own, option):
     """``share``, ``rule`` and ``noise`` are options of DP-CD-priv and of DP-GCD."""
     changed = own(('    """Nothing to choose."""', f"    {option}"))
-    assert [type(one) for one in changed] == [LaneSubject] * 2
-    assert [one.name for one in changed] == ["of_my_own"] * 2
+    assert {type(one) for one in changed} == {LaneSubject}
+    assert [one.name for one in changed] == [f"of_my_own{v}" for v in VARIED] * 2
     assert {one.problem.p for one in changed} == {3}
 
 
+# --- a solver of one's own, broken in ways that its utility does not show -------------
+
+UNCLIPPED = ("np.minimum(1.0, clip / norms)", "1.0")
+KEPT = (
+    ("        self.problem, self.noise", "        self.A = problem.A\n"
+     "        self.problem, self.noise"),
+    ("problem.A @ w", "self.A @ w"),
+    ("problem.A.T @ (slopes", "self.A.T @ (slopes"),
+)  # fmt: skip
+WARM = (
+    "        self.weights = np.zeros((len(lanes.step), problem.p))\n",
+    "        start = -5.0 * problem.gradient(np.zeros(problem.p))\n"
+    "        self.weights = np.tile(start, (len(lanes.step), 1))\n",
+)
+EARLY = (
+    "        self.step = lanes.step / problem.global_smoothness\n",
+    "        self.step = lanes.step / problem.row_norms.max()\n",
+)
 LEAK = (
     "    def gradient(self, w, clip):",
     '''    @property
@@ -57,24 +82,36 @@ LEAK = (
 )
 
 
-def test_what_is_released_beside_the_weights_is_attacked(own):
-    """Its weights are as private as it says; what it publishes with them is not."""
-    plain = own()[1]
-    assert not sensitivity(Ladder(plain, BRIEF, 3)).caught
-    sys.modules.pop("of_my_own")
-    leaking = own(LEAK)[1]
-    assert sensitivity(Ladder(leaking, BRIEF, 3)).caught
+def test_the_sound_one_keeps_its_ledger_and_uses_all_of_it(own):
+    for subject in own():
+        ladder = Ladder(subject, BRIEF, 3)
+        assert not any(rung(ladder).caught for rung in (sensitivity, count, transcript))
+        reached = ladder.audited.epsilon / subject.true_epsilon
+        assert ladder.audited.exact and 0.99 < reached <= 1 + 1e-9
 
 
-EARLY = (
-    "        self.step = lanes.step / problem.global_smoothness\n",
-    "        self.step = lanes.step / problem.row_norms.max()\n",
+@pytest.mark.parametrize(
+    "changes",
+    [(UNCLIPPED,), (*KEPT, UNCLIPPED), (WARM,), (EARLY,), (LEAK,)],
+    ids=["unclipped", "arrays kept from the start", "start", "step", "margins"],
 )
-
-
-def test_a_constant_read_off_the_data_at_the_start_is_attacked(own):
+def test_what_it_leaks_is_attacked(own, changes):
     """A neighbour is run from its own start; only declared constants are public."""
-    assert sensitivity(Ladder(own(EARLY)[1], BRIEF, 3)).caught
+    assert sensitivity(Ladder(strict(own(*changes)), BRIEF, 3)).caught
+
+
+def test_one_that_keeps_its_arrays_is_sound_all_the_same(own):
+    ladder = Ladder(strict(own(*KEPT)), BRIEF, 3)
+    assert not sensitivity(ladder).caught and ladder.audited.exact
+
+
+def test_one_that_states_a_release_too_few_is_caught(own):
+    fewer = (
+        "noise_multiplier, count, unit",
+        "noise_multiplier, max(count - 1, 1), unit",
+    )
+    ladder = Ladder(strict(own(fewer)), BRIEF, 3)
+    assert count(ladder).caught and transcript(ladder).caught
 
 
 def test_a_neighbour_has_the_constants_of_the_base_and_data_of_its_own():
@@ -84,6 +121,27 @@ def test_a_neighbour_has_the_constants_of_the_base_and_data_of_its_own():
     assert problem.smoothness is subject.problem.smoothness
     assert problem.global_smoothness == subject.problem.global_smoothness
     assert problem.row_norms[0] > 1e3 > subject.problem.row_norms[0]
+
+
+def test_constants_that_are_estimated_are_the_neighbours_own():
+    subject = registry.subjects("dp_cd_priv", "dp_cd_priv", {})[0]
+    assert subject.shape.bounded and (subject.bound > 0).all()
+    other = subject.base.replaced(0, subject.bound, 1.0)
+    problem, base = subject._problem(other), subject.problem
+    expected = problem.loss.curvature * (other.X**2).mean(axis=0)
+    np.testing.assert_allclose(problem.smoothness, expected)
+    assert (problem.smoothness > base.smoothness).all() and problem.known is base
+
+
+def test_centred_neighbours_are_centred_by_what_is_public():
+    found = registry.subjects("dp_cd", "dp_cd", {})
+    subject = next(one for one in found if one.name.endswith("centred"))
+    other = subject.base.replaced(0, np.full(3, 1e3), 1.0)
+    one, two = subject.problem.A, subject._problem(other).A
+    np.testing.assert_array_equal(one.b, two.b)
+    whole, changed = (A[:, np.arange(3)] for A in (one, two))
+    np.testing.assert_allclose(whole.mean(axis=0), 0, atol=1e-12)
+    assert ((whole != changed).any(axis=1) == (np.arange(8) == 0)).all()
 
 
 def test_a_solver_without_privacy_has_no_subject():

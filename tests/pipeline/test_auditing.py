@@ -29,18 +29,22 @@ def composed(tmp_path, monkeypatch):
 
 
 def test_a_solver_and_its_line_in_the_table(composed, monkeypatch):
-    (path,) = auditing.audit(composed("solver=dp_cd_priv"))
+    (path,) = auditing.audit(composed("solver=dp_cd_uniform"))
     found = pd.read_csv(path)
-    assert path.parts[-4:] == ("smoke", "audit", "solvers", "dp_cd_priv.csv")
+    assert path.parts[-4:] == ("smoke", "audit", "solvers", "dp_cd_uniform.csv")
     assert set(found.rung) == set(RUNGS)
-    assert set(found.subject) == {"dp_cd_priv", "dp_cd_priv, constants"}
+    assert set(found.subject) == {"dp_cd_uniform"}
     config = composed("product=epsilon")
-    monkeypatch.setattr(auditing, "available", lambda _: ["dp_cd_priv"])
+    monkeypatch.setattr(auditing, "available", lambda _: ["dp_cd_uniform"])
     csv, markdown, _ = auditing.audit(config)
     table = pd.read_csv(csv)
     assert (table.ledger == "kept").all()
     assert table.tightness.max() == pytest.approx(1, abs=1e-9)
-    assert (table.claim == "holds").all()
+    assert table.claim.str.fullmatch(r"holds, \d+% reached").all()
+    assert (table.evidence == "exact").all() and table.reached.min() > 0.99
+    assert (table.epsilon_low <= table.true_epsilon * (1 + 1e-9)).all()
+    assert (table.epsilon_high >= table.true_epsilon * (1 - 1e-9)).all()
+    assert "given" in table
     assert "audited" in markdown.read_text()
 
 
@@ -77,7 +81,9 @@ def test_unknown_tables_are_refused(composed):
 @pytest.mark.parametrize(
     ("claimed", "true", "audited", "verdict"),
     [
-        (1.0, 0.8, 0.7, "holds"),
+        (1.0, 0.8, 0.72, "holds, 90% reached"),
+        (1.0, 0.8, 0.0, "no attack known"),
+        (1.0, 1.0, 1.0 + 1e-9, "holds, 100% reached"),
         (1.0, 1.2, 0.7, "too low"),
         (1.0, math.inf, 0.7, "no proof"),
         (1.0, 1.2, 1.1, "refuted"),

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce, singledispatch
+from functools import partial, reduce, singledispatch
 from typing import Any
 
 import numpy as np
 
+from dperm.audit import laws
 from dperm.audit.climbing import Finding, Ladder
-from dperm.audit.laws import gaussian_epsilon
+from dperm.audit.laws import gaussian_delta, gaussian_epsilon
 from dperm.privacy.accounting import epsilon as epsilon_of
-from dperm.privacy.dp_events import to_dp_event
 from dperm.privacy.generalised_gaussian import GeneralisedGaussian
 from dperm.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
 from dperm.privacy.noisy_max import NoisyMax
+
+Array = np.ndarray
 
 CELLS = 2000  # of the grid, over the losses of the loudest release
 NEAR = 3e-3  # relative, what rounding on grids may make
@@ -43,9 +45,8 @@ def accountants(ladder: Ladder) -> Finding:
 def bounds(ledger: Ledger, delta: float) -> tuple[float, float]:
     """What an independent accountant makes of a ledger, from below and from above.
 
-    For sampling without replacement: the pair of Poisson sampling, which is one of the
-    pairs it has, from below; from above the better of dp_accounting's Rényi curve and
-    a chance 1 - q of losing nothing.
+    Sampling without replacement has, among others, the pair of Poisson sampling, which
+    bounds it from below; from above the curve of Balle, Barthe and Gaboardi 2018.
     """
     events = ledger.events
     mu = _mu(events)
@@ -57,8 +58,9 @@ def bounds(ledger: Ledger, delta: float) -> tuple[float, float]:
     if any(_has_no_curve(event) for event in others):
         return renyi, renyi
     low, high = (_composed(others, mu, delta, up) for up in (False, True))
-    if any(isinstance(event, SampledGaussian) for event in others):
-        high = max(high, _without_replacement(ledger, delta))
+    sampled = [event for event in others if isinstance(event, SampledGaussian)]
+    if sampled == others:
+        high = _without_replacement(sampled, mu, delta)
     return min(low, renyi), min(high, renyi)
 
 
@@ -142,6 +144,24 @@ def _(event: NoisyMax, given: dict[str, Any]) -> Any:
     return pld.from_two_probability_mass_functions(*pair, **given)
 
 
+def _without_replacement(
+    events: Sequence[SampledGaussian], mu: float, delta: float
+) -> float:
+    parts = [laws.losses(laws.gaussian_cells(mu))] if mu else []
+    for event in events:
+        one = event.sensitivity / event.scale
+        top = 8 * one + one**2 / 2
+        once = laws.curve_losses(partial(_sampled_deltas, event), top)
+        parts += [once] * event.count
+    return laws.composed(parts).epsilon(delta)
+
+
+def _sampled_deltas(event: SampledGaussian, epsilons: Array) -> Array:
+    """Q delta'(log(1 + (e^epsilon - 1) / q)), delta' without sampling (Theorem 9)."""
+    q, mu = event.batch / event.population, event.sensitivity / event.scale
+    return q * gaussian_delta(np.log1p(np.expm1(epsilons) / q), mu)
+
+
 # --- Rényi curves ---------------------------------------------------------------------
 
 
@@ -196,16 +216,3 @@ def _(event: NoisyMax) -> Any:
     if event.noise == "gumbel":
         found = np.minimum(found, a * pure**2 / 8)
     return event.count * found
-
-
-def _without_replacement(ledger: Ledger, delta: float) -> float:
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.rdp import RdpAccountant
-
-    known = all(isinstance(e, Gaussian | SampledGaussian) for e in ledger.events)
-    if not known:
-        return math.inf
-    relation = NeighboringRelation.REPLACE_ONE
-    accountant = RdpAccountant(neighboring_relation=relation)
-    accountant.compose(to_dp_event(ledger))
-    return float(accountant.get_epsilon(delta))

@@ -187,16 +187,17 @@ class Ladder:
         found: list[Shift] = []
         for at in self.subject.positions:
             near = [one for one in self.couplings[::2] if one[0].position == at]
-            for pair, coupling in near[:2]:
+            for pair, coupling in near[:3]:
                 found += self._driven(pair, coupling)
         return found
 
     def _driven(self, pair: Pair, coupling: Coupling) -> list[Shift]:
         read = coupling.shifts[0].step if coupling.shifts else 0
         turns = sorted({max(read - back, 0) for back in BACK})
-        histories = [loud_history(coupling.seen, turn) for turn in turns]
-        seeds = self.seeds(8, len(turns))
-        coupled = [self._couple(pair, s, h) for s, h in zip(seeds, histories, strict=True)]
+        coupled = [
+            self._couple(pair, seed, loud_history(coupling.seen, turn))
+            for turn, seed in zip(turns, self.seeds(8, len(turns)), strict=True)
+        ]
         return [shift for one in coupled for shift in one.shifts]
 
     @staticmethod

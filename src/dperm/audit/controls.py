@@ -245,9 +245,9 @@ def _spending(run: Any) -> Any:
     """A Run that spends twice the share that its ledger states."""
 
     class Spending(run):
-        def __init__(self, problem: Any, lanes: Any, streams: Any, options: Any, *r: Any):
+        def __init__(self, problem: Any, lanes: Any, own: Any, options: Any, *r: Any):
             options = replace(options, share=2 * options.share)
-            super().__init__(problem, lanes, streams, options, *r)
+            super().__init__(problem, lanes, own, options, *r)
 
     return Spending
 

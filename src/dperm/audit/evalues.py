@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 
 Array = np.ndarray
 
-SHARES = (0.003, 0.03, 0.1, 0.3, 0.6, 0.9)  # of the capital, relative to what can be lost
+SHARES = (0.003, 0.03, 0.1, 0.3, 0.6, 0.9)  # of the capital, over what can be lost
 QUANTILES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99)
 EPSILONS = np.concatenate([np.arange(0.02, 1, 0.02), np.geomspace(1, 64, 90)])
 _HALVINGS = 30  # of a lower bound on epsilon
@@ -59,7 +59,7 @@ def capital(payoffs: Array, lost: float) -> Array:
 
 
 def best(logs: Array) -> float:
-    """Logarithm of the largest capital that was ever had, at least that at the start."""
+    """Logarithm of the largest capital there ever was, at least that at the start."""
     return float(max(logs.max(initial=0.0), 0.0))
 
 

@@ -141,6 +141,8 @@ def _kept(group: pd.DataFrame) -> str:
         return "blind"
     if not caught.empty:
         return f"broken: {', '.join(caught)}"
+    if math.isinf(float(group.true_epsilon.iloc[0])):
+        return "states no bound"
     return "kept" if group.epsilon.max() > 0 else "not put to the test"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -24,6 +24,7 @@ from dperm.solvers.lanes import Lanes
 
 Claim = Callable[[Ledger], Ledger]
 View = Callable[[Array], Array]
+Known = dict[Any, float]
 
 WITHIN = 2.0  # public bounds on the features, in units of the largest entry
 
@@ -49,7 +50,7 @@ class Shape:
     n: int = 8
     p: int = 3
     loss: str = "logistic"
-    penalty: Penalty = Penalty()
+    penalty: Penalty = field(default_factory=Penalty)
     kept: str = "dense"
     balance: float = 0.5
     bounded: bool = False
@@ -101,6 +102,27 @@ def vars_of(problem: Problem) -> dict[str, Any]:
     return {name: getattr(problem, name) for name in Problem.__dataclass_fields__}
 
 
+def _multiplier(
+    module: ModuleType,
+    problem: Problem,
+    count: int,
+    options: Any,
+    calibration: str,
+    known: Known,
+) -> float:
+    """The least noise multiplier; problems of one ledger share it."""
+
+    def ledger(noise: float) -> Ledger:
+        found: Ledger = module.ledger(problem, count, noise, options, calibration)
+        return found
+
+    key = (ledger(1.0), ledger(2.0), problem.epsilon, calibration)
+    if key not in known:
+        found = calibrate(ledger, problem.epsilon, problem.delta, calibration)
+        known[key] = found.noise_multiplier
+    return known[key]
+
+
 def _all(released: Array) -> Array:
     return released
 
@@ -128,6 +150,8 @@ class LaneSubject(Subject):
         Changes what the ledger states (broken mechanisms).
     view : callable, optional
         What is looked at of that which a lane released, (k,); all of it.
+    known : dict, optional
+        Noise multipliers that were found before, of the same module.
     """
 
     step, clip = 1e-3, 0.05
@@ -144,6 +168,7 @@ class LaneSubject(Subject):
         kind: Any = None,
         claim: Claim | None = None,
         view: View = _all,
+        known: Known | None = None,
     ):
         self.name, self.calibration, self.delta = name, calibration, DELTA
         self.options, self.count, self.shape = options, count, shape
@@ -152,15 +177,12 @@ class LaneSubject(Subject):
         self.problem = problem = shape.problem(self.base, epsilon, self.base)
         if shape.bounded:
             self.bound = WITHIN * np.abs(self.base.X).max(axis=0)
-        found = calibrate(
-            lambda noise: module.ledger(problem, count, noise, options, calibration),
-            epsilon,
-            DELTA,
-            calibration,
-        )
-        self.ledger = claim(found.ledger) if claim else found.ledger
+        given = (problem, count, options, calibration)
+        multiplier = _multiplier(module, *given, {} if known is None else known)
+        ledger = module.ledger(problem, count, multiplier, options, calibration)
+        self.ledger = claim(ledger) if claim else ledger
         one = np.full(1, 1.0)
-        noise = (found.noise_multiplier, calibration)
+        noise = (multiplier, calibration)
         self.lanes = Lanes(self.step * one, self.clip * one, *noise)
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
         self._neighbours: dict[int, tuple[Records, Problem]] = {}

@@ -9,8 +9,9 @@ down to a grid and convolved. Nothing of it is shared with the accountants.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -55,9 +56,8 @@ class Cells:
         """Whether all chances are the same, relatively."""
         if self.first.shape != other.first.shape:
             return False
-        given = {"rtol": tolerance, "atol": 1e-9}
-        near = np.allclose(self.first, other.first, **given)
-        return near and np.allclose(self.second, other.second, **given)
+        pairs = ((self.first, other.first), (self.second, other.second))
+        return all(np.allclose(a, b, rtol=tolerance, atol=1e-9) for a, b in pairs)
 
     def loses(self) -> bool:
         """Whether D and D' are told apart at all."""
@@ -79,8 +79,9 @@ APART = Cells(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
 
 def gaussian_cells(shift: float, rate: float = 1.0) -> Cells:
     """N(shift, 1), with a chance of ``rate`` and else N(0, 1), against N(0, 1)."""
-    edges = np.linspace(-_WIDTH, _WIDTH + shift, _CELLS)
-    plain, moved = (np.diff(_ends(stats.norm.cdf(edges - s))) for s in (0.0, shift))
+    count = _CELLS * math.ceil(min(max(shift, 1.0), 50.0))
+    edges = np.linspace(-_WIDTH, _WIDTH + shift, count)
+    plain, moved = (_between(stats.norm, edges - s) for s in (0.0, shift))
     return Cells((1 - rate) * plain + rate * moved, plain)
 
 
@@ -89,12 +90,17 @@ def laplace_cells(shift: float) -> Cells:
     inner = np.linspace(0.0, shift, _CELLS // 4)
     outer = np.array([-_TAIL, _TAIL + shift])
     edges = np.concatenate([outer[:1], inner, outer[1:]])
-    moved, plain = (np.diff(_ends(stats.laplace.cdf(edges - s))) for s in (shift, 0.0))
+    moved, plain = (_between(stats.laplace, edges - s) for s in (shift, 0.0))
     return Cells(moved, plain)
 
 
-def _ends(distribution: Array) -> Array:
-    return np.concatenate([[0.0], distribution, [1.0]])
+def _between(law: Any, edges: Array) -> Array:
+    """Chances of the cells between edges and beyond, small ones as good as large."""
+    low = np.concatenate([[0.0], law.cdf(edges), [1.0]])
+    high = np.concatenate([[1.0], law.sf(edges), [0.0]])
+    left = np.concatenate([[True], edges < 0])
+    found: Array = np.where(left, np.diff(low), -np.diff(high))
+    return found
 
 
 def norm_cells(shift: Array, order: float) -> Cells:
@@ -177,6 +183,31 @@ def losses(cells: Cells) -> Losses:
     )
 
 
+def curve_losses(delta: Callable[[Array], Array], top: float) -> Losses:
+    """Of a pair whose curve, the same both ways, has chords through values on the grid.
+
+    Parameters
+    ----------
+    delta : callable
+        Maps epsilons from 0 to the deltas of one release.
+    top : float
+        Beyond it what is left counts as told for sure.
+
+    Notes
+    -----
+    delta = P(L > epsilon) - x E[e^-L; L > epsilon] is linear in x = e^epsilon between
+    losses, so that changes of slope are their masses.
+    """
+    epsilons = np.arange(0.0, top, GRID)
+    values = delta(epsilons)
+    slopes = np.append(np.diff(values) / np.diff(np.exp(epsilons)), 0.0)
+    positive = np.exp(epsilons[1:]) * np.maximum(np.diff(slopes), 0.0)
+    negative = np.exp(-epsilons[1:]) * positive
+    zero = 1 - positive.sum() - negative.sum() - values[-1]
+    masses = np.concatenate([negative[::-1], [max(zero, 0.0)], positive])
+    return Losses(1 - len(epsilons), masses, 1 - float(values[-1]))
+
+
 def composed(parts: Sequence[Losses]) -> Losses:
     """Of independent releases."""
     lowest, masses, finite = 0, np.ones(1), 1.0
@@ -194,10 +225,11 @@ def cells_epsilon(releases: Sequence[Cells], delta: float) -> float:
     return max(forth.epsilon(delta), back.epsilon(delta))
 
 
-def gaussian_delta(epsilon: float, mu: float) -> float:
+def gaussian_delta(epsilon: Array | float, mu: float) -> Array:
     """Of telling N(mu, 1) from N(0, 1) (Balle and Wang 2018, Theorem 8)."""
     up, down = (stats.norm.logcdf(s * mu / 2 - epsilon / mu) for s in (1, -1))
-    return float(np.exp(up) - np.exp(epsilon + down))
+    found: Array = np.exp(up) - np.exp(epsilon + down)
+    return found
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

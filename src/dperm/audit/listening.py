@@ -1,4 +1,4 @@
-"""Rungs that listen to the noise: its law, its independence, and where it comes from."""
+"""Rungs that listen to the noise: its law, its independence, and its streams."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _norm_law(draws: list[Draw], order: float) -> float:
     powers, d = np.abs(rows) ** order, rows.shape[1]
     sizes = powers.sum(axis=1) ** (2 / order)
     found = [stats.kstest(sizes, stats.chi2(d).cdf).pvalue]
-    share = stats.beta(1 / order, (d - 1) / order) if d > 1 else None
-    for j in range(d if share else 0):
+    share = stats.beta(1 / order, max(d - 1, 0.5) / order)
+    for j in range(d if d > 1 else 0):
         found.append(stats.kstest(powers[:, j] / powers.sum(axis=1), share.cdf).pvalue)
         found.append(stats.binomtest(int((rows[:, j] > 0).sum()), len(rows)).pvalue)
     return float(min(min(found) * len(found), 1.0))
@@ -127,7 +127,7 @@ def independent(ladder: Ladder) -> Finding:
 
 
 def shares(own: Streams, others: Streams | None = None) -> bool:
-    """Whether streams have a generator or a number in common, with one another or not."""
+    """Whether any two streams have a generator or a number in common."""
     generators = [stream.bit_generator for stream in (*own, *(others or ()))]
     if len({id(one) for one in generators}) < len(generators):
         return True

@@ -83,13 +83,15 @@ def _pair(others: Records, at: int, one: Record, two: Record) -> Pair:
 
 
 def _plainest(subject: Subject) -> Iterator[Pair]:
-    """In every position: a corner and an axis against their opposites, and the corner
-    with one sign changed and against a quiet one."""
+    """In every position: a corner and an axis, and what lies opposite.
+
+    The corner also with one sign changed, and against a quiet record.
+    """
     p = subject.base.X.shape[1]
     corner, axis = np.ones(p), np.eye(p)[0]
     turned = np.where(np.arange(p) == 0, -1.0, 1.0)
     quiet = -QUIET / LOUD * corner
-    both = ((corner, turned), (corner, -corner), (axis, -axis), (corner, quiet))
+    both = ((corner, -corner), (corner, quiet), (corner, turned), (axis, -axis))
     for one, two in both:
         for at in subject.positions:
             records = ((_within(subject, LOUD * x), 1.0) for x in (one, two))

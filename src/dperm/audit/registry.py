@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from dperm import solvers
-from dperm.audit.lanes import LaneSubject, Shape
+from dperm.audit.lanes import Known, LaneSubject, Shape
 from dperm.audit.sequences import FrankWolfeSubject, StreamSubject, Trial
 from dperm.audit.subjects import DELTA, Array, Subject
 from dperm.erm.penalties import Penalty
@@ -37,7 +37,19 @@ Made = list[Subject]
 
 @dataclass(frozen=True)
 class Order:
-    """What a subject is to be made of; ``steps`` are None for as many as usual."""
+    """What a subject is to be made of.
+
+    Attributes
+    ----------
+    name, module, options, kind, epsilon
+        Of the solver, and its calibration with its target.
+    steps : int or None
+        None for as many as usual.
+    varied : bool
+        Whether other data and options are tried.
+    known : dict
+        Noise multipliers that were found.
+    """
 
     name: str
     module: ModuleType
@@ -46,6 +58,7 @@ class Order:
     epsilon: float
     steps: int | None = None
     varied: bool = False
+    known: Known = field(default_factory=dict)
 
 
 def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
@@ -110,7 +123,7 @@ class LaneNeeds:
         Why no attack reaches the bound.
     """
 
-    shape: Shape = Shape()
+    shape: Shape = field(default_factory=Shape)
     steps: int = 4
     capped: tuple[str, ...] = ()
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -138,12 +151,14 @@ def lane(
 ) -> Subject:
     """A subject that runs lanes."""
     given = (at.options, at.kind, at.steps or needs.steps, shape, at.epsilon)
-    made = LaneSubject(name, at.module, *given, **changes)
+    made = LaneSubject(name, at.module, *given, known=at.known, **changes)
     made.reason = needs.reason
     return made
 
 
-def shapes(module: ModuleType, options: Any, base: Shape) -> Iterator[tuple[str, Shape]]:
+def shapes(
+    module: ModuleType, options: Any, base: Shape
+) -> Iterator[tuple[str, Shape]]:
     """What else a module declares that it works with, by name."""
     refuses = getattr(module, "refuses", lambda *_: "")
     yield "least squares", replace(base, loss="least_squares")
@@ -177,8 +192,11 @@ def choice(released: Array) -> Array:
 
 LANES = {
     "dp_cd": LaneNeeds(options={"averages": {"periods": 2}}),
-    "dp_cd_priv": LaneNeeds(shape=Shape(n=4000, bounded=True)),
-    "dp_gcd": LaneNeeds(shape=Shape(n=64, p=2), steps=2, others=_at_rest),
+    "dp_cd_priv": LaneNeeds(shape=Shape(n=6000, bounded=True)),
+    "dp_gcd": LaneNeeds(
+        shape=Shape(n=64, p=2), steps=2, others=_at_rest,
+        reason="with Laplace noise only rare candidates attain a selection's bound",
+    ),
     "dp_sgd": LaneNeeds(options={"batches": {"batch": 3}}),
     "dp_skgd": LaneNeeds(
         capped=("blocks", "size"), options={"averages": {"periods": 2}}
@@ -187,7 +205,7 @@ LANES = {
         reason="no pair moves a difference of gradients by 2 C: those of a convex loss"
         " have a positive product with the move"
     ),
-}
+}  # fmt: skip
 
 
 # --- Frank-Wolfe methods and streams --------------------------------------------------

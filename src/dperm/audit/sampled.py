@@ -15,7 +15,7 @@ from dperm.audit.subjects import Array
 
 
 def losses(replay: Replay, seeds: Sequence[int]) -> Array:
-    """log P(o | D) / P(o | D') of the transcripts o of fresh runs on D, (len(seeds),).
+    """Of the transcripts o of fresh runs on D, log P(o | D) / P(o | D'); one a seed.
 
     Not for runs that read secret random records.
     """

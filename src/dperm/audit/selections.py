@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -225,7 +226,7 @@ def _rule(kinks: Array, before: float, beyond: float) -> tuple[Array, Array]:
     edges = np.concatenate([[low], points, [high]])
     panels = [
         np.linspace(a, b, 1 + max(1, math.ceil((b - a) / _PANEL)))
-        for a, b in zip(edges, edges[1:], strict=False)
+        for a, b in pairwise(edges)
         if b > a
     ]
     ends = np.unique(np.concatenate(panels))

@@ -1,8 +1,8 @@
 """What the rungs audit: a solver on small, loud data, as a function of its noise.
 
 ``Subject.run`` takes records and, if wanted, the noise to use, and returns what becomes
-known: at the start, and after each step. Every run is made from the records it is given,
-from scratch; only what the solver declares to be public is that of the first data set.
+known at the start and after each step. Every run is made from the records it is given,
+from scratch; only what a solver declares to be public is that of the first data set.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Subject(ABC):
         """
         own, tap = _streams(seed, taken), Tap(script)
         views, ends = list[Array](), [0]
-        with (tapped(tap) if heard else nullcontext()), self.start(data, own) as run:
+        with tapped(tap) if heard else nullcontext(), self.start(data, own) as run:
             for view in self.told(run):
                 views.append(np.array(view, dtype=float))
                 ends.append(len(tap.draws))

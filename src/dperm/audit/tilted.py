@@ -1,8 +1,8 @@
 """Epsilon of a generalised Gaussian release by importance sampling, from below.
 
-Where a shift has no convenient direction, delta(epsilon) = E_f (1 - e^(epsilon - L))_+ is
-an integral in all dimensions. Noise is drawn about a point where the loss is large, and
-weighed; the terms are not negative, which is all that a bet on their mean needs.
+Where a shift has no convenient direction, delta(epsilon) = E (1 - e^(epsilon - L))_+
+is an integral in all dimensions. Noise is drawn about a point where the loss is large,
+and weighed; the terms are not negative, which is all that a bet on their mean needs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def norm_bound(
         # where to draw is decided on other numbers than those that are bet on
         near = range(max(place - 2, 0), min(place + 3, len(_FAR)))
         tried = {k: _terms(pilot, shift, order, epsilon, _FAR[k]) for k in near}
-        place = max(near, key=lambda k, tried=tried: _merit(tried[k]))
+        merits = {_merit(terms): k for k, terms in tried.items()}
+        place = merits[max(merits)]
         terms = _terms(noise, shift, order, epsilon, _FAR[place])
         logs = capital((terms - delta)[:, None], delta)
         if best(logs) < -np.log(level):

@@ -32,12 +32,14 @@ _HOLDS = (
 CAPTIONS = {
     "epsilon": "Claimed: what the calibration promises, on small loud data at the"
     " delta given. True: what a sound accountant makes of the same noise (inf: no"
-    " bound can be proved). Audited: what an attack on whole transcripts or on the"
-    " published weights proves. Tightness: largest shift of the noise that a neighbour"
-    f" needs over the declared one, 1 at most. {_HOLDS}",
+    " bound can be proved), between the proved bounds low and high, given what is"
+    " taken to be public. Audited: what is proved from below, on the worst pair of"
+    " data sets that was found; exact where it follows from measured laws of the"
+    " releases, statistical where runs were sampled. Reached: audited over true;"
+    " where it is little, the reason. Tightness: largest shift of the noise that a"
+    f" neighbour needs over the declared one, 1 at most. {_HOLDS}",
     "controls": "How often each rung caught a mechanism: broken ones, which one rung at"
-    f" least must catch, and sound ones, audited {REPETITIONS} times, of which at most"
-    " one in twenty may be flagged.",
+    f" least must catch, and sound ones, audited {REPETITIONS} times. {_HOLDS}",
     "tuning": "What it would cost to choose the setting privately: as many settings"
     " are tried as the grid has, on average, and the best is published (random"
     " stopping, Papernot and Steinke 2022), by three distributions of their number."

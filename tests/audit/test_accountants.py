@@ -1,0 +1,85 @@
+"""The accountant that calibrates is held between bounds it has no part in."""
+
+import pytest
+
+from dperm.audit.accountants import accountants, bounds
+from dperm.audit.climbing import Effort, Ladder
+from dperm.audit.controls import lane
+from dperm.audit.rungs import transcript
+from dperm.privacy import accounting, generalised_gaussian
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.generalised_gaussian import GeneralisedGaussian
+from dperm.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.privacy.noisy_max import NoisyMax
+from dperm.solvers.lanes import dp_cd, dp_gcd, dp_sgd
+
+BRIEF = Effort(level=1e-4, pairs=4)
+AT = ("unit", "source")
+LEDGERS = {
+    "gaussian": (Gaussian(1.0, 4.0, 9, *AT),),
+    "sampled": (SampledGaussian(1.0, 1.2, 4, 1, 8, *AT),),
+    "laplace": (Laplace(1.0, 8.0, 6, *AT),),
+    "max": (NoisyMax(1.0, 20.0, 5, *AT),),
+    "gumbel": (NoisyMax(1.0, 20.0, 40, *AT, noise="gumbel"),),
+    "norm": (GeneralisedGaussian(1.0, 6.0, 1, 3.0, 2.5, *AT),),
+    "both": (Gaussian(1.0, 4.0, 3, *AT), NoisyMax(1.0, 20.0, 5, *AT)),
+}
+
+
+@pytest.mark.parametrize("name", LEDGERS)
+@pytest.mark.parametrize("delta", [1e-5, 1e-2])
+def test_both_agree_within_rounding_but_for_sampling(name, delta):
+    ledger = Ledger(LEDGERS[name])
+    low, high = bounds(ledger, delta)
+    assert low * 0.997 <= true_epsilon(ledger, delta) <= high * 1.003
+    assert low >= (0.8 if name == "sampled" else 0.99) * high > 0
+
+
+def test_an_accountant_that_forgets_a_release_is_caught(monkeypatch):
+    """Calibrated by it, a run costs more than its target: both rungs say so."""
+    right = accounting._composed_mu
+
+    def fewer(ledger):
+        counted = [e for e in ledger.events if isinstance(e, Gaussian)]
+        share = 1 - 1 / counted[0].count if counted[0].count > 1 else 1
+        return right(ledger) * share**0.5
+
+    monkeypatch.setattr(accounting, "_composed_mu", fewer)
+    ladder = Ladder(lane(dp_cd), BRIEF, 1)
+    finding = accountants(ladder)
+    assert finding.caught and finding.measured == pytest.approx(1.0, rel=1e-3)
+    assert transcript(ladder).caught
+
+
+@pytest.mark.parametrize("factor", [0.98, 1.02])
+def test_the_closed_form_of_calibration_is_held_on_both_sides(monkeypatch, factor):
+    right = accounting.gaussian_epsilon
+    wrong = lambda mu, delta: factor * right(mu, delta)  # noqa: E731
+    monkeypatch.setattr(accounting, "gaussian_epsilon", wrong)
+    assert accountants(Ladder(lane(dp_cd), BRIEF, 1)).caught
+
+
+@pytest.mark.parametrize("module", [dp_sgd, dp_gcd])
+def test_loss_distributions_are_held_from_below(monkeypatch, module):
+    right = accounting.composed_epsilon
+    wrong = lambda profiles, delta: 0.85 * right(profiles, delta)  # noqa: E731
+    assert not accountants(Ladder(lane(module), BRIEF, 1)).caught
+    monkeypatch.setattr(accounting, "composed_epsilon", wrong)
+    assert accountants(Ladder(lane(module), BRIEF, 1)).caught
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_the_generalised_gaussian_is_held_on_both_sides(monkeypatch, factor):
+    from dperm.audit import registry
+
+    (subject,) = [
+        s
+        for s in registry.subjects("noisy_sfw", "noisy_sfw", {})
+        if s.calibration == "strict" and s.name.endswith("p = 1.5")
+    ]
+    right = generalised_gaussian._curve
+    wrong = lambda losses, kappa, m: right(losses, kappa * factor, m)  # noqa: E731
+    assert not accountants(Ladder(subject, BRIEF, 1)).caught
+    del subject.true_epsilon
+    monkeypatch.setattr(generalised_gaussian, "_curve", wrong)
+    assert accountants(Ladder(subject, BRIEF, 1)).caught
