@@ -315,12 +315,23 @@ def _object(tree: DictConfig, chosen: dict[str, str] | None = None) -> Any:
     files = {group: group_file(group, name) for group, name in (chosen or {}).items()}
     for missing in sorted(OmegaConf.missing_keys(tree)):
         group, _, key = missing.partition(".")
-        place = f"conf/{files[group]}: {key}" if group in files else missing
+        file = files.get(group)
+        if chosen and group == "problem" and key.startswith("dataset."):
+            shared = _dataset_file(chosen[group])
+            file, key = (shared, key[len("dataset.") :]) if shared else (file, key)
+        place = f"conf/{file}: {key}" if file else missing
         raise ConfigError(f"{place}: expected a value, found none")
     with _refusing(f"conf/{files.get('paper', ROOT)}"):
         made = OmegaConf.to_object(tree)
         _refuse_added_keys(tree, made)
     return made
+
+
+def _dataset_file(problem: str) -> str | None:
+    """The file that a problem takes its data set from, if it does."""
+    _, taken = _loaded(group_file("problem", problem))
+    named = [entry[_DATASET] for entry in taken if isinstance(entry, dict)]
+    return f"dataset/{named[0]}.yaml" if named else None
 
 
 # --- the command line -----------------------------------------------------------------

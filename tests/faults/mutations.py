@@ -12,7 +12,7 @@ import functools
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,6 @@ class Judge:
     def __init__(self, conf: Path, monkeypatch: Any):
         self.conf = conf
         self.before: dict[str, str] = {}
-        self.deleted: dict[tuple[str, str], str] = {}
         self.homes, self.spoilt = homes(conf), ""
         self.known: dict[tuple, Any] = {}
         self.plain = config.read
@@ -189,15 +188,26 @@ class Judge:
     def other(self, mutation: Mutation, after: str) -> str:
         """What another meaning is."""
         at = mutation.file, mutation.key
-        if mutation.kind == "delete":
-            self.deleted[at] = after
-            if has_default(mutation):
-                return "default"
-        if mutation.kind == "empty" and self.deleted.get(at) == after:
+        if has_default(mutation) and (
+            mutation.kind == "delete"
+            or (mutation.kind in ("empty", "range") and after == self.without(mutation))
+        ):
             return "default"
         if FREE.fullmatch(" ".join(at)) or HYDRA.fullmatch(" ".join(at)):
             return "free"
         return "accepted"
+
+    def without(self, mutation: Mutation) -> str:
+        """What is composed without the key; nothing if that is refused."""
+        path = self.conf / mutation.file
+        content = path.read_bytes()
+        path.write_text(replace(mutation, kind="delete").text(content.decode()))
+        try:
+            return self.meaning(mutation.file)
+        except ConfigError:
+            return ""
+        finally:
+            path.write_bytes(content)
 
     def meaning(self, file: str) -> str:
         """What is composed of a file, as text."""
@@ -261,7 +271,8 @@ def has_default(mutation: Mutation) -> bool:
     section = config.CLASSES.get(group, schema.Config)
     above, _, last = mutation.key.rpartition(".")
     fields = fields_of(section, re.sub(r"\.\d+", "", above))
-    return last in fields or last == "defaults"
+    optional = above.endswith("options") and group in ("dataset", "solver")
+    return last in fields or last == "defaults" or optional
 
 
 @functools.cache

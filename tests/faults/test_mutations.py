@@ -39,6 +39,7 @@ def test_every_key_of_every_file(conf, monkeypatch):
         rows.append((mutation.file, mutation.key, mutation.kind, outcome))
         if outcome not in RIGHT:
             wrong.append((*rows[-1], said[:300]))
+            print(*wrong[-1], flush=True)
     if TABLE:
         write(rows)
     assert not wrong, "\n".join(map(str, wrong))

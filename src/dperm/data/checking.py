@@ -63,6 +63,10 @@ def check_dataset(dataset: Dataset) -> None:
         _fail(name, "digest", dataset.digest, "sha256: and 64 hexadecimal digits")
     for position, source in enumerate(dataset.sources):
         _check_source(name, f"sources[{position}]", source)
+        if source in dataset.sources[:position]:
+            _fail(
+                name, f"sources[{position}]", "what was named before", "another source"
+            )
     asked = {source.kind for source in dataset.sources}
     _check_reader(name, dataset.reader, "openml" in asked)
 
@@ -103,6 +107,10 @@ def _check_source(name: str, key: str, source: Source) -> None:
         if getattr(source, other.name) and other.name not in taken:
             found = getattr(source, other.name)
             _fail(name, f"{key}.{other.name}", found, f"nothing for {source.kind}")
+    for listed in ("files", "members", "urls"):
+        named = getattr(source, listed)
+        if len(set(named)) < len(named):
+            _fail(name, f"{key}.{listed}", ", ".join(named), "each once")
     for path in source.files:
         parts = PurePosixPath(path)
         if not path or parts.is_absolute() or ".." in parts.parts:
