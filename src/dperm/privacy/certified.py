@@ -29,7 +29,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, signal
+from scipy import fft, linalg, signal
 
 from dperm.privacy.pld import (
     FIRST_CELLS,
@@ -97,7 +97,7 @@ class Composed:
         logs = self.log_scale - self.tilt * losses / self.interval
         weights = np.exp(np.minimum(logs, _EXPONENT)) * -np.expm1(epsilon - losses)
         found = max(float(weights @ self.masses[start : start + count]), 0.0)
-        off = float(np.linalg.norm(weights)) * self.error
+        off = float(linalg.norm(weights)) * self.error  # without overflow
         off += self.wrapped * math.exp(min(at, _EXPONENT)) + 2 * math.exp(-_EXPONENT)
         return found, off + found * self.relative
 
