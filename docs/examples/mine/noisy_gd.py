@@ -23,7 +23,8 @@ def steps(problem, passes, options):
 def ledger(problem, count, noise_multiplier, options, calibration="paper"):
     """One release a step, of the mean of n gradients of norm C at most."""
     unit, source = "2 C / n, the replace-one change of the mean", "noisy_gd.py"
-    return Ledger((Gaussian(1.0, noise_multiplier, count, unit, source),))
+    event = Gaussian(1.0, noise_multiplier, count, unit, source)
+    return Ledger((event,), given=("global smoothness beta",))  # of the step
 
 
 def lane_bytes(problem):

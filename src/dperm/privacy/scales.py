@@ -29,7 +29,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 Array = NDArray[np.float64]
 
-_POINTS = 1024  # of the rule; half of them give its error
+_POINTS = 512  # of the rule; half of them give its error
 _WIDE = 60.0  # half the line, in standard deviations of the tilted law
 _LARGEST = 1e4  # epsilon that is looked for
 
@@ -113,14 +113,17 @@ def _ends(ratios: Array, counts: Array, target: float) -> tuple[float, float]:
         found = delta(ratios, counts, epsilon)
         return math.log(max(found.value + sign * found.error, 1e-300) / target)
 
-    def end(sign: float) -> float:
-        if excess(0.0, sign) <= 0:
-            return 0.0
-        high = 1.0
-        while excess(high, sign) > 0 and high < _LARGEST:
-            high *= 2
-        if high >= _LARGEST:
-            return math.inf
-        return float(brentq(excess, 0.0, high, args=(sign,), xtol=1e-9))
-
-    return end(-1.0), end(1.0)
+    if excess(0.0, 1.0) <= 0:
+        return 0.0, 0.0
+    last = 1.0
+    while excess(last, 1.0) > 0 and last < _LARGEST:
+        last *= 2
+    if last >= _LARGEST or excess(0.0, -1.0) <= 0:
+        return 0.0, math.inf if last >= _LARGEST else last
+    high = float(brentq(excess, 0.0, last, args=(1.0,), xtol=1e-7))
+    low, step = high, 1e-7
+    while excess(high, 1.0) > 0:
+        high, step = high + step, 2 * step
+    while excess(low, -1.0) < 0 and low > 0:
+        low, step = max(low - step, 0.0), 2 * step
+    return low, high
