@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
+from dperm import privacy
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import CONTROLS
 from dperm.audit.registry import subjects
 from dperm.audit.rungs import BLIND, RUNGS, climb
 from dperm.audit.subjects import Subject
-from dperm.privacy import accounting
 
 CONFIDENCE = 0.95  # of a whole table, all statistical tests in it together
 TESTS = 600  # at most: four a subject, a hundred and fifty subjects
@@ -75,7 +75,7 @@ def stated(subject: Subject) -> dict[str, Any]:
 
     Without a proof of both bounds they are the same number.
     """
-    interval = getattr(accounting, "epsilon_interval", None)
+    interval = getattr(privacy, "epsilon_interval", None)
     low = high = subject.true_epsilon
     if interval is not None:
         low, high = interval(subject.ledger, subject.delta)

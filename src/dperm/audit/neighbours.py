@@ -18,7 +18,7 @@ from dperm.audit.subjects import LOUD, Array, Records, Subject
 
 QUIET = 0.3  # a record that is clipped, but moves no bound on the data
 GAPS = (0.0, 0.5, 0.75, 0.25)  # how far candidates are set apart, of the most
-HUGE_LABEL = 1e16  # beside it all other labels are lost to rounding
+HUGE_LABEL, QUIET_LABEL = 1e16, 0.01  # sums of both keep nothing of the second
 
 Record = tuple[Array, float]
 
@@ -68,6 +68,8 @@ def pairs(subject: Subject, seed: int, count: int) -> Iterator[Pair]:
     rng = np.random.default_rng([seed, 2])
     pool = loud_records(subject, rng)
     kinds = [_opposites(subject, pool), _any_two(subject, pool, rng)]
+    if subject.real:
+        kinds.insert(0, _beyond(subject))
     if subject.hidden:
         kinds.insert(0, _crowded(subject, pool))
     if subject.selects:
@@ -107,6 +109,14 @@ def _opposites(subject: Subject, pool: list[Record]) -> Iterator[Pair]:
 
 def _loud(pool: list[Record]) -> list[Record]:
     return [one for one in pool if np.abs(one[0]).max() > 0]
+
+
+def _beyond(subject: Subject) -> Iterator[Pair]:
+    """Labels beside which those of the others are lost to rounding, if not clipped."""
+    quiet = Records(subject.base.X, np.full(len(subject.base.y), QUIET_LABEL))
+    for at, other in itertools.product(subject.positions, (-HUGE_LABEL, QUIET_LABEL)):
+        x = subject.base.X[at - 1]
+        yield _pair(quiet, at, (x, HUGE_LABEL), (x, other))
 
 
 def _crowded(subject: Subject, pool: list[Record]) -> Iterator[Pair]:

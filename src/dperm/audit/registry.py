@@ -165,7 +165,7 @@ def shapes(
     for name, flag in (("sparse", "SPARSE"), ("centred", "CENTRED")):
         asked = Asked(sparse=True, centred=name == "centred", l1=False, box=False)
         if getattr(module, flag, False) and not refuses(options, asked):
-            yield name, replace(base, kept=name)
+            yield name, replace(base, kept=name, loss="least_squares")
     for name, penalty in PENALTIES.items():
         strong = penalty.l1 > 0
         if not refuses(options, Asked(False, False, strong, strong)):
