@@ -165,6 +165,19 @@ class Paper:
 
 
 @dataclass
+class Claim:
+    """An entry of the file of claims; what rules take is checked with the rules."""
+
+    place: str = MISSING
+    claim: str = MISSING
+    rule: str = MISSING
+    options: dict[str, Any] = field(default_factory=dict)
+    published: str = ""
+    provided: dict[str, Any] | None = None
+    note: str = ""
+
+
+@dataclass
 class Scale:
     """How much of a paper is run: everything, or a thinned part without downloads."""
 

@@ -156,7 +156,7 @@ class Judge:
     def read(self, group: str, name: str, overrides: Any = ()) -> Any:
         """A section; one that the spoilt file is no part of is read once."""
         file = f"conf/{config.group_file(group, name)}"
-        shared = self.spoilt.startswith(("dataset/", "config.yaml"))
+        shared = self.spoilt.startswith("dataset/") and group == "problem"
         if not self.spoilt or file == f"conf/{self.spoilt}" or shared:
             return self.plain(group, name, overrides)
         asked = group, name, tuple(overrides)
@@ -216,7 +216,9 @@ class Judge:
         if file == "config.yaml":
             return repr(config.compose([]))
         if file.endswith("claims.yaml"):
-            return repr(claims.load(composed(name.split("/")[0])))
+            paper = name.split("/")[0]
+            config.validate_section("paper", composed(paper).paper)
+            return repr(claims.load(composed(paper)))
         paper, scale = self.homes.get(f"{group}/{name}", ("", "full"))
         if group == "scale":
             paper, scale = "dpcd", name
@@ -270,6 +272,8 @@ def has_default(mutation: Mutation) -> bool:
     group = mutation.file.partition("/")[0]
     section = config.CLASSES.get(group, schema.Config)
     above, _, last = mutation.key.rpartition(".")
+    if mutation.file.endswith("claims.yaml"):
+        section, above = schema.Claim, above.partition(".")[2]
     fields = fields_of(section, re.sub(r"\.\d+", "", above))
     optional = above.endswith("options") and group in ("dataset", "solver")
     return last in fields or last == "defaults" or optional

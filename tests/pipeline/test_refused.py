@@ -24,6 +24,7 @@ def conf(tmp_path, monkeypatch):
 
 
 DPCD, DPGCD, DPSCO = (f"paper/{name}/paper.yaml" for name in ("dpcd", "dpgcd", "dpsco"))
+CLAIMS = "paper/dpcd/claims.yaml"
 CANCER = "dataset/breast_cancer.yaml"
 LOGNORMAL = "dataset/lognormal1.yaml"
 BAD = [
@@ -81,6 +82,10 @@ BAD = [
     (DPCD, "problems", "diabetes", "problems: expected a list, found 'diabetes'"),
     (DPCD, "problems", {"a": 1}, "problems: expected a list"),
     (DPCD, "runs", ["dp_cd"], "runs: expected keys and values"),
+    (CLAIMS, "0.place", None, r"\[0\].place: expected text, found nothing"),
+    (CLAIMS, "0.options", None, r"\[0\].options: expected keys and values"),
+    (CLAIMS, "0.options.cells", "x", "claim 1: options.cells: expected keys and values"),
+    (CLAIMS, "0.notes", "x", "claim 1: .*did you mean note"),
 ]  # fmt: skip
 
 
