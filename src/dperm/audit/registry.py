@@ -231,7 +231,7 @@ class SequenceNeeds:
     steps, numbers : int
         See ``FrankWolfeSubject``.
     epsilon : float
-        Target, in units of the usual one.
+        Target at least, where a small one leaves candidates no gap.
     reason : str
         Why no attack reaches the bound.
     """
@@ -245,7 +245,7 @@ class SequenceNeeds:
     options: Mapping[str, Any] = field(default_factory=dict)
     steps: int = 4
     numbers: int = 0
-    epsilon: float = 1.0
+    epsilon: float = EPSILON
     reason: str = ""
 
 
@@ -257,7 +257,7 @@ def _trials(at: Order, needs: SequenceNeeds) -> list[Trial]:
         Trial(
             f"{at.name}, p = {p:g}" if several else at.name, at.module, options,
             Setup(needs.loss, p, d, needs.radius), needs.n,
-            at.epsilon * needs.epsilon, DELTA, at.kind, needs.positions, needs.cost,
+            max(at.epsilon, needs.epsilon), DELTA, at.kind, needs.positions, needs.cost,
             needs.reason,
         )
         for p, d in needs.balls
