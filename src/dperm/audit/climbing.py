@@ -110,7 +110,7 @@ class Ladder:
 
     def __init__(self, subject: Subject, effort: Effort, seed: int):
         self.subject, self.seed = subject, seed
-        fewest = max(min(effort.pairs, FEWEST), 3 * len(subject.positions))
+        fewest = max(min(effort.pairs, FEWEST), 4 * len(subject.positions))
         self.effort = replace(
             effort,
             pairs=max(fewest, effort.pairs // subject.cost),

@@ -8,6 +8,7 @@ tables here, by algorithm; a solver of the reader's own is audited as any of its
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -190,12 +191,13 @@ def choice(released: Array) -> Array:
     return released[-CROWD:]
 
 
+_RARE = "with Laplace noise only rare candidates attain a selection's bound"
 LANES = {
     "dp_cd": LaneNeeds(options={"averages": {"periods": 2}}),
     "dp_cd_priv": LaneNeeds(shape=Shape(n=6000, bounded=True)),
     "dp_gcd": LaneNeeds(
         shape=Shape(n=64, p=2), steps=2, others=_at_rest,
-        reason="with Laplace noise only rare candidates attain a selection's bound",
+        reason=_RARE,
     ),
     "dp_sgd": LaneNeeds(options={"batches": {"batch": 3}}),
     "dp_skgd": LaneNeeds(
@@ -232,6 +234,8 @@ class SequenceNeeds:
         See ``FrankWolfeSubject``.
     epsilon : float
         Target at least, where a small one leaves candidates no gap.
+    others : mapping
+        Other needs that are tried, by name.
     reason : str
         Why no attack reaches the bound.
     """
@@ -246,6 +250,7 @@ class SequenceNeeds:
     steps: int = 4
     numbers: int = 0
     epsilon: float = EPSILON
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reason: str = ""
 
 
@@ -266,7 +271,11 @@ def _trials(at: Order, needs: SequenceNeeds) -> list[Trial]:
 
 def _streams(own: str, at: Order) -> Made:
     needs = STREAMS.get(own, SequenceNeeds())
-    return [StreamSubject(trial) for trial in _trials(at, needs)]
+    trials = _trials(at, needs)
+    for name, changes in needs.others.items() if at.varied else ():
+        other = replace(at, name=f"{at.name}, {name}")
+        trials += _trials(other, replace(needs, **changes))
+    return [StreamSubject(trial) for trial in trials]
 
 
 def _frank_wolfe(own: str, at: Order) -> Made:
@@ -278,8 +287,12 @@ def _frank_wolfe(own: str, at: Order) -> Made:
 
 _RENYI = "the bound is a Rényi curve's, which the mechanism does not attain"
 _VERTICES = SequenceNeeds(
-    balls=((1.0, 2),), loss="least_squares", cost=4, radius=0.01, steps=2
+    balls=((1.0, 2),), loss="least_squares", cost=4, radius=0.01, steps=2, reason=_RARE
 )
+_FEW = {  # records, so that all paths of selections can be followed
+    "n": 4, "loss": "least_squares", "positions": (0, 3), "radius": 0.02,
+    "reason": "few records set candidates less far apart than a selection needs",
+}  # fmt: skip
 FRANK_WOLFE = {
     "dp_fw": replace(_VERTICES, options={"radius": 0.01}),
     "dp_bcfw": replace(
@@ -293,16 +306,22 @@ STREAMS = {
         radius=0.02, positions=(0, 16, 40, 72, 94, 112, 113), reason=_RENYI,
     ),
     "poly_sfw": replace(
-        _VERTICES, loss="linear", positions=(0, 8), radius=0.25, epsilon=8.0
+        _VERTICES, n=8, loss="linear", positions=(0, 4), radius=0.25, epsilon=8.0,
+        others={"least squares": _FEW},
     ),
     "phased_sgd": SequenceNeeds(
-        balls=((2.0, 3), (4.0, 3), (float("inf"), 3)), positions=(0, 7, 8, 13, 14)
+        balls=((2.0, 3), (math.inf, 3)), positions=(0, 7, 8, 13, 14),
+        others={"p = 4": {"balls": ((4.0, 3),), "cost": 10}},  # projects slowly
     ),
     "sco_dp_fw": replace(
-        _VERTICES, n=8, loss="linear", positions=(0, 7), epsilon=8.0
+        _VERTICES, n=8, loss="linear", positions=(0, 7), epsilon=8.0,
+        others={"least squares": _FEW},
     ),
     "sco_dp_sgd": SequenceNeeds(balls=((2.0, 3), (1.0, 3))),
-    "sco_mirror_descent": SequenceNeeds(balls=((2.0, 3), (1.5, 3), (1.0, 3))),
+    "sco_mirror_descent": SequenceNeeds(
+        balls=((2.0, 3), (1.5, 3), (1.0, 3)),
+        reason="the gradient of the last iteration stays inside the run",
+    ),
 }  # fmt: skip
 
 MAKERS: dict[str, Callable[[str, Order], Made]] = {
