@@ -18,11 +18,11 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from dperm import schema, typed
+from dperm import overriding, schema, typed
 from dperm.locate import ROOT, ConfigError, available, conf_file, group_file, hint
 from dperm.validation import (
     check_name,
@@ -39,10 +39,6 @@ CLASSES = {
     "scale": schema.Scale,
     "dataset": schema.Dataset,
 }
-# A whole number or a word that stands for itself: needs no grammar, nor its import.
-_PLAIN = re.compile(
-    r"[A-Za-z_][\w.]*=(?:(0|-?[1-9]\d{0,15})|((?!(?i:true|false|null|inf|nan)$)[A-Za-z]\w*))"
-)
 _DATASET = "/dataset@dataset"  # in a defaults list, the data set of a problem
 # Beside their own errors OmegaConf and YAML raise these on files that make no sense.
 _SENSELESS = (
@@ -73,7 +69,9 @@ def read(group: str, name: str, overrides: Iterable[str] = ()) -> Any:
     """
     check_name(group, name, "command line")
     tree = OmegaConf.create({group: OmegaConf.structured(CLASSES[group])})
-    inner = [text for text in overrides if _key(text).startswith(f"{group}.")]
+    inner = [
+        text for text in overrides if overriding.key_of(text).startswith(f"{group}.")
+    ]
     _merge(tree, {group: name}, _root([group]), inner)
     section = _object(tree, {group: name})[group]
     _check_own_name(group, name, section)
@@ -92,7 +90,7 @@ def settings(overrides: Sequence[str]) -> schema.Config:
         For anything that is wrong with it, or a paper, problem or solver among the
         overrides.
     """
-    chosen, given = _choices(overrides), {_key(text) for text in overrides}
+    chosen, given = _choices(overrides), {overriding.key_of(text) for text in overrides}
     for group in given & {*CHOSEN[:-1]}:
         raise ConfigError(
             f"{group}={chosen[group]}: expected a key below it, {group}.<key>=value: "
@@ -100,7 +98,11 @@ def settings(overrides: Sequence[str]) -> schema.Config:
         )
     rest = [field.name for field in fields(schema.Config) if field.name not in CHOSEN]
     tree = OmegaConf.masked_copy(OmegaConf.structured(schema.Config), rest)
-    inner = [text for text in overrides if _key(text).split(".")[0] not in CLASSES]
+    inner = [
+        text
+        for text in overrides
+        if overriding.key_of(text).split(".")[0] not in CLASSES
+    ]
     _merge(tree, {}, _root(rest), inner)
     made = schema.Config(**_object(tree))
     made = replace(
@@ -162,7 +164,7 @@ def with_paper(config: schema.Config, name: str) -> schema.Config:
 def _narrowed(overrides: Iterable[str]) -> bool:
     """Whether other problems are asked for than those of the paper's file."""
     keys = ("paper.problems", "paper.offline")
-    return any(_key(text).startswith(keys) for text in overrides)
+    return any(overriding.key_of(text).startswith(keys) for text in overrides)
 
 
 def _with_mirror(data: schema.Data) -> schema.Data:
@@ -198,7 +200,7 @@ def _merge(
     OmegaConf.set_struct(tree, True)
     for text in overrides:
         with _refusing(f"command line: {text}"):
-            _override(tree, text)
+            overriding.apply(tree, text)
 
 
 def _contents(
@@ -357,65 +359,6 @@ def _defaults() -> dict[str, str]:
     for group in CHOSEN:
         check_name(group, found.get(group, ""), f"conf/{ROOT}: defaults")
     return {group: found[group] for group in CHOSEN}
-
-
-def _key(override: str) -> str:
-    """The key of an override."""
-    return override.partition("=")[0].lstrip("+~")
-
-
-def _override(tree: DictConfig, text: str) -> None:
-    """Apply an override as Hydra does; its grammar is Hydra's own."""
-    plain = _PLAIN.fullmatch(text)
-    if plain is not None:
-        value = plain[2] or int(plain[1])
-        OmegaConf.update(tree, _key(text), value, merge=True)
-    else:
-        _parsed_override(tree, text)
-
-
-def _parsed_override(tree: DictConfig, text: str) -> None:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
-
-    plain = re.sub(r"(?<=[=,\[])(-?)\.inf\b", r"\1inf", text)
-    try:
-        given = OverridesParser.create().parse_override(plain)
-    except HydraException as error:
-        what = str(error).splitlines()[0]
-        raise ConfigError(
-            f"command line: {text}: expected key=value: {what}"
-        ) from error
-    key, value = given.key_or_group, given.value()
-    if given.package is not None or given.is_sweep_override():
-        raise ConfigError(
-            f"command line: {text}: expected key=value, one value; --multirun takes "
-            "several"
-        )
-    if isinstance(value, bool | None) and not given.is_delete():
-        try:
-            typed.check(value, typed.hint_of(schema.Config, key), key)
-        except typed.MisfitError as error:
-            raise ConfigError(f"command line: {text}: {error}") from error
-    if given.is_delete():
-        _delete(tree, key, text)
-    elif given.is_add() and not isinstance(value, dict | list) and _is_there(tree, key):
-        raise ConfigError(f"command line: {text}: is there; expected it without the +")
-    else:
-        added = given.is_add() or given.is_force_add()
-        OmegaConf.update(tree, key, value, merge=True, force_add=added)
-
-
-def _is_there(tree: DictConfig, key: str) -> bool:
-    return OmegaConf.select(tree, key, throw_on_missing=False) is not None
-
-
-def _delete(tree: DictConfig, key: str, text: str) -> None:
-    if not _is_there(tree, key):
-        raise ConfigError(f"command line: {text}: there is no {key}")
-    above, _, last = key.rpartition(".")
-    with open_dict(tree):
-        del OmegaConf.select(tree, above)[last]
 
 
 # --- messages -------------------------------------------------------------------------

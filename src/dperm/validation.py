@@ -7,15 +7,12 @@ checked by ``dperm.pipeline.checks``.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-import yaml
-
-from dperm import grid, schema, typed
+from dperm import claimed, grid, schema
 from dperm.locate import ConfigError, available, conf_file, group_file, hint
 
 CALIBRATIONS = ("paper", "strict")
@@ -265,59 +262,7 @@ def _validate_files(paper: schema.Paper, where: str) -> None:
             )
     path = paper_file(paper, paper.claims) if paper.claims else None
     if path is not None:
-        _validate_claims(f"conf/paper/{paper.name}/{paper.claims}", path.read_bytes())
-
-
-@functools.lru_cache(16)
-def _validate_claims(where: str, text: bytes) -> None:
-    """Check keys and types of claims; their rules are checked where they are judged."""
-    try:
-        root = yaml.compose(text, Loader=yaml.CSafeLoader)
-        _refuse_doubled(root, where)
-        content = yaml.load(text, Loader=yaml.CSafeLoader)
-        typed.check(content, list[schema.Claim])
-        for number, entry in enumerate(content):
-            _validate_claim(entry, f"{where}: claim {number + 1}")
-    except typed.MisfitError as error:
-        raise ConfigError(f"{where}: {error}") from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        if isinstance(error, ConfigError):
-            raise
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"{where}: not valid YAML: {reason}") from error
-
-
-def _validate_claim(entry: dict[str, Any], where: str) -> None:
-    """Check one entry; that of a table says how each of its columns is read."""
-    known = schema.Claim.__dataclass_fields__
-    for key in entry:
-        one_of(where, key, known)
-    for key in ("place", "claim", "rule"):
-        if not entry.get(key):
-            raise ConfigError(f"{where}: {key}: expected text, found nothing")
-    if entry["rule"] == "cells":
-        cells = entry.get("options", {}).get("cells")
-        typed.check(cells, dict[str, dict[str, Any]], f"{where}: options.cells")
-        for column, how in cells.items():
-            typed.check(how.get("kind"), str, f"{where}: options.cells.{column}.kind")
-    for key in ("rule", "options") if entry.get("provided") else ():
-        hint_ = typed.hint_of(schema.Claim, key)
-        typed.check(entry["provided"].get(key), hint_, f"{where}: provided.{key}")
-
-
-def _refuse_doubled(node: Any, where: str) -> None:
-    """Refuse a key that stands twice in one mapping of a YAML document."""
-    if isinstance(node, yaml.MappingNode):
-        names = [name.value for name, _ in node.value if name.tag.endswith(":str")]
-        for name in names:
-            if names.count(name) > 1:
-                line = node.start_mark.line + 1
-                raise ConfigError(f"{where}: line {line}: {name} stands there twice")
-        for _, value in node.value:
-            _refuse_doubled(value, where)
-    elif isinstance(node, yaml.SequenceNode):
-        for value in node.value:
-            _refuse_doubled(value, where)
+        claimed.check(f"conf/paper/{paper.name}/{paper.claims}", path.read_bytes())
 
 
 def _validate_sweeps(paper: schema.Paper, where: str) -> None:
