@@ -55,9 +55,8 @@ def _check_claim(entry: dict[str, Any], where: str) -> None:
         typed.check(cells, dict[str, dict[str, Any]], f"{where}: options.cells")
         for column, how in cells.items():
             typed.check(how.get("kind"), str, f"{where}: options.cells.{column}.kind")
-    for key in ("rule", "options") if entry.get("provided") else ():
-        kind = typed.hint_of(schema.Claim, key)
-        typed.check(entry["provided"].get(key), kind, f"{where}: provided.{key}")
+    readings = entry.get("readings", {})
+    typed.check(readings, dict[str, dict[str, Any]], f"{where}: readings")
 
 
 def _refuse_doubled(node: Any, where: str) -> None:

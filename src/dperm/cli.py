@@ -56,7 +56,10 @@ COMMANDS: dict[str, Command] = {
     "table": Command(
         "make the tables of a paper", "pipeline.products:table", solves=False
     ),
-    "audit": Command("audit a solver's privacy", "pipeline.auditing:audit"),
+    "audit": Command(
+        "audit a solver's privacy, or any function's: audit module:fit --epsilon 1",
+        "pipeline.auditing:audit",
+    ),
     "privacy": Command(
         "what a setting costs, and the noise it needs", "pipeline.prices:report"
     ),
@@ -88,10 +91,8 @@ COMMANDS: dict[str, Command] = {
     ),
 }
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
-FUNCTION = Command(
-    "audit a function of one's own: dperm audit module:fit --epsilon 1",
-    "audit.blackbox.command:main",
-    is_stage=False,
+FUNCTION = Command(  # dperm audit module:function
+    COMMANDS["audit"].help, "audit.blackbox.command:main", is_stage=False
 )
 GROUPS = ("paper", "problem", "solver", "scale")
 KEYS = """
@@ -106,6 +107,7 @@ examples:
   dperm -n all                               what would run, and why
   dperm figures/dpcd/figure1.svg -j 2        one figure and what it needs
   dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help says more
+  dperm audit mine:fit --epsilon 1           is a function of mine as private as that?
 completion of names, in bash or zsh, and in fish:
   eval "$(register-python-argcomplete dperm)"
   register-python-argcomplete --shell fish dperm | source

@@ -172,9 +172,12 @@ class Claim:
     claim: str = MISSING
     rule: str = MISSING
     options: dict[str, Any] = field(default_factory=dict)
+    kind: str = "sentence"
     published: str = ""
-    provided: dict[str, Any] | None = None
+    readings: dict[str, Any] = field(default_factory=dict)  # name: options it changes
     note: str = ""
+    set: str = ""  # when its thresholds were set
+    first: bool = False
 
 
 @dataclass

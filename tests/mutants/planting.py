@@ -16,8 +16,9 @@ from pathlib import Path
 from .patches import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
+# All that an audit and the tests below need.
 PARTS = ("src", "conf", "docs/examples", "tests", "profiles", "Snakefile")
-FILES = (*PARTS, "pyproject.toml")  # all that an audit and the tests below need
+FILES = (*PARTS, "pyproject.toml", "environment.yml", "requirements.lock", "README.md")
 TESTS = ("privacy", "solvers", "erm", "papers")  # folders of tests that are run
 MINE_FOLDER = "docs/examples/mine"
 OWN = "tests/pipeline/test_extension.py"  # that of a user's algorithm

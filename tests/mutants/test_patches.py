@@ -1,11 +1,13 @@
 """Every planted bug still finds its place, and what comes out is a module."""
 
 import ast
+import sys
 
 import pytest
 
+from . import run
 from .patches import MUTANTS, plant
-from .planting import ROOT, PatchError, chosen_tests, patched
+from .planting import ROOT, PatchError, Slot, chosen_tests, patched, place, timed
 
 LEAST = 34
 
@@ -43,3 +45,53 @@ def test_tests_are_chosen_by_what_they_reach():
     assert not any(
         "tests/audit" in file for files in by_name.values() for file in files
     )
+
+
+def test_a_slot_is_as_before_when_a_mutant_is_taken_out(tmp_path):
+    slot, by_name = Slot(tmp_path), {mutant.name: mutant for mutant in MUTANTS}
+    caches = set()
+    for name in ("cd_no_clip", "strict_one_less", "mine_no_clip"):
+        edit = by_name[name].edits[0]
+        file = slot.root / edit.file
+        before = (file.read_bytes(), file.stat().st_mtime_ns)
+        with slot.planted(by_name[name]) as environment:
+            assert edit.after in file.read_text()
+            caches.add((name, environment["NUMBA_CACHE_DIR"]))
+        assert (file.read_bytes(), file.stat().st_mtime_ns) == before
+    own = {str(tmp_path / "numba"), str(tmp_path / "numba-mutant")}
+    assert {cache for _, cache in caches} == own  # a changed kernel has its own cache
+    assert ("cd_no_clip", str(tmp_path / "numba-mutant")) in caches
+
+
+def test_a_command_is_timed_and_cut_off(tmp_path):
+    spin = [sys.executable, "-c", "while True: pass"]
+    code, _, seconds = timed(spin, tmp_path, {}, 0.3)
+    assert code == -9 and seconds < 2
+    code, said, _ = timed([sys.executable, "-c", "print(7); exit(3)"], tmp_path, {}, 60)
+    assert (code, said) == (3, "7\n")
+
+
+def row(name, audit, tests, **known):
+    both = {"caught_by_audit": audit, "caught_by_tests": tests}
+    return {**dict.fromkeys(run.COLUMNS, ""), "mutant": name, **both, **known}
+
+
+def test_the_page_says_who_caught_what_and_names_escapes():
+    rows = [
+        row(run.SOUND, 0, "", solvers="dp_cd"),
+        row("cd_no_clip", 1, 1, audit_by="noise step", tests_by="tests/a.py::test_b"),
+        row("strict_one_less", 0, 1, tests_by="tests/a.py::test_c"),
+    ]
+    assert run.shares(rows) == (2, 1, 2, 0) and not run.met(rows)
+    text = run.page(rows)
+    assert "2 bugs" in text and "caught 1, the tests alone 2" in text
+    assert "| noise, step | a.py::test_b |" in text and "**escaped**" in text
+    assert run.met(rows[:2])
+    alarm = row(run.SOUND, 1, "", solvers="dp_sgd")
+    assert not run.met([*rows[:2], alarm])
+
+
+def test_places_are_lines_of_files():
+    file, line = place(MUTANTS[0]).split(":")
+    text = (ROOT / file).read_text().splitlines()
+    assert MUTANTS[0].edits[0].before in text[int(line) - 1]

@@ -25,6 +25,9 @@ def whole(X, y, seed):
     noise = np.random.default_rng(seed).laplace(0, 2 / len(X), X.shape[1])
     return np.clip(X, -1, 1).mean(axis=0) + noise
 
+def second(X, y, seed):
+    return X[:, 1].sum() + np.random.default_rng(seed).laplace()
+
 def words(X, y, seed):
     return "weights"
 
@@ -63,6 +66,14 @@ def test_a_refutation_leaves_its_proof(here, monkeypatch, capsys, place):
     for name, key in (("D", "X"), ("D_prime", "X_prime")):
         table = np.loadtxt(f"proof/{name}.csv", delimiter=",", skiprows=1)
         np.testing.assert_array_equal(table[:, :1], pair[key])
+
+
+def test_few_features_are_tried_first(here, monkeypatch, capsys):
+    assert call(monkeypatch, "of_mine:half", "--epsilon", "1") == REFUTED
+    assert "p = 1" in capsys.readouterr().out
+    given = ("--epsilon", "1", "--seconds", "20")
+    assert call(monkeypatch, "of_mine:second", *given) == REFUTED
+    assert "p = 2" in capsys.readouterr().out
 
 
 def test_a_sound_function_ends_with_zero(here, monkeypatch, capsys):

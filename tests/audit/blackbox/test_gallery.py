@@ -13,7 +13,7 @@ from dperm.privacy.accounting import gaussian_delta
 from .gallery import CASES, DELTA, EPSILON, SIGMA, SOUND
 
 RUNS, MANY = 150_000, 800_000  # budgets; in runs, so that no verdict hangs on the clock
-BRIEF = 8_000  # of a sound function, again and again
+BRIEF = 5_000  # of a sound function, again and again
 HARD = ("sparse vector 3",)  # is refuted by the larger budget only
 TWINS = {case.name: (case.sound, case.claim, case.domain) for case in CASES} | SOUND
 

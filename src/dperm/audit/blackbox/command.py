@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dperm.audit.blackbox.domain import NORMS, RELATIONS, Data, Domain
-from dperm.audit.blackbox.running import RefusedError, load
+from dperm.audit.blackbox.running import Fit, RefusedError, load
 from dperm.audit.blackbox.search import Claim, Verdict, audit
 
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
@@ -44,8 +44,8 @@ def main() -> None:
     """Audit the function that the command line names."""
     given = parser().parse_args()
     try:
-        claim, domain = _claim(given), _domain(given)
-        verdict = audit(load(given.function), claim, domain, given.seed)
+        claim, domains = _claim(given), _domains(given)
+        verdict, domain = _best(load(given.function), claim, domains, given.seed)
     except RefusedError as error:
         _refuse(str(error))
     folder = Path(given.out or f"results/audit/functions/{_slug(given.function)}")
@@ -53,6 +53,32 @@ def main() -> None:
     save(folder, verdict, {**vars(given), "relation": domain.relation}, text)
     print(text)
     raise SystemExit(REFUTED if verdict.refuted else NOT_REFUTED)
+
+
+def _best(
+    fit: Fit, claim: Claim, domains: list[Domain], seed: int
+) -> tuple[Verdict, Domain]:
+    """The verdict on the first domain that refutes, or the largest bound.
+
+    Raises
+    ------
+    RefusedError
+        If the function runs on none of them.
+    """
+    each = replace(claim, seconds=claim.seconds / len(domains))
+    found: list[tuple[Verdict, Domain]] = []
+    for domain in domains:
+        try:
+            found.append((audit(fit, each, domain, seed), domain))
+        except RefusedError:
+            if domain is domains[-1] and not found:
+                raise
+        if found and found[-1][0].refuted:
+            break
+    best = max(found, key=lambda one: (one[0].refuted, one[0].epsilon))
+    best[0].seconds = sum(verdict.seconds for verdict, _ in found)
+    best[0].runs = sum(verdict.runs for verdict, _ in found)
+    return best
 
 
 def _slug(place: str) -> str:
@@ -72,7 +98,7 @@ def parser() -> argparse.ArgumentParser:
     add("--epsilon", type=float, required=True, help="what it claims, above 0")
     add("--delta", type=float, default=0.0, help="what it claims, from 0; default 0")
     add("--n", type=int, default=8, help="records; default 8")
-    add("--p", type=int, default=2, help="features; default 2")
+    add("--p", type=int, help="features; default 1, then 2: few are loudest")
     add(
         "--x-bound", type=_range, metavar="B or LOW:HIGH",
         help="features that it assumes: -B to B; none given: any number",
@@ -86,7 +112,7 @@ def parser() -> argparse.ArgumentParser:
         help="norm of a record's features that B bounds; default linf, each feature",
     )  # fmt: skip
     add("--relation", choices=RELATIONS, default="replace", help="neighbours")
-    add("--seconds", type=float, default=45.0, help="budget; default 45")
+    add("--seconds", type=float, default=45.0, help="of computing; default 45")
     add("--confidence", type=float, default=0.999, help="of a refutation; 0.999")
     add("--seed", type=int, default=0, help="of the audit; default 0")
     add("--out", help="folder; default results/audit/functions/<function>")
@@ -136,20 +162,19 @@ def _within(name: str, value: float, low: float, high: float) -> None:
         )
 
 
-def _domain(given: argparse.Namespace) -> Domain:
-    for name in ("n", "p", "seed"):
-        least = 0 if name == "seed" else 1 + (name == "n")
-        if not least <= getattr(given, name) <= (MOST if name != "seed" else 2**62):
-            raise RefusedError(
-                f"--{name} {getattr(given, name)}: expected {least} at least"
-            )
+def _domains(given: argparse.Namespace) -> list[Domain]:
+    for name, least, most in (("n", 2, MOST), ("p", 1, MOST), ("seed", 0, 2**62)):
+        value = getattr(given, name)
+        if value is not None and not least <= value <= most:
+            raise RefusedError(f"--{name} {value}: expected {least} to {most}")
     if given.labels and given.y_bound:
         raise RefusedError("--labels and --y-bound: expected one of them")
     if given.norm != "linf" and given.x_bound is None:
         raise RefusedError(f"--norm {given.norm}: expected --x-bound with it")
     y, listed = given.labels or given.y_bound, bool(given.labels)
     rest = (given.x_bound, given.norm, y, listed, given.relation)
-    return Domain(given.n, given.p, *rest)
+    features = (1, 2) if given.p is None else (given.p,)
+    return [Domain(given.n, p, *rest) for p in features]
 
 
 # --- what is told and kept ------------------------------------------------------------
@@ -172,7 +197,7 @@ def told(
             f" {folder}/neighbours.npz"
         )
     lines += [f"  note: {note}" for note in verdict.notes]
-    lines.append(f"  {verdict.runs} runs in {verdict.seconds:.1f} seconds")
+    lines.append(f"  {verdict.runs} runs in {verdict.seconds:.1f} seconds of computing")
     return "\n".join(lines)
 
 
@@ -200,7 +225,8 @@ def save(folder: Path, verdict: Verdict, given: dict[str, Any], text: str) -> No
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "verdict.txt").write_text(text + "\n")
-    plain = {**asdict(replace(verdict, pair=None)), "arguments": given}
+    told = replace(verdict, pair=None, outputs=None)
+    plain = {**asdict(told), "arguments": given}
     plain["epsilon"] = (
         str(verdict.epsilon) if math.isinf(verdict.epsilon) else verdict.epsilon
     )
@@ -210,6 +236,9 @@ def save(folder: Path, verdict: Verdict, given: dict[str, Any], text: str) -> No
     first, second = verdict.pair.first, verdict.pair.second
     whole = folder / "neighbours.npz"
     np.savez(whole, X=first.X, y=first.y, X_prime=second.X, y_prime=second.y)
+    if verdict.outputs is not None:
+        counted, other = verdict.outputs
+        np.savez(folder / "outputs.npz", D=counted, D_prime=other)
     for name, data in (("D", first), ("D_prime", second)):
         (folder / f"{name}.csv").write_text(_csv(data))
 

@@ -34,6 +34,7 @@ class Event:
     Attributes
     ----------
     text : str
+        The event in words; a statistic that was fitted is only named.
     statistic : callable
         (m, k) outputs to (m,) numbers.
     at : float
@@ -99,7 +100,7 @@ def learn(first: Array, second: Array, level: float, delta: float) -> Event:
     k = int(np.argmax(good.any(axis=0)))
     swapped = int(np.argmax(good[:, k]))
     text, statistic, sign, at = tried[k]
-    name = text if sign > 0 else f"minus {text}"
+    name = f"{text} {'>=' if sign > 0 else '<='} {sign * at + 0.0:.6g}"
     best = float(bounds[swapped, k])
     return Event(name, _times(sign, statistic), at, best, bool(swapped))
 
@@ -111,7 +112,7 @@ def _times(sign: float, statistic: Statistic) -> Statistic:
 def _thresholds(one: Array, two: Array) -> tuple[Array, Array]:
     """Values of a statistic, sorted on both sides, and how many reach each."""
     both = np.sort(np.concatenate([one, two]))
-    places = np.unique(np.geomspace(2, len(both), 24).astype(int))
+    places = np.append(np.geomspace(2, len(both), 24).astype(int), len(one))
     ats = np.unique(both[len(both) - places])
     return ats, np.array([len(s) - np.searchsorted(s, ats) for s in (one, two)])
 
@@ -119,7 +120,7 @@ def _thresholds(one: Array, two: Array) -> tuple[Array, Array]:
 # --- statistics -----------------------------------------------------------------------
 
 
-def plain(outputs: Array, scale: Array) -> Array:
+def plain(outputs: Array, scale: Array | float) -> Array:
     """Outputs on a scale on which no number is too large, (m, k)."""
     tame = np.arcsinh(outputs / scale)
     tame = np.where(
@@ -161,31 +162,40 @@ def _views(scale: Array) -> list[tuple[str, Statistic]]:
 def _single(
     first: Array, second: Array, scale: Array
 ) -> Iterator[tuple[str, Statistic]]:
-    """One output, its distance from the middle, its histogram; two of them, summed."""
+    """One output, its distance from the middle, its histogram; the same of the sum."""
     for j in range(min(first.shape[1], WIDE)):
-
-        def value(w: Array, j: int = j) -> Array:
-            return plain(w, scale)[:, j]
-
-        yield from _one(f"output[{j}]", value, first, second)
+        yield from _one(f"output[{j}]", _entry(j), scale[j], first, second)
     if 1 < first.shape[1] <= WIDE:
-        yield from _one(
-            "the norm", lambda w: np.abs(plain(w, scale)).sum(axis=1), first, second
-        )
+        size = float(scale.max())
+        yield from _one("the sum of |outputs|", _l1, size, first, second)
+
+
+def _entry(j: int) -> Statistic:
+    """An output in its own unit; what is no number counts as infinite."""
+    return lambda w: np.nan_to_num(w[:, j], nan=np.inf, posinf=np.inf, neginf=-np.inf)
+
+
+def _l1(w: Array) -> Array:
+    return np.nan_to_num(np.abs(w), nan=np.inf, posinf=np.inf).sum(axis=1)
 
 
 def _one(
-    name: str, value: Statistic, first: Array, second: Array
+    name: str, value: Statistic, scale: float, first: Array, second: Array
 ) -> Iterator[tuple[str, Statistic]]:
-    one, two = value(first), value(second)
     yield name, value
-    for middle in {float(np.median(one)), float(np.median(two))}:
-        yield f"|{name} - {np.sinh(min(abs(middle), 700)):.3g}|", _away(value, middle)
-    yield f"the histogram of {name}", _histogram(value, first, second)
+    medians = [float(np.median(value(side))) for side in (first, second)]
+    for middle in sorted({m for m in medians if np.isfinite(m)}):
+        yield f"|{name} - {middle:.6g}|", _away(value, middle)
+    tame = _tamed(value, scale)
+    yield f"the histogram of {name}", _histogram(tame, first, second)
 
 
 def _away(value: Statistic, middle: float) -> Statistic:
     return lambda w: np.abs(value(w) - middle)
+
+
+def _tamed(value: Statistic, scale: float) -> Statistic:
+    return lambda w: plain(value(w), scale)
 
 
 def _histogram(value: Statistic, one: Array, two: Array) -> Statistic:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dperm.audit.blackbox import events, laws
+from dperm.audit.blackbox import events, laws, ranking
 from dperm.audit.blackbox.domain import Data, Domain, Pair
 from dperm.audit.blackbox.events import Judged
 from dperm.audit.blackbox.recording import recorded
@@ -25,8 +25,6 @@ Array = np.ndarray
 
 SLACK = 1e-3  # relative, of an epsilon that is computed and not counted
 FROZEN = 8  # runs under the same noise, for a first rank
-FLOOR = 1e-9  # of a spread
-STEP = 0.1  # share of a step that counts as spread: few runs may show none by chance
 FEW, CLEAR = 24, 3  # pairs of the quick pass; those of them that are counted
 RANKING, SCREENING = 0.4, 0.6  # of the budget, for a first look and a second
 LAWFUL = 24  # pairs whose exact laws are compared
@@ -47,7 +45,7 @@ class Claim:
     confidence : float
         Of a refutation.
     seconds, runs : float
-        Of which a new round must not take more than is left.
+        Of computing, of which a new round must not take more than is left.
     """
 
     epsilon: float
@@ -76,6 +74,8 @@ class Verdict:
     notes : list of str
     seconds : float
     runs : int
+    outputs : (ndarray, ndarray) or None
+        Of the runs that were counted, on D and on D'.
     """
 
     refuted: bool
@@ -86,6 +86,7 @@ class Verdict:
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     runs: int = 0
+    outputs: tuple[Array, Array] | None = None
 
 
 @dataclass
@@ -138,7 +139,7 @@ class Search:
     def __init__(self, fit: Fit, claim: Claim, domain: Domain, seed: int):
         self.target, self.claim = Target(fit), claim
         self.domain, self.seed = domain, seed
-        self.began, self.tests, self.notes = time.monotonic(), 0, list[str]()
+        self.began, self.tests, self.notes = time.process_time(), 0, list[str]()
         self.rng = np.random.Generator(np.random.PCG64([seed, 1]))
         self.best = Verdict(False, 0.0, None, "no event told neighbours apart", False)
         self.size, self.raised = 0, ""  # numbers of an output; what the last run raised
@@ -177,8 +178,8 @@ class Search:
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
-        return time.monotonic() - self.began
+        """Of computing, since the start."""
+        return time.process_time() - self.began
 
     def _spent(self) -> float:
         """Share of the budget that is gone."""
@@ -223,10 +224,10 @@ class Search:
             one, two = self._both(pair, seeds)
             if one is None or two is None:
                 continue
-            both = frozenset(_rounded(side) for side in (one, two))
+            both = frozenset(ranking.rounded(side) for side in (one, two))
             if not replayed or both not in known:  # labels may mean nothing to it
                 known.add(both)
-                found.append(Candidate(pair, _score(one, two)))
+                found.append(Candidate(pair, ranking.score(one, two)))
             if self._spent() > RANKING:
                 break
         self._scales([c.pair for c in found])
@@ -272,12 +273,20 @@ class Search:
                 if lawless == LAWLESS:
                     return
                 continue
-            self._keep(found.epsilon, candidate.pair, found.text, True)
+            self._keep(found.epsilon, candidate.pair, found.text)
 
-    def _keep(self, epsilon: float, pair: Pair, proof: str, frozen: bool) -> None:
+    def _keep(
+        self,
+        epsilon: float,
+        pair: Pair,
+        proof: str,
+        outputs: tuple[Array, Array] | None = None,
+    ) -> None:
+        frozen = outputs is None
         limit = self.claim.epsilon * (1 + SLACK if frozen else 1)
         if epsilon > self.best.epsilon:
-            self.best = Verdict(epsilon > limit, epsilon, pair, proof, frozen)
+            refuted = epsilon > limit
+            self.best = Verdict(refuted, epsilon, pair, proof, frozen, outputs=outputs)
 
     def _level(self, test: int) -> float:
         """The share of the level of one count; all of them sum up to a half."""
@@ -337,10 +346,12 @@ class Search:
         event = self._event(candidate)
         self._more(candidate, count)
         self.tests += 1
-        level = self._level(self.tests)
-        given = (candidate.first[-1], candidate.second[-1], level)
-        found = events.judge(event, *given, self.claim.delta)
-        self._keep(found.epsilon, candidate.pair, told(found), False)
+        fresh, level = (
+            (candidate.first[-1], candidate.second[-1]),
+            self._level(self.tests),
+        )
+        found = events.judge(event, *fresh, level, self.claim.delta)
+        self._keep(found.epsilon, candidate.pair, told(found), fresh)
 
     def _more(self, candidate: Candidate, count: int) -> None:
         for data, kept in (
@@ -350,46 +361,10 @@ class Search:
             kept.append(self._outputs(data, self._seeds(count)))
 
 
-def _score(one: Array, two: Array) -> float:
-    """How far the same noise ends on D and D', in units of its spread."""
-    finite = np.isfinite(one).all(axis=1) & np.isfinite(two).all(axis=1)
-    away = 10.0 * float(np.mean(np.isfinite(one) != np.isfinite(two)))
-    if finite.sum() < 2:
-        return away
-    scale = events.scale_of(np.concatenate([one, two]))
-    one, two = (events.plain(side[finite], scale) for side in (one, two))
-    spreads = [side.std(axis=0) for side in (one, two)]
-    floor = STEP * np.maximum(*spreads) + FLOOR
-    wider = np.abs(np.log((spreads[0] + floor) / (spreads[1] + floor)))
-    return away + float(_moved(one, two).sum() + wider.sum() + _hidden(one, two))
-
-
-def _moved(one: Array, two: Array) -> Array:
-    """By how much of its spread each number moved, on a scale that saturates."""
-    by = np.abs(one - two).mean(axis=0)
-    spread = np.minimum(one.std(axis=0), two.std(axis=0))
-    return np.log1p(by / np.maximum(np.hypot(spread, STEP * by), FLOOR))
-
-
-def _rounded(outputs: Array) -> bytes:
-    """The same for outputs that differ by rounding."""
-    with np.errstate(all="ignore"):
-        digits = 10.0 ** np.floor(np.log10(np.abs(outputs) + 1e-300) - 8)
-        rounded = np.round(outputs / digits) * digits
-    return np.where(np.isfinite(outputs), rounded, outputs).tobytes()
-
-
-def _hidden(one: Array, two: Array) -> float:
-    """The same for differences of two outputs, which shared noise leaves bare."""
-    if not 1 < one.shape[1] <= events.WIDE:
-        return 0.0
-    return float(_moved(*(side[:, 1:] - side[:, :1] for side in (one, two))).max())
-
-
 def told(found: Judged) -> str:
     """An event and its counts in words."""
     event = found.event
     return (
-        f"{event.text} >= {event.at:.6g}: {found.on_first} of {found.runs} runs on D,"
+        f"{event.text}: {found.on_first} of {found.runs} runs on D,"
         f" {found.on_second} of {found.runs} on D'"
     )
