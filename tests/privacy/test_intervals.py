@@ -269,6 +269,13 @@ def test_bins_of_a_normal_are_as_exact_as_they_say():
     assert error.max() < 1e-9 and error[np.abs(edges[1:]) < 2].max() < 1e-13
 
 
+def test_a_ledger_with_hardly_any_noise():
+    """The lower end stops at a shift of thirty deviations, and is still one."""
+    loud = ledger(Gaussian(1.0, 1e-5, 1, "", ""), noisy_max(0.01, 2))
+    low, high = epsilon_interval(loud, DELTA)
+    assert 400 < low < 1e9 < high < math.inf
+
+
 def test_ends_are_in_order_for_any_ledger():
     rng = np.random.default_rng(0)
     for _ in range(12):

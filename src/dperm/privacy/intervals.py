@@ -20,7 +20,7 @@ from dperm.privacy.accounting import (
     profile,
     true_epsilon,
 )
-from dperm.privacy.attained import Pair, gaussian_pair, least_epsilon, pair
+from dperm.privacy.attained import LOUDEST, Pair, gaussian_pair, least_epsilon, pair
 from dperm.privacy.certified import refined
 from dperm.privacy.given import moves_with_data
 from dperm.privacy.ledger import Event, Gaussian, Ledger
@@ -85,6 +85,7 @@ def lower_epsilon(events: tuple[Event, ...], delta: float) -> float:
     known = [event for event in others if pair(event, 0.0) is not None]
     if not known:
         return gaussian_epsilon(mu, delta) if mu else 0.0
+    mu = min(mu, LOUDEST)
     ways = [_way(known, mu, delta, *each) for each in _ways(known)]
 
     def on_grid(interval: float) -> tuple[float, int]:
