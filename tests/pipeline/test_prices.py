@@ -47,7 +47,7 @@ def test_frank_wolfe_methods_say_their_own_scales(priced, solver):
     (strict,) = [line for line in said.splitlines() if line.startswith("strict")]
     low, high, alone = (float(number) for number in strict.split()[-3:])
     assert 0 < low < high == pytest.approx(4.0, rel=1e-2)
-    assert alone == math.inf and "{n, standardisation of columns}" in said
+    assert alone == math.inf and "public {n, standardisation of columns" in said
     assert "NoisyMax x " in said
 
 

@@ -270,10 +270,11 @@ def test_bins_of_a_normal_are_as_exact_as_they_say():
 
 
 def test_a_ledger_with_hardly_any_noise():
-    """The lower end stops at a shift of thirty deviations, and is still one."""
-    loud = ledger(Gaussian(1.0, 1e-5, 1, "", ""), noisy_max(0.01, 2))
+    """Where no number is of use the lower end prices Gaussians alone."""
+    loud = ledger(Gaussian(1.0, 0.01, 1, "", ""), noisy_max(0.01, 2))
     low, high = epsilon_interval(loud, DELTA)
-    assert 400 < low < 1e9 < high < math.inf
+    assert 5000 < low < high < low + 450
+    assert epsilon_interval(ledger(loud.events[1]), DELTA).low == 0.0
 
 
 def test_ends_are_in_order_for_any_ledger():

@@ -29,6 +29,7 @@ from dperm.privacy.pld import TAIL, Profile, _largest_loss
 
 GAPS = (0.0, 0.5, 2.0, 5.0, 12.0)  # noise scales that a leader is ahead by
 HOPELESS = 0.8  # share of the best at which a direction or gap is given up
+USELESS = 100.0  # a finite epsilon above, of which the lower end prices Gaussians alone
 FEW = 200  # selections, up to which other gaps than 0 are looked at
 
 
@@ -64,6 +65,9 @@ def epsilon_interval(ledger: Ledger, delta: float) -> Interval:
     high = true_epsilon(ledger, delta)
     if any(event.scale == 0 for event in ledger.events):
         return Interval(math.inf, math.inf)
+    if USELESS < high < math.inf:
+        mu = _composed_mu(ledger)
+        return Interval(gaussian_epsilon(mu, delta) if mu else 0.0, high)
     low = lower_epsilon(ledger.events, delta)
     return Interval(min(low, high), high)
 
