@@ -269,6 +269,14 @@ def test_bins_of_a_normal_are_as_exact_as_they_say():
     assert error.max() < 1e-9 and error[np.abs(edges[1:]) < 2].max() < 1e-13
 
 
+def test_a_ledger_with_hardly_any_noise():
+    """Where no number is of use the lower end prices Gaussians alone."""
+    loud = ledger(Gaussian(1.0, 0.01, 1, "", ""), noisy_max(0.01, 2))
+    low, high = epsilon_interval(loud, DELTA)
+    assert 5000 < low < high < low + 450
+    assert epsilon_interval(ledger(loud.events[1]), DELTA).low == 0.0
+
+
 def test_ends_are_in_order_for_any_ledger():
     rng = np.random.default_rng(0)
     for _ in range(12):

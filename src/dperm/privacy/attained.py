@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 
 _BINS = 1 << 14  # of a density's outcomes
 _REACH = 13.0  # standard deviations that they cover, on either side
+LOUDEST = 30.0  # standard deviations, a few hundred of epsilon; for narrow bins
 _TAIL_ERROR = 1e-13  # relative, of scipy's normal distribution function
 _WINDOW = 300.0  # natural logarithms about the bulk in which thresholds are looked for
 
@@ -79,8 +80,10 @@ def sampled_pair(rate: float, mu: float) -> Pair:
     """(1-q) N(0, 1) + q N(mu, 1) against N(0, 1).
 
     All other records of the data say -C, the neighbour's record as well, and the
-    replaced one C: a batch has the sum -b C, or 2 C more if the record is in it.
+    replaced one C: a batch has the sum -b C, or 2 C more if the record is in it. A
+    shift beyond ``LOUDEST`` is taken for that, which is easier to hide.
     """
+    mu = min(mu, LOUDEST)
     edges = np.linspace(-_REACH, mu + _REACH, _BINS + 1)
     (null, off), (moved, error) = _normal(edges), _normal(edges - mu)
     return Pair((1 - rate) * null + rate * moved, null, np.maximum(off, error) + 4 * U)
@@ -164,16 +167,19 @@ def least_epsilon(
     last = min(p.first + p.masses.size, q.first + q.masses.size) - 1
     peak = p.first + int(np.argmax(p.masses))
     reach = int(_WINDOW / tilt) + 1
-    ends = (max(first, peak - reach), min(last, peak + reach))
+    least = max(math.ceil((law.log_scale - 700) / law.tilt) for law in (p, q))
+    ends = (max(first, peak - reach, least), min(last, peak + reach))
     cells = np.arange(*ends, dtype=np.int64)
     points = p.masses.size + q.masses.size
     if not cells.size:
         return 0.0, points
     (found, off), (other, beside) = (_beyond(law, cells) for law in (p, q))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = (found - off - delta) / (other + beside)
-        best = float(np.nanmax(np.log(np.maximum(ratios, 1e-300))))
-    return max(best * (1 - 1e-12), 0.0), points
+    above = found - off > delta  # and a number
+    if not above.any():
+        return 0.0, points
+    ratios = (found - off - delta)[above] / (other + beside)[above]
+    best = float(np.log(np.nanmax(ratios, initial=1.0)))
+    return best * (1 - 1e-12), points
 
 
 def _laws(pair: Pair, count: int, top: float, interval: float) -> tuple[Scaled, Scaled]:
@@ -195,14 +201,18 @@ def _laws(pair: Pair, count: int, top: float, interval: float) -> tuple[Scaled, 
 
 
 def _beyond(law: Composed, cells: NDArray[np.int64]) -> tuple[Array, Array]:
-    """Chances that the score exceeds each of a range of cells, and their errors."""
+    """Chances that the score exceeds each of a range of cells, and their errors.
+
+    NaN where the sum would have to reach further than was summed.
+    """
     start, stop = int(cells[0]) - law.first, int(cells[-1]) - law.first
     masses = np.maximum(law.masses[start + 1 :], 0.0)
     steps = np.arange(1.0, masses.size + 1)
     kept = steps * law.tilt < 2 * _WINDOW + 80  # below, nothing that counts is left
     summed = np.cumsum((masses * np.exp(-law.tilt * steps))[kept][::-1])[::-1]
     scale = np.exp(law.log_scale - law.tilt * cells[0])
-    found = scale * summed[: stop - start + 1]
+    found = np.full(cells.size, np.nan)
+    found[: min(summed.size, stop - start + 1)] = scale * summed[: stop - start + 1]
     weight = np.exp(law.log_scale - law.tilt * (cells + 1.0))
     norm = 1 / math.sqrt(-math.expm1(-2 * law.tilt))
     off = weight * (law.error * norm + law.wrapped + math.exp(-70))

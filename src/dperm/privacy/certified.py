@@ -123,7 +123,7 @@ class Composed:
     @cached_property
     def _sums(self) -> tuple[Array, Array, Array]:
         """Losses, and a and b, with which delta is a - e^epsilon b up to each."""
-        start = max(int(np.searchsorted(self.losses, 0.0)) - 1, 0)
+        start = int(np.searchsorted(self.losses, 0.0))
         losses = self.losses[start:]
         logs = self.log_scale - self.tilt * losses / self.interval
         masses = self.masses[start:] * np.exp(np.clip(logs, -_EXPONENT, _EXPONENT))
@@ -137,8 +137,10 @@ class Composed:
         grown = np.exp(np.minimum(losses, _EXPONENT))
         above = np.flatnonzero((a - grown * b)[:-1] > delta)
         cell = int(above[-1]) + 1 if above.size else 0
-        inside = (a[cell] - delta) / b[cell] if b[cell] > 0 else 1.0
-        found = min(math.log(max(inside, 1.0)), float(losses[cell]))
+        found = float(losses[cell])
+        if b[cell] > 0:  # it may have underflowed
+            inside = max((a[cell] - delta) / b[cell], 1.0)
+            found = min(math.log(inside), found)
         return max(found, _CLOSE)
 
 
@@ -275,7 +277,7 @@ def compose(releases: Sequence[Scaled], interval: float, tilt: float) -> Compose
     first, masses, log_scale, error, relative = 0, np.ones(1), 0.0, 0.0, 0.0
     for one in releases:
         count, cells = one.release.count, one.release.masses.size // 2
-        tilted, cumulant = one.release.tilted(tilt)
+        tilted, cumulant = _tilted(one.release, tilt)
         start, power, off = _power(tilted, count)
         masses, off = _product(masses, power, off)
         error += off
@@ -336,11 +338,27 @@ def _transform_error(size: int) -> float:
     return _LEVEL * U * math.log2(max(2 * size, 2))
 
 
+def _tilted(release: _Release, tilt: float) -> tuple[Array, float]:
+    """Masses * exp(tilt * cell), of sum one, and the logarithm of what it was.
+
+    Weights are relative to the last cell with mass, so that the sum cannot vanish.
+    """
+    last = int(np.flatnonzero(release.masses)[-1])
+    cells = np.arange(float(release.masses.size))
+    weights = np.exp(np.minimum(tilt * (cells - last), 0.0))
+    weighted = release.masses * weights
+    total = float(weighted.sum())
+    middle = release.masses.size // 2
+    return weighted / total, math.log(total) + tilt * (last - middle)
+
+
 def order(releases: Sequence[_Release], delta: float, interval: float) -> float:
     """The order, per cell, of the best Chernoff bound on epsilon, see ``pld._tilt``."""
 
     def bound(tilt: float) -> float:
-        cumulant = sum(release.count * release.tilted(tilt)[1] for release in releases)
+        cumulant = sum(
+            release.count * _tilted(release, tilt)[1] for release in releases
+        )
         power = tilt / interval
         factor = -math.log1p(power) - power * math.log1p(1 / power)
         return (cumulant + factor - math.log(delta)) / tilt

@@ -20,7 +20,7 @@ from dperm.privacy.accounting import (
     profile,
     true_epsilon,
 )
-from dperm.privacy.attained import Pair, gaussian_pair, least_epsilon, pair
+from dperm.privacy.attained import LOUDEST, Pair, gaussian_pair, least_epsilon, pair
 from dperm.privacy.certified import refined
 from dperm.privacy.given import moves_with_data
 from dperm.privacy.ledger import Event, Gaussian, Ledger
@@ -29,6 +29,7 @@ from dperm.privacy.pld import TAIL, Profile, _largest_loss
 
 GAPS = (0.0, 0.5, 2.0, 5.0, 12.0)  # noise scales that a leader is ahead by
 HOPELESS = 0.8  # share of the best at which a direction or gap is given up
+USELESS = 100.0  # a finite epsilon above, of which the lower end prices Gaussians alone
 FEW = 200  # selections, up to which other gaps than 0 are looked at
 
 
@@ -64,6 +65,9 @@ def epsilon_interval(ledger: Ledger, delta: float) -> Interval:
     high = true_epsilon(ledger, delta)
     if any(event.scale == 0 for event in ledger.events):
         return Interval(math.inf, math.inf)
+    if USELESS < high < math.inf:
+        mu = _composed_mu(ledger)
+        return Interval(gaussian_epsilon(mu, delta) if mu else 0.0, high)
     low = lower_epsilon(ledger.events, delta)
     return Interval(min(low, high), high)
 
@@ -85,6 +89,7 @@ def lower_epsilon(events: tuple[Event, ...], delta: float) -> float:
     known = [event for event in others if pair(event, 0.0) is not None]
     if not known:
         return gaussian_epsilon(mu, delta) if mu else 0.0
+    mu = min(mu, LOUDEST)
     ways = [_way(known, mu, delta, *each) for each in _ways(known)]
 
     def on_grid(interval: float) -> tuple[float, int]:
