@@ -37,7 +37,6 @@ def accountants(ladder: Ladder) -> Finding:
         return Finding("accountants", ours, ours, False, "no bound is stated")
     low, high = bounds(subject.ledger, subject.delta)
     caught = not low * (1 - NEAR) <= ours <= high * (1 + NEAR)
-    caught |= subject.true_epsilon != ours
     note = f"{low:.4g} at least, {high:.4g} at most"
     return Finding("accountants", ours, high, caught, note)
 

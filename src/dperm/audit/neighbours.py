@@ -17,6 +17,7 @@ from numpy.random import Generator
 from dperm.audit.subjects import LOUD, Array, Records, Subject
 
 QUIET = 0.3  # a record that is clipped, but moves no bound on the data
+CROWDS = 12  # pairs in one, where steps read a random record
 GAPS = (0.0, 0.5, 0.75, 0.25)  # how far candidates are set apart, of the most
 HUGE_LABEL, QUIET_LABEL = 1e16, 0.01  # sums of both keep nothing of the second
 
@@ -70,13 +71,14 @@ def pairs(subject: Subject, seed: int, count: int) -> Iterator[Pair]:
     kinds = [_opposites(subject, pool), _any_two(subject, pool, rng)]
     if subject.real:
         kinds.insert(0, _beyond(subject))
-    if subject.hidden:
-        kinds.insert(0, _crowded(subject, pool))
     if subject.selects:
         apart = _apart(subject)
         kinds = [apart, apart, *kinds]
     turns = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
-    known = itertools.chain(_plainest(subject), turns)
+    known: Iterator[Pair | None] = itertools.chain(_plainest(subject), turns)
+    if subject.hidden:
+        crowded = _crowded(subject, pool)
+        known = itertools.chain(itertools.islice(crowded, CROWDS), known)
     return itertools.islice((pair for pair in known if pair is not None), count)
 
 
