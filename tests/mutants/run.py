@@ -163,11 +163,14 @@ def _row(slot: Slot, mutant: Mutant, limit: float) -> Row:
             spent += seconds
             if found:
                 break
-        failed, tested = _tests(slot, mutant, environment, limit)
+        chosen = chosen_tests(mutant)
+        failed, tested = ("", 0.0)
+        if chosen:
+            failed, tested = _pytest(slot, chosen, environment, limit)
     return _filled(
         mutant=mutant.name, place=place(mutant), breaks=mutant.breaks,
         solvers=" ".join(mutant.solvers), caught_by_audit=int(_is_catch(rungs)),
-        caught_by_tests=int("::" in failed), audit_by=" ".join(rungs),
+        caught_by_tests=int("::" in failed) if chosen else "", audit_by=" ".join(rungs),
         tests_by=failed, audit_seconds=round(spent, 1),
         tests_seconds=round(tested, 1), digest=digest(mutant),
     )  # fmt: skip
@@ -205,19 +208,13 @@ def _audit(
     return list(dict.fromkeys(caught)), seconds
 
 
-def _tests(
-    slot: Slot, mutant: Mutant, environment: dict[str, str], limit: float
-) -> tuple[str, float]:
-    """The first test that fails, or "time"; and seconds of CPU."""
-    return _pytest(slot, chosen_tests(mutant), environment, limit)
-
-
 def _pytest(
     slot: Slot, what: list[str], environment: dict[str, str], limit: float
 ) -> tuple[str, float]:
+    """The first test that fails, or "time"; and seconds of CPU."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", *what]
     code, said, seconds = timed(command, slot.root, environment, limit)
-    failed = re.search(r"^(?:FAILED|ERROR) (tests/\S+?)(?: - .*)?$", said, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", said, re.MULTILINE)
     if failed:
         return failed[1], seconds
     return {0: "", -9: "time"}.get(code, f"exit code {code}"), seconds
@@ -248,34 +245,42 @@ def _line(row: Row) -> str:
     return f"{name:32} {caught}  {seconds}  {row['audit_by']}  {row['tests_by']}"
 
 
-def shares(rows: list[Row]) -> tuple[int, int, int, int]:
-    """Mutants, how many the audit caught, how many the tests did, false alarms."""
+Share = tuple[int, int]
+
+
+def shares(rows: list[Row]) -> tuple[Share, Share, int]:
+    """Caught, and of how many, by the audit and by the tests; false alarms."""
     planted = [row for row in rows if row["mutant"] != SOUND]
-    caught = [
-        sum(int(r[f"caught_by_{who}"]) for r in planted) for who in ("audit", "tests")
-    ]
+    found = []
+    for who in ("audit", "tests"):
+        known = [r[f"caught_by_{who}"] for r in planted if r[f"caught_by_{who}"] != ""]
+        found.append((sum(map(int, known)), len(known)))
     alarms = sum(int(r["caught_by_audit"]) for r in rows if r["mutant"] == SOUND)
-    return len(planted), caught[0], caught[1], alarms
+    return found[0], found[1], alarms
 
 
 def met(rows: list[Row]) -> bool:
     """Whether both goals are met and nothing sound was flagged."""
-    count, audit, tests, alarms = shares(rows)
-    enough = audit >= AUDIT_GOAL * count and tests >= TESTS_GOAL * count
-    return bool(count) and enough and not alarms
+    audit, tests, alarms = shares(rows)
+    reached = (
+        share[0] >= goal * share[1]
+        for share, goal in ((audit, AUDIT_GOAL), (tests, TESTS_GOAL))
+    )
+    return all(reached) and not alarms
 
 
 def page(rows: list[Row]) -> str:
     """The table for people."""
-    count, audit, tests, alarms = shares(rows)
+    audit, tests, alarms = shares(rows)
     sound = sum(row["mutant"] == SOUND for row in rows)
     lines = [
         "# Planted bugs",
         "",
-        f"{count} bugs, planted one at a time: the audit alone, at small effort, caught"
-        f" {audit}, the tests alone {tests}. Of {sound} solvers as they are the audit"
-        f" flagged {alarms}. Goals: {AUDIT_GOAL:.0%}, {TESTS_GOAL:.0%}, none."
-        " `make mutants` makes this page.",
+        f"{audit[1]} bugs, planted one at a time: the audit alone, at small effort,"
+        f" caught {audit[0]} of {audit[1]}, the tests alone {tests[0]} of {tests[1]};"
+        f" a user's algorithm has none. Of {sound} solvers as they are it flagged"
+        f" {alarms}. Goals: {AUDIT_GOAL:.0%}, {TESTS_GOAL:.0%}, none. `make mutants`"
+        " makes this page.",
         "",
         "| bug | what it breaks | where | audit | tests |",
         "| --- | --- | --- | --- | --- |",
@@ -289,6 +294,8 @@ def page(rows: list[Row]) -> str:
 
 def _by(row: Row, who: str) -> str:
     by = str(row[f"{who}_by"])
+    if row[f"caught_by_{who}"] == "":
+        return ""
     if int(row[f"caught_by_{who}"]):
         return by.rpartition("/")[2] if who == "tests" else by.replace(" ", ", ")
     why = ESCAPES.get((row["mutant"], who), "not explained")

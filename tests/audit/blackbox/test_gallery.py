@@ -13,7 +13,7 @@ from dperm.privacy.accounting import gaussian_delta
 from .gallery import CASES, DELTA, EPSILON, SIGMA, SOUND
 
 RUNS, MANY = 150_000, 800_000  # budgets; in runs, so that no verdict hangs on the clock
-BRIEF = 5_000  # of a sound function, again and again
+BRIEF, LONGER = 5_000, 30_000  # of a sound function, again and again
 HARD = ("sparse vector 3",)  # is refuted by the larger budget only
 TWINS = {case.name: (case.sound, case.claim, case.domain) for case in CASES} | SOUND
 
@@ -58,11 +58,11 @@ def test_a_sound_function_is_not_refuted(name, seed):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(3, 8))
+@pytest.mark.parametrize("seed", range(3, 6))
 @pytest.mark.parametrize("name", TWINS)
-def test_a_sound_function_is_not_refuted_by_many_runs(name, seed):
+def test_a_sound_function_is_not_refuted_by_more_runs(name, seed):
     fit, claim, domain = TWINS[name]
-    found = audit(fit, claim_of(claim, RUNS), domain, seed)
+    found = audit(fit, claim_of(claim, LONGER), domain, seed)
     assert not found.refuted, found
 
 

@@ -25,7 +25,7 @@ Array = np.ndarray
 MOST = 64  # numbers drawn in a run, beyond which slopes are not measured
 CHECKS = 12  # runs on fresh noise that an affine output must reproduce
 EXACT = 1e-7  # relative error of those
-ZERO = 1e-9  # relative size below which a slope is none
+ZERO = 1e-12  # relative size below which a slope is rounding
 SAMPLES = 20000  # outputs at which the privacy loss is computed
 
 

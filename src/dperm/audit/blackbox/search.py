@@ -325,7 +325,7 @@ class Search:
 
     def _affordable(self, count: int) -> int:
         """How many pairs could be run so often on what is left of the budget."""
-        left = self.target.runs * (1 / self._spent() - 1)
+        left = self.target.runs * (1 / max(self._spent(), 1e-9) - 1)
         return int(left / (2 * count))
 
     def _promise(self, candidate: Candidate) -> float:
