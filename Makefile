@@ -51,7 +51,7 @@ fuzz: $(VENV)/.done  ## 10 000 spoilt files for the readers and the configuratio
 	FUZZ_CASES=10000 pytest tests/faults/test_fuzz.py
 
 mutations: $(VENV)/.done  ## every key of conf/ spoilt: results/mutations.csv
-	MUTATION_TABLE=results/mutations.csv pytest -s tests/faults/test_mutations.py
+	MUTATION_TABLE=$(CURDIR)/results/mutations.csv pytest -s tests/faults/test_mutations.py
 
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
 	python -m bench
