@@ -54,7 +54,7 @@ mutants: $(VENV)/.done  ## bugs planted one at a time: results/mutants.md
 	cd tests && python -m mutants.run -j $(JOBS)
 
 mutations: $(VENV)/.done  ## every key of conf/ spoilt: results/mutations.csv
-	MUTATION_TABLE=results/mutations.csv pytest -s tests/faults/test_mutations.py
+	MUTATION_TABLE=$(CURDIR)/results/mutations.csv pytest -s tests/faults/test_mutations.py
 
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
 	python -m bench

@@ -51,7 +51,10 @@ def _check_claim(entry: dict[str, Any], where: str) -> None:
         if not entry.get(key):
             raise ConfigError(f"{where}: {key}: expected text, found nothing")
     if entry["rule"] == "cells":
-        cells = entry.get("options", {}).get("cells")
+        options = entry.get("options", {})
+        for key, kind in (("published", str), ("file", str), ("keys", list[str])):
+            typed.check(options.get(key), kind, f"{where}: options.{key}")
+        cells = options.get("cells")
         typed.check(cells, dict[str, dict[str, Any]], f"{where}: options.cells")
         for column, how in cells.items():
             typed.check(how.get("kind"), str, f"{where}: options.cells.{column}.kind")

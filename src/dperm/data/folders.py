@@ -31,7 +31,7 @@ def load_arrays(folder: Path) -> tuple[Any, np.ndarray]:
         If a file is missing or damaged.
     """
     y = _load(folder, "y")
-    if (folder / "X.npy").exists():
+    if not (folder / "X_shape.npy").exists():
         return _load(folder, "X"), y
     parts = [_load(folder, f"X_{name}") for name in ("data", "indices", "indptr")]
     shape = tuple(int(size) for size in _load(folder, "X_shape"))

@@ -138,7 +138,7 @@ def tune(config: schema.Config) -> str:
         *(optimum(problem), asdict(problem.privacy)),
         [solver.name, solver.label, solver.algorithm, solver.options],
         plan.run_calibrations(config),
-        *(paper.runs[solver.name].grid, config.scale.keep, code(*GRIDS)),
+        *(repr(plan.grid_points(config)), code(*GRIDS)),
         *(config.seed, config.scale.replicates or paper.replicates),
     ]
     return digest([identity, lanes(solver.algorithm), noise(solver.algorithm)])

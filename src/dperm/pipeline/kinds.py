@@ -101,7 +101,12 @@ def _check_named(paper: schema.Paper, options: dict[str, Any], where: str) -> No
     """Refuse solvers that the paper does not run, or a table it has not printed."""
     for key in ("solvers", "leave_out", "names"):
         for name in options.get(key, ()):
-            one_of(f"{where}.{key}", name, list(paper.runs))
+            if name not in paper.runs:
+                listed = ", ".join(paper.runs) or "none"
+                raise ConfigError(
+                    f"{where}.{key}: expected solvers of the paper's runs ({listed}), "
+                    f"found {name!r}{hint(str(name), paper.runs)}"
+                )
     if "published" in options:
         one_of(f"{where}.published", options["published"], list(paper.published))
     for key in ("columns", "d", "n", "small", "epsilon"):
