@@ -1,6 +1,7 @@
 """A paper of its own, small enough to be run, killed and run again many times."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -147,3 +148,11 @@ def same_rows(one: Project, other: Project, path: str = "results", some=False) -
     assert ours and (ours.keys() == theirs.keys() or some)
     for name, table in ours.items():
         pd.testing.assert_frame_equal(table, theirs[name], check_exact=True)
+
+
+def counted(messages: str) -> dict[str, int]:
+    """How many lanes a stage says it reused, computed and did not run."""
+    last = [line for line in messages.splitlines() if "lanes reused" in line][-1]
+    kinds = {"reused": "lanes reused", "computed": "computed", "left": "could not win"}
+    found = {kind: re.search(rf"(\d+) {words}", last) for kind, words in kinds.items()}
+    return {kind: int(match[1]) if match else 0 for kind, match in found.items()}
