@@ -10,7 +10,8 @@ import pandas as pd
 
 from dperm import config as configuration
 from dperm import schema
-from dperm.pipeline import inputs, plan, results, seeds
+from dperm.pipeline import inputs, plan, seeds
+from dperm.pipeline.racing import CANNOT_WIN
 from dperm.pipeline.solving import lane_rows
 from dperm.solvers.lanes import Lanes
 from dperm.store import files as store
@@ -84,15 +85,38 @@ def settings(
 ) -> pd.DataFrame:
     """The settings near the best: passes, step, clip, noise_multiplier, best first.
 
-    Of ties, as where nothing is learnt, those of the fewest passes.
+    Of ties, as where nothing is learnt, those of the fewest passes. A setting that
+    racing did not run to the end is placed by the transcripts it shares with the best.
     """
-    found = results.means(table)
+    found = _expected(table)
     if passes is not None:
         found = found[found["passes"] == passes]
     found = found.sort_values(["mean", "passes", "step", "clip"], kind="stable")
     found = found[found["mean"] <= near * found["mean"].iloc[0]].head(most)
     noise = table.groupby("passes")["noise_multiplier"].first()
     return found.assign(noise_multiplier=found["passes"].map(noise))
+
+
+def _expected(table: pd.DataFrame) -> pd.DataFrame:
+    """Tuning means of all settings that never diverged: passes, step, clip, mean."""
+    lost = ~table["status"].isin(["ok", CANNOT_WIN])
+    keys = ["passes", "step", "clip"]
+    errors = table["relative_error"].mask(lost, np.inf)
+    wide = table.assign(error=errors).pivot(
+        index=keys, columns="replicate", values="error"
+    )
+    parts = [_beside_the_best(part) for _, part in wide.groupby("passes")]
+    found = pd.concat(parts).rename("mean").reset_index()
+    return found[np.isfinite(found["mean"])]
+
+
+def _beside_the_best(errors: pd.DataFrame) -> pd.Series:
+    """Means over replicates; where some are missing, by the ratio of the others."""
+    means = errors.mean(axis=1, skipna=False)
+    best = errors.loc[means.idxmin()]
+    shared = errors.notna().mul(best, axis=1).mean(axis=1)
+    ratio = errors.sum(axis=1) / errors.shape[1] / shared
+    return means.where(errors.notna().all(axis=1), ratio * best.mean())
 
 
 def _transcript(
