@@ -39,10 +39,13 @@ def given(request):
 def test_noise_is_the_calibrated_one(given):
     problem, module, options = given
     count = module.steps(problem, 3.0, options)
-    expected = calibrate(
-        lambda noise: module.ledger(problem, count, noise, options, "strict"),
-        problem.epsilon, problem.delta, "strict",
-    )  # fmt: skip
+
+    def ledger(noise):
+        made = module.ledger(problem, count, noise, options, "strict")
+        return made.assuming(*problem.given)
+
+    expected = calibrate(ledger, problem.epsilon, problem.delta, "strict")
+    assert "n" in expected.ledger.given
     assert trials.noise(*given, 3.0, "strict") == expected
 
 
