@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm import config as configuration
 from dperm import grid, schema
 from dperm.papers.dpgcd import noise as prices
 from dperm.pipeline import inputs, plan, results
@@ -50,7 +49,7 @@ def grids(config: schema.Config, product: schema.Product, problems: list[str]) -
     """Table 2: the grid of every solver, as configured."""
     rows = []
     for name, run in config.paper.runs.items():
-        label = configuration.read("solver", name).label
+        label = plan.label(config, name)
         points = pd.DataFrame(grid.points(run.grid))
         for axis in ("passes", "step", "clip"):
             values = np.sort(points[axis].unique())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -96,6 +97,56 @@ def fresh(
     step, clip = (np.full(1, point[key]) for key in ("step", "clip"))
     side = lanes(step, clip, noise)
     return _ended(problem, module, options, side, point["passes"], seeds)[:, 0]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A setting that was chosen, and how it did on seeds that did not choose it.
+
+    Attributes
+    ----------
+    point : dict
+        step, clip and passes.
+    noise : Calibration
+    objective : ndarray, shape (fresh,)
+    """
+
+    point: dict[str, float]
+    noise: Calibration
+    objective: np.ndarray
+
+
+def tried(
+    problem: Problem,
+    module: ModuleType,
+    options: Any,
+    points: Iterable[Point],
+    seed: int,
+    counts: tuple[int, int],
+    calibration: str,
+) -> Tried:
+    """Choose from a grid on some seeds, and run the choice on others.
+
+    Parameters
+    ----------
+    problem, module, options, points, calibration
+        As for ``tuned``.
+    seed : int
+        All others are made of it.
+    counts : tuple of int
+        How many seeds choose, and how many are fresh.
+
+    Raises
+    ------
+    ValueError
+        If every point diverged.
+    """
+    first, fresh_ones = counts
+    made = np.random.SeedSequence(seed).generate_state(first + fresh_ones, np.uint64)
+    seeds = made.tolist()
+    best = tuned(problem, module, options, points, seeds[:first], calibration)
+    at = noise(problem, module, options, best["passes"], calibration)
+    return Tried(best, at, fresh(problem, module, options, best, at, seeds[first:]))
 
 
 def _by_passes(points: Iterable[Point]) -> dict[float, list[tuple[float, float]]]:
