@@ -95,7 +95,7 @@ def told_apart(
         ones += map(statistic, first)
         twos += map(statistic, second)
         events = evalues.events(np.array(ones), np.array(twos), cuts)
-        if points:
+        if points and ones:
             logs = evalues.bets(*events, points)
             won = evalues.best(logs) - math.log(2)
             if won >= -math.log(2 * level) or logs[-1] < GIVEN_UP:
