@@ -29,7 +29,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, linalg, signal
+from scipy import fft, linalg
 
 from dperm.privacy.pld import (
     FIRST_CELLS,
@@ -236,6 +236,8 @@ def _raised(profile: Profile, top: float, interval: float) -> Scaled:
     else:
         terms *= terms
         keep = math.exp(-interval)
+        from scipy import signal  # 0.4 s to import
+
         inside = signal.lfilter([1.0], [1.0, -keep], positive[::-1])[::-1]
     curve = -math.expm1(-interval) * _summed_back(inside)
     curve = np.append(curve, 0.0) + release.infinite
@@ -330,6 +332,8 @@ def _product(one: Array, other: Array, off: float) -> tuple[Array, float]:
     if one.size == 1:
         return one[0] * other, off
     norm = max(float(np.linalg.norm(one)), float(np.linalg.norm(other)))
+    from scipy import signal  # 0.4 s to import
+
     found = signal.fftconvolve(one, other)
     return found, off + 3 * _transform_error(found.size) * norm
 

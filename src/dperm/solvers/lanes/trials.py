@@ -164,10 +164,11 @@ def _ended(
     passes: float,
     seeds: Sequence[int],
 ) -> np.ndarray:
-    """Final objectives, shape (len(seeds), L)."""
+    """Final objectives, infinite where a lane diverged, shape (len(seeds), L)."""
     count = module.steps(problem, passes, options)
     given = (module, options, problem, side, [count])
-    return np.array([run_lanes(*given, int(s), _nothing)[-1].objective for s in seeds])
+    ends = [run_lanes(*given, int(seed), _nothing)[-1] for seed in seeds]
+    return np.array([np.where(end.diverged, np.inf, end.objective) for end in ends])
 
 
 def _nothing(weights: np.ndarray) -> dict[str, np.ndarray]:
