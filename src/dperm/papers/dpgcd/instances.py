@@ -11,7 +11,7 @@ from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
 
 NOISE = 0.1  # standard deviation of the labels' noise, ||w_true|| being 1
-THRESHOLD = 0.5  # of the L1 norm, relative to a coefficient
+THRESHOLD = 0.3  # of the L1 norm, relative to a coefficient
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Instance:
 def draw(at: Instance, seed: int, epsilon: float) -> Problem:
     """A LASSO with independent normal features.
 
-    The penalty's weight is half a coefficient, so that the solution has, where n is
+    The penalty's weight is 0.3 of a coefficient, so that the solution has, where n is
     large against tau log p, the support that was drawn.
     """
     rng = np.random.default_rng(seed)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from dperm import config as configuration
 from dperm import grid as grids
 from dperm import schema
 from dperm.erm.optimum import Optimum, solve
 from dperm.erm.problem import Problem
+from dperm.kinds.sweeps import tuned
+from dperm.papers.dpgcd.growing import KNOBS
 from dperm.papers.dpgcd.instances import Instance, draw
-from dperm.pipeline import seeds
+from dperm.pipeline import inputs, plan, results, seeds
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.frank_wolfe import dp_fw
-from dperm.solvers.lanes import dp_cd, dp_gcd, dp_sgd, trials
+from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, trials
 
 LANES: dict[str, tuple[Any, Any]] = {
     "DP-GCD": (dp_gcd, dp_gcd.Options()),
@@ -55,7 +59,7 @@ def growth(
     list of dict
         ``share`` is the excess over that of w = 0.
     """
-    at = Instance(*(point[key] for key in ("p", "n", "tau")), point["imbalance"])
+    at = Instance(**{key: point[key] for key in KNOBS})
     named = ("instance", "growth", repr(at))
     drawn = seeds.seed(config.seed, *named, 0, point["draw"])
     problem = draw(at, drawn, epsilon)
@@ -116,3 +120,55 @@ def _frank_wolfe(
     first = made[:TRANSCRIPTS].tolist()
     best = min(points, key=lambda at: ended(at, first).mean())
     return ended(best, made[TRANSCRIPTS:].tolist()), {"passes": best["passes"]}
+
+
+def coordinates(
+    config: schema.Config, point: dict[str, Any], seed: int, fresh: int
+) -> list[dict[str, Any]]:
+    """The coordinates that the chosen setting of a greedy solver takes, on fresh seeds.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        problem and solver; its tuning under the published noise is read.
+    seed : int
+        Of the runs.
+    fresh : int
+        Runs.
+
+    Returns
+    -------
+    list of dict
+        ``chosen_once`` is the share, of the coordinates that were taken, of those taken
+        once; ``support`` counts the weights that are not zero at the end.
+    """
+    at = replace(
+        plan.at_problem(config, point["problem"]),
+        solver=configuration.read("solver", point["solver"]),
+    )
+    job = inputs.Job.load(at)
+    if job is None:
+        return [{"status": "unavailable"}]
+    found = results.best(tuned(config, point))
+    best = found.loc[found["mean"].idxmin()]
+    noise = trials.noise(job.problem, job.module, job.options, best["passes"], "paper")
+    step, clip = (np.full(1, best[key]) for key in ("step", "clip"))
+    lanes = trials.lanes(step, clip, noise)
+    made = np.random.SeedSequence(seed).generate_state(fresh, np.uint64).tolist()
+    return [
+        {"p": job.problem.p, "passes": best["passes"], "run": number,
+         **_taken(job, lanes, int(best["passes"]), int(each))}
+        for number, each in enumerate(made)
+    ]  # fmt: skip
+
+
+def _taken(job: inputs.Job, lanes: Lanes, count: int, seed: int) -> dict[str, Any]:
+    run = job.module.Run(job.problem, lanes, streams(seed), job.options, total=count)
+    times = np.zeros(job.problem.p, dtype=int)
+    for _ in range(count):
+        run.advance(1)
+        times[run.released[0, -job.problem.p :].argmax()] += 1
+    taken = times[times > 0]
+    return {"chosen_once": float((taken == 1).mean()), "taken": len(taken),
+            "support": int(np.count_nonzero(run.weights[0]))}  # fmt: skip
