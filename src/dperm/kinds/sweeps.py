@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from dperm import config as configuration
-from dperm import schema
+from dperm import grid, schema
 from dperm.pipeline import inputs, plan, seeds
 from dperm.pipeline.racing import CANNOT_WIN
 from dperm.pipeline.solving import lane_rows
-from dperm.solvers.lanes import Lanes
+from dperm.solvers.lanes import Lanes, trials
 from dperm.store import files as store
 
 CALIBRATION = "paper"  # what is printed was run with the published noise
@@ -70,6 +70,58 @@ def tuning_law(
         for number in range(runs)
     ]
     return pd.concat(tables, ignore_index=True)[KEPT].to_dict("records")
+
+
+def against_epsilon(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    keep: dict[str, int],
+    finer: dict[str, Any],
+    transcripts: int,
+    fresh: int,
+) -> list[dict[str, Any]]:
+    """Relative error of a solver at another true epsilon, tuned for it.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        problem, solver, epsilon.
+    seed : int
+        Of all runs.
+    keep : dict
+        How many values of each axis of the paper's grid are tried first, on one
+        transcript.
+    finer : dict
+        Axes step and clip, as multiples of the best of these.
+    transcripts, fresh : int
+        Runs that a setting is chosen by, and runs of the chosen one.
+
+    Returns
+    -------
+    list of dict
+        A row for each fresh run; ``start`` is the error of w = 0.
+    """
+    named = plan.at_problem(config, point["problem"])
+    named = replace(named, solver=configuration.read("solver", point["solver"]))
+    job = inputs.Job.load(named)
+    if job is None:
+        return [{"status": "unavailable"}]
+    problem = replace(job.problem, epsilon=float(point["epsilon"]))
+    coarse = grid.thin(grid.points(config.paper.runs[point["solver"]].grid), keep)
+    around = grid.points(finer, "options.finer", ("step", "clip"))
+    given = (problem, job.module, job.options, coarse, around, seed)
+    found = trials.refined(*given, (transcripts, fresh), "strict")
+    least = job.optimum.value
+    start = float(problem.objective(np.zeros((1, problem.p)))[0])
+    known = {"algorithm": plan.label(config, point["solver"]), **found.point,
+             "true_epsilon": found.noise.true_epsilon,
+             "start": (start - least) / least}  # fmt: skip
+    return [
+        {"fresh": number, "relative_error": (value - least) / least, **known}
+        for number, value in enumerate(found.objective.tolist())
+    ]  # fmt: skip
 
 
 def tuned(config: schema.Config, point: dict[str, Any]) -> pd.DataFrame:

@@ -18,6 +18,7 @@ METHODS: dict[str, tuple[str, Any, str]] = {
     "DP-CD-cyclic": ("#56B4E9", (0, (5, 1)), "d"),
     "DP-CD-uniform": ("#56B4E9", ":", "D"),
     "DP-SGD": ("#D55E00", "-.", "^"),
+    "DP-SGD, batches": ("#882255", (0, (3, 1, 1, 1)), "<"),
     "DP-SVRG": ("#CC79A7", (0, (4, 1, 1, 1)), "v"),
     "DP-GCD": ("#CC79A7", (0, (5, 1)), "v"),
     "DP-GCD, GS-r": ("#F0E442", (0, (3, 1, 1, 1)), "x"),

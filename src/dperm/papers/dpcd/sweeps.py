@@ -53,15 +53,10 @@ def ablation(
         periods=PERIODS[point["iterate"]],
         thresholds=point["thresholds"],
     )
-    calibration = point["calibration"]
     coarse = grids.points(grid, "options.grid")
-    near = trials.tuned(problem, dp_cd, options, coarse, [seed], calibration)
-    points = [
-        {"passes": near["passes"], **{key: near[key] * at[key] for key in at}}
-        for at in grids.points(finer, "options.finer", ("step", "clip"))
-    ]
-    given = (problem, dp_cd, options, points, seed, (transcripts, fresh))
-    found = trials.tried(*given, calibration)
+    around = grids.points(finer, "options.finer", ("step", "clip"))
+    given = (problem, dp_cd, options, coarse, around, seed, (transcripts, fresh))
+    found = trials.refined(*given, point["calibration"])
     return [
         {"fresh": number, **found.point, "true_epsilon": found.noise.true_epsilon,
          "relative_error": (value - optimum.value) / optimum.value}

@@ -149,6 +149,30 @@ def tried(
     return Tried(best, at, fresh(problem, module, options, best, at, seeds[first:]))
 
 
+def refined(
+    problem: Problem,
+    module: ModuleType,
+    options: Any,
+    coarse: Iterable[Point],
+    finer: Iterable[Mapping[str, float]],
+    seed: int,
+    counts: tuple[int, int],
+    calibration: str,
+) -> Tried:
+    """As ``tried``, on the settings around the best of a coarse grid.
+
+    Parameters
+    ----------
+    coarse : iterable of mapping
+        Tried on one transcript.
+    finer : iterable of mapping
+        Multiples of its best step and clip.
+    """
+    near = tuned(problem, module, options, coarse, [seed], calibration)
+    around = [near | {key: near[key] * at[key] for key in at} for at in finer]
+    return tried(problem, module, options, around, seed, counts, calibration)
+
+
 def _by_passes(points: Iterable[Point]) -> dict[float, list[tuple[float, float]]]:
     found: dict[float, list[tuple[float, float]]] = {}
     for point in points:
