@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from joblib import Parallel
 
 from dperm import data, schema
 from dperm.parallel import away, cluster
@@ -104,6 +103,8 @@ def _compute(
     config: schema.Config, name: str, what: schema.Sweep, todo: list[Task], parts: Parts
 ) -> None:
     """Compute the tasks over processes, here or on a cluster; each becomes a part."""
+    from joblib import Parallel
+
     function = function_of(config, "sweeps", what.kind)
     meter = Meter(f"sweep {name}", len(todo), "points")
     jobs = (away(_one, config, name, what, function, task, parts) for task in todo)

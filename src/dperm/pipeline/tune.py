@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from joblib import Parallel
-from tqdm import tqdm
 
 from dperm import schema
 from dperm.parallel import away, cluster
@@ -141,6 +139,8 @@ class Collecting:
         if self.where.backend == "local":
             yield from (rows(job, unit, parts, self.workers) for unit in units)
             return
+        from joblib import Parallel
+
         calls = (away(rows, job, unit, parts, 1) for unit in units)
         yield from Parallel(return_as="generator")(calls)
 
@@ -174,7 +174,7 @@ class Meter:
         self._worked += (work or count) if fresh else 0.0
         now = time.monotonic()
         if now - self._last >= self._every:
-            self._last, spent = now, tqdm.format_interval(now - self._start)
+            self._last, spent = now, _interval(now - self._start)
             at = (self.name, self._done, self._total, self._what, spent)
             log.info("%s: %d of %d %s in %s%s", *at, self._remaining(now))
 
@@ -182,4 +182,10 @@ class Meter:
         if self._worked <= self._early:
             return ""
         left = (now - self._start) * self._left / self._worked
-        return f", about {tqdm.format_interval(left)} left"
+        return f", about {_interval(left)} left"
+
+
+def _interval(seconds: float) -> str:
+    from tqdm import tqdm
+
+    return tqdm.format_interval(seconds)
