@@ -186,8 +186,8 @@ def laplace_rows(rng: Generator, signs: Generator, shape: tuple[int, int]) -> ND
     words = signs.bit_generator.random_raw(rows * -(-columns // 64))
     raw = words.astype("<u8", copy=False).reshape(rows, -1).view(np.uint8)
     flipped = np.unpackbits(raw, axis=1, bitorder="little")[:, :columns]
-    noise = np.negative(drawn, out=drawn, where=flipped.view(bool))
-    return handed("laplace", noise)
+    drawn *= 1 - 2 * flipped.view(np.int8)  # a negation under a mask takes 9 ns each
+    return handed("laplace", drawn)
 
 
 def unit_laplace(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
@@ -232,5 +232,5 @@ def signed_noisy_max(
     """
     noise = scale * unit_laplace(rng, (2, scores.size))
     up, down = scores + noise[0], noise[1] - scores
-    j, k = int(np.argmax(up)), int(np.argmax(down))
+    j, k = int(up.argmax()), int(down.argmax())
     return (j, 1) if up[j] >= down[k] else (k, -1)
