@@ -49,6 +49,12 @@ COMMANDS: dict[str, Command] = {
     "evaluate": Command(
         "run the chosen settings on fresh seeds", "pipeline.evaluate:evaluate"
     ),
+    "solve": Command("tune, then evaluate", "pipeline.evaluate:solve"),
+    "timing": Command(
+        "run again, with nothing beside, what a paper shows against time",
+        "pipeline.timing:timing",
+        solves=False,
+    ),
     "sweep": Command("run the sweeps of a paper", "pipeline.sweep:sweep"),
     "figure": Command(
         "draw the figures of a paper", "pipeline.products:figure", solves=False

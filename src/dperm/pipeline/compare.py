@@ -204,8 +204,7 @@ def _timed() -> set[tuple[str, str]]:
 
 
 def _is_timed(paper: schema.Paper, product: schema.Product) -> bool:
-    kinds = {product.kind, *(paper.sweeps[name].kind for name in product.sweeps)}
-    return bool(kinds & {"runtime", "clock"}) or product.options.get("x") == "seconds"
+    return product.timed or any(paper.sweeps[name].timed for name in product.sweeps)
 
 
 def _read(path: Path) -> pd.DataFrame:

@@ -98,3 +98,17 @@ def run_calibrations(config: schema.Config) -> list[str]:
 def at_problem(config: schema.Config, name: str) -> schema.Config:
     """The configuration of another problem; what was set for problems holds for it."""
     return replace(config, problem=read("problem", name, config.overrides))
+
+
+def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
+    """(problem, solver) to the calibrations whose seconds the paper's products show."""
+    found: dict[tuple[str, str], set[str]] = {}
+    names, paper = problem_names(config), config.paper
+    for product in (*paper.figures.values(), *paper.tables.values()):
+        chosen = product.options.get("solvers") or list(paper.runs)
+        hidden = product.options.get("leave_out", ())
+        shown = product_problems(product, names) if product.timed else []
+        for problem, solver in runs(config):
+            if problem in shown and solver in chosen and solver not in hidden:
+                found.setdefault((problem, solver), set()).add(product.calibration)
+    return found
