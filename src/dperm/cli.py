@@ -62,6 +62,11 @@ COMMANDS: dict[str, Command] = {
     "table": Command(
         "make the tables of a paper", "pipeline.products:table", solves=False
     ),
+    "draw": Command(
+        "make those of some figures and tables that are not up to date",
+        "pipeline.drawn:draw",
+        solves=False,
+    ),
     "audit": Command(
         "audit a solver's privacy, or any function's: audit module:fit --epsilon 1",
         "pipeline.auditing:audit",

@@ -248,4 +248,5 @@ class Config:
     seed: int = 20220202
     workers: int = 1
     product: str | None = None  # figure, table, sweep: which one, None for all
+    drawn: list[str] = field(default_factory=list)  # draw: figures/name@digest, tables/
     overrides: list[str] = field(default_factory=list)  # filled in, for the record

@@ -31,6 +31,13 @@ def product_problems(product: schema.Product, names: list[str]) -> list[str]:
     return [name for name in product.problems or () if name in names] or names
 
 
+def read_problems(product: schema.Product, names: list[str]) -> list[str]:
+    """Problems whose results a product is made of; of sweeps alone it has none."""
+    if product.sweeps and product.problems is None:
+        return []
+    return product_problems(product, names)
+
+
 def sweep_points(config: schema.Config, what: schema.Sweep) -> grid.Grid:
     """The points of a sweep at the configured scale."""
     small = config.scale.problems == "offline" and what.small is not None
