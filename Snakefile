@@ -78,7 +78,7 @@ rule fetch:
         f"{LOGS}fetch/{{dataset}}.log",
     benchmark:
         f"{LOGS}fetch/{{dataset}}.tsv"
-    priority: 30
+    priority: costs.PRIORITY["fetch"]
     conda:
         "environment.yml"
     params:
@@ -115,7 +115,7 @@ for stage, before, made in (
             f"{LOGS}{stage}/{{problem}}.log",
         benchmark:
             f"{LOGS}{stage}/{{problem}}.tsv"
-        priority: 30
+        priority: costs.PRIORITY[stage]
         conda:
             "environment.yml"
         resources:
@@ -130,14 +130,13 @@ for stage, before, made in (
 
 
 SOLVED = "{paper}/{problem}/{solver}"
-for stage, before, made, key, described, first in (
+for stage, before, made, key, described in (
     (
         "solve",
         "data/optimum/{problem}/optimum.json",
         [f"{SOLVED}/tune", f"{SOLVED}/evaluate"],
         SOLVED,
         "evaluate",
-        10,
     ),
     (
         "sweep",
@@ -145,7 +144,6 @@ for stage, before, made, key, described, first in (
         ["{paper}/sweeps/{name}"],
         "{paper}/{name}",
         "sweeps",
-        20,
     ),
     (
         "timing",  # alone, on one core of all there are
@@ -153,7 +151,6 @@ for stage, before, made, key, described, first in (
         ["{paper}/timing"],
         "{paper}",
         "timing",
-        40,
     ),
 ):
 
@@ -168,7 +165,7 @@ for stage, before, made, key, described, first in (
             f"{LOGS}{stage}/{key}.log",
         benchmark:
             f"{LOGS}{stage}/{key}.tsv"
-        priority: first
+        priority: costs.PRIORITY[stage]
         conda:
             "environment.yml"
         threads: threads(stage)

@@ -97,6 +97,11 @@ COMMANDS: dict[str, Command] = {
         "keep lanes of older code where a sample has the same bits",
         "pipeline.adopt:adopt",
     ),
+    "plan": Command(
+        "predict how long a run takes on so many cores, and why",
+        "pipeline.forecast:main",
+        is_stage=False,
+    ),
     "compare": Command(
         "compare two trees of results row by row", "pipeline.compare:main", False
     ),

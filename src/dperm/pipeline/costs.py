@@ -30,6 +30,9 @@ FIXED = {  # seconds where nothing is recorded
     "fetch": 3.0, "prepare": 2.0, "optimum": 4.0, "timing": 60.0, "draw": 6.0,
     "audit": 30.0, "complete": 2.5, "claims": 10.0, "report": 15.0,
 }  # fmt: skip
+PRIORITY = {  # what many wait for first, then what is long, then all the rest
+    "timing": 40, "fetch": 30, "prepare": 30, "optimum": 30, "sweep": 20, "solve": 10,
+}  # fmt: skip
 COLUMNS = ("job", "cpu_seconds", "longest_seconds", "peak_mb")
 # Where tune and evaluate, or figures and tables, were jobs of their own.
 EARLIER = (
@@ -127,12 +130,14 @@ def kept(path: Path) -> dict[str, Cost]:
     """What ``costs.csv`` says; nothing if there is none, or it is damaged."""
     try:
         with open(path, newline="", encoding="utf-8") as lines:
-            return {
-                row["job"]: Cost(*(float(row[key]) for key in COLUMNS[1:]), True)
-                for row in csv.DictReader(lines)
-            }
+            return {row["job"]: _of(row) for row in csv.DictReader(lines)}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
+
+
+def _of(row: dict[str, str]) -> Cost:
+    cpu, longest, peak = (float(row[key]) for key in COLUMNS[1:])
+    return Cost(cpu, longest, peak, True)
 
 
 def recorded(folder: Path) -> dict[str, Cost]:
