@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -107,11 +108,18 @@ def _compute(
 
     function = function_of(config, "sweeps", what.kind)
     meter = Meter(f"sweep {name}", len(todo), "points")
-    jobs = (away(_one, config, name, what, function, task, parts) for task in todo)
+    ordered = sorted(todo, key=_size, reverse=True)  # no long one is left for the end
+    jobs = (away(_one, config, name, what, function, task, parts) for task in ordered)
     workers = config.workers if config.parallel.backend == "local" else None
     with cluster(config.parallel):
         for _ in Parallel(workers, return_as="generator_unordered")(jobs):
             meter.advance(1)
+
+
+def _size(task: Task) -> float:
+    """How large a point is: the product of its sizes, n and d for instance."""
+    numbers = (value for value in task[0].values() if isinstance(value, int | float))
+    return math.prod(value for value in numbers if 1 <= value < math.inf)
 
 
 def _one(
