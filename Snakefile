@@ -6,7 +6,7 @@ import os
 import time
 
 from dperm.locate import ConfigError, available
-from dperm.pipeline import jobs, kept, sizing, targets
+from dperm.pipeline import costs, jobs, kept, sizing, targets
 from dperm.store.locks import refuse_second
 
 PAPERS = targets.asked(sys.argv, available("paper"))
@@ -19,11 +19,17 @@ RUN = jobs.quoted(OVERRIDES)
 RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
 os.environ.update(DPERM_STARTED=str(time.monotonic()))  # for the manifest
 MEMORY, MINUTES = sizing.asked(TABLE)  # read by a profile for a cluster
+COSTS = costs.Costs(TABLE)
 
 
 def digest(stage):
     """Digest of what a job of that stage reads, by its wildcards."""
     return lambda names: TABLE.digests["/".join([stage, *names])]
+
+
+def threads(stage):
+    """How many threads a job of that stage is given, by its wildcards."""
+    return lambda names: COSTS.threads("/".join([stage, *names]))
 
 
 onstart:  # the kernel frees it, however this process ends
@@ -70,6 +76,9 @@ rule fetch:
         "data/fetched/{dataset}/fetch.json",
     log:
         f"{LOGS}fetch/{{dataset}}.log",
+    benchmark:
+        f"{LOGS}fetch/{{dataset}}.tsv"
+    priority: costs.PRIORITY["fetch"]
     conda:
         "environment.yml"
     params:
@@ -104,6 +113,9 @@ for stage, before, made in (
             made,
         log:
             f"{LOGS}{stage}/{{problem}}.log",
+        benchmark:
+            f"{LOGS}{stage}/{{problem}}.tsv"
+        priority: costs.PRIORITY[stage]
         conda:
             "environment.yml"
         resources:
@@ -118,19 +130,27 @@ for stage, before, made in (
 
 
 SOLVED = "{paper}/{problem}/{solver}"
-for stage, before, made, cores in (
-    ("tune", "data/optimum/{problem}/optimum.json", f"{SOLVED}/tune", 2),
+for stage, before, made, key, described in (
     (
+        "solve",
+        "data/optimum/{problem}/optimum.json",
+        [f"{SOLVED}/tune", f"{SOLVED}/evaluate"],
+        SOLVED,
         "evaluate",
-        f"{RESULTS}{SOLVED}/tune.parquet",
-        f"{SOLVED}/evaluate",
-        1024,  # all there are: it is timed, and runs alone on one of them
     ),
     (
         "sweep",
         lambda names: TABLE.swept_from(names.paper, names.name),
-        "{paper}/sweeps/{name}",
-        2,
+        ["{paper}/sweeps/{name}"],
+        "{paper}/{name}",
+        "sweeps",
+    ),
+    (
+        "timing",  # alone, on one core of all there are
+        lambda names: TABLE.clocked(names.paper),
+        ["{paper}/timing"],
+        "{paper}",
+        "timing",
     ),
 ):
 
@@ -140,54 +160,62 @@ for stage, before, made, cores in (
         input:
             before,
         output:
-            f"{RESULTS}{made}.parquet",
+            [f"{RESULTS}{name}.parquet" for name in made],
         log:
-            f"{LOGS}{stage}/{made}.log",
+            f"{LOGS}{stage}/{key}.log",
         benchmark:
-            f"{LOGS}{stage}/{made}.tsv"
+            f"{LOGS}{stage}/{key}.tsv"
+        priority: costs.PRIORITY[stage]
         conda:
             "environment.yml"
-        threads: cores
+        threads: threads(stage)
         resources:
             mem_mb=MEMORY,
             runtime=MINUTES,
         params:
-            digest=digest("sweeps" if stage == "sweep" else stage),
+            digest=digest(described),
             command=f"python -P -m dperm {stage}",
             key=jobs.keys,
             workers=lambda names, threads, stage=stage: (
-                "" if stage == "evaluate" else f"workers={threads}"
+                COSTS.workers("/".join([stage, *names]), threads)
             ),
             run=RUN,
         shell:
-            "{params.command} {params.key} {params.workers} {params.run}"
+            "{params.command} {params.key} workers={params.workers} {params.run}"
             " 2>&1 | tee {log}"
 
 
-for kind, top, shown, kinds in (
-    ("figure", FIGURES, ".png", [".pdf", ".svg", ".csv"]),
-    ("table", RESULTS, ".md", [".csv", ".tex"]),
-):
+for paper in PAPERS:
+    for products in TABLE.batches(paper):
 
-    rule:
-        name:
-            kind
-        input:
-            lambda names, kind=kind: TABLE.behind(names.paper, f"{kind}s/{names.name}"),
-        output:
-            multiext(f"{top}{{paper}}/{{name}}", *kinds),
-            report(f"{top}{{paper}}/{{name}}{shown}", category="{paper}"),
-        log:
-            f"{LOGS}{kind}/{{paper}}/{{name}}.log",
-        conda:
-            "environment.yml"
-        params:
-            digest=digest(f"{kind}s"),
-            command=f"python -P -m dperm {kind}",
-            run=RUN,
-        shell:
-            "{params.command} paper={wildcards.paper}"
-            " product={wildcards.name} {params.run} 2>&1 | tee {log}"
+        rule:
+            name:
+                f"draw_{paper}_{products[0].replace('/', '_')}"
+            input:
+                TABLE.behind(paper, products[0]),
+            output:
+                [
+                    update(file)
+                    for each in products
+                    for file in TABLE.drawn(paper, each)[1:]
+                ],
+                [
+                    update(report(TABLE.drawn(paper, each)[0], category=paper))
+                    for each in products
+                ],
+            log:
+                f"{LOGS}draw/{paper}/{products[0]}.log",
+            benchmark:
+                f"{LOGS}draw/{paper}/{products[0]}.tsv"
+            conda:
+                "environment.yml"
+            params:
+                drawn=TABLE.asked(paper, products),
+                paper=paper,
+                run=RUN,
+            shell:
+                "python -P -m dperm draw paper={params.paper}"
+                " drawn={params.drawn} {params.run} 2>&1 | tee {log}"
 
 
 rule audit_part:
@@ -197,9 +225,11 @@ rule audit_part:
         f"{RESULTS}audit/{{part,solvers/[^/.]+|epsilon|controls|tuning}}.csv",
     log:
         f"{LOGS}audit/{{part}}.log",
+    benchmark:
+        f"{LOGS}audit/{{part}}.tsv"
     conda:
         "environment.yml"
-    threads: lambda names: 8 if names.part == "controls" else 1
+    threads: threads("audit")
     params:
         digest=digest("audit"),
         key=lambda names: jobs.audit_key(names.part),
@@ -239,6 +269,8 @@ for stage, made_of, made in (
             [report(RESULTS + name, category="Report") for name in made],
         log:
             f"{LOGS}{stage}.log",
+        benchmark:
+            f"{LOGS}{stage}.tsv"
         conda:
             "environment.yml"
         params:

@@ -17,7 +17,7 @@ from scipy import sparse
 from tabulate import tabulate
 from threadpoolctl import threadpool_limits
 
-from bench import dpsco, featurewise, reference
+from bench import dpsco, featurewise, growth, limits, noise, reference
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
 from dperm.privacy.mechanisms import streams
@@ -113,29 +113,6 @@ def lanes_against_single_runs() -> list[list]:
     return rows
 
 
-def growth() -> list[list]:
-    """How time grows when n, p or the lanes grow tenfold; 10 is linear."""
-    rows = []
-    for label, module, small, large, counts in (
-        ("n", dp_cd, (4000, 8, 64), (40000, 8, 64), (80, 80)),
-        ("p", dp_cd, (4000, 8, 64), (4000, 80, 64), (80, 800)),
-        ("lanes", dp_cd, (4000, 8, 100), (4000, 8, 1000), (80, 80)),
-        ("n", dp_sgd, (4000, 8, 512), (40000, 8, 512), (4000, 40000)),
-        ("p", dp_sgd, (4000, 8, 512), (4000, 80, 512), (4000, 4000)),
-        ("lanes", dp_sgd, (4000, 8, 100), (4000, 8, 1000), (4000, 4000)),
-    ):
-        made = [problem(n, p, "logistic") for n, p, _ in (small, large)]
-        spent = in_turns(
-            *(
-                lambda m=module, d=d, k=size[2], c=count: solve(m, d, lanes(k), c)
-                for d, size, count in zip(made, (small, large), counts, strict=True)
-            )
-        )
-        name = module.__name__.rsplit(".", 1)[1]
-        rows.append([name, label, spent[0], spent[1], spent[1] / spent[0]])
-    return rows
-
-
 def greedy_on_sparse_data() -> list[list]:
     """An iteration of DP-GCD, ten non-zeros a column, from 10^3 to 10^6 features."""
     lib, rows = reference.library(), []
@@ -173,6 +150,7 @@ def sparse_problem(p: int, n: int = 1000, filled: int = 10) -> Problem:
 
 def report() -> str:
     """Run everything and lay it out."""
+    at = limits.machine(in_turns)
     blocks = [
         ("One run, nanoseconds a step", against_c(),
          ("problem", "kernel", "ours", "C", "ours / C")),
@@ -180,8 +158,13 @@ def report() -> str:
          lanes_against_single_runs(),
          ("problem", "kernel", "ns a step and lane", "our single run / lane",
           "C run / lane")),
-        ("Seconds for one pass when one size grows tenfold", growth(),
-         ("kernel", "tenfold", "small", "large", "ratio")),
+        ("Seconds and megabytes as one size grows over two decades",
+         growth.table(in_turns), growth.HEAD),
+        ("What bounds a step: the least time at this machine's limits over its own",
+         limits.table(at, SIZES, problem, lanes, solve, in_turns), limits.HEAD),
+        ("Noise, nanoseconds a number: numpy's, and a prototype that nothing uses",
+         noise.table(in_turns), ("law", "numpy", "prototype")),
+        ("The prototype's laws", noise.laws(), ("law", "p", "verdict")),
         ("One iteration of DP-GCD on sparse data, ten non-zeros a column; nanoseconds "
          "a feature, noise included", greedy_on_sparse_data(),
          ("p", "ours", "C", "ours / C", "64 lanes, a feature and lane")),
@@ -193,6 +176,7 @@ def report() -> str:
          featurewise.growth(in_turns), ("d", "gradient kept", "recomputed", "ratio")),
     ]  # fmt: skip
     parts = [f"Machine: {provenance.machine()}; {provenance.versions()}."]
+    parts.append(limits.told(at))
     for title, rows, head in blocks:
         parts += [f"## {title}", tabulate(rows, head, "pipe", floatfmt=".3g")]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -49,12 +49,23 @@ COMMANDS: dict[str, Command] = {
     "evaluate": Command(
         "run the chosen settings on fresh seeds", "pipeline.evaluate:evaluate"
     ),
+    "solve": Command("tune, then evaluate", "pipeline.evaluate:solve"),
+    "timing": Command(
+        "run again, with nothing beside, what a paper shows against time",
+        "pipeline.timing:timing",
+        solves=False,
+    ),
     "sweep": Command("run the sweeps of a paper", "pipeline.sweep:sweep"),
     "figure": Command(
         "draw the figures of a paper", "pipeline.products:figure", solves=False
     ),
     "table": Command(
         "make the tables of a paper", "pipeline.products:table", solves=False
+    ),
+    "draw": Command(
+        "make those of some figures and tables that are not up to date",
+        "pipeline.drawn:draw",
+        solves=False,
     ),
     "audit": Command(
         "audit a solver's privacy, or any function's: audit module:fit --epsilon 1",
@@ -85,6 +96,11 @@ COMMANDS: dict[str, Command] = {
     "adopt": Command(
         "keep lanes of older code where a sample has the same bits",
         "pipeline.adopt:adopt",
+    ),
+    "plan": Command(
+        "predict how long a run takes on so many cores, and why",
+        "pipeline.forecast:main",
+        is_stage=False,
     ),
     "compare": Command(
         "compare two trees of results row by row", "pipeline.compare:main", False

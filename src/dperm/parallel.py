@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 
 from dperm import schema
@@ -52,6 +51,7 @@ def cluster(where: schema.Parallel) -> Iterator[None]:
     if where.backend == "local":
         yield
         return
+    import joblib
     from distributed import Client
 
     with Client(where.scheduler), joblib.parallel_config(backend="dask", n_jobs=-1):
@@ -60,6 +60,8 @@ def cluster(where: schema.Parallel) -> Iterator[None]:
 
 def away(function: Callable, *arguments: Any) -> Any:
     """A call for joblib that finds this process's files wherever it runs."""
+    import joblib  # where it is not called, a start need not wait for it
+
     return joblib.delayed(_from)(Path.cwd(), function, *arguments)
 
 

@@ -125,6 +125,7 @@ class Sweep:
     problems: list[str] = field(default_factory=list)  # whose optimum must be there
     prepared: list[str] = field(default_factory=list)  # whose arrays must be there
     tuned: bool = False  # whether it starts from what its points' solvers were tuned to
+    timed: bool = False  # whether its seconds are shown: then nothing runs beside it
     options: dict[str, Any] = field(default_factory=dict)
     smoke: bool = True  # whether a scale that is not thorough runs it
 
@@ -138,6 +139,7 @@ class Product:
     sweeps: list[str] = field(default_factory=list)
     calibration: str = "paper"
     caption: str = ""
+    timed: bool = False  # whether it shows seconds, which are then measured for it
     options: dict[str, Any] = field(default_factory=dict)
     smoke: bool = True  # whether a scale that is not thorough makes it
 
@@ -156,6 +158,7 @@ class Paper:
     replicates: int = 5  # tuning runs of every grid point
     fresh: int = 10  # evaluation runs of every chosen setting
     evaluated: str = "all"  # all | best: numbers of passes that are evaluated
+    clocked: int = 5  # evaluation runs that are made again alone where time is shown
     race: bool = True  # false: settings that cannot win are run to the end too
     sweeps: dict[str, Sweep] = field(default_factory=dict)
     figures: dict[str, Product] = field(default_factory=dict)
@@ -246,4 +249,5 @@ class Config:
     seed: int = 20220202
     workers: int = 1
     product: str | None = None  # figure, table, sweep: which one, None for all
+    drawn: list[str] = field(default_factory=list)  # draw: figures/name@digest, tables/
     overrides: list[str] = field(default_factory=list)  # filled in, for the record

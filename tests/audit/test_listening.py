@@ -47,7 +47,7 @@ def sharing(which):
         class Sharing(run):
             def __init__(self, problem, lanes, own, *rest):
                 same = getattr(own, which)
-                own = own._replace(sampling=same, noise=same)
+                own = own.replaced(sampling=same, noise=same)
                 super().__init__(problem, lanes, own, *rest)
 
         return Sharing

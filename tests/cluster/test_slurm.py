@@ -146,7 +146,7 @@ def test_rows_are_those_of_a_local_run(cluster, project, undisturbed, tally):
     options = ["--profile", str(ROOT / "profiles" / "slurm"), "-j", "4",
                "--slurm-status-command", "squeue", "--seconds-between-status-checks",
                "3", "--slurm-init-seconds-before-status-checks", "2",
-               "--slurm-no-account", "--set-threads", "tune=2", "evaluate=2",
+               "--slurm-no-account", "--set-threads", "solve=2", "timing=2",
                "--", "tiny"]  # fmt: skip
     done = project.run("snakemake", *options, time=1200)
     assert done.returncode == 0, done.stdout[-6000:]

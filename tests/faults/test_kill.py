@@ -127,7 +127,7 @@ def test_snakemake(prepared, undisturbed, tally):
 @pytest.mark.long
 def test_a_solver_job_of_snakemake(prepared, undisturbed, tally):
     """SIGKILL of a solver job that Snakemake runs"""
-    killed_at_random(prepared, "snakemake", victim=r"dperm\.(tune|evaluate)")
+    killed_at_random(prepared, "snakemake", victim=r"dperm solve")
     finish(prepared, "snakemake")
     same_rows(prepared, undisturbed)
     tally(TIMES)

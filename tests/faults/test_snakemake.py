@@ -156,7 +156,7 @@ def test_yaml_edited_under_a_run(
 
 def test_options_of_snakemake(prepared, undisturbed, tally):
     """--forceall, --rerun-incomplete and other numbers of cores after one another"""
-    for options in (("-j", "1"), ("-j", "2", "--forceall"), ("-j", "3", "-R", "tune"),
+    for options in (("-j", "1"), ("-j", "2", "--forceall"), ("-j", "3", "-R", "solve"),
                     ("-j", "2", "--rerun-incomplete")):  # fmt: skip
         finish(prepared, "snakemake", *options, "-q", "rules", "--", "tiny")
         same_rows(prepared, undisturbed)
@@ -179,10 +179,10 @@ def test_an_upgrade_of_numba(prepared, undisturbed, tally):
     path = prepared.environment.get("PYTHONPATH", "")
     prepared.environment["PYTHONPATH"] = f"{prepared.folder / 'later'}:{path}"
     reasons = why(prepared)
-    assert "rule tune:" in reasons and "Params have changed" in reasons
+    assert "rule solve:" in reasons and "Params have changed" in reasons
     finish(prepared, "snakemake")
     same_rows(prepared, undisturbed)
-    log = (prepared.folder / "logs/tune/tiny/diabetes/dp_cd/tune.log").read_text()
+    log = (prepared.folder / "logs/solve/tiny/diabetes/dp_cd.log").read_text()
     assert counted(log)["reused"] == 0 and sum(counted(log).values()) == 2000
     tally(1, log.strip().splitlines()[-1])
 

@@ -11,7 +11,7 @@ from dperm.pipeline import results
 from dperm.pipeline.results import Result
 from dperm.present import drawing
 
-PRODUCT = SimpleNamespace(calibration="strict", options={})
+PRODUCT = SimpleNamespace(calibration="strict", options={}, timed=False)
 
 
 def result(solver, status="ok"):
@@ -36,7 +36,7 @@ def shown(monkeypatch):
     def draw(*found, **options):
         monkeypatch.setattr(results, "load", lambda *_: {"one": list(found)})
         monkeypatch.setattr(results, "titles", lambda *_: {"one": problem})
-        product = SimpleNamespace(calibration="strict", options=options)
+        product = SimpleNamespace(calibration="strict", options=options, timed=False)
         figure, rows = figures.trajectories(config, product, ["one"])
         drawing.plt.close(figure)
         return figure, pd.DataFrame(rows)

@@ -196,8 +196,7 @@ MUTANTS = (
     plant(
         "one_stream", "dp_sgd dp_cd_uniform", "sampling and noise share their numbers",
         f"{PRIVACY}/mechanisms.py",
-        "return Streams(*(Generator(PCG64(child)) for child in children))",
-        "return Streams(*(Generator(PCG64(children[0])) for _ in children))",
+        "spawn_key=(STREAMS.index(name),)", "spawn_key=(0,)",
     ),
     plant(
         "gaussian_cut", "dp_cd", "Gaussian noise is cut at two deviations",

@@ -33,6 +33,24 @@ def test_the_manifest_tells_what_it_took(finished):
     assert made["runs"] == 2 * 2 * 2 * 2 * 4  # as in test_stages
 
 
+def test_the_manifest_has_the_cpu_seconds_of_the_paper_s_jobs(
+    finished, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    made = {"solve/dpcd/diabetes/dp_cd": 40.0, "draw/dpcd/tables/lead": 2.0,
+            "solve/dpgcd/square/dp_cd": 500.0}  # fmt: skip
+    for job, seconds in made.items():
+        path = tmp_path / "logs/smoke" / f"{job}.tsv"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"s\tmax_rss\tmean_load\tcpu_time\n{seconds}\t100\t50.0\t0.0\n")
+    assert finished(60)["cpu_seconds"] == 21.0
+
+
+def test_nothing_recorded_is_no_number(finished, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert finished(60)["cpu_seconds"] is None
+
+
 def test_a_command_that_computes_nothing_keeps_the_time(finished):
     first = finished(60)
     assert finished(2) == first

@@ -1,10 +1,12 @@
 """Settings that cannot win are not run to the end, and the same ones are chosen."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.pipeline import racing, tune
+from dperm.pipeline import choices, compare, racing, tune
 from dperm.pipeline.results import best
 from dperm.pipeline.solving import IDENTITY
 from dperm.store import files as store
@@ -94,3 +96,26 @@ def test_what_diverged_wins_nothing():
     assert race.best == 6.0 and ran[:, 1:].all()
     everything, _ = run(objective, diverged=np.ones(30, bool))
     assert everything.best == np.inf and everything.alive.all()
+
+
+def test_choices_of_two_trees_side_by_side(configured, tmp_path, monkeypatch, capsys):
+    """As real results are compared: what was chosen, and what racing left out."""
+    given = ("solver=dp_cd", *MORE)
+    tuned(configured, *given)
+    whole = store.read_table(
+        tune.tune(configured("paper=dpcd", "paper.race=false", *given, results="whole"))
+    )
+    trees = [str(tmp_path / name) for name in ("results", "whole")]
+    monkeypatch.setattr("sys.argv", ["dperm compare", *trees, "--chosen"])
+    with pytest.raises(SystemExit) as ended:
+        compare.main()
+    assert ended.value.code == 0
+    (row,) = choices.choices(*map(Path, trees)).to_dict("records")
+    assert row["chosen"] == row["same"] == len(best(whole))
+    assert row["ran_b"] == 1.0 and 0.2 < row["ran_a"] < 0.9
+    (path,) = (tmp_path / "whole").rglob("tune.parquet")
+    whole.loc[whole["step"] == whole["step"].max(), "objective"] = 0.0
+    store.write_table(path, whole)
+    with pytest.raises(SystemExit) as ended:
+        compare.main()
+    assert ended.value.code == 1 and "0 of" in capsys.readouterr().out.split("\n\n")[-1]

@@ -60,12 +60,17 @@ def test_another_label_reaches_rows_whose_lanes_are_reused(configured, caplog):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_rows_do_not_depend_on_the_workers(configured, solver):
-    one = tuning.tune(run_for(configured, solver, results="one"))
-    two = tuning.tune(run_for(configured, solver, "workers=2", results="two"))
-    pd.testing.assert_frame_equal(
-        numbers(pd.read_parquet(one)), numbers(pd.read_parquet(two)), check_exact=True
+def test_rows_do_not_depend_on_the_workers(configured, solver, monkeypatch):
+    """Nor on how units are cut for them."""
+    one = evaluation.solve(run_for(configured, solver, results="one"))
+    monkeypatch.setattr(tuning, "LEAST_LANES", 1)
+    many = evaluation.solve(run_for(configured, solver, "workers=5", results="many"))
+    assert len(list((many.parent / "lanes").iterdir())) > len(
+        list((one.parent / "lanes").iterdir())
     )
+    for name in ("tune.parquet", "evaluate.parquet"):
+        alone, beside = (pd.read_parquet(path.with_name(name)) for path in (one, many))
+        pd.testing.assert_frame_equal(numbers(alone), numbers(beside), check_exact=True)
 
 
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd", "dp_gcd", "dp_gcd_flip"])

@@ -386,3 +386,19 @@ def test_a_data_set_that_was_not_to_be_had_is_asked_for_again(tmp_path):
     assert jobs.attempt("x", str(tmp_path)) == 0
     (folder / "fetch.json").write_text(json.dumps({"status": "unavailable"}))
     assert jobs.attempt("x", str(tmp_path)) > 0
+
+
+@pytest.mark.parametrize("stage", ["tune", "evaluate", "sweep", "products"])
+def test_a_stage_imports_nothing_that_it_may_not_need(stage):
+    """What takes a second to import comes when it is called: 400 jobs start."""
+    heavy = (
+        "scipy.optimize", "scipy.stats", "scipy.signal", "dp_accounting", "sklearn",
+        "matplotlib", "joblib", "requests", "hydra",
+    )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c",
+         "import sys; import dperm.pipeline.checks, dperm.pipeline." + stage + ";"
+         f" print([m for m in {heavy} if m in sys.modules])"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "[]"

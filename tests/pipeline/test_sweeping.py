@@ -54,6 +54,20 @@ def test_a_sweep_that_grows_keeps_its_rows(swept, caplog):
     pd.testing.assert_frame_equal(before, after[after["n"] < 5].reset_index(drop=True))
 
 
+def test_large_points_come_first(swept, monkeypatch):
+    """With more workers than one a long point at the end would be waited for."""
+    config, began = swept([1, 3, 2]), []
+    real = sweeping.measured
+
+    def noted(*given):
+        began.append(given[-1][0]["n"])
+        return real(*given)
+
+    monkeypatch.setattr(sweeping, "measured", noted)
+    sweeping.sweep(config)
+    assert began == [3] * 6 + [2] * 6 + [1] * 6
+
+
 def test_workers_do_not_matter(swept):
     one, two = (
         pd.read_parquet(

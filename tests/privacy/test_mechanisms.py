@@ -2,6 +2,7 @@ import doctest
 
 import numpy as np
 import pytest
+from numpy.random import PCG64, Generator, SeedSequence
 from scipy import stats
 
 from dperm.privacy import mechanisms
@@ -68,3 +69,21 @@ def test_huge_seeds_are_accepted_and_negative_ones_refused():
     assert 0 <= streams(2**127 + 1).noise.random() < 1
     with pytest.raises(ValueError, match="negative"):
         streams(-1)
+
+
+def test_streams_are_the_children_of_one_seed_sequence_made_when_asked_for():
+    children = SeedSequence(9).spawn(3)
+    for child, one in zip(children, streams(9), strict=True):
+        np.testing.assert_array_equal(Generator(PCG64(child)).random(5), one.random(5))
+    own = streams(9)
+    assert own.noise is own.noise and set(vars(own)) == {"seed", "noise"}
+    with pytest.raises(AttributeError):
+        own.nose  # noqa: B018
+
+
+def test_streams_with_another_generator_keep_the_rest():
+    own, other = streams(9), Generator(PCG64(1))
+    noise = own.noise
+    made = own.replaced(sampling=other)
+    assert made.sampling is other and made.noise is noise
+    assert made.smoothness.random() == streams(9).smoothness.random()

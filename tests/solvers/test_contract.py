@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes, dp_cd, dp_cd_priv, dp_sgd
+from dperm.solvers.lanes import (
+    Lanes,
+    dp_cd,
+    dp_cd_priv,
+    dp_gcd,
+    dp_sgd,
+    dp_skgd,
+    dp_svrg,
+)
 from solvers import checks
 
 
@@ -229,3 +237,16 @@ def test_dropping_lanes_leaves_the_others_alone(module, loss):
     for run in (whole, thinned):
         run.advance(15)
     np.testing.assert_array_equal(whole.weights[mask], thinned.weights)
+
+
+@pytest.mark.parametrize("module", [dp_cd, dp_gcd, dp_sgd, dp_skgd, dp_svrg])
+def test_every_lane_may_be_dropped(module):
+    """A lane that runs alone, as in an evaluation, may diverge."""
+    from conftest import make_problem
+
+    problem = make_problem("least_squares", "l2")
+    lanes = Lanes(np.full(1, 0.1), np.full(1, 1.0), 0.5, "strict")
+    run = module.Run(problem, lanes, streams(2), module.Options(), total=4)
+    run.advance(2)
+    run.keep(np.zeros(1, dtype=bool))
+    assert run.weights.shape == (0, problem.p)

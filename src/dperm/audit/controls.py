@@ -102,7 +102,7 @@ def bent(run: Any, stream: Callable[[int], Generator]) -> Any:
     class Bent(run):
         def __init__(self, problem: Any, lanes: Any, streams: Any, *rest: Any):
             seed = int(streams.noise.integers(2**62))
-            own = streams._replace(noise=stream(seed))
+            own = streams.replaced(noise=stream(seed))
             super().__init__(problem, lanes, own, *rest)
 
     return Bent
@@ -235,7 +235,7 @@ def _one_stream(run: Any) -> Any:
 
     class Sharing(run):
         def __init__(self, problem: Any, lanes: Any, streams: Any, *rest: Any):
-            own = streams._replace(sampling=streams.noise)
+            own = streams.replaced(sampling=streams.noise)
             super().__init__(problem, lanes, own, *rest)
 
     return Sharing

@@ -20,7 +20,7 @@ from numpy.random import PCG64, Generator
 from dperm.audit.taps import Draw, Tap, tapped
 from dperm.privacy.accounting import epsilon, true_epsilon
 from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import Streams, streams
+from dperm.privacy.mechanisms import STREAMS, Streams, streams
 from dperm.privacy.noisy_max import NoisyMax
 
 Array = np.ndarray
@@ -197,9 +197,10 @@ class Subject(ABC):
 
 def _streams(seed: Seed, taken: Sequence[int] | None) -> Streams:
     if isinstance(seed, tuple):
-        own = Streams(*(streams(one)[k] for k, one in enumerate(seed)))
+        made = zip(STREAMS, map(streams, seed), strict=True)
+        own = Streams(**{name: getattr(each, name) for name, each in made})
     else:
         own = streams(seed)
     if taken is None:
         return own
-    return own._replace(sampling=Taken(0, taken))
+    return own.replaced(sampling=Taken(0, taken))

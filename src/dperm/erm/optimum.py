@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, optimize, sparse
-from scipy.sparse import linalg as linear
+import scipy  # its parts come when they are first named
+from scipy import sparse
 
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem
@@ -150,7 +150,7 @@ def _is_separable(problem: Problem) -> bool:
     A = problem.A[:, np.arange(problem.p)] if problem.is_centred else problem.A
     away = (0.0 if np.isfinite(penalty.lower) else None,
             0.0 if np.isfinite(penalty.upper) else None)  # fmt: skip
-    found = optimize.linprog(
+    found = scipy.optimize.linprog(
         np.concatenate((np.zeros(problem.p), -np.ones(n))),
         A_ub=sparse.hstack((-sparse.csr_array(A), sparse.eye_array(n))),
         b_ub=np.zeros(n),
@@ -175,11 +175,11 @@ def _lbfgsb(problem: Problem) -> np.ndarray:
 
     high = np.full(p, penalty.upper) / scale
     low = np.full(p, -penalty.lower) / scale
-    bounds = optimize.Bounds(np.zeros(2 * p), np.concatenate((high, low)))
+    bounds = scipy.optimize.Bounds(np.zeros(2 * p), np.concatenate((high, low)))
     is_smooth = penalty.l1 == 0 and not np.isfinite((high, low)).any()
     count = _FEW if is_smooth and p > _DENSE else 20000  # Newton steps do the rest
     options = {"maxiter": count, "maxfun": 2 * count, "ftol": 1e-16, "gtol": 1e-12}
-    found = optimize.minimize(
+    found = scipy.optimize.minimize(
         split,
         np.zeros(2 * p),
         jac=True,
@@ -197,7 +197,7 @@ class _Progress:
     def __init__(self, problem: Problem):
         self.problem, self.count, self.said = problem, 0, time.monotonic()
 
-    def __call__(self, intermediate_result: optimize.OptimizeResult) -> None:
+    def __call__(self, intermediate_result: scipy.optimize.OptimizeResult) -> None:
         """After each iteration."""
         self.count += 1
         if time.monotonic() - self.said > _SILENCE:
@@ -256,7 +256,7 @@ def _newton_move(
     if hasattr(columns, "toarray"):
         columns = columns.toarray()
     hessian = columns.T @ (weights[:, None] * columns) / problem.n
-    found: np.ndarray = linalg.lstsq(hessian + l2 * np.eye(len(free)), slope)[0]
+    found: np.ndarray = scipy.linalg.lstsq(hessian + l2 * np.eye(len(free)), slope)[0]
     return found
 
 
@@ -271,6 +271,10 @@ def _by_products(
         filled[free] = x
         return (A.T @ (weights * (A @ filled)))[free] + l2 * x
 
-    operator = linear.LinearOperator((size, size), matvec=product, dtype=np.float64)
-    found: np.ndarray = linear.cg(operator, slope, rtol=1e-12, maxiter=1000)[0]
+    operator = scipy.sparse.linalg.LinearOperator(
+        (size, size), matvec=product, dtype=np.float64
+    )
+    found: np.ndarray = scipy.sparse.linalg.cg(
+        operator, slope, rtol=1e-12, maxiter=1000
+    )[0]
     return found

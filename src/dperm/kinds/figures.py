@@ -33,10 +33,11 @@ def trajectories(
     ``ends``, whether the end of each run is marked, and time starts at 0.
     """
     options = product.options
-    _check(config, options)
+    _check(config, product)
     found = results.load(
-        config, problems, options.get("leave_out", ()), options.get("solvers")
-    )
+        config, problems, options.get("leave_out", ()), options.get("solvers"),
+        product.timed,
+    )  # fmt: skip
     titles = results.titles(config, problems)
     figure, axes = drawing.panels(len(problems), options.get("columns", 3))
     legend = options.get("legend", "inside")
@@ -55,8 +56,9 @@ def trajectories(
     return figure, rows
 
 
-def _check(config: schema.Config, options: dict[str, Any]) -> None:
-    """Refuse an option that there is not, and a choice that there is not."""
+def _check(config: schema.Config, product: schema.Product) -> None:
+    """Refuse an option or a choice that there is not, and seconds not measured."""
+    options = product.options
     where = f"conf/paper/{config.paper.name}/paper.yaml: figures: options"
     found = [(f"{where}", key, OPTIONS) for key in options]
     found += [(f"{where}.{key}", options.get(key, known[0]), known)
@@ -67,6 +69,8 @@ def _check(config: schema.Config, options: dict[str, Any]) -> None:
                 f"{place}: expected one of {', '.join(known)}, found {value!r}"
                 f"{hint(str(value), known)}"
             )
+    if options.get("x") == "seconds" and not product.timed:
+        raise ConfigError(f"{where}.x: seconds: expected timed: true beside options")
 
 
 def _privacy(problem: schema.Problem) -> str:
@@ -129,9 +133,12 @@ def _panel(
 def _curve(result: Result, options: dict[str, Any], calibration: str) -> Rows:
     runs = result.trajectories(calibration, result.best_passes(calibration))
     label, on_passes = _label(result, options), options.get("x", "passes") == "passes"
-    rows = []
+    rows, spent = [], {}
+    if not on_passes:
+        timed = result.clocked(calibration, result.best_passes(calibration))
+        spent = timed.groupby("checkpoint")["seconds"].mean().to_dict()
     for checkpoint, group in runs.groupby("checkpoint"):
-        x = checkpoint if on_passes else group["seconds"].mean()
+        x = checkpoint if on_passes else spent[checkpoint]
         values = group["relative_error"].to_numpy()
         rows.append(drawing.summary(result.problem, label, float(x), values))
     return rows

@@ -29,6 +29,7 @@ from scipy import stats
 from dperm import config as configuration
 from dperm import schema
 from dperm.locate import available
+from dperm.pipeline.choices import choices, told
 from dperm.pipeline.solving import IDENTITY, PROVENANCE
 from dperm.store import files as store
 
@@ -204,8 +205,7 @@ def _timed() -> set[tuple[str, str]]:
 
 
 def _is_timed(paper: schema.Paper, product: schema.Product) -> bool:
-    kinds = {product.kind, *(paper.sweeps[name].kind for name in product.sweeps)}
-    return bool(kinds & {"runtime", "clock"}) or product.options.get("x") == "seconds"
+    return product.timed or any(paper.sweeps[name].timed for name in product.sweeps)
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -289,7 +289,15 @@ def main() -> None:
         "--level", choices=[level.name.lower() for level in Level][:-1],
         help="exit with 0 from this level of agreement on",
     )  # fmt: skip
+    parser.add_argument(
+        "--chosen", action="store_true",
+        help="compare what tunings chose and ran, raced and whole, and nothing else",
+    )  # fmt: skip
     given = parser.parse_args()
+    if given.chosen:
+        settings = choices(given.A, given.B)
+        print(told(settings))
+        raise SystemExit(int((settings["same"] < settings["chosen"]).any()))
     try:
         found = list(agreements(given.A, given.B, given.shared, given.rtol))
         level = overall(found, given.A, given.B)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from dperm import schema
-from dperm.pipeline import plan
+from dperm.pipeline import costs, plan
 from dperm.pipeline.record import record
 from dperm.pipeline.results import sweep_path
 from dperm.store import files as store
@@ -78,7 +78,8 @@ def _write_manifest(path: Path, made: dict) -> None:
         log.warning("made anew: %s", error)
         before = {}
     if before.get("configuration") == made["configuration"]:
-        made |= {key: before[key] for key in ("date", "wall_seconds") if key in before}
+        kept = ("date", "wall_seconds", "cpu_seconds")
+        made |= {key: before[key] for key in kept if key in before}
     store.write_json(path, made)
 
 
@@ -99,4 +100,14 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
         "runs": len(rows),
         "solver_seconds": round(float(spent), 1),
         "wall_seconds": round(time.monotonic() - float(started)) if started else None,
+        "cpu_seconds": _cpu_seconds(config),
     }
+
+
+def _cpu_seconds(config: schema.Config) -> float | None:
+    """Of the paper's jobs, each as it ran last; None where none was recorded."""
+    known = costs.recorded(Path("logs", config.scale.folder))
+    own = [
+        cost.cpu for job, cost in known.items() if config.paper.name in job.split("/")
+    ]
+    return round(sum(own), 1) if own else None

@@ -155,6 +155,11 @@ def evaluate(config: schema.Config, tuned: str) -> str:
     return digest([tuned, fresh, config.paper.evaluated, code(*CHOOSING)])
 
 
+def timing(config: schema.Config, kinds: list[list[str]], read: Iterable[str]) -> str:
+    """Digest of a paper's timings; ``read`` are digests of what is run again."""
+    return digest([kinds, config.paper.clocked, list(read)])
+
+
 def sweep(config: schema.Config, name: str, points: Grid, read: Iterable[str]) -> str:
     """Digest of a sweep at its points; ``read`` are digests of what it reads."""
     what = config.paper.sweeps[name]

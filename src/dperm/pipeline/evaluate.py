@@ -1,4 +1,4 @@
-"""Evaluate: the chosen settings on fresh seeds, one run at a time."""
+"""Evaluate: the chosen settings on fresh seeds, each a run of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from dperm import schema
@@ -14,19 +13,30 @@ from dperm.pipeline import inputs, plan
 from dperm.pipeline.ledgers import calibrations
 from dperm.pipeline.results import best
 from dperm.pipeline.solving import Unit, fresh_passes, unavailable
-from dperm.pipeline.tune import collect
-from dperm.solvers.lanes import Lanes
-from dperm.solvers.lanes.engine import run_lanes
+from dperm.pipeline.tune import collect, tune
 from dperm.store import files as store
 from dperm.store.locks import locked
 
 log = logging.getLogger(__name__)
 
 
+def solve(config: schema.Config) -> Path:
+    """Tune, then evaluate: one process for both, which loads everything once.
+
+    Returns
+    -------
+    Path
+        Of ``evaluate.parquet``.
+    """
+    tune(config)
+    return evaluate(config)
+
+
 def evaluate(config: schema.Config) -> Path:
     """Run the best setting of every (calibration, passes) on fresh seeds.
 
-    Each run is alone, on one thread, so that its seconds are those of the algorithm.
+    Others run beside these: their seconds say what was spent, not how fast an algorithm
+    is, which ``timing`` measures.
 
     Returns
     -------
@@ -51,8 +61,7 @@ def _table(job: inputs.Job, found: list[Unit]) -> pd.DataFrame:
         reason = "every setting of the grid diverged"
         log.warning("evaluate %s: %s, or is not finite", job.folder, reason)
         return unavailable(job.config, reason, status="diverged")
-    _warm_up(job)
-    return collect(job, found, workers=1)
+    return collect(job, found, job.config.workers, job.config.parallel)
 
 
 def units(job: inputs.Job, tuned: pd.DataFrame) -> list[Unit]:
@@ -83,9 +92,3 @@ def _units(job: inputs.Job, chosen: pd.DataFrame) -> Iterator[Unit]:
                 [point],
                 fresh_passes(row.passes),
             )
-
-
-def _warm_up(job: inputs.Job) -> None:
-    """Compile or load the kernels before anything is timed."""
-    lanes = Lanes(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
-    run_lanes(job.module, job.options, job.problem, lanes, [1], 0, lambda W: {})

@@ -17,6 +17,10 @@ from dperm.locate import ConfigError, available
 from dperm.validation import one_of
 
 AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
+DRAWN = {  # kinds of products: where they go, and as what
+    "figures": ("figures", ("png", "pdf", "svg", "csv")),
+    "tables": ("results", ("md", "csv", "tex")),
+}
 
 
 @dataclass
@@ -32,6 +36,11 @@ class PaperTable:
     sweeps_of: dict[str, list[str]]
     prepared: dict[str, list[str]]  # name of a sweep: problems whose arrays it needs
     tuned: dict[str, list[str]]  # name of a sweep: problem/solver it starts from
+    clocked: list[str] = field(default_factory=list)  # problem/solver that are timed
+    timed: list[str] = field(default_factory=list)  # figures and tables of seconds
+    alone: list[str] = field(
+        default_factory=list
+    )  # sweeps that run with nothing beside
 
 
 @dataclass
@@ -49,7 +58,8 @@ class RunTable:
     digests : dict
         ``stage/name`` to the digest of the sections that stage reads.
     work : dict
-        ``paper/problem/solver`` to the passes over the data of all its lanes.
+        ``paper/problem/solver`` to the passes over the data of all its lanes,
+        ``paper/sweeps/name`` to its points times their replicates.
     files : dict
         ``file path`` of the reader's own data to its digest; empty where there is none.
     """
@@ -73,7 +83,40 @@ class RunTable:
         known = [*getattr(table, kind)]
         one_of(f"conf/paper/{paper}/paper.yaml: {kind}", name, known)
         sweeps, problems = table.sweeps_of[product], table.problems_of[product]
-        return self._solved(paper, problems) + self._swept(paper, sweeps)
+        timing = [self.timing(paper)] if product in table.timed else []
+        return self._solved(paper, problems) + self._swept(paper, sweeps) + timing
+
+    def timing(self, paper: str) -> str:
+        """The file of a paper's timings."""
+        return f"{self.below('results')}{paper}/timing.parquet"
+
+    def clocked(self, paper: str) -> list[str]:
+        """Files that a paper's timings are made of."""
+        return [
+            f"{self.below('results')}{paper}/{pair}/evaluate.parquet"
+            for pair in self.papers[paper].clocked
+        ]
+
+    def batches(self, paper: str) -> list[list[str]]:
+        """Figures and tables in groups that are made of the same files."""
+        table, found = self.papers[paper], dict[tuple[str, ...], list[str]]()
+        for product in (
+            *(f"figures/{name}" for name in table.figures),
+            *(f"tables/{name}" for name in table.tables),
+        ):
+            found.setdefault(tuple(self.behind(paper, product)), []).append(product)
+        return list(found.values())
+
+    def asked(self, paper: str, products: Iterable[str]) -> str:
+        """What ``draw`` is told of figures and tables: their digests, for a shell."""
+        known = (f"{each}@{self.digests[_of(each, paper)]}" for each in products)
+        return quoted([f"[{','.join(known)}]"])
+
+    def drawn(self, paper: str, product: str) -> list[str]:
+        """Files of ``figures/<name>`` or ``tables/<name>``, the first for a report."""
+        kind, name = product.split("/")
+        top, endings = DRAWN[kind]
+        return [f"{self.below(top)}{paper}/{name}.{ending}" for ending in endings]
 
     def read(self, paper: str, product: str) -> list[str]:
         """Digests of what ``figures/<name>`` or ``tables/<name>`` is made of."""
@@ -85,7 +128,8 @@ class RunTable:
             for stage in ("tune", "evaluate")
         ]
         swept = [f"sweeps/{paper}/{name}" for name in table.sweeps_of[product]]
-        return [self.digests[key] for key in (*solved, *swept)]
+        timing = [f"timing/{paper}"] if product in table.timed else []
+        return [self.digests[key] for key in (*solved, *swept, *timing)]
 
     def products(self, paper: str) -> list[str]:
         """All files of a paper."""
@@ -94,7 +138,7 @@ class RunTable:
             f"{self.below('figures')}{paper}/{name}.svg" for name in table.figures
         ] + [f"{self.below('results')}{paper}/{name}.csv" for name in table.tables]
         every = self._solved(paper, table.problems) + self._swept(paper, table.sweeps)
-        return made + every
+        return made + every + ([self.timing(paper)] if table.clocked else [])
 
     def swept_from(self, paper: str, sweep: str) -> list[str]:
         """Files that a sweep reads."""
@@ -155,6 +199,11 @@ class RunTable:
             made.papers[name] = PaperTable(**paper)
             made.papers[name].runs = [(one, other) for one, other in paper["runs"]]
         return made
+
+
+def _of(product: str, paper: str) -> str:
+    """The key of a product's digest."""
+    return product.replace("/", f"/{paper}/", 1)
 
 
 def overrides(asked: dict[str, Any], command: Sequence[str] = ()) -> list[str]:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-from joblib import Parallel, delayed
 
 from dperm.pipeline import digests
 from dperm.pipeline.inputs import Job
@@ -38,10 +37,11 @@ def calibrations(
     missing = [pair for pair, key in wanted.items() if key not in known]
     if missing:
         log.info("calibrating %d noises", len(missing))
-    made = Parallel(n_jobs=job.config.workers, prefer="threads")(
-        delayed(_entry)(job, *pair, wanted[pair]) for pair in missing
-    )
-    known |= {entry["key"]: entry for entry in made}
+    with ThreadPoolExecutor(job.config.workers) as pool:
+        made = pool.map(
+            lambda pair: _entry(job, pair[0], pair[1], wanted[pair]), missing
+        )
+        known |= {entry["key"]: entry for entry in made}
     first = [known[key] for key in wanted.values()]
     code = digests.noise(job.config.solver.algorithm)
     others = [  # of the paper's other passes; what an older accountant found is gone

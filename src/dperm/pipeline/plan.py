@@ -31,6 +31,13 @@ def product_problems(product: schema.Product, names: list[str]) -> list[str]:
     return [name for name in product.problems or () if name in names] or names
 
 
+def read_problems(product: schema.Product, names: list[str]) -> list[str]:
+    """Problems whose results a product is made of; of sweeps alone it has none."""
+    if product.sweeps and product.problems is None:
+        return []
+    return product_problems(product, names)
+
+
 def sweep_points(config: schema.Config, what: schema.Sweep) -> grid.Grid:
     """The points of a sweep at the configured scale."""
     small = config.scale.problems == "offline" and what.small is not None
@@ -104,3 +111,17 @@ def label(config: schema.Config, solver: str) -> str:
 def at_problem(config: schema.Config, name: str) -> schema.Config:
     """The configuration of another problem; what was set for problems holds for it."""
     return replace(config, problem=read("problem", name, config.overrides))
+
+
+def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
+    """(problem, solver) to the calibrations whose seconds the paper's products show."""
+    found: dict[tuple[str, str], set[str]] = {}
+    names, paper = problem_names(config), config.paper
+    for product in (*paper.figures.values(), *paper.tables.values()):
+        chosen = product.options.get("solvers") or list(paper.runs)
+        hidden = product.options.get("leave_out", ())
+        shown = product_problems(product, names) if product.timed else []
+        for problem, solver in runs(config):
+            if problem in shown and solver in chosen and solver not in hidden:
+                found.setdefault((problem, solver), set()).add(product.calibration)
+    return found

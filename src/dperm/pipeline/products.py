@@ -21,11 +21,10 @@ def figure(config: schema.Config) -> list[Path]:
     """Draw ``product=...``, or all figures of the paper."""
     from dperm.present import drawing
 
-    folder = plan.figures_folder(config, config.paper.name)
     written = []
     for name, product in chosen(config, "figures").items():
         drawn, rows = _make(config, "figures", product)
-        written += drawing.save(drawn, rows, folder / name)
+        written += drawing.save(drawn, rows, stem(config, "figures", name))
     return _report(written)
 
 
@@ -33,12 +32,18 @@ def table(config: schema.Config) -> list[Path]:
     """Write ``product=...``, or all tables of the paper."""
     from dperm.present import tables as writing
 
-    folder = plan.results_folder(config, config.paper.name)
     written = []
     for name, product in chosen(config, "tables").items():
         made = _make(config, "tables", product)
-        written += writing.save(made, folder / name, product.caption)
+        path = stem(config, "tables", name)
+        written += writing.save(made, path, product.caption)
     return _report(written)
+
+
+def stem(config: schema.Config, kind: str, name: str) -> Path:
+    """Where a figure or a table goes, without the ending of its files."""
+    folder = plan.figures_folder if kind == "figures" else plan.results_folder
+    return folder(config, config.paper.name, name)
 
 
 def _report(written: list[Path]) -> list[Path]:

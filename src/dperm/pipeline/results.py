@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class Result:
     tuned: pd.DataFrame
     evaluated: pd.DataFrame
     reason: str
+    timing: pd.DataFrame | None = None  # of the whole paper, where seconds are shown
 
     @property
     def available(self) -> bool:
@@ -98,6 +99,20 @@ class Result:
         table = self.trajectories(calibration, passes)
         return table[table["checkpoint"] == passes]
 
+    def clocked(self, calibration: str, passes: float) -> pd.DataFrame:
+        """Runs of the chosen setting with nothing beside them, all checkpoints.
+
+        Raises
+        ------
+        ValueError
+            If they were not loaded.
+        """
+        if self.timing is None:
+            raise ValueError(f"{self.problem}, {self.solver}: loaded without seconds")
+        names = [self.problem, self.solver, calibration, passes]
+        keys = ["problem", "solver", "calibration", "passes"]
+        return self.timing[(self.timing[keys] == names).all(axis=1)]
+
 
 def means(table: pd.DataFrame) -> pd.DataFrame:
     """Every grid point's mean over its replicates; one that ever diverged is left out.
@@ -141,13 +156,20 @@ def load(
     problems: Iterable[str],
     leave_out: Iterable[str] = (),
     solvers: Iterable[str] | None = None,
+    timed: bool = False,
 ) -> dict[str, list[Result]]:
-    """Results of the paper by problem, solvers in the paper's order."""
+    """Results of the paper by problem, solvers in the paper's order.
+
+    ``timed`` says that seconds are shown, which the timing stage has measured.
+    """
+    path = plan.results_folder(config, config.paper.name) / "timing.parquet"
+    timing = store.read_table(path) if timed else None
     found: dict[str, list[Result]] = {name: [] for name in problems}
     shown = set(config.paper.runs if solvers is None else solvers) - set(leave_out)
     for problem, solver in plan.runs(config):
         if problem in found and solver in shown:
-            found[problem].append(_load_one(config, problem, solver))
+            result = _load_one(config, problem, solver)
+            found[problem].append(replace(result, timing=timing))
     return found
 
 

@@ -93,6 +93,7 @@ def _add_paper(table: RunTable, config: schema.Config, sections: Sections) -> No
     _add_products(table, config, names, runs)
     for name in paper.sweeps:
         _add_sweep(table, config, name, sections)
+    _add_timing(table, config)
     table.digests[f"claims/{paper.name}"] = digests.printed(config)
     titles = [problem.title for problem in problems.values()]
     for kind in ("figures", "tables"):
@@ -123,7 +124,9 @@ def _add_products(
             name: plan.sweep_problems(config, sweep)
             for name, sweep in paper.sweeps.items()
         },
-        problems_of={key: _shown(made, names) for key, made in products.items()},
+        problems_of={
+            key: plan.read_problems(made, names) for key, made in products.items()
+        },
         sweeps_of={key: list(made.sweeps) for key, made in products.items()},
         prepared={
             name: plan.sweep_prepared(config, sweep)
@@ -136,11 +139,21 @@ def _add_products(
     )
 
 
-def _shown(product: schema.Product, names: list[str]) -> list[str]:
-    """Problems of a product at this scale; one made of sweeps alone has none."""
-    if product.sweeps and product.problems is None:
-        return []
-    return plan.product_problems(product, names)
+def _add_timing(table: RunTable, config: schema.Config) -> None:
+    """What of the paper is timed, and the digest of that."""
+    paper, made = config.paper, table.papers[config.paper.name]
+    clocked = plan.clocked(config)
+    made.clocked = ["/".join(pair) for pair in clocked]
+    made.timed = [
+        f"{kind}/{name}"
+        for kind in ("figures", "tables")
+        for name, product in getattr(paper, kind).items()
+        if product.timed
+    ]
+    made.alone = [name for name, sweep in paper.sweeps.items() if sweep.timed]
+    read = [table.digests[f"evaluate/{paper.name}/{pair}"] for pair in made.clocked]
+    kinds = [sorted(found) for found in clocked.values()]
+    table.digests[f"timing/{paper.name}"] = digests.timing(config, kinds, read)
 
 
 def _add_sweep(
@@ -158,8 +171,11 @@ def _add_sweep(
     read += [table.digests[f"prepare/{problem}"] for problem in arrays]
     pairs = plan.sweep_tuned(config, sweep)
     read += [table.digests["/".join(["tune", paper.name, *pair])] for pair in pairs]
-    made = digests.sweep(config, name, plan.sweep_points(config, sweep), read)
+    points = plan.sweep_points(config, sweep)
+    made = digests.sweep(config, name, points, read)
     table.digests[f"sweeps/{paper.name}/{name}"] = made
+    replicates = config.scale.replicates or sweep.replicates
+    table.work[f"{paper.name}/sweeps/{name}"] = float(len(points) * replicates)
 
 
 def _add_audits(table: RunTable) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dperm import schema
+from dperm.pipeline.costs import size
 from dperm.pipeline.jobs import RunTable
 
 BASE = 1000  # MB of an interpreter with its libraries, two workers and their lanes
@@ -35,24 +35,12 @@ def asked(table: RunTable) -> tuple[Callable[..., int], Callable[..., int]]:
 
 def memory(table: RunTable, problem: str, folder: str = "data") -> int:
     """Megabytes for a job on a problem; the least if its data are not there yet."""
-    n, p, nnz = _size(table, problem, folder)
+    n, p, nnz = size(table, problem, folder)
     return BASE + COPIES * 8 * max(n + p, nnz) // 10**6
 
 
 def minutes(table: RunTable, problem: str, job: str = "", folder: str = "data") -> int:
     """Minutes for a job; ``job`` is ``paper/problem/solver`` where there are lanes."""
-    entries = max(_size(table, problem, folder))
+    entries = max(size(table, problem, folder))
     seconds = table.work.get(job, 1000.0) * entries * NANOSECONDS * 1e-9
     return START + int(seconds / 60)
-
-
-def _size(table: RunTable, problem: str, folder: str) -> tuple[int, int, int]:
-    """n, p and stored entries of the problem's data set; zeros where unknown."""
-    # Brings arrays and readers, which a start that runs nothing need not wait for.
-    from dperm.data.fetching import read_record
-
-    record = read_record(table.dataset_of[problem], schema.Data(dir=folder))
-    if record is None or not record.available:
-        return 0, 0, 0
-    n, p, nnz = record.n or 0, record.p or 0, record.nnz or 0
-    return n, p, nnz

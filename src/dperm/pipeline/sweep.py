@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from joblib import Parallel
 
 from dperm import data, schema
 from dperm.parallel import away, cluster
@@ -104,13 +104,22 @@ def _compute(
     config: schema.Config, name: str, what: schema.Sweep, todo: list[Task], parts: Parts
 ) -> None:
     """Compute the tasks over processes, here or on a cluster; each becomes a part."""
+    from joblib import Parallel
+
     function = function_of(config, "sweeps", what.kind)
     meter = Meter(f"sweep {name}", len(todo), "points")
-    jobs = (away(_one, config, name, what, function, task, parts) for task in todo)
+    ordered = sorted(todo, key=_size, reverse=True)  # no long one is left for the end
+    jobs = (away(_one, config, name, what, function, task, parts) for task in ordered)
     workers = config.workers if config.parallel.backend == "local" else None
     with cluster(config.parallel):
         for _ in Parallel(workers, return_as="generator_unordered")(jobs):
             meter.advance(1)
+
+
+def _size(task: Task) -> float:
+    """How large a point is: the product of its sizes, n and d for instance."""
+    numbers = (value for value in task[0].values() if isinstance(value, int | float))
+    return math.prod(value for value in numbers if 1 <= value < math.inf)
 
 
 def _one(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import math
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from joblib import Parallel
-from tqdm import tqdm
 
 from dperm import schema
 from dperm.parallel import away, cluster
@@ -23,6 +25,9 @@ from dperm.store.locks import locked
 from dperm.store.parts import Parts
 
 log = logging.getLogger(__name__)
+
+LEAST_LANES = 64  # of a piece: fewer would pay for noise that more could share
+PIECES_PER_WORKER = 4  # at least, so that none is left with a long one at the end
 
 
 def tune(config: schema.Config) -> Path:
@@ -139,16 +144,65 @@ class Collecting:
     def _found(self, units: list[Unit]) -> Iterator[tuple[pd.DataFrame, int]]:
         job, parts = self.job, self.parts
         if self.where.backend == "local":
-            yield from (rows(job, unit, parts, self.workers) for unit in units)
+            yield from self._here(units)
             return
+        from joblib import Parallel
+
         calls = (away(rows, job, unit, parts, 1) for unit in units)
         yield from Parallel(return_as="generator")(calls)
+
+    def _here(self, units: list[Unit]) -> Iterator[tuple[pd.DataFrame, int]]:
+        """Over threads: pieces of units beside each other, the longest first.
+
+        Many lanes on a sparse matrix stay together and are spread themselves: what they
+        share, noise for every coordinate, is most of their memory.
+        """
+        is_wide = any(len(unit.points) > LEAST_LANES for unit in units)
+        if self.workers == 1 or (self.job.problem.is_sparse and is_wide):
+            for unit in units:
+                yield rows(self.job, unit, self.parts, self.workers)
+            return
+        cut = [pieces(unit, units, self.workers) for unit in units]
+        found = self._beside([piece for each in cut for piece in each])
+        for each in cut:
+            tables, fresh = zip(*itertools.islice(found, len(each)), strict=True)
+            yield pd.concat(tables, ignore_index=True), sum(fresh)
+
+    def _beside(self, units: list[Unit]) -> Iterator[tuple[pd.DataFrame, int]]:
+        """Rows of units that run beside each other, in their order."""
+        with ThreadPoolExecutor(self.workers) as pool:
+            begun = {
+                at: pool.submit(rows, self.job, units[at], self.parts, 1)
+                for at in sorted(range(len(units)), key=lambda at: -_work(units[at]))
+            }
+            try:
+                yield from (begun[at].result() for at in range(len(units)))
+            finally:  # what failed, or was interrupted, begins nothing more
+                for future in begun.values():
+                    future.cancel()
 
     def _say(self) -> None:
         counts = f"{self.reused} lanes reused, {self.computed} computed"
         left = self.lanes - self.reused - self.computed
         counts += f", {left} could not win" if left else ""
         log.info("%s: %s", self.meter.name, counts)
+
+
+def _work(unit: Unit) -> float:
+    return len(unit.points) * unit.passes
+
+
+def pieces(unit: Unit, beside: list[Unit], workers: int) -> list[Unit]:
+    """A unit's lanes in pieces that workers share well, beside other units.
+
+    What a lane reaches depends on no other lane, so that the rows are the same.
+    """
+    share = sum(_work(each) for each in beside) / (workers * PIECES_PER_WORKER)
+    size = max(LEAST_LANES, math.ceil(share / unit.passes))
+    return [
+        replace(unit, points=unit.points[low : low + size])
+        for low in range(0, len(unit.points), size)
+    ]
 
 
 class Meter:
@@ -174,7 +228,7 @@ class Meter:
         self._worked += (work or count) if fresh else 0.0
         now = time.monotonic()
         if now - self._last >= self._every:
-            self._last, spent = now, tqdm.format_interval(now - self._start)
+            self._last, spent = now, _interval(now - self._start)
             at = (self.name, self._done, self._total, self._what, spent)
             log.info("%s: %d of %d %s in %s%s", *at, self._remaining(now))
 
@@ -182,4 +236,10 @@ class Meter:
         if self._worked <= self._early:
             return ""
         left = (now - self._start) * self._left / self._worked
-        return f", about {tqdm.format_interval(left)} left"
+        return f", about {_interval(left)} left"
+
+
+def _interval(seconds: float) -> str:
+    from tqdm import tqdm
+
+    return tqdm.format_interval(seconds)

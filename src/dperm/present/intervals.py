@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
+import scipy
 
 LEVEL = 0.95
 
 
 def t_quantile(freedom: float, level: float = LEVEL) -> float:
     """Half width, in standard errors, of Student's interval of this level."""
-    return float(special.stdtrit(freedom, (1 + level) / 2))
+    return float(scipy.special.stdtrit(freedom, (1 + level) / 2))
 
 
 def student(values: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
@@ -35,8 +35,8 @@ def clopper_pearson(hits: int, runs: int, level: float = LEVEL) -> tuple[float, 
     [0.0, 0.3085]
     """
     tail, missed = (1 - level) / 2, runs - hits
-    low = special.betaincinv(hits, missed + 1, tail) if hits else 0.0
-    high = special.betaincinv(hits + 1, missed, 1 - tail) if missed else 1.0
+    low = scipy.special.betaincinv(hits, missed + 1, tail) if hits else 0.0
+    high = scipy.special.betaincinv(hits + 1, missed, 1 - tail) if missed else 1.0
     return float(low), float(high)
 
 

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from functools import lru_cache, singledispatch
 
 import numpy as np
+import scipy  # its parts come when they are first named
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from dperm.privacy.certified import upper_epsilon
 from dperm.privacy.ledger import (
@@ -269,8 +268,8 @@ def _paper(ledger: Ledger, delta: float) -> float:
 
 def _gaussian_curve(log_ratio: Array, mu: float) -> Array:
     """Return Phi(-a) - exp(log_ratio) Phi(-b), where b - a = mu, without cancelling."""
-    first = log_ndtr(mu / 2 - log_ratio / mu)
-    second = log_ratio + log_ndtr(-mu / 2 - log_ratio / mu)
+    first = scipy.special.log_ndtr(mu / 2 - log_ratio / mu)
+    second = log_ratio + scipy.special.log_ndtr(-mu / 2 - log_ratio / mu)
     return np.exp(first) * -np.expm1(np.minimum(second - first, 0.0))
 
 
@@ -313,7 +312,9 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     def excess(value: float) -> float:
         return float(gaussian_delta(value, mu)) / delta - 1
 
-    return float(brentq(excess, 0.0, upper, xtol=1e-14 * upper, rtol=1e-14))
+    return float(
+        scipy.optimize.brentq(excess, 0.0, upper, xtol=1e-14 * upper, rtol=1e-14)
+    )
 
 
 def sampled_gaussian_delta(epsilon: Array | float, rate: float, mu: float) -> Array:

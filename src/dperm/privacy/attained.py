@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
+import scipy  # its parts come when they are first named
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from dperm.privacy.certified import Composed, Scaled, U, compose, order
 from dperm.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
@@ -100,7 +100,7 @@ def _normal(edges: Array) -> tuple[Array, Array]:
     mass = np.exp(-square / 2) / math.sqrt(2 * math.pi) * width
     mass *= 1 + (square - 1) * width**2 / 24
     error = np.abs(square * (square - 6) + 3) * width**4 / 960 + (16 + 4 * square) * U
-    mass[0], mass[-1] = ndtr(edges[1]), ndtr(-edges[-2])
+    mass[0], mass[-1] = scipy.special.ndtr(edges[1]), scipy.special.ndtr(-edges[-2])
     error[0] = error[-1] = _TAIL_ERROR
     return mass, error
 

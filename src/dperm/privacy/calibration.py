@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from typing import Any
 
-from scipy.optimize import brentq
+import scipy  # its parts come when they are first named
 
 from dperm.privacy.accounting import epsilon as epsilon_of
 from dperm.privacy.accounting import estimate, is_closed_form, true_epsilon
@@ -156,7 +156,9 @@ def _smallest(cost: Callable[[float], float], target: float, tolerance: float) -
         return math.log(value / target)
 
     root = math.exp(
-        brentq(excess, math.log(lower), math.log(upper), xtol=tolerance / 2)
+        scipy.optimize.brentq(
+            excess, math.log(lower), math.log(upper), xtol=tolerance / 2
+        )
     )
     while cost(root) > target:
         root *= 1 + tolerance / 2

@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy  # its parts come when they are first named
 from numpy.typing import NDArray
-from scipy import fft, linalg
 
 from dperm.privacy.pld import (
     FIRST_CELLS,
@@ -97,7 +97,7 @@ class Composed:
         logs = self.log_scale - self.tilt * losses / self.interval
         weights = np.exp(np.minimum(logs, _EXPONENT)) * -np.expm1(epsilon - losses)
         found = max(float(weights @ self.masses[start : start + count]), 0.0)
-        off = float(linalg.norm(weights)) * self.error  # without overflow
+        off = float(scipy.linalg.norm(weights)) * self.error  # without overflow
         off += self.wrapped * math.exp(min(at, _EXPONENT)) + 2 * math.exp(-_EXPONENT)
         return found, off + found * self.relative
 
@@ -236,9 +236,7 @@ def _raised(profile: Profile, top: float, interval: float) -> Scaled:
     else:
         terms *= terms
         keep = math.exp(-interval)
-        from scipy import signal  # 0.4 s to import
-
-        inside = signal.lfilter([1.0], [1.0, -keep], positive[::-1])[::-1]
+        inside = scipy.signal.lfilter([1.0], [1.0, -keep], positive[::-1])[::-1]
     curve = -math.expm1(-interval) * _summed_back(inside)
     curve = np.append(curve, 0.0) + release.infinite
     asked = np.asarray(profile.delta(losses), dtype=float)
@@ -299,8 +297,8 @@ def _power(tilted: Array, count: int) -> tuple[int, Array, float]:
     if count == 1:
         return 0, tilted, 0.0
     start, stop = _ends(tilted, count)
-    size = fft.next_fast_len(max(stop - start, tilted.size), real=True)
-    circle = fft.irfft(fft.rfft(tilted, size) ** count, size)
+    size = scipy.fft.next_fast_len(max(stop - start, tilted.size), real=True)
+    circle = scipy.fft.irfft(scipy.fft.rfft(tilted, size) ** count, size)
     power = np.roll(circle, -start)[: stop - start]
     level = _transform_error(size)
     norm = min(float(np.linalg.norm(power)), 1.0) ** ((count - 1) / count)
@@ -332,9 +330,7 @@ def _product(one: Array, other: Array, off: float) -> tuple[Array, float]:
     if one.size == 1:
         return one[0] * other, off
     norm = max(float(np.linalg.norm(one)), float(np.linalg.norm(other)))
-    from scipy import signal  # 0.4 s to import
-
-    found = signal.fftconvolve(one, other)
+    found = scipy.signal.fftconvolve(one, other)
     return found, off + 3 * _transform_error(found.size) * norm
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy  # its parts come when they are first named
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize_scalar
 
 from dperm.privacy.accounting import (
     PublishedCost,
@@ -134,8 +134,9 @@ def renyi_epsilon(kappa: float, multiplier: float, delta: float) -> float:
         return spent - (math.log(delta) + math.log(alpha)) / (alpha - 1)
 
     start = 0.5 * math.log1p(2 * multiplier**2 / kappa * math.log(1 / delta))
-    found = minimize_scalar(bound, bounds=(start - 6, start + 6), method="bounded",
-                            options={"xatol": 1e-10})  # fmt: skip
+    found = scipy.optimize.minimize_scalar(
+        bound, bounds=(start - 6, start + 6), method="bounded", options={"xatol": 1e-10}
+    )
     return max(float(found.fun), 0.0)
 
 
@@ -183,7 +184,7 @@ def _strict_unit(gaussian: bool, epsilon: float, delta: float) -> float:
         return math.log(max(value, 1e-300) / epsilon)
 
     low, high = math.log(guess) - 4, math.log(guess) + 4
-    root = math.exp(brentq(excess, low, high, xtol=1e-12))
+    root = math.exp(scipy.optimize.brentq(excess, low, high, xtol=1e-12))
     while strict_epsilon(r, 1.0, root, delta) > epsilon:
         root *= 1 + 1e-9
     return root

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
@@ -31,8 +31,19 @@ STUDY = (
 )
 
 
-class Streams(NamedTuple):
-    """Independent generators of one run.
+STREAMS = ("sampling", "noise", "smoothness")
+
+
+class Streams:
+    """Independent generators of one run, each made when it is first asked for.
+
+    Most runs never ask for all; making them takes as long as a short run.
+
+    Parameters
+    ----------
+    sampling, noise, smoothness : numpy.random.Generator, optional
+        Those that are given; the others follow from the seed.
+    seed : int
 
     Attributes
     ----------
@@ -47,6 +58,35 @@ class Streams(NamedTuple):
     sampling: Generator
     noise: Generator
     smoothness: Generator
+
+    def __init__(
+        self,
+        sampling: Generator | None = None,
+        noise: Generator | None = None,
+        smoothness: Generator | None = None,
+        seed: int = 0,
+    ):
+        self.seed = seed
+        given = dict(zip(STREAMS, (sampling, noise, smoothness), strict=True))
+        vars(self).update({name: one for name, one in given.items() if one is not None})
+
+    def __getattr__(self, name: str) -> Generator:
+        """A generator that nobody has asked for before."""
+        if name not in STREAMS:
+            raise AttributeError(name)
+        child = SeedSequence(self.seed, spawn_key=(STREAMS.index(name),))
+        made = Generator(PCG64(child))
+        setattr(self, name, made)
+        return made
+
+    def __iter__(self) -> Iterator[Generator]:
+        return (getattr(self, name) for name in STREAMS)
+
+    def replaced(self, **others: Any) -> Streams:
+        """The same with other generators; what it was made of is not to be used on."""
+        made = Streams(seed=self.seed)
+        vars(made).update(vars(self) | others)
+        return made
 
 
 def streams(seed: int) -> Streams:
@@ -65,15 +105,16 @@ def streams(seed: int) -> Streams:
     Raises
     ------
     ValueError
-        If the seed is negative (from numpy).
+        If the seed is negative.
 
     Examples
     --------
     >>> int(streams(0).sampling.integers(0, 1000))
     802
     """
-    children = SeedSequence(seed).spawn(len(Streams._fields))
-    return Streams(*(Generator(PCG64(child)) for child in children))
+    if seed < 0:
+        raise ValueError(f"seed: expected one that is not negative, found {seed}")
+    return Streams(seed=seed)
 
 
 # Called with the kind of noise, its numbers in units of its scale, and the order of its
@@ -186,8 +227,8 @@ def laplace_rows(rng: Generator, signs: Generator, shape: tuple[int, int]) -> ND
     words = signs.bit_generator.random_raw(rows * -(-columns // 64))
     raw = words.astype("<u8", copy=False).reshape(rows, -1).view(np.uint8)
     flipped = np.unpackbits(raw, axis=1, bitorder="little")[:, :columns]
-    noise = np.negative(drawn, out=drawn, where=flipped.view(bool))
-    return handed("laplace", noise)
+    drawn *= 1 - 2 * flipped.view(np.int8)  # a negation under a mask takes 9 ns each
+    return handed("laplace", drawn)
 
 
 def unit_laplace(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
@@ -232,5 +273,5 @@ def signed_noisy_max(
     """
     noise = scale * unit_laplace(rng, (2, scores.size))
     up, down = scores + noise[0], noise[1] - scores
-    j, k = int(np.argmax(up)), int(np.argmax(down))
+    j, k = int(up.argmax()), int(down.argmax())
     return (j, 1) if up[j] >= down[k] else (k, -1)

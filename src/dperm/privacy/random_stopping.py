@@ -27,7 +27,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy  # its parts come when they are first named
 
 from dperm.privacy.accounting import gaussian_delta, renyi
 from dperm.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
@@ -80,7 +80,9 @@ def stopping(eta: float, runs: float) -> float:
     """The gamma with so many expected runs."""
     if not runs > 1:
         raise GridError(f"expected runs: expected more than 1, found {runs}")
-    log = brentq(lambda t: math.log(expected_runs(eta, math.exp(t)) / runs), -60, -1e-9)
+    log = scipy.optimize.brentq(
+        lambda t: math.log(expected_runs(eta, math.exp(t)) / runs), -60, -1e-9
+    )
     return math.exp(log)
 
 

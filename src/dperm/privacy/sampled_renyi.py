@@ -28,7 +28,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+import scipy  # its parts come when they are first named
 
 from dperm.privacy.ledger import SampledGaussian
 
@@ -62,7 +62,7 @@ def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:
     found = np.empty_like(orders)
     for place, a in enumerate(orders):
         logs = log_weight + _log_expm1((a - 1) * x) + np.log(-np.expm1(-a * x))
-        excess = np.logaddexp(logsumexp(logs), tail[place])
+        excess = np.logaddexp(scipy.special.logsumexp(logs), tail[place])
         found[place] = np.logaddexp(0.0, excess) / (a - 1)
     whole = orders * mu**2 / 2
     return event.count * np.minimum(found * (1 + _ROUNDING), whole)
@@ -88,7 +88,7 @@ def pair_renyi(rate: float, mu: float, orders: Array) -> Array:
     found = np.empty_like(orders)
     for place, a in enumerate(orders):
         logs = log_mass + _log_bregman(x, a)
-        excess = np.logaddexp(logsumexp(logs), tail[place])
+        excess = np.logaddexp(scipy.special.logsumexp(logs), tail[place])
         found[place] = np.logaddexp(0.0, excess) / (a - 1)
     return found
 
@@ -140,14 +140,18 @@ def _log_between(z: Array) -> Array:
     """Logarithm of the mass of N(0, 1) between successive outcomes."""
     far = np.where(z[:-1] + z[1:] > 0, -z[:-1], z[1:])
     near = np.where(z[:-1] + z[1:] > 0, -z[1:], z[:-1])
-    top = log_ndtr(far)
-    return np.asarray(top + np.log(-np.expm1(log_ndtr(near) - top)))
+    top = scipy.special.log_ndtr(far)
+    return np.asarray(top + np.log(-np.expm1(scipy.special.log_ndtr(near) - top)))
 
 
 def _log_tail(rate: float, mu: float, orders: Array) -> Array:
     """Logarithm of a bound on the integral of X^a beyond the grid (Minkowski)."""
     last = mu / 2 + _LAST
     null = np.log1p(-rate) if rate < 1 else -np.inf
-    other = (orders - 1) * mu**2 / 2 + log_ndtr(orders * mu - last) / orders
-    sides = np.logaddexp(null + log_ndtr(-last) / orders, np.log(rate) + other)
+    other = (orders - 1) * mu**2 / 2 + scipy.special.log_ndtr(
+        orders * mu - last
+    ) / orders
+    sides = np.logaddexp(
+        null + scipy.special.log_ndtr(-last) / orders, np.log(rate) + other
+    )
     return np.asarray(orders * sides)

@@ -24,8 +24,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # its parts come when they are first named
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize_scalar
 
 Array = NDArray[np.float64]
 
@@ -65,7 +65,9 @@ def delta(ratios: Array, counts: Array, epsilon: float) -> Divergence:
         value = float(cumulant(np.array([theta]))[0]) - theta * epsilon
         return value - math.log(theta) - math.log1p(theta)
 
-    best = minimize_scalar(exponent, bounds=(-30.0, 12.0), method="bounded")
+    best = scipy.optimize.minimize_scalar(
+        exponent, bounds=(-30.0, 12.0), method="bounded"
+    )
     theta = last / (1 + math.exp(-best.x))
     curvature = 0.5 * float(counts @ (grown / (1 - theta * grown)) ** 2)
     curvature += 1 / theta**2 + 1 / (1 + theta) ** 2
@@ -120,7 +122,7 @@ def _ends(ratios: Array, counts: Array, target: float) -> tuple[float, float]:
         last *= 2
     if last >= _LARGEST or excess(0.0, -1.0) <= 0:
         return 0.0, math.inf if last >= _LARGEST else last
-    high = float(brentq(excess, 0.0, last, args=(1.0,), xtol=1e-7))
+    high = float(scipy.optimize.brentq(excess, 0.0, last, args=(1.0,), xtol=1e-7))
     low, step = high, 1e-7
     while excess(high, 1.0) > 0:
         high, step = high + step, 2 * step

@@ -12,7 +12,7 @@ import pytest
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.distributed.engines import Dask, Local, WorkerLostError
 from dperm.solvers.distributed.messages import Message
-from dperm.solvers.distributed.parts import in_files, in_memory, shares
+from dperm.solvers.distributed.parts import InMemory, in_files, in_memory, shares
 from dperm.solvers.distributed.starting import ENGINES
 from dperm.solvers.frank_wolfe import Noise, dp_bcfw
 
@@ -129,6 +129,15 @@ def test_messages_that_carried_raw_columns_would_be_seen(instance):
     run_of(instance.problem, engine, plain, quiet).advance(3)
     with pytest.raises(AssertionError):
         no_raw_column(instance, engine)
+
+
+def test_nodes_of_one_process_are_of_one_problem(instance):
+    """They share what the message says of the slopes, which the offset enters."""
+    parts = in_memory(instance.problem, 2)
+    share = replace(parts[1].share, offset=parts[1].share.offset + 1.0)
+    public = dp_bcfw.public_of(instance.problem, OPTIONS, NOISE)
+    with pytest.raises(ValueError, match="one problem"):
+        Local([parts[0], InMemory(share)], public, [1, 2])
 
 
 @pytest.mark.slow

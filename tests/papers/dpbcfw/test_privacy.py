@@ -53,7 +53,7 @@ def index_noise_has_the_declared_scale(kind, instance):
     """The best index wins as often as the best of Laplace noise of that scale does."""
     told = Message(np.empty(0), np.zeros(12)).pack()
     quiet = node_of(kind, instance, 0.0, 0.0, 0)
-    scores = quiet.public.score_factor * quiet.gradient(np.zeros(12))
+    scores = quiet.public.score_factor * quiet.gradient(quiet.slopes(np.zeros(12)))
     scale = 0.3 * float(np.abs(scores).max())
     best = Message.unpack(quiet.answer(told)).indices[0]
     hits = sum(
@@ -98,9 +98,9 @@ class UnclippedEstimates(Node):
 
 
 class SendsAgain(Node):
-    def answer(self, content):
+    def reply(self, slopes):
         self.sent.clear()
-        return super().answer(content)
+        return super().reply(slopes)
 
 
 def test_noise_scales(instance):

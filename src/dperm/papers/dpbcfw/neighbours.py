@@ -48,7 +48,7 @@ def search(
     for first, second in _pairs(at, options, seed, trials):
         nodes = [_node(at.problem, options, record) for record in (first, second)]
         for q in aggregates:
-            moved = [factor * node.gradient(q) for node in nodes]
+            moved = [factor * node.gradient(node.slopes(q)) for node in nodes]
             score = max(score, float(np.abs(moved[0] - moved[1]).max()))
         feature = max(feature, _feature_change(nodes, made))
     G = at.published_lipschitz

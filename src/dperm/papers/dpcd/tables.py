@@ -34,7 +34,8 @@ def runtime(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
     """Table 3: seconds of a lone run for each number of passes."""
-    found = results.load(config, problems, product.options.get("leave_out", ()))
+    left_out = product.options.get("leave_out", ())
+    found = results.load(config, problems, left_out, timed=product.timed)
     rows = [
         {"problem": name, "algorithm": result.label, "passes": passes,
          "mean": seconds.mean(), "std": seconds.std(ddof=0)}
@@ -42,7 +43,8 @@ def runtime(
         for result in found[name]
         if result.available
         for passes in result.chosen(product.calibration)["passes"]
-        for seconds in (result.final(product.calibration, passes)["seconds"],)
+        for runs in (result.clocked(product.calibration, passes),)
+        for seconds in (runs.loc[runs["checkpoint"] == passes, "seconds"],)
     ]  # fmt: skip
     printed = results.published(config, "table3").rename(
         columns={"seconds_mean": "published_mean", "seconds_std": "published_std"}

@@ -7,7 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from dperm.erm.problem import Problem
+from dperm.solvers.distributed.messages import Message
 from dperm.solvers.distributed.node import Node, Part, Public
 from dperm.solvers.distributed.parts import in_memory
 
@@ -29,16 +32,26 @@ class Engine(Protocol):
 
 
 class Local:
-    """All nodes in this process."""
+    """All nodes in this process, where one finds what the message says for them all.
+
+    Raises
+    ------
+    ValueError
+        If the offsets of their parts differ: they are not of one problem.
+    """
 
     def __init__(self, parts: Sequence[Part], public: Public, seeds: Sequence[int]):
         self.nodes = [
             Node(part, public, seed) for part, seed in zip(parts, seeds, strict=True)
         ]
+        first = self.nodes[0].offset
+        if not all(np.array_equal(node.offset, first) for node in self.nodes):
+            raise ValueError("parts: expected the offset of one problem in all of them")
 
     def exchange(self, content: bytes) -> Iterator[bytes]:
         """Each node answers in turn, when its answer is asked for."""
-        return (node.answer(content) for node in self.nodes)
+        slopes = self.nodes[0].slopes(Message.unpack(content).numbers)
+        return (node.reply(slopes) for node in self.nodes)
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -51,8 +51,8 @@ class Message:
                 f"message of {len(content)} bytes announces {size} indices and "
                 f"{numbers} numbers"
             )
-        body = content[_HEAD.size :]
+        start = _HEAD.size + 8 * size
         return cls(
-            np.frombuffer(body[: 8 * size], dtype=_INDEX),
-            np.frombuffer(body[8 * size :], dtype=_NUMBER),
+            np.frombuffer(content, _INDEX, size, _HEAD.size),
+            np.frombuffer(content, _NUMBER, numbers, start),
         )

@@ -94,8 +94,11 @@ class Node:
 
     def answer(self, content: bytes) -> bytes:
         """The message for a server message: one iteration of this node."""
-        told = Message.unpack(content)
-        scores = self.public.score_factor * self.gradient(told.numbers)
+        return self.reply(self.slopes(Message.unpack(content).numbers))
+
+    def reply(self, slopes: np.ndarray) -> bytes:
+        """The message, where what the server's says of the slopes is known."""
+        scores = self.public.score_factor * self.gradient(slopes)
         # lines 7 and 8: the largest of the noisy scores of all +j and -j
         noise = self.streams.noise
         j, sign = signed_noisy_max(scores, self.public.index_scale, noise)
@@ -105,19 +108,19 @@ class Node:
             feature = self._sketched(j)
         return Message(np.array([sign * (self.first + j + 1)]), feature).pack()
 
-    def gradient(self, q: np.ndarray) -> np.ndarray:
-        """Line 6 and Table V: the partial gradient as far as q tells it; (p_k,).
-
-        For every loss it is A_k^T phi'(n J^T q + offset) / n, estimates clipped.
-        """
+    def slopes(self, q: np.ndarray) -> np.ndarray:
+        """Table V: phi'(n J^T q + offset) for every loss, estimates clipped; (n,)."""
         public = self.public
         sketch = shared_sketch(public.n, public.sketch_length, public.sketch_seed)
         estimates = public.n * sketch.predictions(q)
         np.clip(
             estimates, -public.prediction_bound, public.prediction_bound, out=estimates
         )
-        slopes = derivatives(public.loss, estimates + self.offset)
-        return self.columns.products(slopes) / public.n
+        return derivatives(public.loss, estimates + self.offset)
+
+    def gradient(self, slopes: np.ndarray) -> np.ndarray:
+        """Line 6: the partial gradient A_k^T phi' / n as far as q tells it; (p_k,)."""
+        return self.columns.products(slopes) / self.public.n
 
     def sketched_without_noise(self, j: int) -> np.ndarray:
         """J a_j; never leaves the node. Shape (m,)."""

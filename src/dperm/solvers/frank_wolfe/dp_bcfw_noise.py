@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy  # its parts come when they are first named
 
 from dperm.erm.bounds import record_bound
 from dperm.erm.columns import edges
@@ -123,7 +123,7 @@ def _least_multipliers(
     epsilons add up.
     """
     if share * epsilon / selections > LOUD:
-        mu = brentq(
+        mu = scipy.optimize.brentq(
             lambda mu: gaussian_epsilon(mu, delta) - (1 - share) * epsilon,
             1e-9, 2 * math.sqrt(2 * epsilon) + 1,
         )  # fmt: skip

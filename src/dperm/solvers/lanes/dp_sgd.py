@@ -198,7 +198,8 @@ def _tiled(values: np.ndarray, most: int) -> np.ndarray:
     width = min(most, -(-size // _VECTOR) * _VECTOR)
     tiles = -(-size // width) if size else 0
     padded = np.pad(values, ((0, tiles * width - size), (0, 0)))
-    return np.ascontiguousarray(padded.reshape(tiles, width, -1).transpose(0, 2, 1))
+    padded = padded.reshape(tiles, width, values.shape[1])
+    return np.ascontiguousarray(padded.transpose(0, 2, 1))
 
 
 @njit(**KERNEL)

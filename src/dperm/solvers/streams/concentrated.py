@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from scipy.optimize import brentq, minimize_scalar
+import scipy  # its parts come when they are first named
 
 
 def concentrated_epsilon(rho: float, delta: float) -> float:
@@ -17,8 +17,9 @@ def concentrated_epsilon(rho: float, delta: float) -> float:
         return spent - (math.log(delta) + math.log(alpha)) / (alpha - 1)
 
     start = 0.5 * math.log1p(math.log(1 / delta) / rho)
-    found = minimize_scalar(bound, bounds=(start - 6, start + 6), method="bounded",
-                            options={"xatol": 1e-10})  # fmt: skip
+    found = scipy.optimize.minimize_scalar(
+        bound, bounds=(start - 6, start + 6), method="bounded", options={"xatol": 1e-10}
+    )
     return max(float(found.fun), 0.0)
 
 
@@ -29,7 +30,7 @@ def concentrated_budget(epsilon: float, delta: float) -> float:
     def excess(log_rho: float) -> float:
         return concentrated_epsilon(math.exp(log_rho), delta) - epsilon
 
-    rho = math.exp(brentq(excess, -40.0, 10.0, xtol=1e-12))
+    rho = math.exp(scipy.optimize.brentq(excess, -40.0, 10.0, xtol=1e-12))
     while concentrated_epsilon(rho, delta) > epsilon:
         rho *= 1 - 1e-9
     return rho

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
+import scipy  # its parts come when they are first named
 
 from dperm.erm.sets import norms
 from dperm.privacy.ledger import Ledger
@@ -76,7 +76,11 @@ def _normal_norm(d: int, q: float) -> float:
     """About E ||N(0, I)||_q."""
     if math.isinf(q):
         return math.sqrt(2 * math.log(2 * d))
-    log = 0.5 * q * math.log(2) + gammaln((q + 1) / 2) - 0.5 * math.log(math.pi)
+    log = (
+        0.5 * q * math.log(2)
+        + scipy.special.gammaln((q + 1) / 2)
+        - 0.5 * math.log(math.pi)
+    )
     return math.exp((math.log(d) + log) / q)
 
 

@@ -38,7 +38,7 @@ class Setup:
     def __post_init__(self) -> None:
         named(self.loss)
 
-    @property
+    @cached_property
     def q(self) -> float:
         """The dual exponent."""
         return dual_exponent(self.p)
@@ -48,23 +48,23 @@ class Setup:
         """The feasible set."""
         return Ball(self.p, self.radius)
 
-    @property
+    @cached_property
     def diameter(self) -> float:
         """M, the diameter in l_p."""
         return self.ball.diameter
 
-    @property
+    @cached_property
     def code(self) -> Any:
         """What kernels tell the loss by."""
         return named(self.loss).code
 
-    @property
+    @cached_property
     def lipschitz(self) -> float:
         """L0: largest |phi'| on the ball, for records of unit l_q norm."""
         loss = named(self.loss)
         return loss.lipschitz(loss.reach(self.radius, LABEL_BOUND))
 
-    @property
+    @cached_property
     def smoothness(self) -> float:
         """L1: largest phi''."""
         return named(self.loss).curvature

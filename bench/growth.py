@@ -1,0 +1,144 @@
+"""How time and memory grow over two decades of everything a run is made of.
+
+``python -m bench.growth`` runs it alone. The exponent is that of the last decade, 1 for
+linear growth: in the first, a call costs most, whatever it does.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from tabulate import tabulate
+
+from dperm.erm.penalties import Penalty
+from dperm.erm.problem import build
+from dperm.pipeline import runtable
+from dperm.privacy.mechanisms import streams
+from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
+
+DECADES = (1, 10, 100)
+BASE = {"n": 400, "p": 8, "lanes": 10}
+KERNELS = {  # with how many steps are one pass over n records of p features
+    "dp_cd": (dp_cd, lambda n, p: p),
+    "dp_sgd": (dp_sgd, lambda n, p: n),
+    "dp_gcd": (dp_gcd, lambda n, p: 1),
+}
+HEAD = ("what", "grows", "1", "10", "100", "exponent", "MB at 1", "at 10", "at 100")
+
+
+def table(in_turns: Callable[..., list[float]]) -> list[list]:
+    """A row for each kernel and size, for replicates and for problems."""
+    rows = [
+        [name, size, *_measured([_run(name, size, k) for k in DECADES], in_turns)]
+        for name in KERNELS
+        for size in BASE
+    ]
+    rows.append(["a tuning", "replicates", *_measured(
+        [_replicated(k) for k in DECADES], in_turns)])  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        calls = [_composing(Path(folder), k) for k in DECADES]
+        rows.append(["a start", "problems", *_measured(calls, in_turns)])
+    return rows
+
+
+def _measured(
+    calls: list[Callable[[], Any]], in_turns: Callable[..., list[float]]
+) -> list[float]:
+    """Seconds at each size, the last decade's exponent, and peak memory in MB."""
+    spent = in_turns(*calls)
+    slope = math.log10(spent[-1] / spent[-2])
+    return [*spent, slope, *(_peak(call) for call in calls)]
+
+
+def _peak(call: Callable[[], Any]) -> float:
+    """What Python and numpy had allocated at once during a call."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def _problem(n: int, p: int) -> Any:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p))
+    y = np.sign(X[:, 0] + rng.standard_normal(n))
+    return build("growth", X, y, "logistic", Penalty(l1=0.01, l2=0.001))
+
+
+def _lanes(count: int) -> Lanes:
+    steps, clips = np.geomspace(1e-5, 1e-3, count), np.geomspace(0.1, 10, count)
+    return Lanes(steps, clips, 1.0, "strict")
+
+
+def _run(name: str, size: str, factor: int) -> Callable[[], Any]:
+    """One pass with one of the sizes so many times as large."""
+    sizes = {**BASE, size: BASE[size] * factor}
+    module, steps = KERNELS[name]
+    made, lanes = _problem(sizes["n"], sizes["p"]), _lanes(sizes["lanes"])
+    count = steps(sizes["n"], sizes["p"])
+
+    def call() -> Any:
+        run = module.Run(made, lanes, streams(1), module.Options(), total=count)
+        run.advance(count)
+        return run.weights
+
+    return call
+
+
+def _replicated(count: int) -> Callable[[], Any]:
+    """So many seeds of one block of lanes."""
+    made, lanes = _problem(BASE["n"], BASE["p"]), _lanes(100)
+
+    def call() -> None:
+        for seed in range(count):
+            run = dp_cd.Run(made, lanes, streams(seed), dp_cd.Options())
+            run.advance(BASE["p"])
+
+    return call
+
+
+def _composing(folder: Path, count: int) -> Callable[[], Any]:
+    """Composing the run table of a paper of so many problems, as a start does."""
+    home = folder / str(count)
+    names = [f"problem{k}" for k in range(count)]
+    paper = {
+        "name": "many", "problems": names, "offline": names, "calibrations": ["strict"],
+        "runs": {"dp_cd": {"grid": {"passes": [2], "step": [0.1, 1.0], "clip": [1.0]}}},
+    }  # fmt: skip
+    _write(home / "conf/paper/many/paper.yaml", paper)
+    for name in names:
+        _write(home / f"conf/problem/{name}.yaml", {
+            "defaults": [{"/dataset@dataset": "diabetes"}], "name": name, "title": name,
+            "loss": "least_squares", "penalty": {"l1": 1.0},
+        })  # fmt: skip
+
+    def call() -> Any:
+        before = Path.cwd()
+        os.chdir(home)
+        try:
+            return runtable.run_table(["many"], ["scale=smoke"])
+        finally:
+            os.chdir(before)
+
+    return call
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(content))
+
+
+if __name__ == "__main__":
+    from bench.__main__ import in_turns
+
+    print(tabulate(table(in_turns), HEAD, "pipe", floatfmt=".3g"))

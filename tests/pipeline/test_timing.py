@@ -1,0 +1,94 @@
+"""What is shown against time is run again, alone; its rows are evaluation's."""
+
+import pandas as pd
+import pytest
+
+from dperm.kinds import figures
+from dperm.locate import ConfigError
+from dperm.papers.dpcd import tables
+from dperm.pipeline import evaluate, plan, results, timing
+from dperm.pipeline.solving import IDENTITY, PROVENANCE
+from dperm.present import drawing
+
+SMALL = (
+    "paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2",
+    "paper.figures.figure3.problems=[diabetes]",
+)  # fmt: skip
+KEYS = ["problem", "solver", *IDENTITY]
+
+
+@pytest.fixture
+def solved(configured):
+    config = configured(*SMALL)
+    for problem, solver in plan.runs(config):
+        evaluate.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
+    return config
+
+
+def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
+    timed = pd.read_parquet(timing.timing(solved))
+    assert set(timed["calibration"]) == {"paper"}  # of the products that show time
+    assert set(timed["solver"]) == {"dp_cd", "dp_sgd"}
+    assert (timed.loc[timed["checkpoint"] > 0, "seconds"] > 0).all()
+    folder = plan.results_folder(solved, "dpcd", "diabetes")
+    fresh = pd.concat(
+        pd.read_parquet(folder / solver / "evaluate.parquet")
+        for solver in ("dp_cd", "dp_sgd")
+    )
+    fresh = fresh[fresh["calibration"] == "paper"].drop(columns=PROVENANCE)
+    both = timed.drop(columns=PROVENANCE).merge(fresh, how="inner")
+    assert len(both) == len(timed) == len(fresh)
+
+
+def test_of_every_setting_so_many_runs_are_clocked(solved):
+    timed = pd.read_parquet(timing.timing(solved))
+    solved.paper.clocked = 1
+    fewer = pd.read_parquet(timing.timing(solved))
+    assert set(timed["replicate"]) == {0, 1, 2} and set(fewer["replicate"]) == {0}
+
+
+def test_a_figure_and_a_table_show_what_was_clocked(solved):
+    """Made from rows whose seconds are told apart from those of evaluation."""
+    path = timing.timing(solved)
+    known = pd.read_parquet(path).assign(seconds=lambda t: 100.0 + t["checkpoint"])
+    known.to_parquet(path)
+    paper = solved.paper
+    figure, rows = figures.trajectories(solved, paper.figures["figure3"], ["diabetes"])
+    drawing.plt.close(figure)
+    clocked = {100.0 + at for at in known["checkpoint"]}
+    assert {row["x"] for row in rows} <= clocked and len(rows) > 2
+    table = tables.runtime(solved, paper.tables["table3"], ["diabetes"]).data
+    assert (table["mean"] == 100.0 + table["passes"]).all() and len(table) == 4
+
+
+def test_seconds_are_shown_only_where_they_are_asked_for(solved):
+    product = solved.paper.figures["figure3"]
+    product.timed = False
+    with pytest.raises(ConfigError, match="timed: true"):
+        figures.trajectories(solved, product, ["diabetes"])
+    (found,) = results.load(solved, ["diabetes"], solvers=["dp_cd"])["diabetes"]
+    with pytest.raises(ValueError, match="without seconds"):
+        found.clocked("paper", 2.0)
+
+
+def test_every_product_on_an_axis_of_time_says_so():
+    """What reads seconds declares it, so that they are measured."""
+    from dperm import config as configuration
+    from dperm.locate import available
+
+    papers = [configuration.read("paper", name) for name in available("paper")]
+    shown = {
+        (paper.name, name)
+        for paper in papers
+        for kind in (paper.figures, paper.tables)
+        for name, product in kind.items()
+        if product.options.get("x") == "seconds" or product.kind == "runtime"
+    }
+    declared = {
+        (paper.name, name)
+        for paper in papers
+        for kind in (paper.figures, paper.tables)
+        for name, product in kind.items()
+        if product.timed or any(paper.sweeps[one].timed for one in product.sweeps)
+    }
+    assert shown <= declared and {("dpsco", "peers"), ("dpsco", "bought")} <= declared
