@@ -163,7 +163,10 @@ def test_reading_imports_nothing_heavy():
         ("+problem.penlty=1", "did you mean penalty"),
         ("solver.algorithm=dp_dc", "did you mean dp_cd"),
         ("+solver.options.smpling=uniform", "did you mean sampling"),
-        ("solver.options.sampling=cyclical", "expected one of cyclic, uniform"),
+        (
+            "solver.options.sampling=cyclical",
+            "expected one of cyclic, reshuffled, uniform",
+        ),
         ("paper.replicates=0", "replicates: expected 1 or more"),
         ("paper.calibrations=[strikt]", "did you mean strict"),
         ("problem=log1,log2", "problem 'log1,log2' is unknown"),

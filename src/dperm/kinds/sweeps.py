@@ -76,6 +76,7 @@ def against_epsilon(
     config: schema.Config,
     point: dict[str, Any],
     seed: int,
+    like: dict[str, str],
     keep: dict[str, int],
     finer: dict[str, Any],
     transcripts: int,
@@ -90,6 +91,8 @@ def against_epsilon(
         problem, solver, epsilon.
     seed : int
         Of all runs.
+    like : dict
+        Solvers that the paper does not run, and the ones whose grids they take.
     keep : dict
         How many values of each axis of the paper's grid are tried first, on one
         transcript.
@@ -109,7 +112,8 @@ def against_epsilon(
     if job is None:
         return [{"status": "unavailable"}]
     problem = replace(job.problem, epsilon=float(point["epsilon"]))
-    coarse = grid.thin(grid.points(config.paper.runs[point["solver"]].grid), keep)
+    run = config.paper.runs[like.get(point["solver"], point["solver"])]
+    coarse = grid.thin(grid.points(run.grid), keep)
     around = grid.points(finer, "options.finer", ("step", "clip"))
     given = (problem, job.module, job.options, coarse, around, seed)
     found = trials.refined(*given, (transcripts, fresh), "strict")
