@@ -322,7 +322,10 @@ def _object(tree: DictConfig, chosen: dict[str, str] | None = None) -> Any:
             shared = _dataset_file(chosen[group])
             file, key = (shared, key[len("dataset.") :]) if shared else (file, key)
         place = f"conf/{file}: {key}" if file else missing
-        raise ConfigError(f"{place}: expected a value, found none")
+        what = (
+            "a value, or a data set in `defaults`" if "dataset" in place else "a value"
+        )
+        raise ConfigError(f"{place}: expected {what}, found none")
     with _refusing(f"conf/{files.get('paper', ROOT)}"):
         made = OmegaConf.to_object(tree)
         _refuse_added_keys(tree, made)

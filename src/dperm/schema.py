@@ -111,6 +111,7 @@ class Run:
     problems: list[str] | None = None  # None: all problems of the paper
     calibrations: list[str] | None = None  # None: those of the paper
     leave_out: dict[str, list[str]] = field(default_factory=dict)  # problem: these
+    label: str | None = None  # what the paper calls it; None: what the solver does
 
 
 @dataclass

@@ -10,6 +10,7 @@ import pytest
 
 from dperm import schema
 from dperm.kinds import law, sweeps, tables
+from dperm.pipeline import racing
 from dperm.pipeline.results import Result
 
 
@@ -107,3 +108,27 @@ def test_the_table_has_a_law_for_every_noise_and_the_error_at_the_start(monkeypa
     np.testing.assert_allclose(made.data["half"], 1.0)
     assert set(law.quantile_columns()) < set(made.data)
     assert not set(law.quantile_columns()) & set(made.shown)  # for the claims alone
+
+
+def tuning(errors):
+    """Rows of one number of passes, errors of shape (settings, replicates)."""
+    return pd.DataFrame(
+        {"calibration": "paper", "passes": 2.0, "step": float(row), "clip": 1.0,
+         "replicate": replicate, "objective": error, "relative_error": error,
+         "status": "ok", "noise_multiplier": 1.0}
+        for (row, replicate), error in np.ndenumerate(errors)
+    )  # fmt: skip
+
+
+def test_settings_that_racing_left_are_taken_where_they_are_near():
+    rng = np.random.default_rng(3)
+    seeds = rng.lognormal(0.0, 0.5, 5)  # shared by all settings
+    rows = tuning(np.geomspace(0.1, 1.0, 30)[:, None] * seeds)
+    whole = sweeps.settings(rows, 2.0, near=3.0, most=60)
+    missing = (rows["step"] >= 16) & (rows["replicate"] >= 2)
+    rows.loc[missing, ["objective", "relative_error"]] = np.nan
+    rows.loc[missing, "status"] = racing.CANNOT_WIN
+    left = sweeps.settings(rows, 2.0, near=3.0, most=60)
+    pd.testing.assert_frame_equal(left, whole)
+    rows.loc[rows["step"] == 0, "status"] = "diverged"
+    assert 0.0 not in set(sweeps.settings(rows, 2.0, near=3.0, most=60)["step"])

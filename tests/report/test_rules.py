@@ -301,6 +301,9 @@ def test_long_lists_are_cut_to_what_fails_and_the_range(config, evidence):
         ("guess", {}, "rule: expected one of .*found 'guess'"),
         ("ratio", {"file": "x", "over": {}, "under": {}, "atleast": 1}, "atleast"),
         ("ratio", {"file": "x"}, "missing"),
+        ("value", {"file": "x", "where": "all"}, "value: where: expected keys and"),
+        ("value", {"file": "x", "at_most": "much"}, "value: at_most: expected a num"),
+        ("value", {"file": "x", "best": [1]}, "value: best: expected text"),
     ],
 )
 def test_options_are_checked_before_anything_is_read(config, name, options, text):

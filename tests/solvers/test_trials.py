@@ -39,10 +39,13 @@ def given(request):
 def test_noise_is_the_calibrated_one(given):
     problem, module, options = given
     count = module.steps(problem, 3.0, options)
-    expected = calibrate(
-        lambda noise: module.ledger(problem, count, noise, options, "strict"),
-        problem.epsilon, problem.delta, "strict",
-    )  # fmt: skip
+
+    def ledger(noise):
+        made = module.ledger(problem, count, noise, options, "strict")
+        return made.assuming(*problem.given)
+
+    expected = calibrate(ledger, problem.epsilon, problem.delta, "strict")
+    assert "n" in expected.ledger.given
     assert trials.noise(*given, 3.0, "strict") == expected
 
 
@@ -67,8 +70,8 @@ def test_tuning_takes_the_least_mean(given):
     assert len(set(means.values())) == len(POINTS)
 
 
-def test_a_grid_that_diverges_is_named():
-    problem = make_problem("least_squares", "l2")
-    points = [{"passes": 400.0, "step": 1e9, "clip": 1e300}]
+def test_a_grid_that_diverges_is_named(given):
+    problem, *solver = given
+    points = [{"passes": 400.0, "step": 1e9, "clip": 1e90}]
     with pytest.raises(ValueError, match="small: every setting of the grid diverged"):
-        trials.tuned(problem, dp_cd, dp_cd.Options(), points, [1], "strict")
+        trials.tuned(problem, *solver, points, [1], "strict")

@@ -31,10 +31,20 @@ def test_dp_cd(loss, penalty, sampling):
         np.testing.assert_allclose(found[lane], expected, rtol=1e-10, atol=1e-10)
 
 
-def test_dp_cd_periodic_averages(loss):
+def test_dp_cd_with_equal_thresholds(loss):
     problem = make_problem(loss)
-    found = run(dp_cd, problem, dp_cd.Options(sampling="uniform", periods=4), 40)
-    setting = (STEPS[1], CLIPS[1], 0.7, 40, streams(3), "uniform")
+    found = run(dp_cd, problem, dp_cd.Options(thresholds="equal"), 40)
+    setting = (STEPS[1], CLIPS[1], 0.7, 40, streams(3))
+    expected = twins.dp_cd(*raw_data(loss), loss, PENALTIES["elastic"], *setting,
+                           thresholds="equal")  # fmt: skip
+    np.testing.assert_allclose(found[1], expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("count", [40, 42])  # 42 steps do not divide by 4
+def test_dp_cd_periodic_averages(loss, count):
+    problem = make_problem(loss)
+    found = run(dp_cd, problem, dp_cd.Options(sampling="uniform", periods=4), count)
+    setting = (STEPS[1], CLIPS[1], 0.7, count, streams(3), "uniform")
     expected = twins.dp_cd(
         *raw_data(loss), loss, PENALTIES["elastic"], *setting, periods=4
     )

@@ -27,24 +27,30 @@ def prox(v, step, penalty):
 
 
 def dp_cd(X, y, loss, penalty, step, clip, sigma, count, streams, sampling="cyclic",
-          first=1, periods=0, M=None):  # fmt: skip
+          first=1, periods=0, M=None, thresholds="scaled"):  # fmt: skip
     """Algorithm 1 of Mangold et al. 2022."""
     n, p = X.shape
     M = smoothness(loss, X) if M is None else M
     C = np.sqrt(M / M.sum()) * clip
+    if thresholds == "equal":
+        C = np.full(p, clip / np.sqrt(p))
     theta, iterates = np.zeros(p), []
-    K = count // periods if periods else count + 1
+    ends = {count * t // periods for t in range(1, periods + 1)}
     for k in range(count):
         j = (first + k) % p
         if sampling == "uniform":
             j = streams.sampling.integers(0, p)
+        if sampling == "reshuffled":
+            if k % p == 0:
+                cycle = streams.sampling.permutation(p)
+            j = cycle[k % p]
         gradients = phi_prime(loss, X, y, theta) * X[:, j]
         noise = sigma * 2 * C[j] / n * streams.noise.standard_normal()
         released = np.clip(gradients, -C[j], C[j]).mean() + noise
         theta = theta.copy()
         theta[j] = prox(theta[j] - step / M[j] * released, step / M[j], penalty)
         iterates.append(theta)
-        if len(iterates) == K:
+        if k + 1 in ends:
             theta, iterates = np.mean(iterates, axis=0), []
     return theta
 

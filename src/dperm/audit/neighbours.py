@@ -68,7 +68,7 @@ def pairs(subject: Subject, seed: int, count: int) -> Iterator[Pair]:
     """So many pairs, the worst that are known first; each once, in one direction."""
     rng = np.random.default_rng([seed, 2])
     pool = loud_records(subject, rng)
-    kinds = [_opposites(subject, pool), _any_two(subject, pool, rng)]
+    kinds = [_thinned(subject), _opposites(subject, pool), _any_two(subject, pool, rng)]
     if subject.real:
         kinds.insert(0, _beyond(subject))
     if subject.selects:
@@ -100,6 +100,15 @@ def _plainest(subject: Subject) -> Iterator[Pair]:
         for at in subject.positions:
             records = ((_within(subject, LOUD * x), 1.0) for x in (one, two))
             yield _pair(subject.base, at, *records)
+
+
+def _thinned(subject: Subject) -> Iterator[Pair]:
+    """A loud record where half of the others say nothing: a mean may not leave them."""
+    X = subject.base.X.copy()
+    X[::2] = 0.0
+    x = _within(subject, LOUD * np.ones(X.shape[1]))
+    for at in subject.positions[:2]:
+        yield _pair(Records(X, subject.base.y), at, (x, 1.0), (-x, 1.0))
 
 
 def _opposites(subject: Subject, pool: list[Record]) -> Iterator[Pair]:

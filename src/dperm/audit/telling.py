@@ -89,17 +89,21 @@ def told_apart(
         part = slice(k * size, (k + 1) * size)
         first, second = ladder.sample(rung, pair, always, pick, part)
         if statistic is None:
+            if min(len(first), len(second)) < 2:  # too few to learn from
+                continue
             statistic = learn(first, second)
             cuts = evalues.thresholds([*map(statistic, first), *map(statistic, second)])
             continue
         ones += map(statistic, first)
         twos += map(statistic, second)
         events = evalues.events(np.array(ones), np.array(twos), cuts)
-        if points:
+        if points and ones:
             logs = evalues.bets(*events, points)
             won = evalues.best(logs) - math.log(2)
             if won >= -math.log(2 * level) or logs[-1] < GIVEN_UP:
                 break
+    if not ones:
+        return won, 0.0
     return won, evalues.refuted(*events, ladder.subject.delta, level)
 
 

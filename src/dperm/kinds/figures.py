@@ -15,6 +15,7 @@ from dperm.locate import ConfigError, hint
 from dperm.pipeline import results
 from dperm.pipeline.results import Result
 from dperm.present import drawing, looks
+from dperm.present.curves import against
 from dperm.present.drawing import Row, Rows
 from dperm.present.looks import Look
 
@@ -197,3 +198,32 @@ def _legend(axes: Axes, place: str, seconds: bool, marked: bool) -> None:
         axes.legend(loc="lower left", **style)
     else:
         axes.legend(loc="best")
+
+
+def against_epsilon(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Relative error against true epsilon, one panel a problem, every method tuned."""
+    swept = results.load_sweep(config, product.sweeps[0])
+    titles = results.titles(config, problems)
+    ran = "relative_error" in swept  # not where no data set could be had
+    known = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
+    shown = [name for name in problems if name in set(known["problem"])]
+    figure, axes = drawing.panels(max(1, len(shown)), product.options.get("columns", 3))
+    if not shown:
+        drawing.empty(axes[0], "no data set could be had")
+        return figure, []
+    chosen = looks.of(known["algorithm"].unique())
+    rows: Rows = []
+    for name, at in zip(shown, axes, strict=True):
+        part = known[known["problem"] == name]
+        for label, group in part.groupby("algorithm", sort=False):
+            curve = against(group, "epsilon", "relative_error", name, label)
+            drawing.band(at, curve, label, chosen[label])
+            rows += curve
+        at.axhline(part["start"].iloc[0], color="0.6", linewidth=0.8, linestyle=":",
+                   label="w = 0")  # fmt: skip
+        at.set(title=titles[name].title, xscale="log", yscale="log",
+               xlabel="true $\\epsilon$", ylabel="relative error")  # fmt: skip
+    drawing.shared_legend(figure, 5)
+    return figure, rows

@@ -71,7 +71,7 @@ def law(rows: pd.DataFrame, most: int | None = None, own: bool = False) -> Law:
         default, all settings of one number of passes share their draws.
     """
     rng = np.random.default_rng(SEED)
-    tables = [_arrays(part) for _, part in rows.groupby("passes", sort=True)]
+    tables = [arrays(part) for _, part in rows.groupby("passes", sort=True)]
     kept = _best([errors.mean(axis=1) for errors, _ in tables], most)
     means, counts = [], []
     for (errors, numbers), keep in zip(tables, kept, strict=True):
@@ -91,7 +91,7 @@ def law(rows: pd.DataFrame, most: int | None = None, own: bool = False) -> Law:
     return Law(least, joined, float(tied), len(every), size)
 
 
-def _arrays(part: pd.DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def arrays(part: pd.DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Errors and counts, (settings, transcripts); infinity for what diverged."""
     keys = ["step", "clip"]
     ordered = part.sort_values([*keys, "transcript"])

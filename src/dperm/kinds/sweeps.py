@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from dperm import config as configuration
-from dperm import schema
-from dperm.pipeline import inputs, plan, results, seeds
+from dperm import grid, schema
+from dperm.pipeline import inputs, plan, seeds
+from dperm.pipeline.racing import CANNOT_WIN
 from dperm.pipeline.solving import lane_rows
-from dperm.solvers.lanes import Lanes
+from dperm.solvers.lanes import Lanes, trials
 from dperm.store import files as store
 
 CALIBRATION = "paper"  # what is printed was run with the published noise
@@ -71,6 +72,58 @@ def tuning_law(
     return pd.concat(tables, ignore_index=True)[KEPT].to_dict("records")
 
 
+def against_epsilon(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    keep: dict[str, int],
+    finer: dict[str, Any],
+    transcripts: int,
+    fresh: int,
+) -> list[dict[str, Any]]:
+    """Relative error of a solver at another true epsilon, tuned for it.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        problem, solver, epsilon.
+    seed : int
+        Of all runs.
+    keep : dict
+        How many values of each axis of the paper's grid are tried first, on one
+        transcript.
+    finer : dict
+        Axes step and clip, as multiples of the best of these.
+    transcripts, fresh : int
+        Runs that a setting is chosen by, and runs of the chosen one.
+
+    Returns
+    -------
+    list of dict
+        A row for each fresh run; ``start`` is the error of w = 0.
+    """
+    named = plan.at_problem(config, point["problem"])
+    named = replace(named, solver=configuration.read("solver", point["solver"]))
+    job = inputs.Job.load(named)
+    if job is None:
+        return [{"status": "unavailable"}]
+    problem = replace(job.problem, epsilon=float(point["epsilon"]))
+    coarse = grid.thin(grid.points(config.paper.runs[point["solver"]].grid), keep)
+    around = grid.points(finer, "options.finer", ("step", "clip"))
+    given = (problem, job.module, job.options, coarse, around, seed)
+    found = trials.refined(*given, (transcripts, fresh), "strict")
+    least = job.optimum.value
+    start = float(problem.objective(np.zeros((1, problem.p)))[0])
+    known = {"algorithm": plan.label(config, point["solver"]), **found.point,
+             "true_epsilon": found.noise.true_epsilon,
+             "start": (start - least) / least}  # fmt: skip
+    return [
+        {"fresh": number, "relative_error": (value - least) / least, **known}
+        for number, value in enumerate(found.objective.tolist())
+    ]  # fmt: skip
+
+
 def tuned(config: schema.Config, point: dict[str, Any]) -> pd.DataFrame:
     """Rows of the tuning of a point's solver on its problem, published noise."""
     names = (config.paper.name, point["problem"], point["solver"])
@@ -84,15 +137,38 @@ def settings(
 ) -> pd.DataFrame:
     """The settings near the best: passes, step, clip, noise_multiplier, best first.
 
-    Of ties, as where nothing is learnt, those of the fewest passes.
+    Of ties, as where nothing is learnt, those of the fewest passes. A setting that
+    racing did not run to the end is placed by the transcripts it shares with the best.
     """
-    found = results.means(table)
+    found = _expected(table)
     if passes is not None:
         found = found[found["passes"] == passes]
     found = found.sort_values(["mean", "passes", "step", "clip"], kind="stable")
     found = found[found["mean"] <= near * found["mean"].iloc[0]].head(most)
     noise = table.groupby("passes")["noise_multiplier"].first()
     return found.assign(noise_multiplier=found["passes"].map(noise))
+
+
+def _expected(table: pd.DataFrame) -> pd.DataFrame:
+    """Tuning means of all settings that never diverged: passes, step, clip, mean."""
+    lost = ~table["status"].isin(["ok", CANNOT_WIN])
+    keys = ["passes", "step", "clip"]
+    errors = table["relative_error"].mask(lost, np.inf)
+    wide = table.assign(error=errors).pivot(
+        index=keys, columns="replicate", values="error"
+    )
+    parts = [_beside_the_best(part) for _, part in wide.groupby("passes")]
+    found = pd.concat(parts).rename("mean").reset_index()
+    return found[np.isfinite(found["mean"])]
+
+
+def _beside_the_best(errors: pd.DataFrame) -> pd.Series:
+    """Means over replicates; where some are missing, by the ratio of the others."""
+    means = errors.mean(axis=1, skipna=False)
+    best = errors.loc[means.idxmin()]
+    shared = errors.notna().mul(best, axis=1).mean(axis=1)
+    ratio = errors.sum(axis=1) / errors.shape[1] / shared
+    return means.where(errors.notna().all(axis=1), ratio * best.mean())
 
 
 def _transcript(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dperm import schema
-from dperm.kinds import law
-from dperm.pipeline import results
+from dperm.kinds import law, regret
+from dperm.pipeline import plan, results
 from dperm.pipeline.results import Result
 from dperm.present.intervals import student
 from dperm.present.tables import Rows, Table, made_of, number, readable
@@ -167,3 +168,42 @@ def _law_row(part: pd.DataFrame, own: bool) -> dict[str, Any]:
         "tied": found.tied,
         **dict(zip(law.quantile_columns(), found.quantiles, strict=True)),
     }  # fmt: skip
+
+
+def tuning_runs(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """What a choice on few transcripts loses, by solver and size of the grid."""
+    swept = _published_law(config, product, problems)
+    labels = {name: plan.label(config, name) for name in swept["solver"].unique()}
+    rows = [
+        {"problem": problem, "algorithm": labels[solver], **found}
+        for (problem, solver), part in swept.groupby(["problem", "solver"], sort=False)
+        for share in regret.SHARES
+        for found in regret.curve(part, share)
+    ]
+    return made_of(rows)
+
+
+def rankings(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """How often so many transcripts rank two methods as many do."""
+    swept = _published_law(config, product, problems)
+    rows: Rows = []
+    for problem, part in swept.groupby("problem", sort=False):
+        for pair in combinations(part["solver"].unique(), 2):
+            one, other = (part[part["solver"] == name] for name in pair)
+            first, second = (plan.label(config, name) for name in pair)
+            rows += [{"problem": problem, "first": first, "second": second, **found}
+                     for found in regret.agreement(one, other)]  # fmt: skip
+    return made_of(rows)
+
+
+def _published_law(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> pd.DataFrame:
+    """Rows of the sweep ``tuning_law`` with the published noise."""
+    swept = results.load_sweep(config, product.sweeps[0])
+    swept = swept[swept["problem"].isin(problems) & (swept["noise_factor"] == 1.0)]
+    return swept.dropna(subset="relative_error") if "relative_error" in swept else swept

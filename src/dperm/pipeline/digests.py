@@ -136,7 +136,12 @@ def tune(config: schema.Config) -> str:
     problem, solver, paper = config.problem, config.solver, config.paper
     identity: list[Any] = [
         *(optimum(problem), asdict(problem.privacy)),
-        [solver.name, solver.label, solver.algorithm, solver.options],
+        [
+            solver.name,
+            plan.label(config, solver.name),
+            solver.algorithm,
+            solver.options,
+        ],
         plan.run_calibrations(config),
         *(repr(plan.grid_points(config)), code(*GRIDS)),
         *(config.seed, config.scale.replicates or paper.replicates),

@@ -102,6 +102,12 @@ def run_calibrations(config: schema.Config) -> list[str]:
     return [name for name in known if name not in left_out]
 
 
+def label(config: schema.Config, solver: str) -> str:
+    """What a solver is called in the paper."""
+    own = config.paper.runs[solver].label if solver in config.paper.runs else None
+    return own or read("solver", solver).label
+
+
 def at_problem(config: schema.Config, name: str) -> schema.Config:
     """The configuration of another problem; what was set for problems holds for it."""
     return replace(config, problem=read("problem", name, config.overrides))

@@ -16,7 +16,7 @@ import pandas as pd
 
 from dperm.erm.optimum import Optimum
 from dperm.erm.problem import Problem
-from dperm.pipeline import digests, seeds
+from dperm.pipeline import digests, plan, seeds
 from dperm.pipeline.inputs import Job
 from dperm.privacy.calibration import Calibration
 from dperm.solvers.lanes import Lanes, trials
@@ -256,7 +256,7 @@ def header(config: Any) -> dict[str, str]:
         "paper": config.paper.name,
         "problem": config.problem.name,
         "solver": config.solver.name,
-        "algorithm": config.solver.label,
+        "algorithm": plan.label(config, config.solver.name),
     }
 
 

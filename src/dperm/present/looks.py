@@ -15,8 +15,10 @@ Look = dict[str, Any]  # colour, line style, marker: keywords of ``Axes.plot``
 METHODS: dict[str, tuple[str, Any, str]] = {
     "DP-CD": ("#0072B2", "-", "o"),
     "DP-CD-priv-cst": ("#009E73", "--", "s"),
+    "DP-CD-cyclic": ("#56B4E9", (0, (5, 1)), "d"),
     "DP-CD-uniform": ("#56B4E9", ":", "D"),
     "DP-SGD": ("#D55E00", "-.", "^"),
+    "DP-SGD, batches": ("#882255", (0, (3, 1, 1, 1)), "<"),
     "DP-SVRG": ("#CC79A7", (0, (4, 1, 1, 1)), "v"),
     "DP-GCD": ("#CC79A7", (0, (5, 1)), "v"),
     "DP-GCD, GS-r": ("#F0E442", (0, (3, 1, 1, 1)), "x"),

@@ -339,7 +339,7 @@ def _seeds(
         }
         return f"{text}; replicates 0 to {max(counts) - 1} of every point"
     text += f"; fresh replicates 0 to {fresh - 1}"
-    names = {selection.label(name): name for name in config.paper.runs}
+    names = {plan.label(config, name): name for name in config.paper.runs}
     lines = [
         f"{row['problem']}, {row['algorithm']}: "
         + " ".join(

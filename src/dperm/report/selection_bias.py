@@ -20,6 +20,7 @@ from scipy.optimize import brentq
 
 from dperm import config as configuration
 from dperm import grid, schema
+from dperm.pipeline import plan
 from dperm.privacy.accounting import gaussian_epsilon
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.random_stopping import tuned_epsilon
@@ -80,17 +81,11 @@ def _sizes(config: schema.Config, labels: Iterable[str]) -> dict[str, Counter]:
     """Points of every algorithm's grid, by number of passes."""
     found = {}
     for name, run in config.paper.runs.items():
-        title = label(name)
+        title = plan.label(config, name)
         if title in labels:
             points = grid.thin(grid.points(run.grid), config.scale.keep)
             found[title] = Counter(point["passes"] for point in points)
     return found
-
-
-@functools.cache
-def label(solver: str) -> str:
-    """A solver's name in its paper, by the name of its YAML."""
-    return configuration.read("solver", solver).label
 
 
 @functools.cache

@@ -80,8 +80,11 @@ def test_theorem_with_constants_is_the_least_over_k(case):
     K = np.geomspace(1e-6, 1e6, 200001)
     values = bound.radius**2 / K + 12 * K * (bound.noise * rate) ** 2
     assert bounds.theorem_convex(problem, bound) == pytest.approx(values.min())
-    strong = bounds.theorem_strong(problem, optimum, Options(blocks=2), bound)
+    strong, epochs = bounds.theorem_strong(problem, optimum, Options(blocks=2), bound)
     assert strong > 24 * bound.strong * rate**2
+    if epochs > 0:  # T = log2(gap / error) epochs end within error of the minimum
+        gap = bounds.gap_at_start(problem, optimum)
+        assert strong == pytest.approx((1 + epochs) * gap / 2**epochs)
 
 
 def test_the_dominating_m_is_never_smaller(case):

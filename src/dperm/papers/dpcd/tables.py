@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from dperm import schema
-from dperm.papers.dpcd import bounds
+from dperm.papers.dpcd import bounds, parts
 from dperm.pipeline import inputs, plan, results
 from dperm.pipeline.results import Result
 from dperm.present.tables import Rows, Table, made_of, number
@@ -88,3 +89,83 @@ def _lead_row(
     row["lead"] = row["sgd_mean"] / row["cd_mean"]
     row["fresh_lead"] = row["sgd_fresh_mean"] / row["cd_fresh_mean"]
     return row
+
+
+def ablation(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Fresh errors of DP-CD by what it is made of, beside DP-SGD's.
+
+    A row for each problem, calibration, order, iterate and kind of thresholds.
+    """
+    swept = results.load_sweep(config, product.sweeps[0])
+    rows = [
+        {**dict(zip(parts.KEYS, key, strict=True)), **parts.mean(group),
+         **{name: group[name].iloc[0] for name in ("passes", "step", "clip")}}
+        for key, group in parts.of(swept, problems).groupby(parts.KEYS, sort=False)
+    ]  # fmt: skip
+    return made_of(rows)
+
+
+def gain(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+    """DP-CD's lead over DP-SGD as a product of factors, one part of it at a time.
+
+    ``factor`` is the error before over the error after, with its 95 % interval; that
+    of all steps is their product. ``alone`` is what the part is worth on average over
+    all other choices (geometric mean).
+    """
+    swept = parts.of(results.load_sweep(config, product.sweeps[0]), problems)
+    found = results.load(config, problems)
+    rows: Rows = []
+    for name in problems:
+        ran = {result.label: result for result in found[name] if result.available}
+        for calibration in config.paper.calibrations if "DP-SGD" in ran else ():
+            start = ran["DP-SGD"].final(calibration)["relative_error"].to_numpy()
+            part = swept[(swept["problem"] == name)
+                         & (swept["calibration"] == calibration)]  # fmt: skip
+            rows += [{"problem": name, "calibration": calibration, **row}
+                     for row in parts.chain(start, part)]  # fmt: skip
+    return made_of(rows)
+
+
+def thresholds(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Section 5.1: one threshold for all coordinates beside adapted ones."""
+    return _variants(config, product, problems, parts.THRESHOLDS)
+
+
+def algorithm1(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Algorithm 1 as printed, uniform draws and averages, beside DP-SGD."""
+    return _variants(config, product, problems, parts.PRINTED, ["DP-SGD"])
+
+
+def _variants(
+    config: schema.Config,
+    product: schema.Product,
+    problems: list[str],
+    wanted: dict[str, dict[str, str]],
+    solvers: Sequence[str] = (),
+) -> Table:
+    """Fresh errors of variants of the sweep, and of solvers that were evaluated."""
+    swept = parts.of(results.load_sweep(config, product.sweeps[0]), problems)
+    calibration = product.calibration
+    rows: Rows = []
+    for name in problems:
+        runs = {
+            label: parts.chosen(
+                swept, {"problem": name, "calibration": calibration, **choice}
+            )
+            for label, choice in wanted.items()
+        }
+        for result in results.load(config, [name])[name]:
+            if result.label in solvers and result.available:
+                runs[result.label] = result.final(calibration)
+        rows += [
+            {"problem": name, "algorithm": label, **parts.mean(found),
+             "passes": found["passes"].iloc[0]}
+            for label, found in runs.items() if len(found)
+        ]  # fmt: skip
+    return made_of(rows)

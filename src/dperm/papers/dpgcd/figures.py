@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 
 from dperm import schema
 from dperm.kinds.figures import TITLES
-from dperm.papers.dpgcd import optima
+from dperm.papers.dpgcd import growing, optima
 from dperm.pipeline import inputs, plan, results
-from dperm.present import drawing
+from dperm.present import drawing, looks
+from dperm.present.curves import against
 from dperm.present.drawing import Rows
 
 
@@ -94,3 +95,38 @@ def _noise_rows(
         {"panel": panel, "algorithm": label, "x": T, "mean": value}
         for T, value in zip(rounds, values, strict=True)
     ]
+
+
+GROWTH = {
+    "p": ("features $p$", "log"),
+    "tau": ("coefficients that are not 0", "log"),
+    "imbalance": ("spread of $\\log \\sqrt{M_j}$", "linear"),
+}
+
+
+def growth(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Excess over that of w = 0 against p, for each n, and against the other knobs."""
+    swept = results.load_sweep(config, product.sweeps[0])
+    parts = [
+        (knob, f"n = {n}", part)
+        for knob in GROWTH
+        for n, part in growing.along(swept, knob).groupby("n")
+        if part[knob].nunique() > 1
+    ]
+    figure, axes = drawing.panels(max(1, len(parts)), 3)
+    chosen = looks.of(swept["algorithm"].unique())
+    rows: Rows = []
+    for (knob, title, part), at in zip(parts, axes, strict=False):
+        label, scale = GROWTH[knob]
+        panel = f"{knob}, {title}"
+        for name, group in part.groupby("algorithm", sort=False):
+            curve = against(group.assign(algorithm=name), knob, "share", panel, name)
+            drawing.band(at, curve, name, chosen[name])
+            rows += curve
+        at.axhline(1.0, color="0.6", linewidth=0.8, linestyle=":", label="w = 0")
+        at.set(title=title, xlabel=label, xscale=scale, yscale="log",
+               ylabel="excess over that of w = 0")  # fmt: skip
+    drawing.shared_legend(figure, 5)
+    return figure, rows

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm import config as configuration
 from dperm import grid, schema
+from dperm.papers.dpgcd import growing
 from dperm.papers.dpgcd import noise as prices
 from dperm.pipeline import inputs, plan, results
 from dperm.pipeline.results import Result
@@ -50,7 +50,7 @@ def grids(config: schema.Config, product: schema.Product, problems: list[str]) -
     """Table 2: the grid of every solver, as configured."""
     rows = []
     for name, run in config.paper.runs.items():
-        label = configuration.read("solver", name).label
+        label = plan.label(config, name)
         points = pd.DataFrame(grid.points(run.grid))
         for axis in ("passes", "step", "clip"):
             values = np.sort(points[axis].unique())
@@ -220,3 +220,44 @@ def _short(value: float) -> str:
     if np.isfinite(value) and value == round(value) and abs(value) < 1e6:
         return f"{value:.0f}"
     return number(value)
+
+
+def dimension(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Exponents of the excess in p and in log p, for every algorithm and n."""
+    swept = results.load_sweep(config, product.sweeps[0])
+    rows = growing.exponents(swept, "p", ["tau", "n"])
+    data = pd.DataFrame(rows).rename(columns={"tau": "sparsity"})
+    return Table(data, readable(data, _short))
+
+
+def sparsity(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Exponents of the excess in the number of coefficients that are not zero."""
+    swept = results.load_sweep(config, product.sweeps[0])
+    data = pd.DataFrame(growing.exponents(swept, "tau", ["p", "n"]))
+    return Table(data, readable(data, _short))
+
+
+def coordinates(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Which coordinates the chosen runs of DP-GCD take, and how often (Remark 4.1)."""
+    swept = results.load_sweep(config, product.sweeps[0])
+    known = swept.dropna(subset="support") if "support" in swept else swept.iloc[:0]
+    rows = [
+        {"problem": name, "p": int(group["p"].iloc[0]),
+         "passes": float(group["passes"].iloc[0]), "runs": len(group),
+         **_with_interval("chosen_once", group["chosen_once"].to_numpy()),
+         **_with_interval("support", group["support"].to_numpy(float))}
+        for name, group in known.groupby("problem", sort=False)
+    ]  # fmt: skip
+    data = pd.DataFrame(rows)
+    return Table(data, readable(data, _short))
+
+
+def _with_interval(name: str, values: np.ndarray) -> dict[str, float]:
+    low, high = student(values)
+    return {name: values.mean(), f"{name}_low": low, f"{name}_high": high}

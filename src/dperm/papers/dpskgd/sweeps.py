@@ -6,8 +6,6 @@ import math
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from dperm import schema
 from dperm.papers.dpskgd import groups as groups_of
 from dperm.papers.dpskgd import quadratics as law
@@ -83,13 +81,11 @@ def blocks(
         {"passes": passes, "step": step, "clip": clip * scale}
         for passes, step, clip in product(grid["passes"], grid["step"], grid["clip"])
     ]
-    seeds = np.random.SeedSequence(seed).generate_state(5 + fresh, np.uint64).tolist()
-    best = trials.tuned(problem, dp_skgd, options, points, seeds[:5], "strict")
-    noise = trials.noise(problem, dp_skgd, options, best["passes"], "strict")
-    ended = trials.fresh(problem, dp_skgd, options, best, noise, seeds[5:]).tolist()
+    given = (problem, dp_skgd, options, points, seed, (5, fresh), "strict")
+    found = trials.tried(*given)
     lifted = float(dp_skgd.Sketch(problem, options).factors.max())
     return [
-        {"fresh": index, **best, "relative_error": (value - least) / least,
+        {"fresh": index, **found.point, "relative_error": (value - least) / least,
          "factor": lifted}
-        for index, value in enumerate(ended)
+        for index, value in enumerate(found.objective.tolist())
     ]  # fmt: skip

@@ -10,9 +10,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_type_hints
 
-from dperm import schema
+from dperm import schema, typed
 from dperm.pipeline import products
 from dperm.report import named
 from dperm.report.evidence import Reading
@@ -76,6 +76,11 @@ def check(config: schema.Config, name: str, options: dict[str, Any]) -> None:
         raise ValueError(
             f"rule {name}: unknown options {wrong}; it takes {sorted(known)}"
         )
+    hints = get_type_hints(Reading) | dict.fromkeys(ENDS, list[float] | float)
+    hints |= get_type_hints(function)
+    for key, value in options.items():
+        if value is not None:
+            typed.check(value, hints.get(key, Any), f"rule {name}: {key}")
 
 
 def _needed(parameter: inspect.Parameter) -> bool:

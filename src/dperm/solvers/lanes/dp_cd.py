@@ -26,11 +26,12 @@ from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.capabilities import Asked, require
 from dperm.solvers.lanes import Block, Lanes
-from dperm.solvers.lanes.clipping import clips, mean_sensitivity, share
+from dperm.solvers.lanes.clipping import mean_sensitivity, share
 from dperm.solvers.options import at_least, one_of
 
 SPARSE = CENTRED = True  # and standardised without filling it in
-SAMPLINGS = ("cyclic", "uniform")
+SAMPLINGS = ("cyclic", "reshuffled", "uniform")
+THRESHOLDS = ("scaled", "equal")
 _LANE_ARRAYS = (
     *("step", "clip", "scale", "threshold", "shrink"),
     *("weights", "sums", "since", "places"),
@@ -45,21 +46,28 @@ class Options:
 
     Attributes
     ----------
-    sampling : {"cyclic", "uniform"}
-        The algorithm draws uniformly; its published numbers come from a cycle.
+    sampling : {"cyclic", "reshuffled", "uniform"}
+        The algorithm draws uniformly; its published numbers come from a cycle. A
+        reshuffled cycle takes the coordinates in another random order each time.
     first : int
         Where the cycle starts, counted from 0.
     periods : int
-        T of Algorithm 1: that many averages of equally many iterates; 0 returns the
-        last iterate, as the experiments do.
+        T of Algorithm 1: that many averages of iterates, equally many in each but for
+        one where the steps do not divide; 0 returns the last iterate, as the
+        experiments do.
+    thresholds : {"scaled", "equal"}
+        C_j = sqrt(M_j / sum M) C, or C / sqrt(p) for every coordinate, which Section
+        5.1 warns of.
     """
 
     sampling: str = "cyclic"
     first: int = 1
     periods: int = 0
+    thresholds: str = "scaled"
 
     def __post_init__(self) -> None:
         one_of("sampling", self.sampling, SAMPLINGS)
+        one_of("thresholds", self.thresholds, THRESHOLDS)
         at_least("first", self.first, 0)
         at_least("periods", self.periods, 0)
 
@@ -124,8 +132,9 @@ class Run(Block):
         require(refuses, options, problem)
         M = self.smoothness(problem, lanes, streams, options)
         self.problem, self.options, self.workers = problem, options, workers
-        self.streams, self.done = streams, 0
-        self.period = total // options.periods if options.periods else 0
+        self.streams, self.done, self.began = streams, 0, 0
+        self.ends = _ends(total, options.periods)
+        self.ahead = np.empty(0, dtype=np.int64)  # of the order, drawn already
         size = len(lanes.step)
         self.weights = np.zeros((size, problem.p))
         self.margins = np.tile(problem.offset, (size, 1))
@@ -136,7 +145,7 @@ class Run(Block):
         """Constants of every lane and coordinate, (L, p)."""
         self.names = _LANE_ARRAYS
         self.places = np.arange(len(self.weights))  # of the lanes' rows in margins
-        self.clip = clips(M, lanes.clip)
+        self.clip = np.outer(lanes.clip, self._share(M))
         self.scale = lanes.noise_scale(mean_sensitivity(self.clip, self.problem.n))
         self.step = np.outer(lanes.step, 1.0 / M)
         self.threshold, self.shrink = prox_constants(self.problem.penalty, self.step)
@@ -146,9 +155,13 @@ class Run(Block):
     def _prepare_sparse(self, M: np.ndarray, lanes: Lanes) -> None:
         """Constants of every lane (L,), and of every coordinate (p,)."""
         self.names = _SPARSE_ARRAYS
-        self.M, self.share = M, share(M)
+        self.M, self.share = M, self._share(M)
         self.step, self.clip = lanes.step, lanes.clip
         self.scale = lanes.noise_scale(mean_sensitivity(lanes.clip, self.problem.n))
+
+    def _share(self, M: np.ndarray) -> np.ndarray:
+        """C_j / C, shape (p,)."""
+        return share(M if self.options.thresholds == "scaled" else np.ones_like(M))
 
     def smoothness(
         self, problem: Problem, lanes: Lanes, streams: Streams, options: Options
@@ -160,20 +173,26 @@ class Run(Block):
         """Take ``count`` more coordinate steps in every lane."""
         while count > 0:
             chunk = count
-            if self.period:
-                chunk = min(count, self.period - self.done % self.period)
+            if self.ends:
+                chunk = min(count, self.ends[0] - self.done)
             elif self.problem.is_sparse:
                 chunk = min(count, _SPARSE_CHUNK)
             self._steps(chunk)
             self.done += chunk
             count -= chunk
-            if self.period and self.done % self.period == 0:
-                self._restart_from_average()
+            if self.ends and self.done == self.ends[0]:
+                self._restart_from_average(self.ends.pop(0))
 
     def _order(self, count: int) -> np.ndarray:
-        p = self.problem.p
+        p, drawn = self.problem.p, self.streams.sampling
         if self.options.sampling == "uniform":
-            return self.streams.sampling.integers(0, p, count)
+            return drawn.integers(0, p, count)
+        if self.options.sampling == "reshuffled":
+            cycles = -(-(count - len(self.ahead)) // p)
+            more = [drawn.permutation(p) for _ in range(cycles)]
+            ahead = np.concatenate([self.ahead, *more])
+            self.ahead = ahead[count:]
+            return ahead[:count]
         return (self.options.first + self.done + np.arange(count)) % p
 
     def _steps(self, count: int) -> None:
@@ -202,15 +221,22 @@ class Run(Block):
         lanes = (getattr(self, name) for name in self.names)
         spread(run, *lanes, workers=self.workers)
 
-    def _restart_from_average(self) -> None:
+    def _restart_from_average(self, end: int) -> None:
         """Line 9 of Algorithm 1: go on from the mean of the period's iterates."""
-        self.sums += self.weights * (self.done - self.since)
-        self.weights[:] = self.sums / self.period
+        self.sums += self.weights * (end - self.since)
+        self.weights[:] = self.sums / (end - self.began)
+        self.began = end
         self.sums[:] = 0.0
         self.since[:] = self.done
         self.margins[:] = self.problem.offset
         for place, w in zip(self.places, self.weights, strict=True):
             self.margins[place] += self.problem.A @ w
+
+
+def _ends(total: int, periods: int) -> list[int]:
+    """After how many steps each period ends; no step is left over."""
+    ends = {total * number // periods for number in range(1, periods + 1)}
+    return sorted(ends - {0})
 
 
 @njit(**KERNEL)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -98,6 +99,80 @@ def fresh(
     return _ended(problem, module, options, side, point["passes"], seeds)[:, 0]
 
 
+@dataclass(frozen=True)
+class Tried:
+    """A setting that was chosen, and how it did on seeds that did not choose it.
+
+    Attributes
+    ----------
+    point : dict
+        step, clip and passes.
+    noise : Calibration
+    objective : ndarray, shape (fresh,)
+    """
+
+    point: dict[str, float]
+    noise: Calibration
+    objective: np.ndarray
+
+
+def tried(
+    problem: Problem,
+    module: ModuleType,
+    options: Any,
+    points: Iterable[Point],
+    seed: int,
+    counts: tuple[int, int],
+    calibration: str,
+) -> Tried:
+    """Choose from a grid on some seeds, and run the choice on others.
+
+    Parameters
+    ----------
+    problem, module, options, points, calibration
+        As for ``tuned``.
+    seed : int
+        All others are made of it.
+    counts : tuple of int
+        How many seeds choose, and how many are fresh.
+
+    Raises
+    ------
+    ValueError
+        If every point diverged.
+    """
+    first, fresh_ones = counts
+    made = np.random.SeedSequence(seed).generate_state(first + fresh_ones, np.uint64)
+    seeds = made.tolist()
+    best = tuned(problem, module, options, points, seeds[:first], calibration)
+    at = noise(problem, module, options, best["passes"], calibration)
+    return Tried(best, at, fresh(problem, module, options, best, at, seeds[first:]))
+
+
+def refined(
+    problem: Problem,
+    module: ModuleType,
+    options: Any,
+    coarse: Iterable[Point],
+    finer: Iterable[Mapping[str, float]],
+    seed: int,
+    counts: tuple[int, int],
+    calibration: str,
+) -> Tried:
+    """As ``tried``, on the settings around the best of a coarse grid.
+
+    Parameters
+    ----------
+    coarse : iterable of mapping
+        Tried on one transcript.
+    finer : iterable of mapping
+        Multiples of its best step and clip.
+    """
+    near = tuned(problem, module, options, coarse, [seed], calibration)
+    around = [near | {key: near[key] * at[key] for key in at} for at in finer]
+    return tried(problem, module, options, around, seed, counts, calibration)
+
+
 def _by_passes(points: Iterable[Point]) -> dict[float, list[tuple[float, float]]]:
     found: dict[float, list[tuple[float, float]]] = {}
     for point in points:
@@ -113,10 +188,11 @@ def _ended(
     passes: float,
     seeds: Sequence[int],
 ) -> np.ndarray:
-    """Final objectives, shape (len(seeds), L)."""
+    """Final objectives, infinite where a lane diverged, shape (len(seeds), L)."""
     count = module.steps(problem, passes, options)
     given = (module, options, problem, side, [count])
-    return np.array([run_lanes(*given, int(s), _nothing)[-1].objective for s in seeds])
+    ends = [run_lanes(*given, int(seed), _nothing)[-1] for seed in seeds]
+    return np.array([np.where(end.diverged, np.inf, end.objective) for end in ends])
 
 
 def _nothing(weights: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,0 +1,71 @@
+"""Sweeps of Mangold et al. 2022 (DP-CD): where its gain comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dperm import grid as grids
+from dperm import schema
+from dperm.erm.optimum import Optimum
+from dperm.erm.problem import Problem
+from dperm.pipeline import inputs, plan
+from dperm.solvers.lanes import dp_cd, trials
+
+Rows = list[dict[str, Any]]
+PERIODS = {"last": 0, "one average": 1, "ten averages": 10}
+
+
+def ablation(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    grid: dict[str, Any],
+    finer: dict[str, Any],
+    transcripts: int,
+    fresh: int,
+) -> Rows:
+    """DP-CD with some of what makes it, tuned anew and run on fresh seeds.
+
+    The grid is coarse and tried on one transcript; the settings around its best are
+    tried on as many as the papers take.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        problem; order, of ``dp_cd.SAMPLINGS``; iterate, of ``PERIODS``; thresholds, of
+        ``dp_cd.THRESHOLDS``; calibration.
+    seed : int
+        Of all transcripts; the fresh ones are others.
+    grid : dict
+        Axes passes, step and clip.
+    finer : dict
+        Axes step and clip, as multiples of the best of the grid.
+    transcripts, fresh : int
+        Runs that a setting is chosen by, and runs of the chosen one.
+    """
+    known = problem_of(config, point["problem"])
+    if known is None:
+        return [{"status": "unavailable"}]
+    problem, optimum = known
+    options = dp_cd.Options(
+        point["order"],
+        periods=PERIODS[point["iterate"]],
+        thresholds=point["thresholds"],
+    )
+    coarse = grids.points(grid, "options.grid")
+    around = grids.points(finer, "options.finer", ("step", "clip"))
+    given = (problem, dp_cd, options, coarse, around, seed, (transcripts, fresh))
+    found = trials.refined(*given, point["calibration"])
+    return [
+        {"fresh": number, **found.point, "true_epsilon": found.noise.true_epsilon,
+         "relative_error": (value - optimum.value) / optimum.value}
+        for number, value in enumerate(found.objective.tolist())
+    ]  # fmt: skip
+
+
+def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum] | None:
+    """A problem and its optimum; None where its data are not available."""
+    at = plan.at_problem(config, name)
+    problem = inputs.load_problem(at)
+    return None if problem is None else (problem, inputs.load_optimum(at))

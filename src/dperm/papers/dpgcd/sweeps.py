@@ -1,0 +1,174 @@
+"""Sweeps of Mangold et al. 2023 (DP-GCD): how the error grows, and with what."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dperm import config as configuration
+from dperm import grid as grids
+from dperm import schema
+from dperm.erm.optimum import Optimum, solve
+from dperm.erm.problem import Problem
+from dperm.kinds.sweeps import tuned
+from dperm.papers.dpgcd.growing import KNOBS
+from dperm.papers.dpgcd.instances import Instance, draw
+from dperm.pipeline import inputs, plan, results, seeds
+from dperm.privacy.mechanisms import streams
+from dperm.solvers.frank_wolfe import dp_fw
+from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, trials
+
+LANES: dict[str, tuple[Any, Any]] = {
+    "DP-GCD": (dp_gcd, dp_gcd.Options()),
+    "DP-CD": (dp_cd, dp_cd.Options("uniform")),
+    "DP-SGD": (dp_sgd, dp_sgd.Options()),
+}
+TRANSCRIPTS = 3  # that a setting is chosen by
+
+
+def growth(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    epsilon: float,
+    grids_of: dict[str, Any],
+    fresh: int,
+) -> list[dict[str, Any]]:
+    """Excess of one algorithm on one draw of a problem, tuned and then on fresh seeds.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        algorithm; p, n, tau and imbalance of ``Instance``; draw.
+    seed : int
+        Of the runs; the problem has one of its own, the same for all algorithms.
+    epsilon : float
+        Under the strict accountant.
+    grids_of : dict
+        By algorithm: axes passes, step and clip, in units of what makes them alike for
+        all problems (clip: the root of sum M_j; radius: ||w*||_1).
+    fresh : int
+        Runs of the chosen setting.
+
+    Returns
+    -------
+    list of dict
+        ``share`` is the excess over that of w = 0.
+    """
+    at = Instance(**{key: point[key] for key in KNOBS})
+    named = ("instance", "growth", repr(at))
+    drawn = seeds.seed(config.seed, *named, 0, point["draw"])
+    problem = draw(at, drawn, epsilon)
+    optimum = solve(problem)
+    points = grids.points(grids_of[point["algorithm"]], "options.grids_of", axes=None)
+    run = _frank_wolfe if point["algorithm"] == "DP-FW" else _lanes
+    ended, best = run(problem, optimum, point["algorithm"], list(points), seed, fresh)
+    start = float(problem.objective(np.zeros((1, at.p)))[0]) - optimum.value
+    known = {"support": int(optimum.support.sum()), "start": start,
+             "optimum": optimum.value, **best}  # fmt: skip
+    return [
+        {"fresh": number, "excess": value - optimum.value,
+         "share": (value - optimum.value) / start, **known}
+        for number, value in enumerate(ended.tolist())
+    ]  # fmt: skip
+
+
+def _lanes(
+    problem: Problem,
+    optimum: Optimum,
+    name: str,
+    points: list[dict[str, Any]],
+    seed: int,
+    fresh: int,
+) -> tuple[np.ndarray, dict[str, float]]:
+    module, options = LANES[name]
+    scale = math.sqrt(float(problem.smoothness.sum()))
+    scaled = [at | {"clip": at["clip"] * scale} for at in points]
+    given = (problem, module, options, scaled, seed, (TRANSCRIPTS, fresh), "strict")
+    found = trials.tried(*given)
+    return found.objective, found.point
+
+
+def _frank_wolfe(
+    problem: Problem,
+    optimum: Optimum,
+    name: str,
+    points: list[dict[str, Any]],
+    seed: int,
+    fresh: int,
+) -> tuple[np.ndarray, dict[str, float]]:
+    """DP-FW on the ball that holds w*: its radius is taken as known, in its favour."""
+    made = np.random.SeedSequence(seed).generate_state(TRANSCRIPTS + fresh, np.uint64)
+    radius = float(np.abs(optimum.w).sum())
+
+    def ended(at: dict[str, Any], seeds: list[int]) -> np.ndarray:
+        options = dp_fw.Options(at["radius"] * radius, at["entry"], at["label"])
+        count = dp_fw.steps(problem, at["passes"], options)
+        known = (problem.epsilon, problem.delta, "strict")
+        noise = dp_fw.noise(problem, count, options, *known)
+        found = []
+        for each in seeds:
+            run = dp_fw.Run(problem, streams(each), options, noise)
+            run.advance(count)
+            found.append(float(problem.objective(run.weights)[0]))
+        return np.array(found)
+
+    first = made[:TRANSCRIPTS].tolist()
+    best = min(points, key=lambda at: ended(at, first).mean())
+    return ended(best, made[TRANSCRIPTS:].tolist()), {"passes": best["passes"]}
+
+
+def coordinates(
+    config: schema.Config, point: dict[str, Any], seed: int, fresh: int
+) -> list[dict[str, Any]]:
+    """The coordinates that the chosen setting of a greedy solver takes, on fresh seeds.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        problem and solver; its tuning under the published noise is read.
+    seed : int
+        Of the runs.
+    fresh : int
+        Runs.
+
+    Returns
+    -------
+    list of dict
+        ``chosen_once`` is the share, of the coordinates that were taken, of those taken
+        once; ``support`` counts the weights that are not zero at the end.
+    """
+    at = replace(
+        plan.at_problem(config, point["problem"]),
+        solver=configuration.read("solver", point["solver"]),
+    )
+    job = inputs.Job.load(at)
+    if job is None:
+        return [{"status": "unavailable"}]
+    found = results.best(tuned(config, point))
+    best = found.loc[found["mean"].idxmin()]
+    noise = trials.noise(job.problem, job.module, job.options, best["passes"], "paper")
+    step, clip = (np.full(1, best[key]) for key in ("step", "clip"))
+    lanes = trials.lanes(step, clip, noise)
+    made = np.random.SeedSequence(seed).generate_state(fresh, np.uint64).tolist()
+    return [
+        {"p": job.problem.p, "passes": best["passes"], "run": number,
+         **_taken(job, lanes, int(best["passes"]), int(each))}
+        for number, each in enumerate(made)
+    ]  # fmt: skip
+
+
+def _taken(job: inputs.Job, lanes: Lanes, count: int, seed: int) -> dict[str, Any]:
+    run = job.module.Run(job.problem, lanes, streams(seed), job.options, total=count)
+    times = np.zeros(job.problem.p, dtype=int)
+    for _ in range(count):
+        run.advance(1)
+        times[run.released[0, -job.problem.p :].argmax()] += 1
+    taken = times[times > 0]
+    return {"chosen_once": float((taken == 1).mean()), "taken": len(taken),
+            "support": int(np.count_nonzero(run.weights[0]))}  # fmt: skip
