@@ -56,6 +56,14 @@ def test_seconds_and_provenance_do_not_count(two):
     assert compared(A, B) == []
 
 
+def test_tables_without_a_column_are_equal(two):
+    """As what the small scales leave where nothing is judged."""
+    A, B, _ = two
+    for folder in (A, B):
+        (folder / "noticed.csv").write_text("\n")
+    assert compared(A, B) == []
+
+
 def test_where_and_by_how_much(two):
     A, B, table = two
     changed = table.copy()

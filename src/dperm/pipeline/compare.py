@@ -209,7 +209,10 @@ def _is_timed(paper: schema.Paper, product: schema.Product) -> bool:
 
 
 def _read(path: Path) -> pd.DataFrame:
-    table = store.read_table(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    if path.suffix == ".parquet":
+        table = store.read_table(path)
+    else:  # of a table without rows there may be no columns either
+        table = pd.read_csv(path) if path.read_text().strip() else pd.DataFrame()
     left_out = [name for name in table if name in PROVENANCE or "seconds" in name]
     return table.drop(columns=left_out)
 
