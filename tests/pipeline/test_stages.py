@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ import pytest
 from dperm.pipeline import evaluate as evaluation
 from dperm.pipeline import inputs, plan, results
 from dperm.pipeline import tune as tuning
-from dperm.pipeline.solving import COLUMNS, IDENTITY, PROVENANCE
+from dperm.pipeline.solving import COLUMNS, IDENTITY, PROVENANCE, fresh_passes
 from dperm.privacy.accounting import epsilon
 from dperm.privacy.ledger import Ledger
 from dperm.solvers.lanes import Lanes
@@ -46,6 +47,19 @@ def test_tune_and_evaluate(configured, solver):
     assert len(start) == 2 * 2 * 3 and start["relative_error"].nunique() == 1
     ends = evaluated[evaluated["checkpoint"] == evaluated["passes"]]
     assert len(ends) == 2 * 2 * 3 and (ends["seconds"] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("steps", "passes", "places"),
+    [(8, 2.0, 10), (8, 5.0, 10), (8, 20.0, 20), (1, 7.0, 7), (1, 2.0, 2), (4, 0.5, 1)],
+)
+def test_short_runs_are_watched_in_tenths(steps, passes, places):
+    job = SimpleNamespace(steps=lambda count: max(1, round(count * steps)))
+    found = fresh_passes(job, passes)
+    assert found[0] == 0.0 and found[-1] == passes
+    assert set(range(1, int(passes))) <= set(found)
+    counts = [job.steps(at) for at in found[1:]]
+    assert len(counts) == places and sorted(set(counts)) == counts
 
 
 def test_another_label_reaches_rows_whose_lanes_are_reused(configured, caplog):

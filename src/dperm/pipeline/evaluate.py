@@ -90,5 +90,5 @@ def _units(job: inputs.Job, chosen: pd.DataFrame) -> Iterator[Unit]:
                 row.passes,
                 replicate,
                 [point],
-                fresh_passes(row.passes),
+                fresh_passes(job, row.passes),
             )

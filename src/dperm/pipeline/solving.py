@@ -34,6 +34,7 @@ COLUMNS = [
     *("support_size", "true_positives", "false_positives", "seconds", "status"),
     *("reason", "commit", "versions", "config_digest"),
 ]
+CHECKPOINTS = 10  # of a fresh run, at least, where it has as many steps
 PROVENANCE = ["seconds", "commit", "versions", "config_digest"]
 
 
@@ -267,9 +268,17 @@ def unavailable(config: Any, reason: str, status: str = "unavailable") -> pd.Dat
     return pd.DataFrame([{name: row.get(name) for name in COLUMNS}])
 
 
-def fresh_passes(passes: float) -> tuple[float, ...]:
-    """Where a trajectory is observed: start, each whole pass, end."""
-    return (0.0, *np.arange(1.0, passes).tolist(), float(passes))
+def fresh_passes(job: Job, passes: float) -> tuple[float, ...]:
+    """Where a trajectory is observed: start, each whole pass, end.
+
+    Of a run with few passes also its tenths, if it has more steps than that.
+    """
+    whole = [*np.arange(1.0, passes).tolist(), float(passes)]
+    if len(whole) < CHECKPOINTS < job.steps(passes):
+        seen = {job.steps(value) for value in whole}
+        tenths = (passes * k / CHECKPOINTS for k in range(1, CHECKPOINTS))
+        whole += [value for value in tenths if job.steps(value) not in seen]
+    return (0.0, *sorted(whole))
 
 
 def unique_passes(job: Job, values: Sequence[float]) -> list[float]:
