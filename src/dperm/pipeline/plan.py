@@ -105,7 +105,11 @@ def run_calibrations(config: schema.Config) -> list[str]:
 def label(config: schema.Config, solver: str) -> str:
     """What a solver is called in the paper."""
     own = config.paper.runs[solver].label if solver in config.paper.runs else None
-    return own or read("solver", solver).label
+    if own:
+        return own
+    is_chosen = config.solver is not None and config.solver.name == solver
+    named = config.solver if is_chosen else read("solver", solver, config.overrides)
+    return str(named.label)
 
 
 def at_problem(config: schema.Config, name: str) -> schema.Config:
