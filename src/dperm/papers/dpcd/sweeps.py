@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from dperm import grid as grids
 from dperm import schema
 from dperm.erm.optimum import Optimum
 from dperm.erm.problem import Problem
+from dperm.papers.dpcd import theorem33
 from dperm.pipeline import inputs, plan
 from dperm.solvers.lanes import dp_cd, trials
 
@@ -69,3 +72,44 @@ def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum] | No
     at = plan.at_problem(config, name)
     problem = inputs.load_problem(at)
     return None if problem is None else (problem, inputs.load_optimum(at))
+
+
+def theorem(
+    config: schema.Config, point: dict[str, Any], seed: int, fresh: int
+) -> Rows:
+    """Theorem 3.3 at its own K, T, step and noise: the excess beside the bound.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        problem; case, of ``theorem33.CASES``.
+    seed : int
+        Of all runs.
+    fresh : int
+        Runs.
+
+    Returns
+    -------
+    list of dict
+        ``n_needed`` records would bring the bound down to the excess of w = 0. Where
+        the theorem does not apply no run is made.
+    """
+    known = problem_of(config, point["problem"])
+    if known is None:
+        return [{"status": "unavailable"}]
+    problem, optimum = known
+    found = theorem33.terms(problem, optimum, point["case"])
+    power = 1.0 if point["case"] == "convex" else 0.5  # 1 / n, or 1 / n^2
+    needed = problem.n * (found.bound / found.start) ** power
+    row = {"n": problem.n, "start": found.start, "bound": found.bound,
+           "inner": found.inner, "periods": found.periods, "epochs": found.epochs,
+           "n_needed": needed}  # fmt: skip
+    if found.epochs < 1:
+        return [row]
+    made = np.random.SeedSequence(seed).generate_state(fresh, np.uint64).tolist()
+    return [
+        {**row, "fresh": number,
+         "excess": theorem33.run(problem, found, each) - optimum.value}
+        for number, each in enumerate(made)
+    ]  # fmt: skip

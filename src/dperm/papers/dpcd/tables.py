@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from dperm import schema
 from dperm.papers.dpcd import bounds, parts
 from dperm.pipeline import inputs, plan, results
 from dperm.pipeline.results import Result
+from dperm.present.intervals import student
 from dperm.present.tables import Rows, Table, made_of, number
 
 
@@ -168,4 +170,24 @@ def _variants(
              "passes": found["passes"].iloc[0]}
             for label, found in runs.items() if len(found)
         ]  # fmt: skip
+    return made_of(rows)
+
+
+def theorem(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Theorem 3.3 with its constants: the measured excess beside the bound."""
+    swept = results.load_sweep(config, product.sweeps[0])
+    known = swept[swept["problem"].isin(problems)]
+    keys = ["start", "bound", "inner", "periods", "epochs", "n", "n_needed"]
+    rows: Rows = []
+    if "start" in known:
+        for (name, case), group in known.dropna(subset="start").groupby(
+            ["problem", "case"], sort=False
+        ):
+            excess = group.get("excess", pd.Series(dtype=float)).dropna().to_numpy()
+            low, high = student(excess) if len(excess) else (math.nan, math.nan)
+            rows.append({"problem": name, "case": case, **group.iloc[0][keys].to_dict(),
+                         "excess": excess.mean() if len(excess) else math.nan,
+                         "excess_low": low, "excess_high": high})  # fmt: skip
     return made_of(rows)

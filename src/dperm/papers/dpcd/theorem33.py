@@ -1,0 +1,99 @@
+"""Theorem 3.3 of Mangold et al. 2022 with its constants: equations 67 to 71."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.erm.constants import strong_convexity
+from dperm.erm.optimum import Optimum
+from dperm.erm.penalties import prox_constants
+from dperm.erm.problem import Problem
+from dperm.papers.dpcd.bounds import lipschitz
+from dperm.privacy.mechanisms import streams
+from dperm.solvers.lanes import Lanes, dp_cd
+
+CASES = ("convex", "strongly convex")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the theorem sets, and what it promises.
+
+    Attributes
+    ----------
+    lipschitz : ndarray, shape (p,)
+        L_j.
+    start : float
+        F(0) - F*.
+    inner, periods : float
+        K and T; the theorem needs both to be at least 1.
+    bound : float
+        Of the expected excess, by equation 68 or 71; where T would be negative, the
+        error that is to be reached, which then exceeds ``start``.
+    """
+
+    lipschitz: np.ndarray
+    start: float
+    inner: float
+    periods: float
+    bound: float
+
+    @property
+    def epochs(self) -> float:
+        """The smaller of K and T: below 1 there is nothing to run."""
+        return min(self.inner, self.periods)
+
+
+def terms(problem: Problem, optimum: Optimum, case: str) -> Terms:
+    """K, T and the bound of a problem; ``case`` is one of ``CASES``."""
+    w, M, p = optimum.w, problem.smoothness, problem.p
+    L, _, _ = lipschitz(problem, w)
+    size = float((L**2 / M).sum())  # ||L||^2 in the norm of M^-1
+    start = float(problem.objective(np.zeros((1, p)))[0]) - optimum.value
+    rate = math.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
+    if case == "convex":
+        radius = math.sqrt(max(float((M * w * w).sum()), start))
+        inner = radius * math.sqrt(p / (8 * size * rate))
+        bound = 9 * radius * math.sqrt(p * size * rate)
+        return Terms(L, start, inner, 1.0, bound)
+    mu = strong_convexity(problem)[0]
+    if mu <= 0:
+        return Terms(L, start, math.inf, 0.0, math.inf)
+    inner = 2 * p * (1 + 1 / mu)
+    level = 12 * inner * size * rate
+    periods = math.log2(start / level)
+    return Terms(L, start, inner, periods, (1 + max(0.0, periods)) * level)
+
+
+class AsPrinted(dp_cd.Run):
+    """Algorithm 1 with steps 1 / M_j and the noise of Theorem 3.1; clips at L_j.
+
+    Where the loss has no Lipschitz constant the clip is what makes L_j one.
+    """
+
+    lipschitz: np.ndarray
+    deviation: np.ndarray
+
+    def _prepare_dense(self, M: np.ndarray, lanes: Lanes) -> None:
+        super()._prepare_dense(M, lanes)
+        self.clip[:], self.scale[:] = self.lipschitz, self.deviation
+        self.step[:] = 1.0 / M
+        self.threshold, self.shrink = prox_constants(self.problem.penalty, self.step)
+
+
+def run(problem: Problem, found: Terms, seed: int) -> float:
+    """F at the end of one run with the theorem's own K, T and noise."""
+    periods = max(1, round(found.periods))
+    count = periods * max(1, round(found.inner))
+    rate = math.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
+    deviation = found.lipschitz * math.sqrt(12 * count * rate)
+    kind = type("Run", (AsPrinted,), {"lipschitz": found.lipschitz,
+                                      "deviation": deviation})  # fmt: skip
+    options = dp_cd.Options("uniform", periods=periods)
+    lanes = Lanes(np.ones(1), np.ones(1), 1.0)
+    made = kind(problem, lanes, streams(seed), options, total=count)
+    made.advance(count)
+    return float(problem.objective(made.weights)[0])

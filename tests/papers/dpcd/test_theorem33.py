@@ -1,0 +1,81 @@
+"""Theorem 3.3: its constants, and runs with its own noise."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from conftest import make_problem
+from dperm.erm.constants import strong_convexity
+from dperm.erm.optimum import solve
+from dperm.papers.dpcd import bounds, theorem33
+
+
+@pytest.fixture(params=["logistic", "least_squares"])
+def case(request):
+    problem = replace(make_problem(request.param, "l2"), epsilon=1.0, delta=1e-6)
+    return problem, solve(problem)
+
+
+def test_equation_67_at_its_k_is_below_equation_68(case):
+    problem, optimum = case
+    found = theorem33.terms(problem, optimum, "convex")
+    terms = bounds.terms(problem, optimum)[0]
+    size, radius = terms["lipschitz"], terms["radius"]
+    rate = math.log(1e6) / problem.n**2
+
+    def bound(K):
+        return 1.5 * problem.p * radius**2 / K + 12 * size**2 * K * rate
+
+    assert bound(found.inner) <= found.bound * (1 + 1e-12)
+    least = min(bound(K) for K in np.geomspace(1e-6, 1e9, 4001))
+    assert bound(found.inner) <= least  # its K is the best there is
+
+
+def test_equation_70_at_its_t_is_equation_71(case):
+    problem, optimum = case
+    large = replace(problem, epsilon=1e4)  # so that T is positive
+    found = theorem33.terms(large, optimum, "strongly convex")
+    mu = strong_convexity(problem)[0]
+    assert found.inner == pytest.approx(2 * problem.p * (1 + 1 / mu))
+    size = bounds.terms(problem, optimum)[0]["lipschitz"] ** 2
+    level = (
+        24 * problem.p * (1 + 1 / mu) * size * math.log(1e6) / (problem.n * 1e4) ** 2
+    )
+    sum_of_70 = found.start / 2**found.periods + level * found.periods
+    assert found.periods > 1 and sum_of_70 == pytest.approx(found.bound)
+    assert theorem33.terms(problem, optimum, "strongly convex").epochs < 1
+
+
+def test_a_run_has_the_noise_of_theorem_3_1(case):
+    problem, optimum = case
+    large = replace(problem, epsilon=50.0)
+    found = theorem33.terms(large, optimum, "convex")
+    count = max(1, round(found.inner))
+    sigma = found.lipschitz * math.sqrt(12 * count * math.log(1e6)) / (problem.n * 50)
+    seen = []
+
+    class Watched(theorem33.AsPrinted):
+        def _prepare_dense(self, M, lanes):
+            super()._prepare_dense(M, lanes)
+            seen.append((self.scale[0], self.clip[0], self.step[0] * M))
+
+    original, theorem33.AsPrinted = theorem33.AsPrinted, Watched
+    try:
+        theorem33.run(large, found, 3)
+    finally:
+        theorem33.AsPrinted = original
+    scale, clip, step = seen[0]
+    np.testing.assert_allclose(scale, sigma)
+    np.testing.assert_allclose(clip, found.lipschitz)
+    np.testing.assert_allclose(step, 1.0)
+
+
+def test_without_noise_to_speak_of_the_bound_holds(case):
+    problem, optimum = case
+    for name in theorem33.CASES:
+        large = replace(problem, epsilon=1e4)
+        found = theorem33.terms(large, optimum, name)
+        ended = [theorem33.run(large, found, seed) - optimum.value for seed in range(3)]
+        assert 0 <= np.mean(ended) < found.bound
