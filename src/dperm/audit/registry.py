@@ -199,7 +199,7 @@ LANES = {
         shape=Shape(n=64, p=2), steps=2, others=_at_rest,
         reason=_RARE,
     ),
-    "dp_sgd": LaneNeeds(options={"batches": {"batch": 3}}),
+    "dp_sgd": LaneNeeds(capped=("batch",), options={"batches": {"batch": 3}}),
     "dp_skgd": LaneNeeds(
         capped=("blocks", "size"), options={"averages": {"periods": 2}}
     ),
