@@ -139,7 +139,7 @@ def test_snakemake_waits_for_the_tuning_that_a_sweep_starts_from():
     behind = table.swept_from("dpgcd", "tuning_law")
     assert "results/dpgcd/dorothea/dp_gcd/tune.parquet" in behind
     assert "data/optimum/square/optimum.json" in behind
-    assert sum(path.endswith("tune.parquet") for path in behind) == 12
+    assert sum(path.endswith("tune.parquet") for path in behind) == 16
     law = table.behind("dpgcd", "tables/law")
     assert "results/dpgcd/sweeps/tuning_law.parquet" in law
     assert "results/dpgcd/square/dp_cd/evaluate.parquet" in law
