@@ -65,10 +65,13 @@ def _within(subject: Subject, x: Array) -> Array:
 
 
 def pairs(subject: Subject, seed: int, count: int) -> Iterator[Pair]:
-    """So many pairs, the worst that are known first; each once, in one direction."""
+    """So many pairs, the worst that are known first; each once, in one direction.
+
+    And a few thinned ones, which only a mean that leaves out records fears.
+    """
     rng = np.random.default_rng([seed, 2])
     pool = loud_records(subject, rng)
-    kinds = [_thinned(subject), _opposites(subject, pool), _any_two(subject, pool, rng)]
+    kinds = [_opposites(subject, pool), _any_two(subject, pool, rng)]
     if subject.real:
         kinds.insert(0, _beyond(subject))
     if subject.selects:
@@ -79,7 +82,8 @@ def pairs(subject: Subject, seed: int, count: int) -> Iterator[Pair]:
     if subject.hidden:
         crowded = _crowded(subject, pool)
         known = itertools.chain(itertools.islice(crowded, CROWDS), known)
-    return itertools.islice((pair for pair in known if pair is not None), count)
+    found = itertools.islice((pair for pair in known if pair is not None), count)
+    return itertools.chain(found, _thinned(subject))
 
 
 def _pair(others: Records, at: int, one: Record, two: Record) -> Pair:
