@@ -32,7 +32,7 @@ FREE = re.compile(
     r"paper/\w+/(paper\.yaml sweeps\.\w+\.(grid|small|options)\b.*"
     r"|paper\.yaml (figures|tables)\.\w+\.options\b.*"
     r"|paper\.yaml (figures|tables|sweeps|published|runs)\.\w+"
-    r"|claims\.yaml \d+\.(options|provided)\b.*)"
+    r"|claims\.yaml \d+\.(options|provided|readings)\b.*)"
 )
 # What Hydra reads of config.yaml, and we do not.
 HYDRA = re.compile(r"config\.yaml (hydra\b.*|defaults\.\d+\.override .*)")

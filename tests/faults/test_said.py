@@ -116,4 +116,4 @@ def test_what_is_set_is_no_command(prepared):
     assert done.returncode == 0, done.stderr[-2000:]
     assert not (prepared.folder / "evil").exists() and not Path("/evil").exists()
     logs = (prepared.folder / "logs/smoke/prepare").iterdir()
-    assert [path.name for path in logs] == ["diabetes.log"]
+    assert sorted(path.name for path in logs) == ["diabetes.log", "diabetes.tsv"]
