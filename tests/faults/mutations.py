@@ -26,7 +26,7 @@ from dperm.report import claims
 KINDS = ("delete", "rename", "type", "range", "duplicate", "empty", "twice")
 # Text that may be anything.
 TEXTS = ("title", "label", "caption", "reference", "thresholds", "place", "claim",
-         "note", "says", "published", "positive", "target")  # fmt: skip
+         "note", "says", "set", "published", "positive", "target")  # fmt: skip
 # Keys and values that only the code of a paper, a solver or a rule can judge.
 FREE = re.compile(
     r"paper/\w+/(paper\.yaml sweeps\.\w+\.(grid|small|options)\b.*"

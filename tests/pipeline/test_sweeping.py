@@ -146,3 +146,8 @@ def test_snakemake_waits_for_the_tuning_that_a_sweep_starts_from():
     other = run_table(["dpgcd"], ["paper.replicates=6"])
     name = "sweeps/dpgcd/tuning_law"
     assert table.digests[name] != other.digests[name]
+
+
+def test_a_sweep_starts_from_nothing_that_is_not_run():
+    with pytest.raises(ConfigError, match=r"sweeps\.tuning_law\.grid: .*dp_cd on elec"):
+        run_table(["dpcd"], ["~paper.runs.dp_cd"])

@@ -10,6 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from dperm.locate import available
+from dperm.pipeline.runtable import run_table
 from dperm.pipeline.solving import PROVENANCE
 
 ROOT = Path(__file__).parents[2]
@@ -235,3 +237,15 @@ def test_a_wheel_carries_the_configuration_and_the_snakefile(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert (work / "figures/smoke/dpcd/figure2.png").exists()
+
+
+@pytest.mark.parametrize("scale", available("scale"))
+def test_every_paper_can_be_planned_at_every_scale(scale):
+    """The README begins with the scale quickstart."""
+    table = run_table(available("paper"), [f"scale={scale}"])
+    for paper in available("paper"):
+        for key in table.papers[paper].sweeps:
+            behind = table.swept_from(paper, key)
+            known = {f"{table.below('results')}{paper}/{problem}/{solver}/tune.parquet"
+                     for problem, solver in table.papers[paper].runs}  # fmt: skip
+            assert {path for path in behind if path.endswith("tune.parquet")} <= known

@@ -170,12 +170,25 @@ def _add_sweep(
     arrays = plan.sweep_prepared(config, sweep)
     read += [table.digests[f"prepare/{problem}"] for problem in arrays]
     pairs = plan.sweep_tuned(config, sweep)
+    _require_run(table, paper.name, name, pairs)
     read += [table.digests["/".join(["tune", paper.name, *pair])] for pair in pairs]
     points = plan.sweep_points(config, sweep)
     made = digests.sweep(config, name, points, read)
     table.digests[f"sweeps/{paper.name}/{name}"] = made
     replicates = config.scale.replicates or sweep.replicates
     table.work[f"{paper.name}/sweeps/{name}"] = float(len(points) * replicates)
+
+
+def _require_run(
+    table: RunTable, paper: str, sweep: str, pairs: list[tuple[str, str]]
+) -> None:
+    """Refuse a sweep that starts from a tuning that the paper does not run."""
+    for problem, solver in pairs:
+        if f"tune/{paper}/{problem}/{solver}" not in table.digests:
+            raise ConfigError(
+                f"conf/paper/{paper}/paper.yaml: sweeps.{sweep}.grid: expected solvers "
+                f"on problems of runs and problems, found {solver} on {problem}"
+            )
 
 
 def _add_audits(table: RunTable) -> None:
