@@ -24,37 +24,87 @@ Hence for every set the chance under D less :math:`e^\epsilon` times that under 
 most :math:`\int f'(q) (dQ - e^{\epsilon - \dots} dQ')_+`, and :math:`f' \le f'(1) =
 E[K]`. ∎
 
-Here :math:`\eta = 0`, the logarithmic distribution, which costs least.
+Here :math:`\eta = 0`, the logarithmic distribution, which costs least. One run is a
+MIXTURE: a setting is drawn, and what is run with it has a ledger of its own. The
+profile of a mixture is at most the largest of its parts, at every epsilon, so that all
+parts are held to one :math:`\hat\epsilon` and one
+:math:`\epsilon - \log(\dots)`: those of the first part, which alone just meets the
+target (:class:`Held`). The same is done with Rényi orders, for whose divergences it is
+as true, where profiles take long to compute.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.privacy.accounting import is_closed_form, true_epsilon
-from dperm.privacy.calibration import smallest
+from dperm.privacy.accounting import (
+    is_closed_form,
+    true_epsilon,
+)
+from dperm.privacy.calibration import UnreachableTargetError, smallest
 from dperm.privacy.ledger import Ledger
-from dperm.privacy.random_stopping import expected_runs, tuned_epsilon
+from dperm.privacy.random_stopping import (
+    ORDERS,
+    converted,
+    expected_runs,
+    renyi_curve,
+)
 
 GAMMA = 0.1  # 3.9 runs on average
-TRIED = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # deltas of the inner epsilon
-TOLERANCE = 1e-4  # relative, of a calibrated noise multiplier
+TRIED = np.geomspace(1e-4, 0.1, 13)  # deltas of the inner epsilon
+TOLERANCE, ROUGH = 1e-6, 1e-3  # relative, of a noise multiplier; ROUGH by Rényi curves
 
 
-def choice_epsilon(ledger: Ledger, delta: float, gamma: float = GAMMA) -> float:
-    """Epsilon of publishing the best of a logarithmic number of runs of a ledger.
+@dataclass(frozen=True)
+class Held:
+    """What each run of a choice is held to, so that the choice meets a target.
 
-    Where the ledger's own epsilon is a closed form by the profile, elsewhere by its
-    Rényi curve (``random_stopping``), which costs much less to compute.
+    Attributes
+    ----------
+    closed : bool
+        Whether by profiles, ``at`` deltas; else by Rényi curves, ``at`` orders.
+    at : (float, float)
+        Of the outer and of the inner bound.
+    most : (float, float)
+        Epsilons at the deltas, or divergences at the orders.
+    """
+
+    closed: bool
+    at: tuple[float, float]
+    most: tuple[float, float]
+
+    def excess(self, ledger: Ledger) -> float:
+        """What a run has over what it may have; at most 1 where it is held."""
+        found = values(ledger, self.closed, self.at)
+        return max(one / most for one, most in zip(found, self.most, strict=True))
+
+
+def values(
+    ledger: Ledger, closed: bool, at: tuple[float, float]
+) -> tuple[float, float]:
+    """A ledger's epsilons at two deltas, or divergences at two orders."""
+    if closed:
+        return true_epsilon(ledger, at[0]), true_epsilon(ledger, at[1])
+    one, two = renyi_curve(ledger, np.array(at)).tolist()
+    return one, two
+
+
+def choice_epsilon(
+    ledgers: Sequence[Ledger], delta: float, gamma: float = GAMMA
+) -> float:
+    """Epsilon of publishing the best of a logarithmic number of runs.
+
+    By profiles where all ledgers have closed forms, elsewhere by Rényi curves
+    (``random_stopping``).
 
     Parameters
     ----------
-    ledger : Ledger
-        Of one run and its score.
+    ledgers : sequence of Ledger
+        Of a run and its score, with every setting that may be drawn.
     delta : float
         Of the whole.
     gamma : float
@@ -64,56 +114,111 @@ def choice_epsilon(ledger: Ledger, delta: float, gamma: float = GAMMA) -> float:
     --------
     >>> from dperm.privacy.ledger import Gaussian
     >>> one = Ledger((Gaussian(1.0, 10.0, 1, "", ""),))
-    >>> round(choice_epsilon(one, 1e-6), 3)
+    >>> round(choice_epsilon([one], 1e-6), 3)
     0.603
     """
     runs = expected_runs(0.0, gamma)
-    if not is_closed_form(ledger, "strict"):
-        return tuned_epsilon(ledger, delta, runs, "logarithmic")
-    found = [true_epsilon(ledger, one) for one in TRIED]
-    ratio = (1 - gamma) / gamma
-    inner = min(
-        math.log(math.exp(min(epsilon, 700.0)) + ratio * one)
-        for epsilon, one in zip(found, TRIED, strict=True)
-    )
-    return true_epsilon(ledger, delta / runs) + inner
+    if not all(is_closed_form(ledger, "strict") for ledger in ledgers):
+        return _by_orders(_largest_curve(ledgers), delta, gamma)[0]
+
+    def largest(at: float) -> float:
+        return max(true_epsilon(ledger, at) for ledger in ledgers)
+
+    inner = min(_widened(largest(float(one)), float(one), gamma) for one in TRIED)
+    return largest(delta / runs) + inner
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A noise multiplier of each run, and what the whole choice costs.
+def _widened(epsilon: float, delta: float, gamma: float) -> float:
+    """log(e^epsilon + (1 - gamma) delta / gamma)."""
+    return math.log(math.exp(min(epsilon, 700.0)) + (1 - gamma) / gamma * delta)
 
-    Attributes
-    ----------
-    noise_multiplier : float
-    true_epsilon : float
-        Of the whole, at most the target.
-    ledger : Ledger
-        Of one run and its score.
+
+def _largest_curve(ledgers: Sequence[Ledger]) -> np.ndarray:
+    return np.max([renyi_curve(ledger) for ledger in ledgers], axis=0)
+
+
+def _by_orders(curve: np.ndarray, delta: float, gamma: float) -> tuple[float, int, int]:
+    """Epsilon of a choice whose runs have a Rényi curve, and the orders that give it.
+
+    Papernot and Steinke 2022, Theorem 2, for every order of the whole.
     """
+    extra = (1 - 1 / ORDERS) * curve + math.log(1 / gamma) / ORDERS
+    inner = int(extra.argmin())
+    runs = math.log(expected_runs(0.0, gamma)) / (ORDERS - 1)
+    total = curve + extra[inner] + runs
+    every = np.array(
+        [
+            converted(total[k : k + 1], delta, ORDERS[k : k + 1])
+            for k in range(len(ORDERS))
+        ]
+    )
+    outer = int(every.argmin())
+    return float(every[outer]), outer, inner
 
-    noise_multiplier: float
-    true_epsilon: float
-    ledger: Ledger
+
+def held(ledger: Ledger, delta: float, gamma: float) -> Held:
+    """What the bound on a choice rests on, of runs of one ledger."""
+    closed = is_closed_form(ledger, "strict")
+    if closed:
+        inner = min(
+            map(float, TRIED),
+            key=lambda at: _widened(true_epsilon(ledger, at), at, gamma),
+        )
+        at = (delta / expected_runs(0.0, gamma), inner)
+    else:
+        _, first, second = _by_orders(renyi_curve(ledger), delta, gamma)
+        at = (float(ORDERS[first]), float(ORDERS[second]))
+    return Held(closed, at, values(ledger, closed, at))
 
 
 def calibrate_choice(
-    ledger_of: Callable[[float], Ledger], epsilon: float, delta: float
-) -> Choice:
-    """The least noise of each run with which the whole choice meets a target.
+    ways: Sequence[Callable[[float], Ledger]],
+    epsilon: float,
+    delta: float,
+    gamma: float = GAMMA,
+) -> list[float | None]:
+    """Noise multipliers of settings, one of which is drawn for each run of a choice.
 
-    Raises
-    ------
-    UnreachableTargetError
-        If no noise does.
+    Parameters
+    ----------
+    ways : sequence of callables
+        Map a noise multiplier to the ledger of a run and its score.
+    epsilon, delta : float
+        Of the whole choice.
+
+    Returns
+    -------
+    list of float
+        The least for the first setting that can meet the target, and for the others
+        what makes them as private as that one where it matters; None if none does.
     """
+    found: list[float | None] = []
+    bound: Held | None = None
+    for way in ways:
+        noise = _least(way, bound, epsilon, delta, gamma)
+        if bound is None and noise is not None:
+            bound = held(way(noise), delta, gamma)
+        found.append(noise)
+    return found
 
-    def cost(multiplier: float) -> float:
-        return choice_epsilon(ledger_of(multiplier), delta)
 
-    multiplier = smallest(cost, epsilon, TOLERANCE)
-    ledger = ledger_of(multiplier)
-    return Choice(multiplier, choice_epsilon(ledger, delta), ledger)
+def _least(
+    way: Callable[[float], Ledger],
+    bound: Held | None,
+    epsilon: float,
+    delta: float,
+    gamma: float,
+) -> float | None:
+    def excess(noise: float) -> float:
+        if bound is not None:
+            return bound.excess(way(noise))
+        return choice_epsilon([way(noise)], delta, gamma) / epsilon
+
+    closed = is_closed_form(way(1.0), "strict")
+    try:
+        return smallest(excess, 1.0, TOLERANCE if closed else ROUGH)
+    except UnreachableTargetError:
+        return None
 
 
 def drawn_runs(rng: np.random.Generator, gamma: float = GAMMA) -> int:

@@ -7,6 +7,7 @@ objective that is reported is always that of the unclipped records.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -40,6 +41,13 @@ class Scaled:
         self.n, self.p = problem.n, problem.p
         self.S, self.label = column_scales(problem), label_scale(problem)
         self._kept: dict[Any, Any] = {}
+
+    def of(self, problem: Problem) -> Scaled:
+        """The same records with another target; what was made of them is shared."""
+        assert self.norms.size  # made now, once for all
+        made = copy.copy(self)
+        made.problem = problem
+        return made
 
     @property
     def real(self) -> bool:
