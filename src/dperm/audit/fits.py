@@ -13,7 +13,7 @@ import numpy as np
 from dperm.audit.lanes import Shape
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
 from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Event, Ledger
+from dperm.privacy.ledger import Event, Ledger, SampledGaussian
 from dperm.privacy.mechanisms import Streams
 from dperm.solvers.fits.scaled import Scaled
 
@@ -69,6 +69,7 @@ class FitSubject(Subject):
         found = calibrate(ledger, epsilon, DELTA, "strict")
         self.noise_multiplier, self.ledger = found.noise_multiplier, found.ledger
         self.drawn = tuple(in_rounds(self.ledger))
+        self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
 
     @staticmethod
     def scaled(shape: Shape, epsilon: float = 1.0) -> Scaled:

@@ -116,7 +116,7 @@ class LaneNeeds:
     steps : int
         Of a run.
     capped : tuple of str
-        Options that count coordinates or records, and so are p at most.
+        Options that count coordinates, and so are p at most.
     options : mapping
         Other options that are tried, by name.
     others : callable
@@ -200,7 +200,7 @@ LANES = {
         shape=Shape(n=64, p=2), steps=2, others=_at_rest,
         reason=_RARE,
     ),
-    "dp_sgd": LaneNeeds(capped=("batch",), options={"batches": {"batch": 3}}),
+    "dp_sgd": LaneNeeds(options={"batches": {"batch": 3}}),
     "dp_skgd": LaneNeeds(
         capped=("blocks", "size"), options={"averages": {"periods": 2}}
     ),
@@ -391,6 +391,7 @@ FITS = {
         reason="of two records at a right angle each has half of its label's share"
     ),
     "dp_gd": FitNeeds(options={"steps": 3}),
+    "dp_minibatch": FitNeeds(options={"steps": 3, "share": 0.25}),
     "dp_gram": FitNeeds(options={"steps": 2}),
     "dp_newton": FitNeeds(
         options={"steps": 2},

@@ -47,13 +47,9 @@ from dperm.privacy.accounting import (
 )
 from dperm.privacy.calibration import UnreachableTargetError, smallest
 from dperm.privacy.ledger import Ledger
-from dperm.privacy.random_stopping import (
-    ORDERS,
-    converted,
-    expected_runs,
-    renyi_curve,
-)
+from dperm.privacy.random_stopping import converted, expected_runs, renyi_curve
 
+ORDERS = 1 + np.geomspace(0.3, 1000, 40)  # fewer, as each takes long to compute
 GAMMA = 0.1  # 3.9 runs on average
 TRIED = np.geomspace(1e-4, 0.1, 13)  # deltas of the inner epsilon
 TOLERANCE, ROUGH = 1e-6, 1e-3  # relative, of a noise multiplier; ROUGH by Rényi curves
@@ -134,7 +130,7 @@ def _widened(epsilon: float, delta: float, gamma: float) -> float:
 
 
 def _largest_curve(ledgers: Sequence[Ledger]) -> np.ndarray:
-    return np.max([renyi_curve(ledger) for ledger in ledgers], axis=0)
+    return np.max([renyi_curve(ledger, ORDERS) for ledger in ledgers], axis=0)
 
 
 def _by_orders(curve: np.ndarray, delta: float, gamma: float) -> tuple[float, int, int]:
@@ -166,7 +162,7 @@ def held(ledger: Ledger, delta: float, gamma: float) -> Held:
         )
         at = (delta / expected_runs(0.0, gamma), inner)
     else:
-        _, first, second = _by_orders(renyi_curve(ledger), delta, gamma)
+        _, first, second = _by_orders(renyi_curve(ledger, ORDERS), delta, gamma)
         at = (float(ORDERS[first]), float(ORDERS[second]))
     return Held(closed, at, values(ledger, closed, at))
 

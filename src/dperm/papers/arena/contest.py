@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dperm.erm.problem import Problem
-from dperm.papers.arena.contestants import Contestant, Job, Measure, Setting
+from dperm.papers.arena.contestants import Contestant, Job, Setting
 from dperm.papers.arena.metrics import Split, clipped_loss, loss_bound
 from dperm.privacy.accounting import gaussian_epsilon
 from dperm.privacy.calibration import UnreachableTargetError, calibrate, smallest

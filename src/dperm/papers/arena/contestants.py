@@ -68,6 +68,10 @@ class Contestant(ABC):
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
         """What a run releases."""
 
+    def work(self, setting: Setting) -> float:
+        """About how many entries of the data a run reads."""
+        return 0.0
+
     @abstractmethod
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
         """The objective of each run, and what is measured of its weights; (len,)."""
@@ -122,6 +126,17 @@ class Fitting(Contestant):
             W[places] = self.module.Run(self.at, first[1], own, made).solve()
         return seen(self.problem, W, measure)
 
+    def work(self, setting: Setting) -> float:
+        """Steps times entries, which are read side by side; Hessians p times that."""
+        steps = float(setting.get("steps", getattr(self.options, "steps", 1)))
+        share = (
+            float(setting.get("share", 1.0))
+            if "minibatch" in self.module.__name__
+            else 1.0
+        )
+        square = self.problem.p / 8 if "newton" in self.module.__name__ else 1 / 4
+        return steps * share * square * self.problem.A.size
+
     def _options(self, setting: Setting) -> Any:
         return replace(self.options, **_typed(self.options, setting))
 
@@ -157,6 +172,12 @@ class Laning(Contestant):
         made: Ledger = self.module.ledger(*given)
         return made
 
+    def work(self, setting: Setting) -> float:
+        """Passes times entries; a step that moves all features costs as many more."""
+        by_record = "sgd" in self.module.__name__ or "svrg" in self.module.__name__
+        slow = 8.0 if by_record or self.problem.is_sparse else 1.0
+        return slow * setting["passes"] * self.problem.A.size
+
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
         """Lanes of one noise, length and seed side by side."""
         found: dict[str, np.ndarray] = {}
@@ -170,14 +191,11 @@ class Laning(Contestant):
         step = np.array([job.setting["step"] for job in jobs])
         clip = unit * np.array([job.setting["clip"] for job in jobs])
         lanes = Lanes(step, clip, first.noise_multiplier, "strict")
-        passes = first.setting["passes"]
-        ends = sorted({self._steps(at) for at in (1.0, passes / 8, passes)
-                       if at <= passes})  # fmt: skip
+        ends = [self._steps(first.setting["passes"])]  # what diverges runs on too
         last = run_lanes(
             self.module, self.options, self.problem, lanes, ends, first.seed, measure
         )[-1]
-        objective = np.where(last.diverged, np.inf, last.objective)
-        return {"objective": objective, **last.measures}
+        return {"objective": last.objective, **last.measures}
 
     def _steps(self, passes: float) -> int:
         return int(self.module.steps(self.problem, passes, self.options))

@@ -95,7 +95,7 @@ def clipped_loss(problem: Problem, most: float, W: np.ndarray) -> np.ndarray:
 
 @njit(**KERNEL)
 def _losses(loss, margins):
-    """phi of each margin; shape (n,)."""
+    """Phi of each margin; shape (n,)."""
     out = np.empty(margins.shape[0])
     for i in range(margins.shape[0]):
         out[i] = value(loss, margins[i])

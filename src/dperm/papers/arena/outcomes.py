@@ -16,7 +16,15 @@ from dperm.pipeline.results import load_sweep
 KEYS = ["problem", "solver", "epsilon", "tuning", "public_scales"]
 COLUMNS = [
     *("problem", "algorithm", "epsilon", "tuning", "public_scales", "mean", "ci_low"),
-    *("ci_high", "seconds", "test_metric", "test_mean", "true_epsilon", "solver"),
+    *(
+        "ci_high",
+        "median",
+        "seconds",
+        "test_metric",
+        "test_mean",
+        "true_epsilon",
+        "solver",
+    ),
     *("test_ci_low", "test_ci_high", "runs", "settings", "given", "status", "reason"),
 ]
 
@@ -36,7 +44,7 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
     for row in rows.to_dict("records"):
         found.append({key: row.get(key) for key in (*KEYS, "status", "reason")})
     table = pd.DataFrame(found)
-    labels = {name: digests.solver_of(name).label for name in table["solver"].unique()}
+    labels = {name: label(name) for name in table["solver"].unique()}
     return table.assign(algorithm=table["solver"].map(labels)).reindex(columns=COLUMNS)
 
 
@@ -48,7 +56,9 @@ def _mean(group: pd.DataFrame) -> dict[str, Any]:
     mean, low, high = interval(errors)
     first = group.iloc[0]
     found: dict[str, Any] = {
-        "mean": mean, "ci_low": low, "ci_high": high, "runs": len(errors),
+        "mean": mean, "ci_low": low, "ci_high": high,
+        "median": float(np.median(errors)),
+        "runs": len(errors),
         "seconds": group["seconds"].mean(), "true_epsilon": first["true_epsilon"],
         "given": first["given"], "status": "ok",
         "settings": "; ".join(sorted(group["setting"].dropna().unique())[:1])
@@ -62,6 +72,11 @@ def _mean(group: pd.DataFrame) -> dict[str, Any]:
             found |= {"test_metric": metric, "test_mean": mean, "test_ci_low": low,
                       "test_ci_high": high}  # fmt: skip
     return found
+
+
+def label(solver: str) -> str:
+    """What a solver's YAML calls it."""
+    return digests.solver_of(solver).label
 
 
 def interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:

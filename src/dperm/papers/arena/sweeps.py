@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -30,7 +31,8 @@ def contest(
     defaults: Mapping[str, Any],
     fresh: int,
     held: int,
-    scales: list[bool],
+    declared_at: list[float],
+    work: float,
 ) -> list[Row]:
     """A method on a problem at every epsilon, tuned in every way.
 
@@ -46,8 +48,10 @@ def contest(
         Axes of the solver's grid; the setting of no tuning.
     fresh, held : int
         Runs of a setting, and runs on the training part for held-out metrics.
-    scales : list of bool
-        Whether M_j and the label's scale are public; false declares them.
+    declared_at : list of float
+        Epsilons at which the scales are declared, and not read off the data, too.
+    work : float
+        Settings that read more entries of the data are left out, since they take long.
 
     Returns
     -------
@@ -64,10 +68,10 @@ def contest(
     optimum = inputs.load_optimum(at).value
     seeds, rows = Seeds.of(seed, fresh, held), []
     prices = Prices()
-    for public in scales:
+    for public, targets in ((True, epsilons), (False, declared_at)):
         for row in _against(
             point["solver"], problem, optimum, grids, defaults, seeds, prices,
-            epsilons, public, known,
+            targets, public, work, known,
         ):  # fmt: skip
             rows.append({"public_scales": public, **row})
     return rows
@@ -83,6 +87,7 @@ def _against(
     prices: Prices,
     epsilons: list[float],
     public: bool,
+    work: float,
     known: Split | None,
     tunings: tuple[str, ...] = TUNINGS,
 ) -> list[Row]:
@@ -92,7 +97,11 @@ def _against(
     if reason:
         return [{"status": "gap", "reason": reason}]
     trained = None if known is None else _method(solver, known.train, public)
-    settings: list[Setting] = [*points(dict(grid), axes=None)]
+    every: list[Setting] = [*points(dict(grid), axes=None)]
+    settings = [one for one in every if method.work(one) <= work]
+    if not settings or method.work(default) > work:
+        return [{"status": "gap", "reason": f"a run would read its {problem.A.size} "
+                 "entries too often: left out"}]  # fmt: skip
     one = Contest(method, optimum, settings, default, seeds, prices, known, trained)
     return [row for epsilon in epsilons for row in one.rows(epsilon, tunings)]
 
@@ -151,7 +160,7 @@ def knobs(
     zero = float(problem.objective(np.zeros((1, problem.p)))[0])
     rows = _against(
         point["solver"], problem, optimum, grids, defaults, Seeds.of(seed, fresh, 0),
-        Prices(), epsilons, True, None, ("default", "grid"),
+        Prices(), epsilons, True, math.inf, None, ("default", "grid"),
     )  # fmt: skip
     return [{"zero": (zero - optimum) / optimum, **row} for row in rows]
 
@@ -166,6 +175,9 @@ def dialled(point: Mapping[str, Any], n: int, draw: int) -> Problem:
         loss, penalty = "logistic", Penalty(l2=1 / n)
     else:
         X, y = dialled_regression(*given)
-        loss, penalty = "least_squares", Penalty(l1=0.1 / float(point["imbalance"]) ** 0.25)
+        loss, penalty = (
+            "least_squares",
+            Penalty(l1=0.1 / float(point["imbalance"]) ** 0.25),
+        )
     made = build("dialled", X, y, loss, penalty, 1.0, 1 / n**2)
     return replace(made, digest=repr(sorted(point.items())))

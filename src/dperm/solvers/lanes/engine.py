@@ -122,7 +122,8 @@ def _run_block(
             diverged[alive[lost]] = True
             if lost.any():
                 alive = alive[~lost]
-                run.keep(~lost)
+                if len(alive):  # a block without lanes is not run any more
+                    run.keep(~lost)
         done = count
         seen = {name: values.copy() for name, values in measures.items()}
         snapshots.append(
