@@ -190,7 +190,7 @@ class Contest:
         """Fresh runs of every tuning at one epsilon."""
         method = self.base.aiming(epsilon)
         self._known: dict[Any, list[Row]] = {}
-        chosen = {}
+        chosen: dict[str, Setting | None] = {}
         if "default" in tunings:
             chosen["default"] = self.default
         if {"ten", "grid"} & {*tunings}:

@@ -27,6 +27,7 @@ from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.capabilities import Asked
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.frank_wolfe import Noise
 from dperm.solvers.lanes import Lanes
 from dperm.solvers.lanes.engine import run_lanes
 
@@ -71,6 +72,15 @@ class Contestant(ABC):
     def work(self, setting: Setting) -> float:
         """About how many entries of the data a run reads."""
         return 0.0
+
+    def within(self, setting: Setting, work: float) -> Setting | None:
+        """The setting with as many passes or steps as read no more; None if none."""
+        for key in ("passes", "steps"):
+            whole = setting.get(key, getattr(self.options, key, 0))
+            if whole and self.work(setting) > work:
+                fewer = math.floor(whole * work / self.work(setting))
+                return {**setting, key: fewer} if fewer >= 1 else None
+        return setting if self.work(setting) <= work else None
 
     @abstractmethod
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
@@ -129,13 +139,11 @@ class Fitting(Contestant):
     def work(self, setting: Setting) -> float:
         """Steps times entries, which are read side by side; Hessians p times that."""
         steps = float(setting.get("steps", getattr(self.options, "steps", 1)))
-        share = (
-            float(setting.get("share", 1.0))
-            if "minibatch" in self.module.__name__
-            else 1.0
-        )
-        square = self.problem.p / 8 if "newton" in self.module.__name__ else 1 / 4
-        return steps * share * square * self.problem.A.size
+        name = self.module.__name__
+        each = self.problem.p / 8 if "newton" in name else 1 / 8
+        if "minibatch" in name:  # whose runs go one by one
+            each = self.options.share / 2
+        return steps * each * self.problem.A.size
 
     def _options(self, setting: Setting) -> Any:
         return replace(self.options, **_typed(self.options, setting))
@@ -175,7 +183,7 @@ class Laning(Contestant):
     def work(self, setting: Setting) -> float:
         """Passes times entries; a step that moves all features costs as many more."""
         by_record = "sgd" in self.module.__name__ or "svrg" in self.module.__name__
-        slow = 8.0 if by_record or self.problem.is_sparse else 1.0
+        slow = 25.0 if by_record else 8.0 if self.problem.is_sparse else 1.0
         return slow * setting["passes"] * self.problem.A.size
 
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
@@ -236,7 +244,7 @@ class FrankWolfing(Contestant):
         for k, job in enumerate(jobs):
             options = self._options(job.setting)
             ledger = self.ledger(job.setting, job.noise_multiplier)
-            noise = solvers.frank_wolfe.Noise(ledger, ledger.events[0].scale)
+            noise = Noise(ledger, ledger.events[0].scale)
             with self.module.Run(self.scaled, streams(job.seed), options, noise) as run:
                 run.advance(int(job.setting["steps"]))
                 W[k] = run.weights[0] / self.S

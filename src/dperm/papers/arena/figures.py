@@ -83,7 +83,8 @@ def curves(
     """Relative error against epsilon, a panel a problem, with floors; 95 % bands."""
     table, known = outcomes.contest(config), sizes(config)
     tuning = str(product.options.get("tuning", "grid"))
-    some = table[(table["tuning"] == tuning) & (table["public_scales"] == True)]  # noqa: E712
+    some = table[table["tuning"] == tuning]
+    some = some[some["public_scales"].astype(bool)]
     some = some[some["status"] == "ok"]
     names = [name for name in known.index if (some["problem"] == name).any()]
     figure, axes = drawing.panels(len(names), product.options.get("columns", 4))
@@ -101,8 +102,9 @@ def curves(
         for method, line in own.groupby("algorithm", sort=False):
             line = line.sort_values("epsilon")
             drawn = [
-                {"panel": name, "algorithm": method, "x": one.epsilon, "mean": one.mean_,
-                 "min": max(one.ci_low, ranking.FLOOR), "max": one.ci_high,
+                {"panel": name, "algorithm": method, "x": one.epsilon,
+                 "mean": one.mean_, "min": max(one.ci_low, ranking.FLOOR),
+                 "max": one.ci_high,
                  "ci_low": one.ci_low, "ci_high": one.ci_high}
                 for one in line.rename(columns={"mean": "mean_"}).itertuples()
             ]  # fmt: skip

@@ -51,7 +51,8 @@ def contest(
     declared_at : list of float
         Epsilons at which the scales are declared, and not read off the data, too.
     work : float
-        Settings that read more entries of the data are left out, since they take long.
+        Settings that read more entries of the data are left out, since they take long,
+        and the one of no tuning is shortened.
 
     Returns
     -------
@@ -99,10 +100,11 @@ def _against(
     trained = None if known is None else _method(solver, known.train, public)
     every: list[Setting] = [*points(dict(grid), axes=None)]
     settings = [one for one in every if method.work(one) <= work]
-    if not settings or method.work(default) > work:
+    shortened = method.within(default, work)
+    if not settings or shortened is None:
         return [{"status": "gap", "reason": f"a run would read its {problem.A.size} "
                  "entries too often: left out"}]  # fmt: skip
-    one = Contest(method, optimum, settings, default, seeds, prices, known, trained)
+    one = Contest(method, optimum, settings, shortened, seeds, prices, known, trained)
     return [row for epsilon in epsilons for row in one.rows(epsilon, tunings)]
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from dperm import schema
 from dperm.erm.losses import named
+from dperm.grid import points
 from dperm.papers.arena import outcomes, ranking
 from dperm.pipeline import plan
 from dperm.pipeline.results import load_sweep
@@ -95,7 +96,13 @@ def overtaken(
     """In how many cells others are ahead of one method, by what tuning costs."""
     table, of = outcomes.contest(config), str(product.options.get("against", "DP-CD"))
     others = [name for name in table["algorithm"].unique() if name != of]
-    return made_of(ranking.overtaken(table, of, others))
+    found = pd.DataFrame(ranking.overtaken(table, of, others))
+    grids = config.paper.sweeps["contest"].options["grids"]
+    counts = {outcomes.label(name): len(points(dict(grid), axes=None))
+              for name, grid in grids.items()}  # fmt: skip
+    found["settings"] = found["algorithm"].map(counts)
+    found["fewer"] = found["settings"] < counts[of]
+    return Table(found, readable(found))
 
 
 def sizes(config: schema.Config) -> pd.DataFrame:

@@ -17,11 +17,11 @@ from scipy import linalg
 
 from dperm.solvers.fits.scaled import Scaled, gram
 
-_CHORDS = 40  # steps with a Hessian that is not renewed
+_CHORDS = 60  # steps with a Hessian that is not renewed
 _NEWTON = 200
 _PROXIMAL = 20_000
 _ROUNDING = 1e-15  # of b
-_FALL = 0.7  # of the gradient in a step, above which the Hessian is renewed
+_LENGTHS = (0.05, 20.0)  # of a step, in Newton steps
 
 
 class NotMinimisedError(ArithmeticError):
@@ -62,7 +62,7 @@ def minimise(
 def _newton(
     at: Scaled, radius: float, ridge: float, b: np.ndarray, tolerance: np.ndarray
 ) -> np.ndarray:
-    """Steps with the Hessian of the minimiser for b = 0, then each with its own."""
+    """Steps with the Hessian at the minimiser for b = 0; if slow, with their own."""
     V = at.clipped(radius)
     weights = at.n * at.l2 + ridge
 
@@ -76,20 +76,25 @@ def _newton(
 
     start, factor = at.kept(("centre", radius, ridge), centre)
     u = np.repeat(start, b.shape[1], axis=1)
-    slope = gradient(u, b)
-    sizes = np.linalg.norm(slope, axis=0)
+    left, sizes = np.arange(b.shape[1]), np.full(b.shape[1], np.inf)
+    here, length = u.copy(), np.ones(b.shape[1])
+    slope = gradient(here, b)
+    move = linalg.cho_solve(factor, slope)
     for _ in range(_CHORDS):
-        if (sizes <= tolerance).all():
+        u[:, left], sizes[left] = here, np.linalg.norm(slope, axis=0)
+        kept = sizes[left] > tolerance[left]
+        if not kept.any():
             return u
-        moved = u - linalg.cho_solve(factor, slope)
-        following = gradient(moved, b)
-        after = np.linalg.norm(following, axis=0)
-        better = after < sizes
-        u[:, better], slope[:, better] = moved[:, better], following[:, better]
-        stalled = not (after < np.maximum(_FALL * sizes, tolerance)).any()
-        sizes = np.where(better, after, sizes)
-        if stalled:
-            break
+        left, here, length = left[kept], here[:, kept], length[kept]
+        slope, move = slope[:, kept], move[:, kept]
+        here = here - length * move
+        following = gradient(here, b[:, left])
+        after = linalg.cho_solve(factor, following)
+        # Barzilai and Borwein 1988, in the metric of the Hessian
+        changed, bent = following - slope, after - move
+        length = -length * (move * changed).sum(axis=0)
+        length = np.clip(length / (changed * bent).sum(axis=0), *_LENGTHS)
+        slope, move = following, after
     for k in np.flatnonzero(sizes > tolerance):
         u[:, k] = _own(at, V, weights, b[:, k], u[:, k], float(tolerance[k]))
     return u

@@ -20,6 +20,8 @@ from dperm.erm.problem import Problem
 from dperm.erm.scales import column_scales, is_declared, label_scale
 from dperm.privacy.given import LABEL_SCALE, SMOOTHNESS
 
+SPARSE = 0.2  # share of entries that are not zero, below which they are kept alone
+
 
 class Scaled:
     """A problem's records in units of its scales.
@@ -69,8 +71,11 @@ class Scaled:
 
     @cached_property
     def rows(self) -> Any:
-        """Records over S: (n, p), C order or CSR."""
+        """Records over S: (n, p), C order, or CSR where most entries are zero."""
         rows = self.problem.rows
+        filled = isinstance(rows, np.ndarray)
+        if filled and np.count_nonzero(rows) < SPARSE * rows.size:
+            rows = sparse.csr_array(rows)
         if sparse.issparse(rows):
             return (rows @ sparse.diags_array(1 / self.S)).tocsr()
         return rows / self.S
