@@ -152,7 +152,7 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
                 va="center", fontsize=7)  # fmt: skip
     level = 0.4
     values = found.to_numpy()
-    for k in range(count):
+    for k in range(count if math.isfinite(least) else 0):
         last = int(np.searchsorted(values, values[k] + least, side="right")) - 1
         if last > k and (k == 0 or last > np.searchsorted(
             values, values[k - 1] + least, side="right") - 1):  # fmt: skip
