@@ -36,6 +36,7 @@ Measure = Callable[[np.ndarray], dict[str, np.ndarray]]  # of weights (L, p)
 
 DECLARED = (SMOOTHNESS, GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS)
 WIDE = 10_000  # features beyond which a step that moves them all takes too long
+FEATURE = 20.0  # entries that noise on a feature and its step count for
 ENTRIES = 3.0  # clip of entries and labels of Frank-Wolfe methods, in their scales
 
 
@@ -137,13 +138,17 @@ class Fitting(Contestant):
         return seen(self.problem, W, measure)
 
     def work(self, setting: Setting) -> float:
-        """Steps times entries, which are read side by side; Hessians p times that."""
+        """Steps times entries, which are read side by side, and noise on every feature.
+
+        A Hessian counts p times as much.
+        """
         steps = float(setting.get("steps", getattr(self.options, "steps", 1)))
         name = self.module.__name__
         each = self.problem.p / 8 if "newton" in name else 1 / 8
         if "minibatch" in name:  # whose runs go one by one
             each = self.options.share / 2
-        return steps * each * self.problem.A.size
+        size = self.problem.A.size
+        return steps * (each * size + FEATURE * self.problem.p)
 
     def _options(self, setting: Setting) -> Any:
         return replace(self.options, **_typed(self.options, setting))
