@@ -94,6 +94,11 @@ DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 FUNCTION = Command(  # dperm audit module:function
     COMMANDS["audit"].help, "audit.blackbox.command:main", is_stage=False
 )
+PEERS = {  # dperm arena --peers: other libraries beside a paper's methods
+    "arena": Command(
+        "run other libraries on the same problems", "papers.arena.peers:run"
+    )
+}
 ON_ONE = {  # dperm arena problem=mine: a paper on a single problem
     "arena": Command(
         "run every private method on one problem, and say which to take",
@@ -139,9 +144,10 @@ def _run(arguments: list[str]) -> None:
         parser().print_help()
     elif arguments[0] == "--version":
         print(f"dperm {__version__}")
+    elif arguments[0] in PEERS and "--peers" in arguments:
+        _on_paper(PEERS, [one for one in arguments if one != "--peers"])
     elif _names_problem(arguments):
-        sys.argv = [f"dperm {arguments[0]}", *arguments[1:]]
-        run_stage(ON_ONE[arguments[0]], [f"paper={arguments[0]}", *arguments[1:]])
+        _on_paper(ON_ONE, arguments)
     elif arguments[0] in COMMANDS:
         sys.argv = [f"dperm {arguments[0]}", *arguments[1:]]
         command = FUNCTION if _names_function(arguments) else COMMANDS[arguments[0]]
@@ -161,6 +167,13 @@ def _names_function(arguments: list[str]) -> bool:
     return arguments[0] == "audit" and any(
         ":" in word and "=" not in word for word in arguments[1:]
     )
+
+
+def _on_paper(known: dict[str, Command], arguments: list[str]) -> None:
+    """Run a command of a paper's own."""
+    paper, rest = arguments[0], arguments[1:]
+    sys.argv = [f"dperm {paper}", *rest]
+    run_stage(known[paper], [f"paper={paper}", *rest])
 
 
 def _names_problem(arguments: list[str]) -> bool:
