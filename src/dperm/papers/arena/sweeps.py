@@ -102,8 +102,8 @@ def _against(
     settings = [one for one in every if method.work(one) <= work]
     shortened = method.within(default, work)
     if not settings or shortened is None:
-        return [{"status": "gap", "reason": f"a run would read its {problem.A.size} "
-                 "entries too often: left out"}]  # fmt: skip
+        return [{"status": "gap", "reason": f"a run on {problem.n} x {problem.p} takes "
+                 "longer than the rule on work allows"}]  # fmt: skip
     one = Contest(method, optimum, settings, shortened, seeds, prices, known, trained)
     return [row for epsilon in epsilons for row in one.rows(epsilon, tunings)]
 
