@@ -53,8 +53,9 @@ def test_every_private_solver_has_a_subject(path):
     if algorithm in ("fw", "bcfw"):  # release what they have
         assert found == []
         return
-    assert {one.calibration for one in found} == {"paper", "strict"}
     module = solvers.load(algorithm)
+    printed = {"paper"} if solvers.family(module) != "fits" else set()
+    assert {one.calibration for one in found} == {"strict"} | printed
     if solvers.family(module) == "lanes" and path.stem == algorithm:
         names = " ".join(one.name for one in found)
         assert ", least squares" in names
