@@ -380,6 +380,7 @@ def _fitting(module: ModuleType, options: Any) -> Iterator[Shape]:
 
 
 _BENT = "the bound adds up what no single pair of data sets can have at once"
+_ONE_SIDED = "logistic slopes have one sign, and two records are not both at their clip"
 FITS = {
     "objective_perturbation": FitNeeds(
         options={"tolerance": 1e-13}, reason=_BENT,
@@ -390,9 +391,15 @@ FITS = {
     "moments": FitNeeds(
         reason="of two records at a right angle each has half of its label's share"
     ),
-    "dp_gd": FitNeeds(options={"steps": 3}),
-    "dp_minibatch": FitNeeds(options={"steps": 3, "share": 0.25}),
-    "dp_gram": FitNeeds(options={"steps": 2}),
+    "dp_gd": FitNeeds(options={"steps": 3}, reason=_ONE_SIDED),
+    "dp_minibatch": FitNeeds(
+        options={"steps": 3, "share": 0.25},
+        reason="the bound is the worse of two directions at every loss; a pair has one",
+    ),
+    "dp_gram": FitNeeds(
+        options={"steps": 2},
+        reason="a record does not move the matrix and the gradients most at once",
+    ),
     "dp_newton": FitNeeds(
         options={"steps": 2},
         reason="a record does not move gradient, trace and direction most at once",
