@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel
 from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
 
 from dperm import schema
 from dperm.locate import ConfigError
@@ -76,7 +77,8 @@ def _one(config: schema.Config, what: schema.Sweep, solver: str) -> pd.DataFrame
     epsilon = float(config.problem.privacy.epsilon)
     options = {**options_of(what, point), "epsilons": [epsilon], "declared_at": []}
     seed = seeds.seed(config.seed, "arena", point["problem"], solver, 0, 0)
-    rows = pd.DataFrame(sweeps.contest(config, point, seed, **options))
+    with threadpool_limits(1):  # in a process of its own, too
+        rows = pd.DataFrame(sweeps.contest(config, point, seed, **options))
     for key, value in (("status", "ok"), ("reason", "")):
         rows[key] = rows[key].fillna(value) if key in rows else value
     return rows.assign(**point, seed=seed)
