@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from dperm import schema
 from dperm.pipeline import digests
 from dperm.pipeline.results import load_sweep
+from dperm.present.intervals import student
 
 KEYS = ["problem", "solver", "epsilon", "tuning", "public_scales"]
 COLUMNS = [
@@ -79,16 +79,12 @@ def label(solver: str) -> str:
     return digests.solver_of(solver).label
 
 
-def interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
-    """Mean and Student's interval; infinite where a value is."""
+def interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Mean and Student's 95 % interval; infinite where a value is."""
     if not len(values) or not np.isfinite(values).all():
         return math.inf, math.inf, math.inf
-    mean = float(values.mean())
-    if len(values) < 2:
-        return mean, math.nan, math.nan
-    wide = float(stats.t.ppf((1 + level) / 2, len(values) - 1))
-    half = wide * float(values.std(ddof=1)) / math.sqrt(len(values))
-    return mean, mean - half, mean + half
+    low, high = student(values)
+    return float(values.mean()), float(low), float(high)
 
 
 def contest(config: schema.Config) -> pd.DataFrame:

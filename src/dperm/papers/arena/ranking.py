@@ -251,6 +251,11 @@ def left_out(errors: pd.DataFrame) -> float:
     return float(np.exp(np.mean(found))) if found else math.nan
 
 
+OVERTAKEN = [
+    "tuning", "algorithm", "against", "ahead", "ci_low", "ci_high", "cells",
+]  # fmt: skip
+
+
 def overtaken(table: pd.DataFrame, of: str, by: Sequence[str]) -> list[dict[str, Any]]:
     """Cells in which a method is behind others, for a free grid and a paid one."""
     rows = []

@@ -96,7 +96,9 @@ def overtaken(
     """In how many cells others are ahead of one method, by what tuning costs."""
     table, of = outcomes.contest(config), str(product.options.get("against", "DP-CD"))
     others = [name for name in table["algorithm"].unique() if name != of]
-    found = pd.DataFrame(ranking.overtaken(table, of, others))
+    found = pd.DataFrame(
+        ranking.overtaken(table, of, others), columns=ranking.OVERTAKEN
+    )
     grids = config.paper.sweeps["contest"].options["grids"]
     counts = {outcomes.label(name): len(points(dict(grid), axes=None))
               for name, grid in grids.items()}  # fmt: skip
