@@ -174,6 +174,8 @@ def test_declared_scales_are_in_no_guarantee(name, loss):
         if not method.obstacle():
             given = method.given(method.ledger(METHODS[name][0], 1.0))
             assert given[0] == "n" and (len(given) > 1) is known
+            real = known and loss == "least_squares"
+            assert ("root mean square of labels" in given) is real
 
 
 def test_clips_are_in_units_of_public_scales():

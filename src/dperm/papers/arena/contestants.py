@@ -22,6 +22,7 @@ from dperm import solvers
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem
 from dperm.erm.scales import column_scales, is_declared, label_scale
+from dperm.papers.arena.metrics import is_signed
 from dperm.privacy.given import GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS, SMOOTHNESS
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import streams
@@ -93,8 +94,9 @@ class Contestant(ABC):
         return type(self)(self.module, self.options, problem)
 
     def given(self, ledger: Ledger) -> tuple[str, ...]:
-        """What an epsilon takes as public."""
-        known = ledger.assuming(*self.problem.given).given
+        """What an epsilon takes as public; clips are in units of the label's scale."""
+        labels = () if is_signed(self.problem) else (LABEL_SCALE,)
+        known = (ledger.assuming(*self.problem.given) + Ledger(given=labels)).given
         left = DECLARED if is_declared(self.problem) else ()
         return tuple(name for name in known if name not in left)
 
@@ -241,8 +243,7 @@ class FrankWolfing(Contestant):
         made: Ledger = self.module.ledger(
             self.scaled, int(setting["steps"]), noise_multiplier, self._options(setting)
         )
-        known = (SMOOTHNESS, LABEL_SCALE)
-        return made.assuming(*known)
+        return made.assuming(SMOOTHNESS)
 
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
         """One run after another."""
