@@ -110,6 +110,17 @@ DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 FUNCTION = Command(  # dperm audit module:function
     COMMANDS["audit"].help, "audit.blackbox.command:main", is_stage=False
 )
+PEERS = {  # dperm arena --peers: other libraries beside a paper's methods
+    "arena": Command(
+        "run other libraries on the same problems", "papers.arena.peers:run"
+    )
+}
+ON_ONE = {  # dperm arena problem=mine: a paper on a single problem
+    "arena": Command(
+        "run every private method on one problem, and say which to take",
+        "papers.arena.own:recommend",
+    ),
+}
 GROUPS = ("paper", "problem", "solver", "scale")
 KEYS = """
   any key of the configuration: product=figure1 problem.privacy.epsilon=2 seed=7
@@ -122,6 +133,7 @@ examples:
   dperm dpcd -j 2                            a paper on two cores
   dperm -n all                               what would run, and why
   dperm figures/dpcd/figure1.svg -j 2        one figure and what it needs
+  dperm arena problem=diabetes               every private method; which to take
   dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help says more
   dperm audit mine:fit --epsilon 1           is a function of mine as private as that?
 completion of names, in bash or zsh, and in fish:
@@ -148,6 +160,10 @@ def _run(arguments: list[str]) -> None:
         parser().print_help()
     elif arguments[0] == "--version":
         print(f"dperm {__version__}")
+    elif arguments[0] in PEERS and "--peers" in arguments:
+        _on_paper(PEERS, [one for one in arguments if one != "--peers"])
+    elif _names_problem(arguments):
+        _on_paper(ON_ONE, arguments)
     elif arguments[0] in COMMANDS:
         sys.argv = [f"dperm {arguments[0]}", *arguments[1:]]
         command = FUNCTION if _names_function(arguments) else COMMANDS[arguments[0]]
@@ -166,6 +182,20 @@ def _names_function(arguments: list[str]) -> bool:
     """Whether an audit is asked of ``module:function``, and not of a solver."""
     return arguments[0] == "audit" and any(
         ":" in word and "=" not in word for word in arguments[1:]
+    )
+
+
+def _on_paper(known: dict[str, Command], arguments: list[str]) -> None:
+    """Run a command of a paper's own."""
+    paper, rest = arguments[0], arguments[1:]
+    sys.argv = [f"dperm {paper}", *rest]
+    run_stage(known[paper], [f"paper={paper}", *rest])
+
+
+def _names_problem(arguments: list[str]) -> bool:
+    """Whether a paper is asked for on a single problem."""
+    return arguments[0] in ON_ONE and any(
+        word.startswith("problem=") for word in arguments[1:]
     )
 
 

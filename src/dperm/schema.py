@@ -126,6 +126,9 @@ class Sweep:
     prepared: list[str] = field(default_factory=list)  # whose arrays must be there
     tuned: bool = False  # whether it starts from what its points' solvers were tuned to
     timed: bool = False  # whether its seconds are shown: then nothing runs beside it
+    # Whether a point depends on its own problem and solver alone: then it stays when
+    # others come and go, and of an option by solvers' names it is given its own entry.
+    apart: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     smoke: bool = True  # whether a scale that is not thorough runs it
 

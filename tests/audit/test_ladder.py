@@ -22,6 +22,7 @@ from dperm.audit.replay import Replay
 from dperm.audit.rungs import BLIND, RUNGS, count, sensitivity
 from dperm.audit.sampled import losses
 from dperm.audit.selections import Selection
+from dperm.audit.shifts import is_bent
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.lanes import dp_cd, dp_sgd
 
@@ -53,8 +54,9 @@ def test_every_private_solver_has_a_subject(path):
     if algorithm in ("fw", "bcfw"):  # release what they have
         assert found == []
         return
-    assert {one.calibration for one in found} == {"paper", "strict"}
     module = solvers.load(algorithm)
+    printed = {"paper"} if solvers.family(module) != "fits" else set()
+    assert {one.calibration for one in found} == {"strict"} | printed
     if solvers.family(module) == "lanes" and path.stem == algorithm:
         names = " ".join(one.name for one in found)
         assert ", least squares" in names
@@ -72,6 +74,11 @@ def test_every_solver_keeps_its_ledger_and_uses_it(path):
         for name in DECIDED:
             finding = RUNGS[name](found)
             assert not finding.caught, (subject.name, finding)
+        if is_bent(subject):
+            # no measured law, and few runs show little of rare losses; some neighbour
+            # needs all of the declared shift (its densities: tests/privacy)
+            assert RUNGS["sensitivity"](found).measured > 0.99 and subject.reason
+            continue
         reached = found.audited.epsilon / subject.true_epsilon
         assert reached > 0.3 and (reached > 0.5 or subject.reason), subject.name
 

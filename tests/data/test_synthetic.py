@@ -3,6 +3,8 @@ import pytest
 
 from dperm.data import digest_arrays
 from dperm.data.synthetic import (
+    dialled_classification,
+    dialled_regression,
     logistic_lognormal,
     sparse_classification,
     sparse_regression,
@@ -65,3 +67,17 @@ def test_draws_never_change():
 def test_impossible_number_of_active_coefficients():
     with pytest.raises(ValueError, match="active: found 6, expected 0 to p = 5"):
         sparse_regression(20, 5, 6, 1.0, 1.0, 7)
+
+
+@pytest.mark.parametrize("make", [dialled_regression, dialled_classification])
+def test_knobs_do_what_they_say(make):
+    X, y = make(4000, 6, 400.0, 3, 0.5, seed=0)
+    sizes = X.std(axis=0) ** 2
+    assert sizes.max() / sizes.min() == pytest.approx(400, rel=1e-6)
+    np.testing.assert_allclose(sizes[1:] / sizes[:-1], 400 ** (1 / 5), rtol=1e-6)
+    apart = np.corrcoef(X.T)[np.triu_indices(6, 1)]
+    assert apart.mean() == pytest.approx(0.5, abs=0.05)
+    w = np.linalg.lstsq(X / X.std(axis=0), y, rcond=None)[0]
+    assert (np.abs(w) > 0.2 * np.abs(w).max()).tolist() == [1, 0, 1, 0, 0, 1]
+    with pytest.raises(ValueError, match="active"):
+        make(10, 2, 1.0, 3, 0.0, seed=0)

@@ -161,7 +161,7 @@ def test_reading_imports_nothing_heavy():
         ("problem.penalty.lower=1", "the box must hold 0"),
         ("problem.lss=1", "problem.lss"),
         ("+problem.penlty=1", "did you mean penalty"),
-        ("solver.algorithm=dp_dc", "did you mean dp_cd"),
+        ("solver.algorithm=dp_ccd", "did you mean dp_cd"),
         ("+solver.options.smpling=uniform", "did you mean sampling"),
         (
             "solver.options.sampling=cyclical",

@@ -151,3 +151,60 @@ def test_snakemake_waits_for_the_tuning_that_a_sweep_starts_from():
 def test_a_sweep_starts_from_nothing_that_is_not_run():
     with pytest.raises(ConfigError, match=r"sweeps\.tuning_law\.grid: .*dp_cd on elec"):
         run_table(["dpcd"], ["~paper.runs.dp_cd"])
+
+
+# --- points that stand apart ----------------------------------------------------------
+
+
+def entry(config, point, seed, given=0.0):
+    """What a point was given."""
+    return {"given": given}
+
+
+@pytest.fixture
+def apart(configured, monkeypatch):
+    monkeypatch.setattr(sweeping, "function_of", lambda *names: entry)
+    code = {"dp_cd": "1", "dp_sgd": "1"}
+    monkeypatch.setattr(
+        "dperm.pipeline.digests.swept",
+        lambda config, what, names: "".join(code.get(name, "") for name in names),
+    )
+
+    def make(problems, given, **codes):
+        code.update(codes)
+        config = configured("scale=full")
+        axes = {"problem": problems, "solver": [*given]}
+        config.paper.sweeps = {"pairs": schema.Sweep(
+            "entry", axes, replicates=1, problems=problems, apart=True,
+            options={"given": given})}  # fmt: skip
+        return config
+
+    return make
+
+
+def reused(config, caplog):
+    caplog.clear()
+    with caplog.at_level("INFO"):
+        (path,) = sweeping.sweep(config)
+    said = next(r.getMessage() for r in caplog.records if "reused" in r.getMessage())
+    return said.partition(": ")[2], pd.read_parquet(path)
+
+
+def test_a_new_problem_or_solver_computes_itself_alone(apart, caplog):
+    first, table = reused(apart(["diabetes"], {"dp_cd": 1.0}), caplog)
+    assert first == "0 reused, 1 to compute" and table["given"].tolist() == [1.0]
+    two = ["diabetes", "breast_cancer"]
+    assert reused(apart(two, {"dp_cd": 1.0}), caplog)[0] == "1 reused, 1 to compute"
+    both = {"dp_cd": 1.0, "dp_sgd": 2.0}
+    said, table = reused(apart(two, both), caplog)
+    assert said == "2 reused, 2 to compute"
+    assert table.set_index("solver")["given"].to_dict() == both
+
+
+def test_an_own_option_or_own_code_computes_that_solver_again(apart, caplog):
+    both = {"dp_cd": 1.0, "dp_sgd": 2.0}
+    reused(apart(["diabetes"], both), caplog)
+    changed = {**both, "dp_sgd": 3.0}
+    assert reused(apart(["diabetes"], changed), caplog)[0] == "1 reused, 1 to compute"
+    edited = apart(["diabetes"], changed, dp_cd="2")
+    assert reused(edited, caplog)[0] == "1 reused, 1 to compute"

@@ -7,7 +7,8 @@ import pytest
 
 from conftest import make_problem
 from dperm.privacy import calibrate, streams
-from dperm.solvers.lanes import Lanes, dp_cd, dp_sgd, dp_skgd, trials
+from dperm.solvers.lanes import Lanes, dp_cd, dp_sgd, dp_skgd, dp_svrg, trials
+from dperm.solvers.lanes.engine import run_lanes
 
 OPTIONS = [
     (dp_cd, dp_cd.Options()),
@@ -75,3 +76,15 @@ def test_a_grid_that_diverges_is_named(given):
     points = [{"passes": 400.0, "step": 1e9, "clip": 1e90}]
     with pytest.raises(ValueError, match="small: every setting of the grid diverged"):
         trials.tuned(problem, *solver, points, [1], "strict")
+
+
+@pytest.mark.parametrize("module", [dp_sgd, dp_svrg], ids=["dp_sgd", "dp_svrg"])
+def test_a_block_whose_lanes_are_all_lost_ends(module):
+    """At the first checkpoint, with nothing left to run to the second."""
+    problem = make_problem("least_squares", "l2")
+    lanes = Lanes(np.full(1, 1e6), np.full(1, 1e3), 1.0)
+    found = run_lanes(
+        module, module.Options(), problem, lanes, [5, 10], 0, lambda W: {}
+    )
+    assert [snapshot.diverged.tolist() for snapshot in found] == [[True], [True]]
+    assert found[0].objective == found[1].objective > 10

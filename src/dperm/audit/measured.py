@@ -20,7 +20,7 @@ from dperm.audit.laws import CERTAIN, Cells
 from dperm.audit.neighbours import Pair
 from dperm.audit.replay import Coupling, Replay
 from dperm.audit.selections import Selection, Symbol
-from dperm.audit.shifts import Script, Shift, additive, selects
+from dperm.audit.shifts import Script, Shift, additive, is_bent, selects
 from dperm.audit.subjects import Array, Seed, Subject
 from dperm.privacy.generalised_gaussian import GeneralisedGaussian
 from dperm.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
@@ -161,7 +161,7 @@ class Measure:
         if selects(self.replay.subject, seen, t):
             return self._selecting(t)
         shifts = self.coupling.at(t)
-        if not self._is_affine(t):
+        if is_bent(self.replay.subject) or not self._is_affine(t):
             return None
         return told(shifts)
 

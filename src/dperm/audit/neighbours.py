@@ -78,7 +78,9 @@ def pairs(subject: Subject, seed: int, count: int) -> Iterator[Pair]:
         apart = _apart(subject)
         kinds = [apart, apart, *kinds]
     turns = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
-    known: Iterator[Pair | None] = itertools.chain(_plainest(subject), turns)
+    known: Iterator[Pair | None] = itertools.chain(
+        _tried(subject), _plainest(subject), turns
+    )
     if subject.hidden:
         crowded = _crowded(subject, pool)
         known = itertools.chain(itertools.islice(crowded, CROWDS), known)
@@ -88,6 +90,13 @@ def pairs(subject: Subject, seed: int, count: int) -> Iterator[Pair]:
 
 def _pair(others: Records, at: int, one: Record, two: Record) -> Pair:
     return Pair(others.replaced(at, *one), others.replaced(at, *two), at)
+
+
+def _tried(subject: Subject) -> Iterator[Pair]:
+    """What the subject itself names."""
+    for one, two in subject.tried:
+        for at in subject.positions:
+            yield _pair(subject.base, at, (one, 1.0), (two, 1.0))
 
 
 def _plainest(subject: Subject) -> Iterator[Pair]:

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from dperm import solvers
+from dperm.audit.fits import FitSubject
 from dperm.audit.lanes import Known, LaneSubject, Shape
 from dperm.audit.sequences import FrankWolfeSubject, StreamSubject, Trial
 from dperm.audit.subjects import DELTA, Array, Subject
@@ -324,8 +325,93 @@ STREAMS = {
     ),
 }  # fmt: skip
 
+# --- fits -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FitNeeds:
+    """What an audit of a solver of that family needs.
+
+    Attributes
+    ----------
+    options : mapping
+        Options that fit the small data.
+    others : mapping
+        Other options that are tried, by name.
+    reason : str
+        Why no attack reaches the bound.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reason: str = ""
+
+
+def _fits(own: str, at: Order) -> Made:
+    """Strict noise alone: no paper prints another."""
+    if at.kind != "strict":
+        return []
+    needs = FITS.get(own, FitNeeds())
+    options = replace(at.options, **needs.options)
+    if at.steps and hasattr(options, "steps"):
+        options = replace(options, steps=at.steps)
+    tried = {"": options}
+    if at.varied:
+        tried |= {f", {name}": replace(options, **others)
+                  for name, others in needs.others.items()}  # fmt: skip
+    found: Made = [FitSubject(f"{at.name}{name}", at.module, one, shape, at.epsilon)
+             for name, one in tried.items()
+             for shape in _fitting(at.module, one)]  # fmt: skip
+    for subject in found:
+        subject.reason = needs.reason
+    return found
+
+
+def _fitting(module: ModuleType, options: Any) -> Iterator[Shape]:
+    """Shapes that the module does not refuse: losses, L2 and L1 norms, sparse data."""
+    plain = Shape(p=2)
+    for shape in (
+        plain, replace(plain, loss="least_squares"),
+        replace(plain, penalty=PENALTIES["L2"]),
+        replace(plain, kept="sparse", loss="least_squares"),
+    ):  # fmt: skip
+        if not module.refuses(options, FitSubject.scaled(shape)):
+            yield shape
+
+
+_BENT = "the bound adds up what no single pair of data sets can have at once"
+_ONE_SIDED = "logistic slopes have one sign, and two records are not both at their clip"
+FITS = {
+    "objective_perturbation": FitNeeds(
+        options={"tolerance": 1e-13}, reason=_BENT,
+    ),
+    "output_perturbation": FitNeeds(
+        options={"ridge": 3.0}, reason="at a minimum no slope is near its largest",
+    ),
+    "moments": FitNeeds(
+        reason="of two records at a right angle each has half of its label's share"
+    ),
+    "dp_gd": FitNeeds(options={"steps": 3}, reason=_ONE_SIDED),
+    "dp_minibatch": FitNeeds(
+        options={"steps": 3, "share": 0.25},
+        reason="the bound is the worse of two directions at every loss; a pair has one",
+    ),
+    "dp_gram": FitNeeds(
+        options={"steps": 2},
+        reason="a record does not move the matrix and the gradients most at once",
+    ),
+    "dp_newton": FitNeeds(
+        options={"steps": 2},
+        reason="a record does not move gradient, trace and direction most at once",
+    ),
+    "ada_ssp": FitNeeds(
+        reason="a record does not move eigenvalue, matrix and vector most at once"
+    ),
+}  # fmt: skip
+
 MAKERS: dict[str, Callable[[str, Order], Made]] = {
     "lanes": _lanes,
     "frank_wolfe": _frank_wolfe,
     "streams": _streams,
+    "fits": _fits,
 }

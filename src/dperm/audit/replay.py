@@ -22,7 +22,8 @@ from dperm.privacy.ledger import Event
 
 Array = np.ndarray
 
-_ROUNDS = 6  # of correction, where a view is affine in the noise only piece by piece
+_ROUNDS = 40  # of correction, where a view is not affine, or only piece by piece
+_SMALL = 1e-4  # of the noise's unit, a difference
 _DONE = 1e-12  # of the view, or of the noise's unit, that is as good as nothing
 _LEFT, _ROUGH = 1e-6, 1e-11  # of the noise, and of the view, that may stay unmatched
 
@@ -140,6 +141,25 @@ class Replay:
             for (place, event), old in zip(added, before, strict=True)
         ]
         return [shift for shift in moved if shift.size > SAME]
+
+    def log_volume(self, which: int, seed: Seed, script: Script, t: int) -> float:
+        """Logarithm of how much view t stretches its added noise, at a script.
+
+        By differences; nan where the view has not as many numbers as the noise.
+        """
+        run = self.run(which, seed, script, None, t)
+        columns = []
+        for place, _ in additive(self.subject, run, t):
+            for entry in range(script[place].unit.size):
+                up, down = (
+                    self.run(which, seed, raised(script, place, entry, by), None, t)
+                    for by in (_SMALL, -_SMALL)
+                )
+                columns.append((up.views[t] - down.views[t]) / (2 * _SMALL))
+        slopes = np.column_stack(columns)
+        if slopes.shape[0] != slopes.shape[1]:
+            return math.nan
+        return float(np.linalg.slogdet(slopes)[1])
 
     def _needed(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 from dperm.audit.measured import Measure
 from dperm.audit.replay import Replay
 from dperm.audit.selections import Selection
-from dperm.audit.shifts import additive, selects
+from dperm.audit.shifts import additive, is_bent, selects
 from dperm.audit.subjects import Array
 
 
@@ -34,6 +34,9 @@ def _loss(replay: Replay, seed: int) -> float:
         for place, _ in additive(replay.subject, seen, t):
             total += seen.draws[place].log_density()
             total -= coupling.script[place].log_density()
+        if is_bent(replay.subject):
+            total += replay.log_volume(1, seed, coupling.script, t)
+            total -= replay.log_volume(0, seed, seen.draws, t)
     return total
 
 

@@ -13,13 +13,14 @@ from dperm.audit.taps import Draw
 from dperm.privacy.generalised_gaussian import GeneralisedGaussian
 from dperm.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
 from dperm.privacy.noisy_max import NoisyMax
+from dperm.privacy.perturbed_objective import PerturbedObjective
 
 Array = np.ndarray
 Script = list[Draw]
 
 SAME = 1e-9  # of the noise's unit: what is as good as no shift
 _HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides them
-    "gaussian": (Gaussian, SampledGaussian),
+    "gaussian": (Gaussian, SampledGaussian, PerturbedObjective),
     "generalised_gaussian": (GeneralisedGaussian,),
     "laplace": (Laplace,),
 }
@@ -69,7 +70,7 @@ class Shift:
         if isinstance(self.event, GeneralisedGaussian):
             order = self.event.order
             return float((units**order).sum() ** (1 / order))
-        if isinstance(self.event, Gaussian | SampledGaussian):
+        if isinstance(self.event, _HIDES["gaussian"]):
             return float(np.sqrt((units**2).sum()))
         return float(units.max(initial=0.0))
 
@@ -84,6 +85,8 @@ class Shift:
 def additive(subject: Subject, seen: Transcript, t: int) -> list[tuple[int, Event]]:
     """Draws behind view t that are added to something, with their events."""
     places = seen.draws_of(t)[1 if selects(subject, seen, t) else 0 :]
+    if subject.drawn:
+        return [(place, subject.drawn[place]) for place in places]
     left = [e for e in subject.ledger.events if not isinstance(e, NoisyMax)]
     found: list[tuple[int, Event]] = []
     for place in reversed(places):
@@ -94,6 +97,12 @@ def additive(subject: Subject, seen: Transcript, t: int) -> list[tuple[int, Even
             if len(able) > 1:
                 left.pop(able[-1])
     return found
+
+
+def is_bent(subject: Subject) -> bool:
+    """Whether views are no affine functions of their noise, which changes densities."""
+    events = subject.ledger.events
+    return any(isinstance(event, PerturbedObjective) for event in events)
 
 
 def selects(subject: Subject, seen: Transcript, t: int) -> bool:

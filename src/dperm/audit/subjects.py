@@ -19,7 +19,7 @@ from numpy.random import PCG64, Generator
 
 from dperm.audit.taps import Draw, Tap, tapped
 from dperm.privacy.accounting import epsilon, true_epsilon
-from dperm.privacy.ledger import Ledger
+from dperm.privacy.ledger import Event, Ledger
 from dperm.privacy.mechanisms import STREAMS, Streams, streams
 from dperm.privacy.noisy_max import NoisyMax
 
@@ -108,6 +108,10 @@ class Subject(ABC):
         Whether labels are numbers, not signs.
     bound : ndarray or None
         Public bounds on the entries of a record, (p,).
+    tried : tuple of (ndarray, ndarray)
+        Pairs of records to be tried first.
+    drawn : tuple of Event
+        What each draw of a run is for, where its kind alone does not say it.
     cost : int
         By how much fewer runs are made of it, because they are slow.
     loud : Subject or None
@@ -125,6 +129,8 @@ class Subject(ABC):
     hidden = False
     real = False
     bound: Array | None = None
+    tried: tuple[tuple[Array, Array], ...] = ()
+    drawn: tuple[Event, ...] = ()
     cost = 1
     loud: Subject | None = None
     reason = ""

@@ -109,6 +109,57 @@ def sparse_classification(
     return sparse.csc_array(X), np.where(scores >= 0.0, 1.0, -1.0)
 
 
+def dialled_regression(
+    n: int, p: int, imbalance: float, active: int, correlation: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Least squares with knobs: sizes of columns, active coefficients, correlation.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows and features.
+    imbalance : float
+        Ratio of the largest to the smallest M_j, at least 1; they lie evenly between.
+    active : int
+        Coefficients that are not zero, at evenly spread positions, -1 and +1 by turns
+        in units of the columns' sizes.
+    correlation : float
+        Of any two features, in [0, 1).
+    seed : int
+
+    Returns
+    -------
+    X : array, shape (n, p)
+    y : array, shape (n,)
+        Xw plus normal noise of standard deviation ||w|| / 2.
+    """
+    X, scores, size, rng = _dialled(n, p, imbalance, active, correlation, seed)
+    return X, scores + 0.5 * size * _normal(rng, n)
+
+
+def dialled_classification(
+    n: int, p: int, imbalance: float, active: int, correlation: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Classification with the same knobs; y is the sign of Xw plus as much noise."""
+    X, scores, size, rng = _dialled(n, p, imbalance, active, correlation, seed)
+    return X, np.where(scores + 0.5 * size * _normal(rng, n) >= 0.0, 1.0, -1.0)
+
+
+def _dialled(
+    n: int, p: int, imbalance: float, active: int, correlation: float, seed: int
+) -> tuple[np.ndarray, np.ndarray, float, np.random.Generator]:
+    if not 0 <= active <= p:
+        raise ValueError(f"active: found {active}, expected 0 to p = {p}")
+    rng = _generator(seed)
+    own, shared = _normal(rng, (n, p)), _normal(rng, (n, 1))
+    X = standardize(np.sqrt(1 - correlation) * own + np.sqrt(correlation) * shared)
+    w = np.zeros(p)
+    places = np.linspace(0, p - 1, active).astype(int)
+    w[places] = np.where(np.arange(active) % 2, -1.0, 1.0)
+    sizes = np.round(float(imbalance) ** np.linspace(-0.5, 0.0, p), 9)
+    return X * sizes, _product(X, w), float(np.sqrt(active)), rng
+
+
 def _generator(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
 
@@ -129,6 +180,8 @@ GENERATORS: dict[str, Callable[..., tuple[Any, np.ndarray]]] = {
     "sparse_classification": sparse_classification,
     "sparse_regression": sparse_regression,
     "logistic_lognormal": logistic_lognormal,
+    "dialled_regression": dialled_regression,
+    "dialled_classification": dialled_classification,
 }
 
 # What their arguments may be, from and to.
@@ -140,5 +193,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "noise": (0, 1e100),
     "sigma": (0, 100),
     "density": (0, 1),
+    "imbalance": (1, 1e12),
+    "correlation": (0, 0.999),
     "seed": (0, float("inf")),
 }

@@ -68,16 +68,16 @@ def noise(algorithm: str) -> str:
     return code(*CALIBRATING, *offered)
 
 
-def swept(config: schema.Config, what: schema.Sweep, points: Grid) -> str:
+def swept(config: schema.Config, what: schema.Sweep, names: Iterable[str]) -> str:
     """Digest of the code behind a sweep: its function, and solvers its points name."""
     module = products.module_of(config, "sweeps", what.kind)
-    named = {_module(solver.algorithm) for solver in _solvers(points)}
+    named = {_module(solver.algorithm) for solver in _solvers(names)}
     return code(f"{module}:{what.kind}", *sorted(named))
 
 
-def _solvers(points: Grid) -> list[schema.Solver]:
-    """What the YAML of every solver says that the points name."""
-    return [solver_of(name) for name in sorted(points.values("solver"))]
+def _solvers(names: Iterable[str]) -> list[schema.Solver]:
+    """What the YAML of each of these solvers says."""
+    return [solver_of(name) for name in sorted(names)]
 
 
 @functools.cache
@@ -164,9 +164,10 @@ def sweep(config: schema.Config, name: str, points: Grid, read: Iterable[str]) -
     """Digest of a sweep at its points; ``read`` are digests of what it reads."""
     what = config.paper.sweeps[name]
     replicates = config.scale.replicates or what.replicates
-    named = [[one.algorithm, one.options] for one in _solvers(points)]
+    names = points.values("solver")
+    named = [[one.algorithm, one.options] for one in _solvers(names)]
     identity = [asdict(what), repr(points), config.seed, replicates, named]
-    return digest([identity, list(read), swept(config, what, points)])
+    return digest([identity, list(read), swept(config, what, names)])
 
 
 def product(config: schema.Config, kind: str, name: str, read: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +78,12 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
     """Every point and replicate of a sweep, and the key of its part."""
     replicates = config.scale.replicates or what.replicates
     every = plan.sweep_points(config, what)
-    code = digests.swept(config, what, every)
-    optima = [
-        inputs.load_optimum_record(config, problem)
+    code = digests.swept(config, what, every.values("solver"))
+    optima = {
+        problem: _solved(config, problem)
         for problem in plan.sweep_problems(config, what)
-    ]
-    read = [[record.get(key) for key in ("digest", "w_digest")] for record in optima]
+    }
+    read = [*optima.values()]
     read += [
         [data.load_prepared(problem, config.data).meta["digest"]]
         for problem in plan.sweep_prepared(config, what)
@@ -92,12 +92,38 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
     given = [config.paper.name, name, what.kind, what.options, config.seed, read]
     found = []
     for point in every:
+        if what.apart:
+            own = [point[key] for key in ("solver",) if key in point]
+            code = digests.swept(config, what, own)
+            solved = optima.get(point.get("problem", ""))
+            given[3:] = [options_of(what, point), config.seed, solved]
         for replicate in range(replicates):
             identity = [*given, point, replicate, *solver_section(point)]
             if what.tuned:
                 identity.append(tuned[point["problem"], point["solver"]])
             found.append((point, replicate, Key(store.digest(identity), code)))
     return found
+
+
+def _solved(config: schema.Config, problem: str) -> list[Any]:
+    """Digests of a problem and of its optimum."""
+    record = inputs.load_optimum_record(config, problem)
+    return [record.get(key) for key in ("digest", "w_digest")]
+
+
+def options_of(what: schema.Sweep, point: Point) -> dict[str, Any]:
+    """Options that a point is given: where it stands apart, its own of each solver's.
+
+    An option is by solvers' names if it is a mapping that has the point's.
+    """
+    if not what.apart or "solver" not in point:
+        return what.options
+    return {
+        key: value[point["solver"]]
+        if isinstance(value, Mapping) and point["solver"] in value
+        else value
+        for key, value in what.options.items()
+    }
 
 
 def _compute(
@@ -150,7 +176,7 @@ def measured(
     )
     start = time.perf_counter()
     with threadpool_limits(1):
-        found = function(config, point, seed, **what.options)
+        found = function(config, point, seed, **options_of(what, point))
     rows = pd.DataFrame(found if isinstance(found, list) else [found])
     if "seconds" not in rows:
         rows["seconds"] = (time.perf_counter() - start) / len(rows)

@@ -14,7 +14,7 @@ with :func:`profile`; one whose Rényi curve is the better bound, one with :func
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
 
@@ -123,8 +123,15 @@ def true_epsilon(ledger: Ledger, delta: float) -> float:
 
 def is_closed_form(ledger: Ledger, calibration: str) -> bool:
     """Tell whether an epsilon is computed to rounding, not on a grid of losses."""
-    gaussian = all(isinstance(event, Gaussian) for event in ledger.events)
-    return calibration == "paper" or gaussian
+    others = [event for event in ledger.events if not isinstance(event, Gaussian)]
+    return calibration == "paper" or all(_is_single(others))
+
+
+def _is_single(others: list[Event]) -> Iterator[bool]:
+    """Of events beside Gaussians: whether a closed form composes them with those."""
+    for event in others:
+        alone = len(others) == event.count == 1
+        yield alone and beside_gaussians(event, 0.0, 0.5) is not None
 
 
 # --- paper ----------------------------------------------------------------------------
@@ -415,6 +422,15 @@ def _(event: NonPrivate, orders: Array) -> Array:
     return np.full_like(orders, np.inf)
 
 
+@singledispatch
+def beside_gaussians(event: Event, mu: float, delta: float) -> float | None:
+    """Return the epsilon of one release and of Gaussian ones of that mu, together.
+
+    None, which most events leave it at, where there is no closed form.
+    """
+    return None
+
+
 RENYI_ORDERS = 1 + np.geomspace(1e-3, 1e5, 2000)
 
 
@@ -459,6 +475,10 @@ def _sound(
     others = [event for event in ledger.events if not isinstance(event, Gaussian)]
     if not others:
         return gaussian_epsilon(mu, delta)
+    if len(others) == others[0].count == 1:
+        closed = beside_gaussians(others[0], mu, delta)
+        if closed is not None:
+            return closed
     profiles = [profile(event) for event in others]
     if mu:
         profiles.append(Profile(lambda losses: gaussian_delta(losses, mu)))

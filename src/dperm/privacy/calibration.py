@@ -134,7 +134,7 @@ def calibrate(
     else:
         closed = is_closed_form(ledger_of(1.0), calibration)
         tolerance = TOLERANCE_CLOSED if closed else TOLERANCE_GRID
-        multiplier = _smallest(cost, epsilon, tolerance)
+        multiplier = smallest(cost, epsilon, tolerance)
     ledger = ledger_of(multiplier)
     claimed = epsilon_of(ledger, delta, calibration)
     while claimed > epsilon:
@@ -145,8 +145,14 @@ def calibrate(
     return Calibration(multiplier, calibration, epsilon, delta, claimed, true, ledger)
 
 
-def _smallest(cost: Callable[[float], float], target: float, tolerance: float) -> float:
-    """Return the smallest multiplier whose cost is at most the target, from above."""
+def smallest(cost: Callable[[float], float], target: float, tolerance: float) -> float:
+    """Return the smallest multiplier whose cost is at most the target, from above.
+
+    Raises
+    ------
+    UnreachableTargetError
+        If no noise reaches it.
+    """
     lower, upper = _bracket(cost, target)
     if lower == upper:
         return upper

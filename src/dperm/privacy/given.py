@@ -19,6 +19,7 @@ FEATURE_BOUNDS = "feature bounds b_j"
 GRADIENT = "largest entry of the gradient at 0"
 DATA_BOUNDS = "largest entry and label"
 RADIUS = "l1 norm of the solution"
+LABEL_SCALE = "root mean square of labels"
 STANDARDISATION = "standardisation of columns"
 COLUMNS = "which columns are zero"
 

@@ -1,10 +1,12 @@
 """Solvers, one file per algorithm: options, number of steps, ledger, kernel.
 
-There are three families, each a package with a ``Protocol`` of what its modules offer:
+There are four families, each a package with a ``Protocol`` of what its modules offer:
 
 - :mod:`dperm.solvers.lanes`: a composite problem, many settings at a time; only these
   run as the grids of a paper's ``runs``,
 - :mod:`dperm.solvers.frank_wolfe`: a finite sum over an l1 ball, one run at a time,
+- :mod:`dperm.solvers.fits`: a composite problem, a few releases on all records, runs of
+  one setting side by side,
 - :mod:`dperm.solvers.streams`: a stream of records, each read once.
 
 A module of this package belongs to the family of its folder. One of the reader's own
@@ -28,10 +30,12 @@ OFFERED = {
     "lanes": ("Options", "steps", "ledger", "Run", "lane_bytes"),
     "frank_wolfe": ("Options", "steps", "ledger", "Run", "noise"),
     "streams": ("Options", "Run"),
+    "fits": ("Options", "ledger", "Run", "refuses"),
 }
 METHODS = {
     "lanes": ("advance", "keep", "released"),
     "frank_wolfe": ("advance", "releases"),
+    "fits": ("releases",),
     "streams": ("releases", "solve"),
 }
 

@@ -1,0 +1,1 @@
+"""The arena: every private method on every problem, at one true epsilon."""

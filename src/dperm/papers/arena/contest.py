@@ -1,0 +1,384 @@
+"""One method on one problem: tuned in four ways at every epsilon, and run afresh.
+
+``default`` runs what the solver's YAML says. ``ten`` and ``grid`` take the setting with
+the least mean error over the tuning's seeds, of ten settings of the grid drawn at
+random and of all of it, as the papers do: for free. ``paid`` chooses privately, inside
+the target: a logarithmic number of runs of settings drawn from the grid, each with a
+noisy score of its own, of which the best is published (``privacy.private_choice``).
+The grids are the same for every problem and were set beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dperm.erm.problem import Problem
+from dperm.papers.arena.contestants import Contestant, Job, Setting
+from dperm.papers.arena.metrics import Split, clipped_loss, loss_bound
+from dperm.privacy.accounting import gaussian_epsilon
+from dperm.privacy.calibration import UnreachableTargetError, calibrate, smallest
+from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.privacy.mechanisms import gaussian, streams
+from dperm.privacy.private_choice import (
+    calibrate_choice,
+    choice_epsilon,
+    drawn_runs,
+)
+
+TUNINGS = ("default", "ten", "grid", "paid")
+TEN = 10
+FIRST, RACED = 1, 2  # seeds of all settings, and more of those that may win
+KEPT = 4  # settings at least that the race keeps, and a third of all
+SCORE = 0.2  # of the target's mu, what a score is released with
+INNER = 0.6  # of a choice's epsilon, about what a run of it has
+
+Priced = tuple[float, float, tuple[str, ...]]  # noise multiplier, epsilon, given
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Seeds of a contest, each for one purpose.
+
+    Attributes
+    ----------
+    tuning, fresh, held : list of int
+    drawing : int
+        Of ten settings, and of the private choices.
+    """
+
+    tuning: list[int]
+    fresh: list[int]
+    held: list[int]
+    drawing: int
+
+    @classmethod
+    def of(cls, seed: int, fresh: int, held: int) -> Seeds:
+        """All from one seed."""
+        count = FIRST + RACED + fresh + held + 1
+        drawn = np.random.SeedSequence(seed).generate_state(count, np.uint64).tolist()
+        parts = np.cumsum([FIRST + RACED, fresh, held])
+        return cls(drawn[: parts[0]], drawn[parts[0] : parts[1]],
+                   drawn[parts[1] : parts[2]], drawn[parts[2]])  # fmt: skip
+
+
+class Prices:
+    """Noise multipliers of ledgers, each found once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Any] = {}
+
+    def one(self, method: Contestant, setting: Setting) -> Priced | None:
+        """Of a single run; None where no noise meets the target."""
+
+        def find() -> Priced:
+            found = calibrate(partial(method.ledger, setting), epsilon, delta, "strict")
+            given = method.given(found.ledger)
+            return found.noise_multiplier, found.true_epsilon, given
+
+        epsilon, delta = method.problem.epsilon, method.problem.delta
+        return self._kept(("one", epsilon, *shape(method, setting)), find)
+
+    def paid(
+        self, method: Contestant, grid: Sequence[Setting], epsilon: float
+    ) -> tuple[list[tuple[Setting, float]], float, tuple[str, ...]]:
+        """Settings that can be chosen from within epsilon, with their noise.
+
+        And what the choice costs then, and what that takes as public.
+        """
+        key = ("choice", epsilon, *(tuple(shape(method, one)) for one in grid))
+        if key not in self._known:
+            self._known[key] = _choice(method, grid, epsilon)
+        noise, cost, given = self._known[key]
+        able = zip(grid, noise, strict=True)
+        return [(one, z) for one, z in able if z is not None], cost, given
+
+    def _kept(self, key: Any, find: Any) -> Priced | None:
+        if key not in self._known:
+            try:
+                self._known[key] = find()
+            except UnreachableTargetError:
+                self._known[key] = None
+        return self._known[key]
+
+
+def _choice(
+    method: Contestant, grid: Sequence[Setting], epsilon: float
+) -> tuple[list[float | None], float, tuple[str, ...]]:
+    """Noise of each setting, what the choice costs, and what that takes as public."""
+    delta = method.problem.delta
+    score = Ledger((score_event(epsilon, delta),))
+    ways: dict[Any, Any] = {}
+    for one in grid:
+        ways.setdefault(
+            repr(shape(method, one)),
+            lambda noise, one=one: method.ledger(one, noise) + score,
+        )
+    found = calibrate_choice([*ways.values()], epsilon, delta)
+    noise = dict(zip(ways, found, strict=True))
+    ledgers = [ways[key](z) for key, z in noise.items() if z is not None]
+    if not ledgers:
+        return [None] * len(grid), math.inf, ()
+    cost = choice_epsilon(ledgers, delta)
+    each = [noise[repr(shape(method, one))] for one in grid]
+    return each, cost, method.given(ledgers[0])
+
+
+def shape(method: Contestant, setting: Setting) -> list[Any]:
+    """What a ledger's price depends on: its events in units of their sensitivities."""
+    made = method.ledger(setting, 1.0)
+    found: list[Any] = [method.given(made)]
+    for event in made.events:
+        plain = {**event.to_dict(), "sensitivity": 1.0, "scale": event.noise_multiplier}
+        found.append(tuple(sorted((k, str(v)) for k, v in plain.items())))
+    return [method.problem.delta, *found]
+
+
+def score_event(epsilon: float, delta: float) -> Gaussian:
+    """The release of a score, in units of what a record moves it by."""
+    unit = "b / n, the replace-one change of a mean of losses in [0, b]"
+    noise = smallest(lambda z: gaussian_epsilon(1 / z, delta), epsilon, 1e-6)
+    return Gaussian(1.0, noise / SCORE, 1, unit, "a private choice's score")
+
+
+class Contest:
+    """A method on a problem under given scales.
+
+    Parameters
+    ----------
+    method : Contestant
+    optimum : float
+        F*.
+    grid : sequence of settings
+    default : mapping
+        The setting of no tuning at all.
+    seeds : Seeds
+    prices : Prices
+    split : Split, optional
+        With the same method on its training part, for held-out metrics.
+    trained : Contestant, optional
+    """
+
+    def __init__(
+        self,
+        method: Contestant,
+        optimum: float,
+        grid: Sequence[Setting],
+        default: Setting,
+        seeds: Seeds,
+        prices: Prices,
+        split: Split | None = None,
+        trained: Contestant | None = None,
+    ):
+        self.base, self.optimum, self.grid, self.default = (
+            method,
+            optimum,
+            grid,
+            default,
+        )
+        self.seeds, self.prices = seeds, prices
+        self.split, self.trained = split, trained
+
+    def rows(self, epsilon: float, tunings: Sequence[str] = TUNINGS) -> Iterator[Row]:
+        """Fresh runs of every tuning at one epsilon."""
+        method = self.base.aiming(epsilon)
+        self._known: dict[Any, list[Row]] = {}
+        chosen: dict[str, Setting | None] = {}
+        if "default" in tunings:
+            chosen["default"] = self.default
+        if {"ten", "grid"} & {*tunings}:
+            chosen |= self._tuned(method)
+        for tuning in tunings:
+            if tuning == "paid":
+                found = self._paid(epsilon)
+            else:
+                found = self._fresh(method, chosen.get(tuning))
+            for row in found:
+                yield {"epsilon": epsilon, "tuning": tuning, **row}
+
+    # --- tuned for free ---------------------------------------------------------------
+
+    def _tuned(self, method: Contestant) -> dict[str, Setting | None]:
+        """The best of ten and of all settings, by a race."""
+        rng = np.random.default_rng(self.seeds.drawing)
+        some = rng.choice(len(self.grid), min(TEN, len(self.grid)), replace=False)
+        runs = {
+            k: priced for k, one in enumerate(self.grid)
+            if (priced := self.prices.one(method, one)) is not None
+        }  # fmt: skip
+        if not runs:
+            return {}
+        errors = self._errors(method, runs, list(runs), self.seeds.tuning[:FIRST])
+        groups = {"ten": [k for k in some.tolist() if k in runs], "grid": list(runs)}
+        found: dict[str, Setting | None] = {}
+        ahead = {
+            name: sorted(group, key=lambda k: errors[k].mean())[
+                : max(KEPT, len(group) // 3)
+            ]
+            for name, group in groups.items()
+        }
+        last = sorted({k for group in ahead.values() for k in group})
+        later = self._errors(method, runs, last, self.seeds.tuning[FIRST:])
+        for name, group in ahead.items():
+            best = min(
+                group,
+                key=lambda k: float(np.append(errors[k], later[k]).mean()),
+                default=None,
+            )
+            found[name] = None if best is None else self.grid[best]
+        return found
+
+    def _errors(
+        self,
+        method: Contestant,
+        runs: dict[int, Priced],
+        places: list[int],
+        seeds: Sequence[int],
+    ) -> dict[int, np.ndarray]:
+        """Errors of settings of the grid, one a seed."""
+        jobs = [Job(self.grid[k], runs[k][0], seed) for k in places for seed in seeds]
+        found = self._relative(method.run(jobs, nothing)["objective"])
+        return dict(zip(places, found.reshape(len(places), len(seeds)), strict=True))
+
+    def _relative(self, objective: np.ndarray) -> np.ndarray:
+        found = (objective - self.optimum) / self.optimum
+        return np.where(np.isfinite(found), found, math.inf)
+
+    # --- run afresh -------------------------------------------------------------------
+
+    def _fresh(self, method: Contestant, setting: Setting | None) -> list[Row]:
+        priced = None if setting is None else self.prices.one(method, setting)
+        if setting is None or priced is None:
+            return [{"status": "unreachable",
+                     "reason": "no noise meets the target at any setting"}]  # fmt: skip
+        key = repr(sorted(setting.items()))
+        if key not in self._known:
+            jobs = [Job(setting, priced[0], seed) for seed in self.seeds.fresh]
+            self._known[key] = self._ran(method, jobs, priced)
+            self._known[key] += self._held(method.problem, setting)
+        return self._known[key]
+
+    def _ran(self, method: Contestant, jobs: list[Job], priced: Priced) -> list[Row]:
+        start = time.perf_counter()
+        errors = self._relative(method.run(jobs, nothing)["objective"])
+        seconds = (time.perf_counter() - start) / len(jobs)
+        said = {"true_epsilon": priced[1], "given": "; ".join(priced[2]),
+                "setting": said_of(jobs[0].setting), "seconds": seconds}  # fmt: skip
+        return [
+            {**said, "fresh": k, "run_seed": job.seed, "relative_error": float(error)}
+            for k, (job, error) in enumerate(zip(jobs, errors, strict=True))
+        ]
+
+    def _held(self, problem: Problem, setting: Setting) -> list[Row]:
+        """Runs on the training part alone, by the held-out metric."""
+        if self.split is None or self.trained is None:
+            return []
+        method = self.trained.aiming(problem.epsilon)
+        priced = self.prices.one(method, setting)
+        if priced is None:
+            return []
+        jobs = [Job(setting, priced[0], seed) for seed in self.seeds.held]
+        measure = partial(_held_out, self.split)
+        return self._tested(method.run(jobs, measure)["test"], jobs)
+
+    def _tested(self, found: np.ndarray, jobs: Sequence[Job]) -> list[Row]:
+        assert self.split is not None
+        return [
+            {"fresh": k, "run_seed": job.seed, "test_metric": self.split.metric,
+             "test": float(value)}
+            for k, (job, value) in enumerate(zip(jobs, found, strict=True))
+        ]  # fmt: skip
+
+    # --- tuned inside the target ------------------------------------------------------
+
+    def _paid(self, epsilon: float) -> list[Row]:
+        """Choices of their own, each with all that it runs and scores."""
+        method = self.base.aiming(INNER * epsilon)
+        choices, cost = self._choices(method, epsilon, self.seeds.fresh)
+        if not choices:
+            return [{"status": "unreachable",
+                     "reason": "no noise meets the target at any setting"}]  # fmt: skip
+        found = self._chosen(method, choices, cost, epsilon)
+        if self.split is not None and self.trained is not None:
+            other = self.trained.aiming(INNER * epsilon)
+            again, cost = self._choices(other, epsilon, self.seeds.held)
+            if again:
+                found += self._chosen(other, again, cost, epsilon, self.split)
+        return found
+
+    def _choices(
+        self, method: Contestant, epsilon: float, seeds: Sequence[int]
+    ) -> tuple[list[tuple[int, Job]], Priced]:
+        """Runs of every choice, with the choice's number, and what each costs."""
+        able, cost, given = self.prices.paid(method, self.grid, epsilon)
+        found = []
+        for number, seed in enumerate(seeds if able else ()):
+            rng = np.random.default_rng([seed, 1])
+            for _ in range(drawn_runs(rng)):
+                setting, noise = able[int(rng.integers(len(able)))]
+                found.append((number, Job(setting, noise, int(rng.integers(2**62)))))
+        return found, (math.nan, cost, given)
+
+    def _chosen(
+        self,
+        method: Contestant,
+        choices: list[tuple[int, Job]],
+        cost: Priced,
+        epsilon: float,
+        test: Split | None = None,
+    ) -> list[Row]:
+        """The run of each choice that scores best, by its noisy score."""
+        problem = method.problem
+        most = loss_bound(problem)
+        count, jobs = choices[-1][0] + 1, [job for _, job in choices]
+        measure = partial(_scored, problem, most, test)
+        start = time.perf_counter()
+        seen = method.run(jobs, measure)
+        seconds = (time.perf_counter() - start) / count
+        scale = score_event(epsilon, problem.delta).scale * most / problem.n
+        noise = [gaussian(streams(job.seed).smoothness, ()) for job in jobs]
+        scores = seen["score"] + scale * np.array(noise)
+        errors = self._relative(seen["objective"])
+        rows = []
+        for number in range(count):
+            own = [k for k, (owner, _) in enumerate(choices) if owner == number]
+            best = min(own, key=lambda k: scores[k])
+            if test is not None:
+                rows += self._tested(seen["test"][[best]], [jobs[best]])
+                continue
+            rows.append({
+                "fresh": number, "run_seed": jobs[best].seed, "runs": len(own),
+                "relative_error": float(errors[best]), "seconds": seconds,
+                "true_epsilon": cost[1], "given": "; ".join(cost[2]),
+                "setting": said_of(jobs[best].setting),
+            })  # fmt: skip
+        return rows
+
+
+def nothing(W: np.ndarray) -> dict[str, np.ndarray]:
+    """Nothing else is measured."""
+    return {}
+
+
+def _held_out(split: Split, W: np.ndarray) -> dict[str, np.ndarray]:
+    return {"test": split.measure(W)}
+
+
+def _scored(
+    problem: Problem, most: float, split: Split | None, W: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The score that a run releases, before its noise: clipped loss and penalty."""
+    found = {"score": clipped_loss(problem, most, W) + problem.penalty.value(W)}
+    return found if split is None else found | {"test": split.measure(W)}
+
+
+def said_of(setting: Setting) -> str:
+    """A setting in words."""
+    return ", ".join(f"{key} {value:g}" for key, value in setting.items()) or "default"

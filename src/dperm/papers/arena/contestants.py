@@ -1,0 +1,318 @@
+"""Methods of every family behind one face: settings, ledger, runs.
+
+A setting is a mapping of the values that are tuned. Those of lanes count clips in units
+of the public scales, as the methods of the family ``fits`` do, so that one grid serves
+every problem: a clip of 1 is the largest slope times sqrt(sum_j S_j^2), which is the
+root mean square of a record's norm.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from dperm import solvers
+from dperm.erm.penalties import Penalty
+from dperm.erm.problem import Problem
+from dperm.erm.scales import column_scales, is_declared, label_scale
+from dperm.papers.arena.metrics import is_signed
+from dperm.privacy.given import GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS, SMOOTHNESS
+from dperm.privacy.ledger import Ledger
+from dperm.privacy.mechanisms import streams
+from dperm.solvers.capabilities import Asked
+from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.frank_wolfe import Noise
+from dperm.solvers.lanes import Lanes
+from dperm.solvers.lanes.engine import run_lanes
+
+Setting = Mapping[str, float]
+Measure = Callable[[np.ndarray], dict[str, np.ndarray]]  # of weights (L, p)
+
+DECLARED = (SMOOTHNESS, GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS)
+WIDE = 10_000  # features beyond which a step that moves them all takes too long
+FEATURE = 20.0  # entries that noise on a feature and its step count for
+ENTRIES = 3.0  # clip of entries and labels of Frank-Wolfe methods, in their scales
+
+
+class Job(NamedTuple):
+    """A run: its setting, noise and seed."""
+
+    setting: Setting
+    noise_multiplier: float
+    seed: int
+
+
+class Contestant(ABC):
+    """A method on a problem.
+
+    Parameters
+    ----------
+    module, options
+        Of the solver.
+    problem : Problem
+        Its public constants are what the method may know.
+    """
+
+    def __init__(self, module: ModuleType, options: Any, problem: Problem):
+        self.module, self.options, self.problem = module, options, problem
+
+    @abstractmethod
+    def obstacle(self) -> str:
+        """Why it cannot work on the problem; empty if it can."""
+
+    @abstractmethod
+    def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
+        """What a run releases."""
+
+    def work(self, setting: Setting) -> float:
+        """About how many entries of the data a run reads."""
+        return 0.0
+
+    def within(self, setting: Setting, work: float) -> Setting | None:
+        """The setting with as many passes or steps as read no more; None if none."""
+        for key in ("passes", "steps"):
+            whole = setting.get(key, getattr(self.options, key, 0))
+            if whole and self.work(setting) > work:
+                fewer = math.floor(whole * work / self.work(setting))
+                return {**setting, key: fewer} if fewer >= 1 else None
+        return setting if self.work(setting) <= work else None
+
+    @abstractmethod
+    def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
+        """The objective of each run, and what is measured of its weights; (len,)."""
+
+    def aiming(self, epsilon: float) -> Contestant:
+        """The same with another target; what was prepared is kept."""
+        problem = replace(self.problem, epsilon=epsilon)
+        return type(self)(self.module, self.options, problem)
+
+    def given(self, ledger: Ledger) -> tuple[str, ...]:
+        """What an epsilon takes as public; clips are in units of the label's scale."""
+        labels = () if is_signed(self.problem) else (LABEL_SCALE,)
+        known = (ledger.assuming(*self.problem.given) + Ledger(given=labels)).given
+        left = DECLARED if is_declared(self.problem) else ()
+        return tuple(name for name in known if name not in left)
+
+
+class Fitting(Contestant):
+    """A method of the family ``fits``; runs of one setting go side by side."""
+
+    def __init__(self, module: ModuleType, options: Any, problem: Problem):
+        super().__init__(module, options, problem)
+        self.at = Scaled(problem)
+
+    def aiming(self, epsilon: float) -> Contestant:
+        """The same with another target; records are scaled and clipped once."""
+        made = Fitting.__new__(Fitting)
+        made.module, made.options = self.module, self.options
+        made.problem = replace(self.problem, epsilon=epsilon)
+        made.at = self.at.of(made.problem)
+        return made
+
+    def obstacle(self) -> str:
+        """What the module refuses."""
+        if self.problem.is_centred:
+            return "preparation.standardize on sparse data would fill them in"
+        return str(self.module.refuses(self.options, self.at))
+
+    def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
+        """Its ledger."""
+        made: Ledger = self.module.ledger(
+            self.at, noise_multiplier, self._options(setting)
+        )
+        return made
+
+    def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
+        """Runs of one setting and noise side by side."""
+        W = np.empty((len(jobs), self.problem.p))
+        for places in _alike(jobs, lambda job: (_key(job.setting), job[1])):
+            first = jobs[places[0]]
+            own = [streams(jobs[k].seed) for k in places]
+            made = self._options(first.setting)
+            W[places] = self.module.Run(self.at, first[1], own, made).solve()
+        return seen(self.problem, W, measure)
+
+    def work(self, setting: Setting) -> float:
+        """Steps times entries, which are read side by side, and noise on every feature.
+
+        A Hessian counts p times as much, a released matrix for its eigenvalues.
+        """
+        steps = float(setting.get("steps", getattr(self.options, "steps", 1)))
+        name = self.module.__name__
+        each = self.problem.p / 8 if "newton" in name else 1 / 8
+        if "minibatch" in name:  # whose runs go one by one
+            each = self.options.share / 2
+        size, p = self.problem.A.size, self.problem.p
+        square = p**3 / 5 if hasattr(self.module, "isometric") else 0.0  # eigenvalues
+        return square + steps * (each * size + FEATURE * p)
+
+    def _options(self, setting: Setting) -> Any:
+        return replace(self.options, **_typed(self.options, setting))
+
+
+class Laning(Contestant):
+    """A solver of lanes; settings of equally many passes and one seed go together."""
+
+    def obstacle(self) -> str:
+        """What lanes cannot do, and noise on every feature of wide problems."""
+        problem, penalty = self.problem, self.problem.penalty
+        ends = np.isfinite((penalty.lower, penalty.upper)).any()
+        asked = Asked(
+            problem.is_sparse, problem.is_centred, penalty.l1 != 0, bool(ends)
+        )
+        if asked.sparse and not getattr(self.module, "SPARSE", False):
+            return "its data are kept sparse"
+        if asked.centred and not getattr(self.module, "CENTRED", False):
+            return "preparation.standardize on sparse data would fill them in"
+        batch = getattr(self.options, "batch", 1)
+        if batch > problem.n:
+            return f"batches of {batch} are more than its {problem.n} records"
+        refuses = getattr(self.module, "refuses", None)
+        reason = str(refuses(self.options, asked)) if refuses else ""
+        by_record = "sgd" in self.module.__name__ or "svrg" in self.module.__name__
+        if not reason and by_record and problem.p > WIDE:
+            return f"noise on {problem.p} features in every step takes too long"
+        return reason
+
+    def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
+        """Its ledger, strict."""
+        count = self.module.steps(self.problem, setting["passes"], self.options)
+        given = (self.problem, count, noise_multiplier, self.options, "strict")
+        made: Ledger = self.module.ledger(*given)
+        return made
+
+    def work(self, setting: Setting) -> float:
+        """Passes times entries; a step that moves all features costs as many more."""
+        by_record = "sgd" in self.module.__name__ or "svrg" in self.module.__name__
+        slow = 25.0 if by_record else 8.0 if self.problem.is_sparse else 1.0
+        return slow * setting["passes"] * self.problem.A.size
+
+    def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
+        """Lanes of one noise, length and seed side by side."""
+        found: dict[str, np.ndarray] = {}
+        for places in _alike(jobs, lambda job: (job.setting["passes"], *job[1:])):
+            for name, values in self._lanes([jobs[k] for k in places], measure).items():
+                found.setdefault(name, np.full(len(jobs), np.nan))[places] = values
+        return found
+
+    def _lanes(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
+        first, unit = jobs[0], clip_unit(self.problem)
+        step = np.array([job.setting["step"] for job in jobs])
+        clip = unit * np.array([job.setting["clip"] for job in jobs])
+        lanes = Lanes(step, clip, first.noise_multiplier, "strict")
+        ends = [self._steps(first.setting["passes"])]  # what diverges runs on too
+        last = run_lanes(
+            self.module, self.options, self.problem, lanes, ends, first.seed, measure
+        )[-1]
+        return {"objective": last.objective, **last.measures}
+
+    def _steps(self, passes: float) -> int:
+        return int(self.module.steps(self.problem, passes, self.options))
+
+
+class FrankWolfing(Contestant):
+    """A Frank-Wolfe method over an L1 ball, in units of the public scales.
+
+    The radius is a multiple of the label's scale, entries and labels are clipped to
+    three times theirs. It is measured by the penalised objective, as all others.
+    """
+
+    def __init__(self, module: ModuleType, options: Any, problem: Problem):
+        super().__init__(module, options, problem)
+        self.S = column_scales(problem)
+        A = sparse.csc_array(problem.A) if not problem.is_centred else None
+        if A is not None:
+            A = sparse.csc_array(A @ sparse.diags_array(1 / self.S))
+        self.scaled = replace(problem, A=A, penalty=Penalty(), public=None)
+
+    def obstacle(self) -> str:
+        """None, but what would be filled in."""
+        if self.problem.is_centred:
+            return "preparation.standardize on sparse data would fill them in"
+        return ""
+
+    def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
+        """Its ledger."""
+        made: Ledger = self.module.ledger(
+            self.scaled, int(setting["steps"]), noise_multiplier, self._options(setting)
+        )
+        return made.assuming(SMOOTHNESS)
+
+    def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
+        """One run after another."""
+        W = np.empty((len(jobs), self.problem.p))
+        for k, job in enumerate(jobs):
+            options = self._options(job.setting)
+            ledger = self.ledger(job.setting, job.noise_multiplier)
+            noise = Noise(ledger, ledger.events[0].scale)
+            with self.module.Run(self.scaled, streams(job.seed), options, noise) as run:
+                run.advance(int(job.setting["steps"]))
+                W[k] = run.weights[0] / self.S
+        return seen(self.problem, W, measure)
+
+    def _options(self, setting: Setting) -> Any:
+        label = label_scale(self.problem)
+        return replace(
+            self.options,
+            radius=setting["radius"] * label,
+            entry_bound=ENTRIES,
+            label_bound=ENTRIES * label,
+        )
+
+
+KINDS: dict[str, type[Contestant]] = {
+    "fits": Fitting,
+    "lanes": Laning,
+    "frank_wolfe": FrankWolfing,
+}
+
+
+def contestant(algorithm: str, given: dict[str, Any], problem: Problem) -> Contestant:
+    """The method of a solver's YAML on a problem.
+
+    Raises
+    ------
+    ValueError
+        If its family does not take part.
+    """
+    module = solvers.load(algorithm)
+    family = solvers.family(module)
+    if family not in KINDS:
+        raise ValueError(f"{algorithm}: the family {family} solves no such problem")
+    options = solvers.make_options(module, given)
+    return KINDS[family](module, options, problem)
+
+
+def clip_unit(problem: Problem) -> float:
+    """A record's slope times its norm, both at their scales."""
+    slope = min(problem.loss.lipschitz(math.inf), label_scale(problem))
+    return slope * float(np.sqrt(problem.smoothness.sum() / problem.loss.curvature))
+
+
+def seen(problem: Problem, W: np.ndarray, measure: Measure) -> dict[str, np.ndarray]:
+    """The objective of weights (L, p), and what is measured of them."""
+    return {"objective": problem.objective(W), **measure(W)}
+
+
+def _alike(jobs: Sequence[Job], key: Callable[[Job], Any]) -> Iterable[list[int]]:
+    """Places of jobs with equal keys."""
+    found: dict[Any, list[int]] = {}
+    for place, job in enumerate(jobs):
+        found.setdefault(key(job), []).append(place)
+    return found.values()
+
+
+def _key(setting: Setting) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(setting.items()))
+
+
+def _typed(options: Any, setting: Setting) -> dict[str, Any]:
+    """Values of a setting, whole where the option's own is."""
+    return {key: type(getattr(options, key))(value) for key, value in setting.items()}

@@ -1,0 +1,209 @@
+"""Figures of the arena: maps, curves, critical differences, knobs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dperm import schema
+from dperm.papers.arena import outcomes, ranking
+from dperm.papers.arena.tables import sizes
+from dperm.pipeline import results
+from dperm.present import drawing, looks
+from dperm.present.drawing import Rows
+
+LOW, HIGH = -4.0, 1.0  # log10 of the error over that at w = 0, the ends of colours
+
+
+def map(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Problem by method, a panel an epsilon: the error over that of w = 0.
+
+    Hatched where a method cannot do a problem; a dot marks the least error of a row.
+    """
+    table, known = outcomes.contest(config), sizes(config)
+    public = not product.options.get("declared", False)
+    tuning = str(product.options.get("tuning", "grid"))
+    every = ranking.cells(table, tuning, public)
+    epsilons = sorted(every.index.get_level_values("epsilon").unique())
+    names = [n for n in known.index if n in every.index.get_level_values("problem")]
+    methods = ranking.standing(every)["algorithm"].tolist()
+    width = 1.2 + 0.24 * len(methods) * len(epsilons)
+    figure, axes = plt.subplots(
+        1, len(epsilons), figsize=(width, 1.7 + 0.19 * len(names)), squeeze=False,
+        sharey=True,
+    )  # fmt: skip
+    rows: Rows = []
+    for at, epsilon in zip(axes.flat, epsilons, strict=True):
+        some = ranking.cells(table, tuning, public, epsilon)
+        some = some.droplevel("epsilon").reindex(index=names, columns=methods)
+        shown = np.log10(some.div(known.loc[names, "zero"], axis=0))
+        image = _heat(at, shown)
+        at.set_title(f"epsilon = {epsilon:g}")
+        at.set_yticks(range(len(names)), names)
+        for (name, method), value in some.stack().items():
+            rows.append(_row(f"{name}, epsilon {epsilon:g}", method, epsilon, value))
+    bar = figure.colorbar(image, ax=axes, shrink=0.7, extend="both")
+    bar.set_label("log10 of error over that of w = 0")
+    return figure, rows
+
+
+def _row(panel: str, method: Any, x: float, value: float) -> dict[str, Any]:
+    found = dict.fromkeys(drawing.COLUMNS[3:], value)
+    return {"panel": panel, "algorithm": method, "x": x, **found}
+
+
+def _heat(at: Axes, shown: pd.DataFrame) -> Any:
+    at.grid(False)
+    at.set_facecolor("0.93")
+    values = shown.to_numpy(dtype=float)
+    image = at.imshow(np.clip(values, LOW, HIGH), cmap="RdYlBu_r", vmin=LOW, vmax=HIGH,
+                      aspect="auto", interpolation="none")  # fmt: skip
+    for k, j in zip(*np.nonzero(np.isnan(values)), strict=True):
+        at.plot([j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.7", linewidth=0.7)
+    for k, row in enumerate(values):
+        if np.isfinite(row).any():
+            at.plot(np.nanargmin(row), k, "k.", markersize=3)
+    at.set_xticks(range(shown.shape[1]), [str(c) for c in shown.columns], rotation=90,
+                  fontsize=6)  # fmt: skip
+    at.tick_params(axis="y", labelsize=7)
+    return image
+
+
+def curves(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Relative error against epsilon, a panel a problem, with floors; 95 % bands."""
+    table, known = outcomes.contest(config), sizes(config)
+    tuning = str(product.options.get("tuning", "grid"))
+    some = table[table["tuning"] == tuning]
+    some = some[some["public_scales"].astype(bool)]
+    some = some[some["status"] == "ok"]
+    names = [name for name in known.index if (some["problem"] == name).any()]
+    figure, axes = drawing.panels(len(names), product.options.get("columns", 4))
+    found = looks.of(some["algorithm"].unique())
+    rows: Rows = []
+    for name, at in zip(names, axes, strict=True):
+        at.set_title(name)
+        at.set_xscale("log")
+        at.set_yscale("log")
+        own = some[some["problem"] == name]
+        zero = float(known.loc[name, "zero"])
+        at.axhline(zero, color="0.5", linewidth=0.8, linestyle=":", label="w = 0")
+        least = own["mean"].clip(lower=ranking.FLOOR).min()
+        at.set_ylim(least / 3, 10 * zero)
+        for method, line in own.groupby("algorithm", sort=False):
+            line = line.sort_values("epsilon")
+            drawn = [
+                {"panel": name, "algorithm": method, "x": one.epsilon,
+                 "mean": one.mean_, "min": max(one.ci_low, ranking.FLOOR),
+                 "max": one.ci_high,
+                 "ci_low": one.ci_low, "ci_high": one.ci_high}
+                for one in line.rename(columns={"mean": "mean_"}).itertuples()
+            ]  # fmt: skip
+            drawing.band(at, drawn, str(method), found[str(method)])
+            rows += drawn
+    drawing.shared_legend(figure, 5)
+    return figure, rows
+
+
+def ranks(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Critical differences: mean ranks over the problems of a loss, a panel each.
+
+    Of methods that do all of the panel's problems; a bar joins those that do not differ
+    at 5 % (Nemenyi).
+    """
+    table, known = outcomes.contest(config), sizes(config)
+    epsilon = float(product.options.get("epsilon", 1.0))
+    tuning = str(product.options.get("tuning", "grid"))
+    errors = ranking.cells(table, tuning, True, epsilon).droplevel("epsilon")
+    figure, axes = plt.subplots(2, 1, figsize=(6.5, 5.0), squeeze=False)
+    rows: Rows = []
+    for at, loss in zip(axes.flat, ranking.LOSSES, strict=True):
+        own = [name for name in errors.index if known.loc[name, "loss"] == loss]
+        mine = errors.loc[own].dropna(axis=1, how="all")
+        found, least = ranking.critical(mine)
+        at.set_title(f"{loss}, {len(own)} problems, epsilon = {epsilon:g}")
+        _differences(at, found, least)
+        rows += [_row(loss, name, float(rank), least) for name, rank in found.items()]
+    return figure, rows
+
+
+def _differences(at: Axes, found: pd.Series, least: float) -> None:
+    """Methods along their mean ranks, with bars over those that do not differ."""
+    if found.empty:
+        drawing.empty(at, "no method does all of these problems")
+        return
+    count = len(found)
+    for k, (name, rank) in enumerate(found.items()):
+        height = -1 - (k if k < count / 2 else count - 1 - k)
+        side = 0.5 if k < count / 2 else count + 0.5
+        at.plot([rank, rank, side], [0, height, height], color="0.4", linewidth=0.8)
+        at.text(side, height, f" {name} ", ha="right" if k < count / 2 else "left",
+                va="center", fontsize=7)  # fmt: skip
+    level = 0.4
+    values = found.to_numpy()
+    for k in range(count if math.isfinite(least) else 0):
+        last = int(np.searchsorted(values, values[k] + least, side="right")) - 1
+        if last > k and (k == 0 or last > np.searchsorted(
+            values, values[k - 1] + least, side="right") - 1):  # fmt: skip
+            at.plot([values[k], values[last]], [level, level], color="k", linewidth=2.5)
+            level += 0.35
+    at.set_xlim(-0.2, count + 1.2)
+    at.set_ylim(-count / 2 - 1.5, level + 0.5)
+    at.spines[:].set_visible(False)
+    at.grid(False)
+    at.set_yticks([])
+    at.set_xticks(range(1, count + 1))
+    at.axhline(0, color="k", linewidth=0.8)
+    if math.isfinite(least):
+        at.set_xlabel(f"mean rank; critical difference {least:.2f}")
+
+
+def knobs(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Who wins where, over the knobs of the synthetic families; tuned over the grid."""
+    runs = results.load_sweep(config, "knobs")
+    keys = ["family", "p", "imbalance", "active", "correlation"]
+    runs = runs[(runs["status"] == "ok") & (runs["tuning"] == "grid")]
+    table = runs.groupby([*keys, "solver"], sort=False)["relative_error"].mean()
+    errors = table.unstack("solver")
+    labels = {name: outcomes.label(name) for name in errors.columns}
+    errors = errors.rename(columns=labels)
+    families = list(dict.fromkeys(errors.index.get_level_values("family")))
+    figure, axes = plt.subplots(
+        1, len(families), figsize=(4.6 * len(families), 4.2), squeeze=False
+    )
+    rows: Rows = []
+    for at, family in zip(axes.flat, families, strict=True):
+        own = errors.loc[family].dropna(axis=1, how="all")
+        best = own.min(axis=1)
+        shown = np.log10(own.div(best, axis=0))
+        at.grid(False)
+        image = at.imshow(shown.clip(upper=1.5), cmap="viridis_r", vmin=0, vmax=1.5,
+                          aspect="auto", interpolation="none")  # fmt: skip
+        points = [
+            f"p {p:g}, M {m:g}, active {a:g}, corr. {c:g}" for p, m, a, c in own.index
+        ]
+        at.set_yticks(range(len(points)), points, fontsize=6)
+        at.set_xticks(range(own.shape[1]), own.columns, rotation=90, fontsize=7)
+        at.set_title(f"{family}: times the least error")
+        for k, name in enumerate(points):
+            at.plot(int(np.nanargmin(shown.iloc[k])), k, "w.", markersize=4)
+            for method in own.columns:
+                rows.append(
+                    _row(f"{family}, {name}", method, k, float(own.iloc[k][method]))
+                )
+    bar = figure.colorbar(image, ax=axes, shrink=0.7, extend="max")
+    bar.set_label("log10 of error over the least")
+    return figure, rows

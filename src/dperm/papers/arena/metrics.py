@@ -1,0 +1,108 @@
+"""Held-out metrics, and the fixed split they are measured on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+from scipy.stats import rankdata
+
+from dperm.compiled import KERNEL
+from dperm.erm.losses import value
+from dperm.erm.problem import Problem
+from dperm.erm.scales import label_scale
+
+TEST = 0.2  # share of the records that are held out
+SEED = 20240219  # of the split, for every problem
+
+
+@dataclass(frozen=True)
+class Split:
+    """A problem on four fifths of its records, and the last fifth.
+
+    Attributes
+    ----------
+    train : Problem
+    A : ndarray or sparse array
+        Held-out rows, times the labels where those are signs.
+    offset, y : ndarray
+        Margins at w = 0, and labels.
+    """
+
+    train: Problem
+    A: Any
+    offset: np.ndarray
+    y: np.ndarray
+
+    @property
+    def metric(self) -> str:
+        """``auc`` where labels are signs, else ``rmse``."""
+        return "auc" if is_signed(self.train) else "rmse"
+
+    def measure(self, W: np.ndarray) -> np.ndarray:
+        """The metric of weights (L, p); nan where they are not finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins = np.asarray(self.A @ W.T) + self.offset[:, None]
+        if self.metric == "rmse":
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.sqrt(np.mean(margins**2, axis=0))
+        scores = (margins * self.y[:, None]).T
+        return np.array([area(one, self.y) for one in scores])
+
+
+def is_signed(problem: Problem) -> bool:
+    """Whether labels are signs."""
+    return bool(problem.loss.signs(np.full(1, -1.0))[0] != 1.0)
+
+
+def split(problem: Problem, y: np.ndarray) -> Split:
+    """The split of a problem with labels y (n,); the same for every method."""
+    order = np.random.default_rng(SEED).permutation(problem.n)
+    held = round(TEST * problem.n)
+    test, train = np.sort(order[:held]), np.sort(order[held:])
+    rows = problem.A.tocsr() if problem.is_sparse else problem.A
+    A = rows[train].tocsc() if problem.is_sparse else np.asfortranarray(rows[train])
+    kept = replace(problem, A=A, offset=problem.offset[train], public=None)
+    return Split(kept, rows[test], problem.offset[test], y[test])
+
+
+def area(scores: np.ndarray, y: np.ndarray) -> float:
+    """Area under the ROC curve; ties count half, scores that are not finite nan."""
+    positive = y > 0
+    count = int(positive.sum())
+    if not (np.isfinite(scores).all() and 0 < count < len(y)):
+        return float("nan")
+    ranks = rankdata(scores)
+    excess = ranks[positive].sum() - count * (count + 1) / 2
+    return float(excess / (count * (len(y) - count)))
+
+
+def clipped_loss(problem: Problem, most: float, W: np.ndarray) -> np.ndarray:
+    """Mean over records of the loss, clipped to [0, most], of weights (L, p).
+
+    Replacing a record moves it by most / n.
+    """
+    found = np.empty(len(W))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k, w in enumerate(W):
+            margins = np.asarray(problem.A @ w) + problem.offset
+            losses = _losses(problem.loss.code, margins)
+            found[k] = np.minimum(np.where(np.isnan(losses), most, losses), most).mean()
+    return found
+
+
+@njit(**KERNEL)
+def _losses(loss, margins):
+    """Phi of each margin; shape (n,)."""
+    out = np.empty(margins.shape[0])
+    for i in range(margins.shape[0]):
+        out[i] = value(loss, margins[i])
+    return out
+
+
+def loss_bound(problem: Problem) -> float:
+    """Thrice the loss of a record of usual label at w = 0, by its public scale."""
+    at = np.full(1, -label_scale(problem) if not is_signed(problem) else 0.0)
+    return 3 * problem.mean_loss(at)

@@ -1,0 +1,92 @@
+"""Rows of runs, put together: means with intervals."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dperm import schema
+from dperm.pipeline import digests
+from dperm.pipeline.results import load_sweep
+from dperm.present.intervals import student
+
+KEYS = ["problem", "solver", "epsilon", "tuning", "public_scales"]
+COLUMNS = [
+    *("problem", "algorithm", "epsilon", "tuning", "public_scales", "mean", "ci_low"),
+    *(
+        "ci_high",
+        "median",
+        "seconds",
+        "test_metric",
+        "test_mean",
+        "true_epsilon",
+        "solver",
+    ),
+    *("test_ci_low", "test_ci_high", "runs", "settings", "given", "status", "reason"),
+]
+
+
+def means(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for every problem, method, epsilon, tuning and kind of scales.
+
+    Gaps have one row each, without numbers.
+    """
+    found = []
+    if "epsilon" in rows:
+        ran = rows[rows["epsilon"].notna()]
+        for keys, group in ran.groupby(KEYS, sort=False):
+            known = dict(zip(KEYS, keys, strict=True))  # type: ignore[call-overload]
+            found.append({**known, **_mean(group)})
+        rows = rows[rows["epsilon"].isna()]
+    for row in rows.to_dict("records"):
+        found.append({key: row.get(key) for key in (*KEYS, "status", "reason")})
+    table = pd.DataFrame(found)
+    labels = {name: label(name) for name in table["solver"].unique()}
+    return table.assign(algorithm=table["solver"].map(labels)).reindex(columns=COLUMNS)
+
+
+def _mean(group: pd.DataFrame) -> dict[str, Any]:
+    status = group["status"].iloc[0]
+    if status != "ok":
+        return {"status": status, "reason": group["reason"].iloc[0]}
+    errors = group["relative_error"].dropna().to_numpy()
+    mean, low, high = interval(errors)
+    first = group.iloc[0]
+    found: dict[str, Any] = {
+        "mean": mean, "ci_low": low, "ci_high": high,
+        "median": float(np.median(errors)),
+        "runs": len(errors),
+        "seconds": group["seconds"].mean(), "true_epsilon": first["true_epsilon"],
+        "given": first["given"], "status": "ok",
+        "settings": "; ".join(sorted(group["setting"].dropna().unique())[:1])
+        if first["tuning"] != "paid" else "",
+    }  # fmt: skip
+    if "test" in group:
+        tests = group["test"].dropna().to_numpy()
+        if len(tests):
+            mean, low, high = interval(tests)
+            metric = group["test_metric"].dropna().iloc[0]
+            found |= {"test_metric": metric, "test_mean": mean, "test_ci_low": low,
+                      "test_ci_high": high}  # fmt: skip
+    return found
+
+
+def label(solver: str) -> str:
+    """What a solver's YAML calls it."""
+    return digests.solver_of(solver).label
+
+
+def interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Mean and Student's 95 % interval; infinite where a value is."""
+    if not len(values) or not np.isfinite(values).all():
+        return math.inf, math.inf, math.inf
+    low, high = student(values)
+    return float(values.mean()), float(low), float(high)
+
+
+def contest(config: schema.Config) -> pd.DataFrame:
+    """The means of the sweep ``contest``."""
+    return means(load_sweep(config, "contest"))

@@ -1,0 +1,275 @@
+"""Who is ahead of whom: shares of rank, win probabilities, regrets, and what to take.
+
+A cell is a problem at an epsilon. Methods that cannot do a problem have no place in its
+cells: a gap is no bad score. A share of rank is 0 for the best of a cell and 1 for the
+worst. Intervals resample problems, which is what a reader's own problem is one more of.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+RESAMPLES = 1000
+SEED = 7  # of resampling
+FLOOR = 1e-12  # relative errors below are as good as none
+LEVEL = 0.95
+
+
+def cells(
+    table: pd.DataFrame,
+    tuning: str = "grid",
+    public: bool = True,
+    epsilon: float | None = None,
+    value: str = "mean",
+) -> pd.DataFrame:
+    """Errors, a row a cell (problem, epsilon) and a column a method; nan are gaps.
+
+    A method that meets the target at no setting, or diverges, has an infinite error.
+    """
+    some = table[(table["tuning"] == tuning) & (table["public_scales"] == public)]
+    if epsilon is not None:
+        some = some[some["epsilon"] == epsilon]
+    values = some[value].where(some["status"] == "ok", math.inf).fillna(math.inf)
+    made = some.assign(value=values).pivot_table(
+        index=["problem", "epsilon"], columns="algorithm", values="value", sort=False,
+        aggfunc="first", dropna=True,
+    )  # fmt: skip
+    return made.clip(lower=FLOOR)
+
+
+def shares(errors: pd.DataFrame) -> pd.DataFrame:
+    """Share of rank of every method in every cell, 0 the best; nan where it is not."""
+    count = errors.notna().sum(axis=1)
+    ranks = errors.rank(axis=1, method="average")
+    return (ranks - 1).div((count - 1).where(count > 1), axis=0)
+
+
+def standing(errors: pd.DataFrame) -> pd.DataFrame:
+    """Mean share of rank of every method, with its interval, best first."""
+    found = shares(errors)
+    rows = []
+    for name in found:
+        column = found[name].dropna()
+        low, high = resampled(column)
+        rows.append({
+            "algorithm": name, "share": float(column.mean()), "ci_low": low,
+            "ci_high": high, "cells": len(column),
+            "problems": column.index.get_level_values("problem").nunique(),
+            "best": int((column == 0).sum()),
+        })  # fmt: skip
+    return pd.DataFrame(rows).sort_values("share", ignore_index=True)
+
+
+def resampled(column: pd.Series) -> tuple[float, float]:
+    """Percentile interval of a mean over cells, whole problems drawn again."""
+    by_problem = [group.to_numpy() for _, group in column.groupby(level="problem")]
+    sums = np.array([one.sum() for one in by_problem])
+    counts = np.array([len(one) for one in by_problem])
+    if len(sums) < 2:
+        return math.nan, math.nan
+    rng = np.random.default_rng(SEED)
+    drawn = rng.integers(len(sums), size=(RESAMPLES, len(sums)))
+    found = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(found, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def wins(errors: pd.DataFrame) -> pd.DataFrame:
+    """Chance that one method is ahead of another on a cell that both can do."""
+    rows = []
+    for one, two in itertools.permutations(errors.columns, 2):
+        both = errors[[one, two]].dropna()
+        if both.empty:
+            continue
+        ahead = (both[one] < both[two]) + 0.5 * (both[one] == both[two])
+        low, high = resampled(ahead)
+        rows.append({"algorithm": one, "against": two, "wins": float(ahead.mean()),
+                     "ci_low": low, "ci_high": high, "cells": len(both)})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def regrets(errors: pd.DataFrame) -> pd.DataFrame:
+    """How many times the cell's least error each method has."""
+    return errors.div(errors.min(axis=1), axis=0)
+
+
+# --- critical differences -------------------------------------------------------------
+
+
+def critical(errors: pd.DataFrame) -> tuple[pd.Series, float]:
+    """Mean ranks over problems of the methods that do all, and the least that counts.
+
+    Nemenyi's critical difference at 5 % (Demsar 2006); nan with fewer than two problems
+    or methods.
+    """
+    whole = errors.dropna(axis=1)
+    n, k = whole.shape
+    ranks = whole.rank(axis=1).mean().sort_values()
+    if n < 2 or k < 2:
+        return ranks, math.nan
+    q = float(stats.studentized_range.ppf(LEVEL, k, math.inf)) / math.sqrt(2)
+    return ranks, q * math.sqrt(k * (k + 1) / (6 * n))
+
+
+# --- how much a choice changes --------------------------------------------------------
+
+
+def agreement(one: pd.DataFrame, other: pd.DataFrame) -> tuple[float, int]:
+    """Kendall's tau between two standings, on the methods of both."""
+    first, second = (
+        standing(each).set_index("algorithm")["share"] for each in (one, other)
+    )
+    names = [name for name in first.index if name in second.index]
+    if len(names) < 2:
+        return math.nan, len(names)
+    tau = stats.kendalltau(first[names], second[names]).statistic
+    return float(tau), len(names)
+
+
+def changes(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Agreement of the ranking with that of every other choice, one changed at a time.
+
+    The ranking is that of the grid with public scales, all epsilons, mean errors.
+    """
+    base = cells(table)
+    others: list[tuple[str, str, dict[str, Any]]] = [
+        ("tuning", name, {"tuning": name}) for name in ("default", "ten", "paid")
+    ]
+    others.append(("scales", "declared", {"public": False}))
+    others += [
+        ("epsilon", f"{epsilon:g}", {"epsilon": epsilon})
+        for epsilon in sorted(table["epsilon"].dropna().unique())
+    ]
+    others.append(("summary", "median", {"value": "median"}))
+    for choice, name, changed in others:
+        other = cells(table, **changed)
+        if len(other):
+            tau, count = agreement(base, other)
+            first = standing(other)["algorithm"].iloc[0]
+            yield {"choice": choice, "value": name, "kendall_tau": tau,
+                   "methods": count, "first": first}  # fmt: skip
+    if table["test_mean"].notna().any():
+        yield from _tested(table, base)
+
+
+def _tested(table: pd.DataFrame, base: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The ranking by held-out metrics: AUC from above, RMSE from below."""
+    sign = np.where(table["test_metric"] == "auc", -1.0, 1.0)
+    turned = table.assign(tested=2.0 + sign * table["test_mean"])
+    turned = turned[turned["tested"].notna() | (turned["status"] != "ok")]
+    other = cells(turned, value="tested")
+    tau, count = agreement(base, other)
+    first = standing(other)["algorithm"].iloc[0]
+    yield {"choice": "metric", "value": "held out", "kendall_tau": tau,
+           "methods": count, "first": first}  # fmt: skip
+
+
+# --- what to take ---------------------------------------------------------------------
+
+LOSSES = ("logistic", "least squares")
+BUDGETS = ((0.0, 30.0), (30.0, 1000.0), (1000.0, math.inf))  # n epsilon / p
+
+
+def groups(
+    errors: pd.DataFrame, sizes: pd.DataFrame
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Cells of one loss and one class of n epsilon / p.
+
+    Parameters
+    ----------
+    errors : DataFrame
+        Of ``cells``.
+    sizes : DataFrame
+        n, p, loss of each problem.
+    """
+    names = errors.index.get_level_values("problem")
+    epsilon = errors.index.get_level_values("epsilon").to_numpy()
+    known = sizes.loc[names]
+    budget = known["n"].to_numpy() * epsilon / known["p"].to_numpy()
+    for loss in LOSSES:
+        for low, high in BUDGETS:
+            mask = (
+                (known["loss"].to_numpy() == loss) & (budget >= low) & (budget < high)
+            )
+            if mask.any():
+                yield {"loss": loss, "from": low, "to": high}, errors[mask]
+
+
+def recommendation(errors: pd.DataFrame) -> tuple[str, pd.Series]:
+    """The method with the least geometric mean of regrets, and those of all.
+
+    Of methods that do at least half of the cells; infinite errors count as a regret of
+    1e6.
+    """
+    found = np.log(regrets(errors).clip(upper=1e6))
+    enough = found.notna().sum() >= len(found) / 2
+    means = np.exp(found.loc[:, enough].mean()).sort_values()
+    return str(means.index[0]), means
+
+
+def advice(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
+    """Which method to take for what kind of problem, and the evidence for it.
+
+    ``left_out``: the regret of the recommendation that is made without the problem, on
+    that problem; geometric mean over problems.
+    """
+    rows = []
+    for kind, some in groups(errors, sizes):
+        name, means = recommendation(some)
+        best = (some.rank(axis=1)[name] == 1).sum()
+        rows.append({
+            **kind, "take": name, "regret": float(means.iloc[0]),
+            "second": str(means.index[1]) if len(means) > 1 else "",
+            "second_regret": float(means.iloc[1]) if len(means) > 1 else math.nan,
+            "best": int(best), "cells": len(some),
+            "problems": some.index.get_level_values("problem").nunique(),
+            "left_out": left_out(some),
+        })  # fmt: skip
+    return rows
+
+
+def left_out(errors: pd.DataFrame) -> float:
+    """Regret of what is recommended for a problem by the others; geometric mean."""
+    names = errors.index.get_level_values("problem")
+    found = []
+    for name in dict.fromkeys(names):
+        mine = names == name
+        if mine.all():
+            return math.nan
+        chosen, _ = recommendation(errors[~mine])
+        own = regrets(errors[mine]).get(chosen)
+        if own is not None:
+            found += np.log(own.clip(upper=1e6)).dropna().tolist()
+    return float(np.exp(np.mean(found))) if found else math.nan
+
+
+OVERTAKEN = [
+    "tuning", "algorithm", "against", "ahead", "ci_low", "ci_high", "cells",
+]  # fmt: skip
+
+
+def overtaken(table: pd.DataFrame, of: str, by: Sequence[str]) -> list[dict[str, Any]]:
+    """Cells in which a method is behind others, for a free grid and a paid one."""
+    rows = []
+    for tuning in ("default", "grid", "paid"):
+        errors = cells(table, tuning=tuning)
+        for other in by:
+            if of not in errors or other not in errors:
+                continue
+            both = errors[[of, other]].dropna()
+            if both.empty:
+                continue
+            behind = both[other] < both[of]
+            low, high = resampled(behind.astype(float))
+            rows.append({"tuning": tuning, "algorithm": other, "against": of,
+                         "ahead": float(behind.mean()), "ci_low": low, "ci_high": high,
+                         "cells": len(both)})  # fmt: skip
+    return rows

@@ -1,0 +1,185 @@
+"""Sweeps of the arena: a method on a problem, on synthetic ones, and the two ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dperm import data, schema
+from dperm.data.synthetic import dialled_classification, dialled_regression
+from dperm.erm.optimum import solve
+from dperm.erm.penalties import Penalty
+from dperm.erm.problem import Problem, build
+from dperm.erm.scales import declared
+from dperm.grid import points
+from dperm.papers.arena.contest import TUNINGS, Contest, Prices, Row, Seeds
+from dperm.papers.arena.contestants import Contestant, Setting, contestant
+from dperm.papers.arena.metrics import Split, split
+from dperm.pipeline import digests, inputs, plan
+
+
+def contest(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    epsilons: list[float],
+    grids: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    fresh: int,
+    held: int,
+    declared_at: list[float],
+    work: float,
+) -> list[Row]:
+    """A method on a problem at every epsilon, tuned in every way.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        problem, solver.
+    seed : int
+        Of everything that is drawn.
+    epsilons : list of float
+    grids, defaults : mapping
+        Axes of the solver's grid; the setting of no tuning.
+    fresh, held : int
+        Runs of a setting, and runs on the training part for held-out metrics.
+    declared_at : list of float
+        Epsilons at which the scales are declared, and not read off the data, too.
+    work : float
+        Settings that read more entries of the data are left out, since they take long,
+        and the one of no tuning is shortened.
+
+    Returns
+    -------
+    list of dict
+        A row for every run, ``relative_error`` or ``test``; where there is none, a row
+        with the reason.
+    """
+    at = plan.at_problem(config, point["problem"])
+    problem = inputs.load_problem(at)
+    if problem is None:
+        return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
+    labels = data.load_prepared(problem.name, config.data).y
+    known = split(problem, labels)
+    optimum = inputs.load_optimum(at).value
+    seeds, rows = Seeds.of(seed, fresh, held), []
+    prices = Prices()
+    for public, targets in ((True, epsilons), (False, declared_at)):
+        for row in _against(
+            point["solver"], problem, optimum, grids, defaults, seeds, prices,
+            targets, public, work, known,
+        ):  # fmt: skip
+            rows.append({"public_scales": public, **row})
+    return rows
+
+
+def _against(
+    solver: str,
+    problem: Problem,
+    optimum: float,
+    grid: Mapping[str, Any],
+    default: Setting,
+    seeds: Seeds,
+    prices: Prices,
+    epsilons: list[float],
+    public: bool,
+    work: float,
+    known: Split | None,
+    tunings: tuple[str, ...] = TUNINGS,
+) -> list[Row]:
+    """Rows of one method on one problem under one kind of scales."""
+    method = _method(solver, problem, public)
+    reason = method.obstacle()
+    if reason:
+        return [{"status": "gap", "reason": reason}]
+    trained = None if known is None else _method(solver, known.train, public)
+    every: list[Setting] = [*points(dict(grid), axes=None)]
+    settings = [one for one in every if method.work(one) <= work]
+    shortened = method.within(default, work)
+    if not settings or shortened is None:
+        return [{"status": "gap", "reason": f"a run on {problem.n} x {problem.p} takes "
+                 "longer than the rule on work allows"}]  # fmt: skip
+    one = Contest(method, optimum, settings, shortened, seeds, prices, known, trained)
+    return [row for epsilon in epsilons for row in one.rows(epsilon, tunings)]
+
+
+def _method(solver: str, problem: Problem, public: bool) -> Contestant:
+    section = digests.solver_of(solver)
+    scaled = problem if public else declared(problem)
+    return contestant(section.algorithm, section.options, scaled)
+
+
+def ends(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
+    """The floor, w = 0, and the ceiling, the minimiser without noise, of a problem."""
+    at = plan.at_problem(config, point["problem"])
+    problem = inputs.load_problem(at)
+    if problem is None:
+        return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
+    best = inputs.load_optimum(at)
+    known = split(problem, data.load_prepared(problem.name, config.data).y)
+    zero = np.zeros((1, problem.p))
+    start = float(problem.objective(zero)[0])
+    size = {"n": problem.n, "p": problem.p, "support": int(best.support.sum())}
+    return [
+        {"end": "zero", "relative_error": (start - best.value) / best.value,
+         "test_metric": known.metric, "test": float(known.measure(zero)[0]), **size},
+        {"end": "optimum", "relative_error": 0.0, "test_metric": known.metric,
+         "test": float(known.measure(solve(known.train).w[None])[0]), **size},
+    ]  # fmt: skip
+
+
+def knobs(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    n: int,
+    epsilons: list[float],
+    grids: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    fresh: int,
+    draw: int,
+) -> list[Row]:
+    """A method on synthetic problems whose knobs are turned.
+
+    Parameters
+    ----------
+    config, seed, epsilons, grids, defaults, fresh
+        As for ``contest``, without private choices and held-out metrics.
+    point : dict
+        solver, family (logistic or lasso), p, imbalance, active (share), correlation.
+    n : int
+        Records.
+    draw : int
+        Seed of the data.
+    """
+    problem = dialled(point, n, draw)
+    optimum = solve(problem).value
+    zero = float(problem.objective(np.zeros((1, problem.p)))[0])
+    rows = _against(
+        point["solver"], problem, optimum, grids, defaults, Seeds.of(seed, fresh, 0),
+        Prices(), epsilons, True, math.inf, None, ("default", "grid"),
+    )  # fmt: skip
+    return [{"zero": (zero - optimum) / optimum, **row} for row in rows]
+
+
+def dialled(point: Mapping[str, Any], n: int, draw: int) -> Problem:
+    """The synthetic problem of a point."""
+    p = int(point["p"])
+    active = max(1, round(point["active"] * p))
+    given = (n, p, float(point["imbalance"]), active, float(point["correlation"]), draw)
+    if point["family"] == "logistic":
+        X, y = dialled_classification(*given)
+        loss, penalty = "logistic", Penalty(l2=1 / n)
+    else:
+        X, y = dialled_regression(*given)
+        loss, penalty = (
+            "least_squares",
+            Penalty(l1=0.1 / float(point["imbalance"]) ** 0.25),
+        )
+    made = build("dialled", X, y, loss, penalty, 1.0, 1 / n**2)
+    return replace(made, digest=repr(sorted(point.items())))

@@ -1,0 +1,99 @@
+"""Methods that fit a model in a few releases on all records, without numbers of passes.
+
+A solver module of this family is a :class:`Solver`; its ``Run`` derives from
+:class:`Fit`. All of a setting stands in its ``Options``. Several runs of one setting
+advance together, each with noise of its own. Methods see the problem in units of its
+public scales (:mod:`~dperm.solvers.fits.scaled`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from dperm.privacy.ledger import Ledger
+from dperm.privacy.mechanisms import Streams, gaussian
+from dperm.solvers.fits.scaled import Scaled
+
+MOST_SQUARE = 512  # features up to which a p x p matrix is released or inverted
+
+
+class Fit(ABC):
+    """Runs of one setting on one problem, side by side.
+
+    Parameters
+    ----------
+    at : Scaled
+    noise_multiplier : float
+        What the ledger was made with; 0 without noise.
+    streams : sequence of Streams
+        One a run.
+    options : Options
+
+    Attributes
+    ----------
+    u : ndarray, shape (p, L)
+        What each run has reached, in units of the scales.
+    """
+
+    def __init__(
+        self,
+        at: Scaled,
+        noise_multiplier: float,
+        streams: Sequence[Streams],
+        options: Any,
+    ):
+        self.at, self.options, self.streams = at, options, streams
+        self.noise_multiplier = noise_multiplier
+        self.u = np.zeros((at.p, len(streams)))
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The runs' weights, shape (L, p)."""
+        return np.ascontiguousarray(self.u.T) / self.at.S
+
+    @abstractmethod
+    def releases(self) -> Iterator[np.ndarray]:
+        """Make the runs; each release as it is made, (k, L).
+
+        In the order of the ledger's events, round after round while any is left.
+        """
+
+    def solve(self) -> np.ndarray:
+        """Make the runs; their weights, shape (L, p)."""
+        for _ in self.releases():
+            pass
+        return self.weights
+
+    def normal(self, scale: float, size: int) -> np.ndarray:
+        """Gaussian noise of that scale, each column from a run's own stream."""
+        drawn = [gaussian(one.noise, size) for one in self.streams]
+        return scale * np.stack(drawn, axis=1)
+
+
+@runtime_checkable
+class Solver(Protocol):
+    """What a module of this family offers.
+
+    ``Options`` is a dataclass of the keys its YAML may hold under ``options``, ``Run``
+    a :class:`Fit`.
+    """
+
+    Options: type
+    Run: type[Fit]
+
+    def refuses(self, options: Any, at: Scaled) -> str:
+        """Why it cannot work on a problem; empty if it can."""
+
+    def ledger(self, at: Scaled, noise_multiplier: float, options: Any) -> Ledger:
+        """What a run releases, as data, before anything runs."""
+
+
+def too_wide(at: Scaled) -> str:
+    """Why a p x p matrix is too much, if it is."""
+    if at.p <= MOST_SQUARE:
+        return ""
+    return f"it handles a {at.p} x {at.p} matrix: {MOST_SQUARE} features at most"

@@ -1,0 +1,112 @@
+r"""DP-GD: full-batch noisy gradient descent with momentum, in units of public scales.
+
+    g = sum_i clip_C(grad l_i(u)) + N(0, (sigma 2 C)^2 I),
+    V <- beta V + g / n,   u <- prox_{eta / (1 - beta) psi}(u - eta V),   t < T,
+
+with eta = ``step`` / (sup phi'' p): the mean of ||x / S||^2 is p, so that no eigenvalue
+of the Hessian is above sup phi'' p, whatever the data; below 2 (1 + beta) steps cannot
+diverge without noise. T Gaussian releases of sensitivity 2 C compose to one exactly
+(Dong, Roth and Su 2019, Corollary 3.3). Momentum, scales, the proximal operator and
+averaging are post-processing. (V settles at g / (1 - beta) / n: with a threshold of eta
+alone the penalty would weigh 1 - beta of what it should.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.solvers.fits import Fit
+from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.options import at_least, positive
+
+
+@dataclass(frozen=True)
+class Options:
+    """Length, step, momentum and clip.
+
+    Attributes
+    ----------
+    steps : int
+        T.
+    step : float
+        eta in units of 1 / (sup phi'' p).
+    momentum : float
+        beta, in [0, 1).
+    clip : float
+        C as a multiple of sqrt(p) times the largest slope, or the label's scale.
+    average : bool
+        Whether the mean of the last half is published, and not the last.
+    """
+
+    steps: int = 30
+    step: float = 3.0
+    momentum: float = 0.8
+    clip: float = 1.0
+    average: bool = False
+
+    def __post_init__(self) -> None:
+        at_least("steps", self.steps, 1)
+        positive("step", self.step)
+        positive("clip", self.clip)
+        if not 0 <= self.momentum < 1:
+            raise ValueError(
+                f"options.momentum: expected in [0, 1), found {self.momentum}"
+            )
+
+
+def refuses(options: Options, at: Scaled) -> str:
+    """Every loss and penalty."""
+    return ""
+
+
+def threshold(at: Scaled, clip: float) -> float:
+    """C: a multiple of sqrt(p), and of the label's scale where slopes have no bound."""
+    slope = min(at.loss.lipschitz(np.inf), at.label)
+    return clip * slope * at.radius
+
+
+def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+    """T Gaussian releases, each with sqrt(T) times the noise of one alone."""
+    moved = 2 * threshold(at, options.clip)
+    event = Gaussian(
+        sensitivity=moved,
+        scale=moved * float(np.sqrt(options.steps)) * noise_multiplier,
+        count=options.steps,
+        unit="2 C, the replace-one change of a sum of clipped gradients",
+        source="Bassily, Smith and Thakurta 2014; Dong, Roth and Su 2019",
+    )
+    return Ledger((event,), given=at.given)
+
+
+def clipped_gradient(at: Scaled, u: np.ndarray, C: float) -> np.ndarray:
+    """Sum of the records' gradients, each clipped to C; shape (p, L)."""
+    most = (C / np.maximum(at.norms, 1e-300))[:, None]
+    slopes = at.slopes(at.rows @ u + at.offset)
+    np.clip(slopes, -most, most, out=slopes)
+    found: np.ndarray = at.rows.T @ slopes
+    return found
+
+
+class Run(Fit):
+    """Descents with noise of their own."""
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """Noisy gradients."""
+        at, options = self.at, self.options
+        C = threshold(at, options.clip)
+        scale = 2 * C * np.sqrt(options.steps) * self.noise_multiplier
+        eta = options.step / (at.loss.curvature * at.p)
+        velocity, total, half = 0.0, np.zeros_like(self.u), options.steps // 2
+        for t in range(options.steps):
+            g = clipped_gradient(at, self.u, C) + self.normal(scale, at.p)
+            yield g
+            velocity = options.momentum * velocity + g / at.n
+            settled = eta / (1 - options.momentum)
+            self.u = at.prox(self.u - eta * velocity, settled)
+            total += self.u if t >= half else 0.0
+        if options.average:
+            self.u = total / (options.steps - half)

@@ -1,0 +1,113 @@
+r"""Noisy gradients in the metric of a noisy Gram matrix (boosted AdaSSP).
+
+The Gram matrix of clipped records, which bounds the Hessian up to sup phi'', is
+released once, with symmetric noise (sensitivity sqrt(2) R^2, :mod:`.moments`), and its
+eigenvalues are floored at the edge of the noise. Then T times
+
+    g = sum_i clip_C(grad l_i(u)) + noise,
+    u <- argmin g.(z - u) + (z - u).P (z - u) / (2 step) + n psi(z),   P = sup phi'' Q.
+
+All releases are Gaussian and compose exactly: a share of the squared budget is the
+matrix's, the rest the gradients'. For least squares it is the boosting of Tang et al.
+2023, arXiv:2303.03451; for others Q bounds the curvature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.solvers.fits import Fit, too_wide
+from dperm.solvers.fits.dp_gd import clipped_gradient, threshold
+from dperm.solvers.fits.moments import isometric
+from dperm.solvers.fits.quadratics import floored, minimised, symmetric_noise
+from dperm.solvers.fits.scaled import Scaled, gram
+from dperm.solvers.options import at_least, positive, share
+
+
+@dataclass(frozen=True)
+class Options:
+    """Length, step, clips and the matrix's share.
+
+    Attributes
+    ----------
+    steps : int
+        T.
+    step : float
+        1 takes the whole step of the metric.
+    clip : float
+        C as in DP-GD.
+    radius : float
+        R as a multiple of sqrt(p).
+    share : float
+        Of the squared budget, the matrix's.
+    """
+
+    steps: int = 3
+    step: float = 1.0
+    clip: float = 1.0
+    radius: float = 1.0
+    share: float = 0.3
+
+    def __post_init__(self) -> None:
+        at_least("steps", self.steps, 1)
+        for key in ("step", "clip", "radius"):
+            positive(key, getattr(self, key))
+        share("share", self.share)
+
+
+def refuses(options: Options, at: Scaled) -> str:
+    """Every loss and penalty, of few features."""
+    return too_wide(at)
+
+
+def scales(at: Scaled, options: Options) -> tuple[float, float, float, float]:
+    """Sensitivity of the matrix and of a gradient, and noise of each per multiplier."""
+    matrix = float(np.sqrt(2)) * (options.radius * at.radius) ** 2
+    gradient = 2 * threshold(at, options.clip)
+    first = matrix / float(np.sqrt(options.share))
+    rest = gradient * float(np.sqrt(options.steps / (1 - options.share)))
+    return matrix, gradient, first, rest
+
+
+def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+    """The matrix, and T gradients."""
+    matrix, gradient, first, rest = scales(at, options)
+    source = "Tang et al. 2023, with replace-one constants"
+    events = (
+        Gaussian(
+            matrix, first * noise_multiplier, 1,
+            "sqrt(2) R^2, the replace-one change of a sum of x x^T, Frobenius norm",
+            source,
+        ),
+        Gaussian(
+            gradient, rest * noise_multiplier, options.steps,
+            "2 C, the replace-one change of a sum of clipped gradients", source,
+        ),
+    )  # fmt: skip
+    return Ledger(events, given=at.given)
+
+
+class Run(Fit):
+    """Descents, each in a metric of its own."""
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """The matrix, then noisy gradients."""
+        at, options, p = self.at, self.options, self.at.p
+        _, _, first, rest = scales(at, options)
+        R, C = options.radius * at.radius, threshold(at, options.clip)
+        sigma = first * self.noise_multiplier
+        exact = at.kept(("gram", R), lambda: gram(at.clipped(R)))
+        Q = exact + symmetric_noise(self.normal(sigma, p * (p + 1) // 2), p)
+        yield isometric(Q)
+        edge = max(sigma * np.sqrt(2 * p), 1e-9 * at.n)
+        metric = at.loss.curvature * floored(Q, edge) / options.step
+        for _ in range(options.steps):
+            noise = self.normal(rest * self.noise_multiplier, p)
+            g = clipped_gradient(at, self.u, C) + noise
+            yield g
+            q = np.einsum("lij,jl->il", metric, self.u) - g
+            self.u = minimised(at, metric, q, at.n, self.u)

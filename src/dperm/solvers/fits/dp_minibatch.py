@@ -1,0 +1,113 @@
+r"""DP-SGD with large batches, momentum and public scales.
+
+As DP-GD (:mod:`.dp_gd`), but each step reads a batch of b records, drawn uniformly
+without replacement:
+
+    g = (n / b) (sum_{i in batch} clip_C(grad l_i(u)) + N(0, (sigma 2 C)^2 I)).
+
+One release obeys, in both directions, the curve of ``SampledGaussian`` with q = b / n
+(Balle, Barthe and Gaboardi 2018, Theorem 11: a batch that holds the replaced record
+differs in one record from a batch that does not); steps compose as privacy loss
+distributions. The curve of Poisson sampling under adding a record is another one, and
+would be no bound here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dperm.privacy.ledger import Ledger, SampledGaussian
+from dperm.solvers.fits import Fit
+from dperm.solvers.fits.dp_gd import threshold
+from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.options import at_least, positive
+
+
+@dataclass(frozen=True)
+class Options:
+    """Length, batches, step, momentum and clip.
+
+    Attributes
+    ----------
+    steps : int
+        T.
+    share : float
+        b / n, rounded to a whole number of records, one at least.
+    step, momentum, clip : float
+        As in DP-GD.
+    """
+
+    steps: int = 60
+    share: float = 0.1
+    step: float = 1.0
+    momentum: float = 0.8
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        at_least("steps", self.steps, 1)
+        positive("step", self.step)
+        positive("clip", self.clip)
+        if not 0 < self.share <= 1:
+            raise ValueError(f"options.share: expected in (0, 1], found {self.share}")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(
+                f"options.momentum: expected in [0, 1), found {self.momentum}"
+            )
+
+
+def refuses(options: Options, at: Scaled) -> str:
+    """Every loss and penalty."""
+    return ""
+
+
+def batch(at: Scaled, options: Options) -> int:
+    """Records of a batch."""
+    return max(1, round(options.share * at.n))
+
+
+def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+    """T Gaussian releases, each on a random batch."""
+    moved = 2 * threshold(at, options.clip)
+    event = SampledGaussian(
+        sensitivity=moved,
+        scale=moved * noise_multiplier,
+        count=options.steps,
+        batch=batch(at, options),
+        population=at.n,
+        unit="2 C, the replace-one change of a sum of clipped gradients",
+        source="Abadi et al. 2016; Balle, Barthe and Gaboardi 2018",
+    )
+    return Ledger((event,), given=at.given)
+
+
+class Run(Fit):
+    """Descents on batches of their own."""
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """Noisy gradients of batches."""
+        at, options = self.at, self.options
+        size, C = batch(at, options), threshold(at, options.clip)
+        eta = options.step / (at.loss.curvature * at.p)
+        settled, velocity = eta / (1 - options.momentum), 0.0
+        for _ in range(options.steps):
+            g = np.stack([self._gradient(k, size, C)
+                          for k in range(len(self.streams))], axis=1)  # fmt: skip
+            g = g + self.normal(2 * C * self.noise_multiplier, at.p)
+            yield g
+            velocity = options.momentum * velocity + g / size
+            self.u = at.prox(self.u - eta * velocity, settled)
+
+    def _gradient(self, run: int, size: int, C: float) -> np.ndarray:
+        """Sum over a batch of a run's clipped gradients, shape (p,)."""
+        at, u = self.at, self.u[:, run]
+        sampling: Any = self.streams[run].sampling
+        some = sampling.choice(at.n, size, replace=False, shuffle=False)
+        rows = at.rows[some]
+        most = C / np.maximum(at.norms[some], 1e-300)
+        slopes = at.slopes(rows @ u + at.offset[some, 0])
+        found: np.ndarray = rows.T @ np.clip(slopes, -most, most)
+        return found

@@ -1,0 +1,142 @@
+r"""DP-Newton with double noise (Ganesh et al. 2023, arXiv:2305.13209).
+
+Of each step a noisy gradient g, a noisy trace of the Hessian and a noisy Newton
+direction are released:
+
+    g = sum_i grad l_i(u) + N,             sensitivity 2 R,
+    trace of the mean Hessian + N,         sup phi'' R^2 / n,
+    u - (H + lambda I)^-1 g / n + N,   Delta = ||g / n|| h / (n lambda^2 + lambda h),
+
+h = sup phi'' R^2, H the mean Hessian, records clipped to R. lambda balances error and
+noise by the trace: R^2 (trace / (R^2 n^2 rho))^(1/3) with rho half the squared budget
+of the direction, R^2 / n at least.
+
+*The direction's sensitivity under replacing a record.* Let H_A be the Hessian of the
+records that both data sets share, without the other's. Both Hessians are H_A plus a
+positive semi-definite term of one record, of norm h / n at most, so that both inverses
+lie between (H_A + lambda)^-1 - D and (H_A + lambda)^-1, where by Sherman and Morrison
+the loss D has norm (h / n) / (lambda (lambda + h / n)) at most. They differ by D at
+most: as much as under adding a record. ∎ g and the trace, which Delta is made of, are
+known by then, so that every release is Gaussian given those before it and all of them
+compose exactly. The paper's trace and gradient have constants for adding a record.
+
+A ridge is public and enters both; an L1 norm would need a scaled proximal operator,
+whose sensitivity nobody has shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.solvers.fits import Fit, too_wide
+from dperm.solvers.fits.scaled import Scaled, gram
+from dperm.solvers.options import at_least, positive, share
+
+_UNITS = (
+    "2 R, the replace-one change of a sum of gradients",
+    "sup phi'' R^2, that of the trace of a sum of Hessians",
+    "Delta, that of a Newton direction given the gradient",
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Length, bound on a record, and shares of the squared budget.
+
+    Attributes
+    ----------
+    steps : int
+        T.
+    radius : float
+        R as a multiple of sqrt(p).
+    share : float
+        The gradient's.
+    trace : float
+        The trace's, of what is left.
+    damping : float
+        Multiple of lambda.
+    """
+
+    steps: int = 5
+    radius: float = 1.0
+    share: float = 0.7
+    trace: float = 0.1
+    damping: float = 1.0
+
+    def __post_init__(self) -> None:
+        at_least("steps", self.steps, 1)
+        positive("radius", self.radius)
+        share("share", self.share)
+        share("trace", self.trace)
+        positive("damping", self.damping)
+
+
+def refuses(options: Options, at: Scaled) -> str:
+    """Bounded slopes, a smooth penalty, few features."""
+    if at.loss.lipschitz(np.inf) > 1:
+        return f"loss {at.loss.name}: expected slopes within [-1, 1]"
+    if not at.is_smooth:
+        return "an L1 norm or a box: no sensitivity of a scaled proximal step is proved"
+    return too_wide(at)
+
+
+def constants(at: Scaled, options: Options) -> tuple[float, float, np.ndarray]:
+    """R, h, and noise over sensitivity of the three releases, per multiplier."""
+    R = options.radius * at.radius
+    left = 1 - options.share
+    shares = [options.share, left * options.trace, left * (1 - options.trace)]
+    return R, at.loss.curvature * R**2, np.sqrt(options.steps / np.array(shares))
+
+
+def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+    """Three Gaussian releases a step, in units of their sensitivities."""
+    ratios = constants(at, options)[2] * noise_multiplier
+    source = "Ganesh et al. 2023, double noise; replace-one constants proved here"
+    events = tuple(
+        Gaussian(1.0, float(ratio), options.steps, unit, source)
+        for ratio, unit in zip(ratios, _UNITS, strict=True)
+    )
+    return Ledger(events, given=at.given)
+
+
+class Run(Fit):
+    """Newton's method with noise of its own for each run."""
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """Gradient, trace and iterate of every step."""
+        at, options, n = self.at, self.options, self.at.n
+        R, h, ratios = constants(at, options)
+        ratios = ratios * self.noise_multiplier
+        V, rho = at.clipped(R), 0.5 / max(ratios[2], 1e-12) ** 2
+        for _ in range(options.steps):
+            margins = V @ self.u + at.offset
+            g = V.T @ at.slopes(margins) + self.normal(2 * R * ratios[0], at.p)
+            yield g
+            slope = g / n + at.l2 * self.u
+            bent = at.second(margins)
+            squares = np.minimum(at.norms, R)[:, None] ** 2
+            trace = (bent * squares).sum(axis=0, keepdims=True)
+            trace = trace + self.normal(h * ratios[1], 1)
+            yield trace
+            mean = np.maximum(trace[0] / n, 0.0) / R**2  # in units of R, as theirs
+            least = R**2 * (mean / (n**2 * rho)) ** (1 / 3)
+            damping = options.damping * np.maximum(least, R**2 / n)
+            moved = self._directions(V, bent, slope, damping)
+            strong = damping + float(at.l2.min())
+            size = np.linalg.norm(slope, axis=0) * h / (n * strong**2 + strong * h)
+            self.u = self.u - moved + ratios[2] * size * self.normal(1.0, at.p)
+            yield self.u
+
+    def _directions(
+        self, V: np.ndarray, bent: np.ndarray, slope: np.ndarray, damping: np.ndarray
+    ) -> np.ndarray:
+        """(H + lambda I)^-1 slope of each run, shape (p, L)."""
+        found, own = np.empty_like(slope), self.at.l2[:, 0]
+        for k in range(slope.shape[1]):
+            H = gram(V, bent[:, k]) / self.at.n + np.diag(own + damping[k])
+            found[:, k] = np.linalg.solve(H, slope[:, k])
+        return found

@@ -1,0 +1,127 @@
+r"""Objective perturbation: the minimiser of the objective with a random linear term.
+
+    u = argmin sum_i log(1 + e^(-v_i . u)) + n psi(u) + (Lambda_0 / 2) ||u||^2 + b . u,
+    b ~ N(0, sigma^2 I),   ||v_i|| <= R,   sigma = noise multiplier times 2 R,
+
+with Lambda = R^2 / K in all; what the penalty has of it counts. The bound on its
+privacy, under replacing a record and with any closed convex psi that does not depend on
+the data, is proved in :mod:`dperm.privacy.perturbed_objective`; up to K = 0.45 epsilon
+or so it is that of the Gaussian mechanism with sensitivity 2 R.
+
+``exact`` minima are those to which the proof applies, computed until a subgradient of
+norm tau = ``tolerance`` Lambda is known. ``approximate`` minima are within tau / Lambda
+of them and hide what is left by N(0, s^2 I) with s = 2 tau / (Lambda mu): both data
+sets' minima are off, so that replacing a record moves what is left by 2 tau / Lambda,
+and the second release is mu-GDP given the first (Iyengar et al. 2019, whose code has
+half of that shift).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.privacy.perturbed_objective import PerturbedObjective
+from dperm.solvers.fits import Fit
+from dperm.solvers.fits.minimise import minimise
+from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.options import one_of, positive
+
+MINIMA = ("exact", "approximate")
+MU = 1e-4  # of hiding what is left
+WIDE = 2000  # features beyond which a non-smooth minimiser takes minutes
+
+
+@dataclass(frozen=True)
+class Options:
+    """Bound on a record, ridge, and what minima are taken for.
+
+    Attributes
+    ----------
+    radius : float
+        R as a multiple of sqrt(p).
+    curvature : float
+        K = R^2 / Lambda as a multiple of the target epsilon.
+    minima : {"exact", "approximate"}
+    tolerance : float
+        tau / Lambda.
+    """
+
+    radius: float = 1.0
+    curvature: float = 0.45
+    minima: str = "exact"
+    tolerance: float = 1e-9
+
+    def __post_init__(self) -> None:
+        for key in ("radius", "curvature", "tolerance"):
+            positive(key, getattr(self, key))
+        one_of("minima", self.minima, MINIMA)
+
+
+def refuses(options: Options, at: Scaled) -> str:
+    """The proof is of the logistic loss."""
+    if at.loss.name != "logistic":
+        return (
+            f"loss {at.loss.name}: the bound is proved for slopes of one sign, which "
+            "are those of the logistic loss; least squares has none at all"
+        )
+    if at.p > WIDE and not at.is_smooth:
+        return f"{at.p} features: exact minima with an L1 norm take too long"
+    return ""
+
+
+def constants(at: Scaled, options: Options) -> tuple[float, float, float]:
+    """R, Lambda, and the ridge that has to be added for it."""
+    R = options.radius * at.radius
+    wanted = R**2 / (options.curvature * at.problem.epsilon)
+    own = at.n * float(at.l2.min())
+    return R, max(wanted, own), max(wanted - own, 0.0)
+
+
+def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+    """The tilted minimum, and the noise that hides its digits if it is approximate."""
+    R, Lambda, _ = constants(at, options)
+    tilt = PerturbedObjective(
+        sensitivity=2 * R,
+        scale=2 * R * noise_multiplier,
+        count=1,
+        unit="2 R, the shift of the linear term that undoes replacing a record",
+        source="proved in dperm.privacy.perturbed_objective",
+        curvature=R**2 / Lambda,
+    )
+    if options.minima == "exact":
+        return Ledger((tilt,), given=at.given)
+    digits = Gaussian(
+        sensitivity=2 * options.tolerance,
+        scale=2 * options.tolerance / MU if noise_multiplier else 0.0,
+        count=1,
+        unit="2 tau / Lambda, the shift of the distance to the minimum",
+        source="Iyengar et al. 2019, approximate minima perturbation",
+    )
+    return Ledger((tilt, digits), given=at.given)
+
+
+class Run(Fit):
+    """Minimisers of differently tilted objectives."""
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """The minimisers, with noise on their digits if they are approximate."""
+        R, Lambda, ridge = constants(self.at, self.options)
+        b = self.normal(2 * R * self.noise_multiplier, self.at.p)
+        tolerance = self.options.tolerance
+        self.u = minimise(self.at, R, ridge, b, tolerance * Lambda)
+        if self.options.minima == "approximate":
+            scale = 2 * tolerance / MU if self.noise_multiplier else 0.0
+            self.u = self.u + self.normal(scale, self.at.p)
+        yield self.u
+
+
+def tilt(at: Scaled, u: np.ndarray, options: Options) -> np.ndarray:
+    """The linear terms b of which u (p, L) are the minimisers; a smooth penalty."""
+    R, _, ridge = constants(at, options)
+    V = at.clipped(R)
+    slope: np.ndarray = V.T @ at.slopes(V @ u + at.offset)
+    return -(slope + (at.n * at.l2 + ridge) * u)

@@ -1,0 +1,96 @@
+r"""Output perturbation: the minimiser of a ridged objective, plus Gaussian noise.
+
+The objective, a mean over records, is (Lambda / n)-strongly convex, and a record of
+norm at most R changes its gradient by 2 R / n when it is replaced, so that the
+minimiser moves by at most 2 R / Lambda.
+
+*Proof.* With g and g' the two gradients' difference of at most 2 R / n, strong
+monotonicity of the first objective's subdifferential gives, at the two minimisers u and
+u', (Lambda / n) ||u - u'||^2 <= (u - u') . h with h the difference at u', ||h|| <= 2 R
+/ n. ∎ (Chaudhuri, Monteleoni and Sarwate 2011, Corollary 8, for smooth penalties.) What
+the minimiser is off, 1e-9 at most on either side, is in the sensitivity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.solvers.fits import Fit
+from dperm.solvers.fits.minimise import minimise
+from dperm.solvers.fits.objective_perturbation import WIDE
+from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.options import positive
+
+TOLERANCE = 1e-9  # of the minimiser
+
+
+@dataclass(frozen=True)
+class Options:
+    """Bound on a record, and ridge.
+
+    Attributes
+    ----------
+    radius : float
+        R as a multiple of sqrt(p).
+    ridge : float
+        Lambda / (n R), which is how far a single record may move the minimiser from
+        the others' in units of 1 / n.
+    """
+
+    radius: float = 1.0
+    ridge: float = 0.03
+
+    def __post_init__(self) -> None:
+        positive("radius", self.radius)
+        positive("ridge", self.ridge)
+
+
+def refuses(options: Options, at: Scaled) -> str:
+    """A loss whose slope is not bounded by 1 bounds no gradient."""
+    if at.loss.lipschitz(np.inf) > 1:
+        return f"loss {at.loss.name}: expected slopes within [-1, 1]"
+    if at.p > WIDE:
+        return f"{at.p} features: exact minima take too long"
+    return ""
+
+
+def constants(at: Scaled, options: Options) -> tuple[float, float, float, float]:
+    """R, Lambda, the ridge to be added for it, and the sensitivity."""
+    R = options.radius * at.radius
+    wanted = options.ridge * at.n * R
+    own = at.n * float(at.l2.min())
+    Lambda = max(wanted, own)
+    return R, Lambda, max(wanted - own, 0.0), 2 * R / Lambda + 2 * TOLERANCE
+
+
+def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+    """One Gaussian release."""
+    moved = constants(at, options)[-1]
+    event = Gaussian(
+        sensitivity=moved,
+        scale=moved * noise_multiplier,
+        count=1,
+        unit="2 R / Lambda, the replace-one change of the minimiser",
+        source="Chaudhuri et al. 2011, output perturbation; strong monotonicity",
+    )
+    return Ledger((event,), given=at.given)
+
+
+class Run(Fit):
+    """One minimiser, noised for every run."""
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """The minimiser and noise."""
+        R, Lambda, ridge, moved = constants(self.at, self.options)
+        found = self.at.kept(
+            ("minimum", R, ridge),
+            lambda: minimise(
+                self.at, R, ridge, np.zeros((self.at.p, 1)), TOLERANCE * Lambda
+            ),
+        )
+        self.u = found + self.normal(moved * self.noise_multiplier, self.at.p)
+        yield self.u

@@ -1,0 +1,291 @@
+"""The contest: equal epsilons, fresh seeds, honest choices, and what is left out."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from conftest import make_problem
+from dperm.erm.optimum import solve
+from dperm.erm.scales import declared
+from dperm.papers.arena import contest, metrics, outcomes
+from dperm.papers.arena.contest import Contest, Prices, Seeds, score_event
+from dperm.papers.arena.contestants import (
+    Job,
+    clip_unit,
+    contestant,
+)
+from dperm.privacy.accounting import gaussian_epsilon, true_epsilon
+from dperm.solvers import frank_wolfe
+
+METHODS = {
+    "dp_gd": [{"steps": t, "step": s} for t in (3, 6) for s in (0.3, 1.0, 2.0)],
+    "objective_perturbation": [{"curvature": k} for k in (0.1, 0.45, 1.0)],
+    "dp_cd": [{"passes": p, "step": s, "clip": 1.0} for p in (1, 3) for s in (0.3, 1)],
+    "dp_fw": [{"steps": t, "radius": 1.0} for t in (1, 3)],
+}
+DEFAULTS = {"dp_gd": {}, "objective_perturbation": {},
+            "dp_cd": {"passes": 2, "step": 1.0, "clip": 1.0},
+            "dp_fw": {"steps": 2, "radius": 1.0}}  # fmt: skip
+
+
+@pytest.fixture(params=METHODS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return make_problem("logistic", "l2", n=300)
+
+
+def entered(name, problem, seed=1, held=2, prices=None, fresh=4):
+    y = problem.loss.signs(np.sign(np.arange(problem.n) % 3 - 0.5))
+    known = metrics.split(problem, y)
+    methods = (contestant(name, {}, one) for one in (problem, known.train))
+    base, trained = methods
+    return Contest(
+        base, solve(problem).value, METHODS[name], DEFAULTS[name],
+        Seeds.of(seed, fresh, held), prices or Prices(), known, trained,
+    )  # fmt: skip
+
+
+def rows(name, problem, epsilon=1.0, **given):
+    return pd.DataFrame(entered(name, problem, **given).rows(epsilon))
+
+
+def test_every_tuning_meets_the_target_and_no_more(name, problem):
+    found = rows(name, problem)
+    assert {*found["tuning"]} == {*contest.TUNINGS}
+    spent = found["true_epsilon"].dropna()
+    assert (spent <= 1 + 1e-9).all() and (spent > 0.85).all()
+    errors = found["relative_error"].dropna()
+    assert len(errors) == 16 and (errors > 0).all()
+    assert (found["test"].notna() == found["relative_error"].isna()).all()
+    assert found["test"].dropna().between(0, 1).all()
+
+
+def test_fresh_runs_have_seeds_that_tuning_never_saw(problem):
+    seeds = Seeds.of(5, 20, 5)
+    every = [*seeds.tuning, *seeds.fresh, *seeds.held, seeds.drawing]
+    assert len({*every}) == len(every)
+    found = rows("dp_gd", problem)
+    kept = found[(found["tuning"] != "paid") & found["relative_error"].notna()]
+    assert {*kept["run_seed"]} == {*Seeds.of(1, 4, 2).fresh}
+
+
+def test_it_is_the_same_every_time(name, problem):
+    one, two = (rows(name, problem).drop(columns="seconds") for _ in range(2))
+    pd.testing.assert_frame_equal(one, two)
+    other = rows(name, problem, seed=2)
+    assert not np.allclose(one["relative_error"].dropna().iloc[:4],
+                           other["relative_error"].dropna().iloc[:4])  # fmt: skip
+
+
+def test_the_grid_is_chosen_by_its_mean_error(problem):
+    one = entered("dp_cd", problem)
+    method = one.base.aiming(1.0)
+    chosen = one._tuned(method)["grid"]
+    means = []
+    for setting in one.grid:
+        noise = one.prices.one(method, setting)[0]
+        jobs = [Job(setting, noise, seed) for seed in one.seeds.tuning]
+        means.append(method.run(jobs, contest.nothing)["objective"].mean())
+    assert chosen == one.grid[int(np.argmin(means))]
+
+
+def test_more_epsilon_helps(problem):
+    means = [rows("objective_perturbation", problem, e)["relative_error"].mean()
+             for e in (0.3, 3.0, 30.0)]  # fmt: skip
+    assert means[0] > means[1] > means[2]
+
+
+# --- choices inside the target --------------------------------------------------------
+
+
+def test_a_paid_run_has_more_noise_than_a_free_one(name, problem):
+    one = entered(name, problem)
+    method = one.base.aiming(1.0)
+    able, cost, _ = one.prices.paid(method, one.grid, 1.0)
+    assert 0.85 < cost <= 1 + 1e-9 and able
+    for setting, noise in able:
+        alone = one.prices.one(method, setting)
+        assert alone is not None and noise > alone[0]
+
+
+def test_a_score_moves_by_what_its_noise_is_made_for():
+    problem = make_problem("logistic", "l2", n=50)
+    most = metrics.loss_bound(problem)
+    assert most == pytest.approx(3 * math.log(2))
+    rng = np.random.default_rng(0)
+    for size in (0.1, 1.0, 100.0):
+        W = size * rng.standard_normal((5, problem.p))
+        A = problem.A.copy()
+        A[0] = 1e3 * rng.standard_normal(problem.p)
+        moved = metrics.clipped_loss(replace(problem, A=A), most, W)
+        moved = moved - metrics.clipped_loss(problem, most, W)
+        assert (np.abs(moved) <= most / problem.n * (1 + 1e-12)).all()
+    lost = metrics.clipped_loss(problem, most, np.full((1, problem.p), np.nan))
+    assert lost == pytest.approx(most)
+
+
+def test_a_score_spends_a_fifth_of_the_root():
+    event = score_event(1.0, 1e-6)
+    whole = gaussian_epsilon(1 / (contest.SCORE * event.noise_multiplier), 1e-6)
+    assert whole == pytest.approx(1.0, rel=1e-5)
+
+
+def test_the_best_score_is_published(problem, monkeypatch):
+    """Without noise on scores the choice is the least of its runs' losses."""
+    monkeypatch.setattr(contest, "gaussian", lambda rng, size: 0.0)
+    one = entered("dp_gd", problem, held=0, fresh=6)
+    method = one.base.aiming(contest.INNER)
+    choices, cost = one._choices(method, 1.0, one.seeds.fresh)
+    found = one._chosen(method, choices, cost, 1.0)
+    for row in found:
+        jobs = [job for number, job in choices if number == row["fresh"]]
+        assert row["runs"] == len(jobs)
+        seen = method.run(jobs, contest.nothing)["objective"]
+        assert row["relative_error"] <= one._relative(seen).min() + 1e-3
+
+
+# --- contestants ----------------------------------------------------------------------
+
+
+def test_runs_do_not_depend_on_their_company(name, problem):
+    method = contestant(name, {}, problem)
+    setting = METHODS[name][-1]
+    jobs = [Job(setting, 0.9, seed) for seed in (3, 4, 5)]
+    jobs.insert(1, Job(METHODS[name][0], 0.9, 9))
+    whole = method.run(jobs, lambda W: {"first": W[:, 0]})
+    alone = method.run(jobs[2:3], lambda W: {"first": W[:, 0]})
+    for key in ("objective", "first"):
+        assert whole[key].shape == (4,)
+        np.testing.assert_allclose(whole[key][2], alone[key][0], rtol=1e-7)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "least_squares"])
+def test_declared_scales_are_in_no_guarantee(name, loss):
+    base = make_problem(loss, "l2")
+    for problem, known in ((base, True), (declared(base), False)):
+        method = contestant(name, {}, problem)
+        if not method.obstacle():
+            given = method.given(method.ledger(METHODS[name][0], 1.0))
+            assert given[0] == "n" and (len(given) > 1) is known
+            real = known and loss == "least_squares"
+            assert ("root mean square of labels" in given) is real
+
+
+def test_clips_are_in_units_of_public_scales():
+    problem = make_problem("least_squares")
+    S = np.sqrt((problem.A**2).mean(axis=0))
+    label = np.sqrt((problem.offset**2).mean())
+    assert clip_unit(problem) == pytest.approx(label * np.sqrt((S**2).sum()))
+    assert clip_unit(declared(problem)) == pytest.approx(np.sqrt(problem.p))
+
+
+def test_frank_wolfe_runs_with_the_noise_of_its_ledger(problem):
+    method = contestant("dp_fw", {}, problem)
+    setting = {"steps": 3, "radius": 1.0}
+    ledger = method.ledger(setting, 2.0)
+    made = method._options(setting)
+    module = method.module
+    assert ledger.events[0].sensitivity == module.sensitivity(method.scaled, made)
+    assert ledger.events[0].scale == 2.0 * ledger.events[0].sensitivity
+    strict = module.noise(method.scaled, 3, made, 1.0, 1e-4, "strict")
+    assert isinstance(strict, frank_wolfe.Noise)
+    priced = Prices().one(method.aiming(1.0), setting)
+    assert priced[0] == pytest.approx(
+        strict.ledger.events[0].noise_multiplier, rel=1e-3
+    )
+
+
+def test_what_takes_long_is_shortened_or_left_out(problem):
+    for name, key in (("dp_cd", "passes"), ("dp_gd", "steps")):
+        method = contestant(name, {}, problem)
+        setting = {"passes": 10, "step": 1, "clip": 1} if name == "dp_cd" else {}
+        whole = method.work(setting)
+        assert method.within(setting, whole) == setting
+        half = method.within(setting, whole / 2)
+        assert half is not None and method.work(half) <= whole / 2
+        assert half[key] == (5 if name == "dp_cd" else 15)
+        assert method.within(setting, whole / 1000) is None
+
+
+def test_a_gap_says_why():
+    problem = make_problem("least_squares", "l2")
+    assert "one sign" in contestant("objective_perturbation", {}, problem).obstacle()
+    lasso = make_problem("logistic", "l1")
+    assert "composite" in contestant("dp_skgd", {}, lasso).obstacle()
+    with pytest.raises(ValueError, match="family streams"):
+        contestant("noisy_sfw", {}, problem)
+
+
+def test_an_out_of_reach_target_is_said(problem):
+    grid = [{"curvature": 1000.0}]
+    one = entered("objective_perturbation", problem)
+    one.grid, one.default = grid, grid[0]
+    found = pd.DataFrame(one.rows(0.1))
+    assert {*found["status"]} == {"unreachable"} and len(found) == 4
+
+
+# --- metrics --------------------------------------------------------------------------
+
+
+def test_the_split_is_fixed_and_whole(problem):
+    y = np.where(np.arange(problem.n) % 2, 1.0, -1.0)
+    one, two = metrics.split(problem, y), metrics.split(problem, y)
+    np.testing.assert_array_equal(one.A, two.A)
+    assert one.train.n == 240 and len(one.y) == 60
+    every = np.concatenate([one.train.A, one.A])
+    assert {*map(tuple, every)} == {*map(tuple, problem.A)}
+
+
+def test_area_under_the_curve_counts_ties_half():
+    y = np.array([1.0, 1.0, -1.0, -1.0])
+    assert metrics.area(np.array([4, 3, 2, 1.0]), y) == 1
+    assert metrics.area(np.array([1, 2, 3, 4.0]), y) == 0
+    assert metrics.area(np.zeros(4), y) == 0.5
+    assert math.isnan(metrics.area(np.array([1, np.inf, 0, 0]), y))
+
+
+def test_held_out_metrics_are_those_of_the_definition(problem):
+    X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    W = np.array([[1.0, 0.0], [0.0, 1.0]])
+    signed = metrics.Split(problem, X * y[:, None], np.zeros(2), y)
+    np.testing.assert_array_equal(signed.measure(W), [1.0, 0.0])
+    squares = make_problem("least_squares")
+    real = metrics.Split(squares, X, -np.array([2.0, 0.0]), y)
+    np.testing.assert_allclose(real.measure(W), [np.sqrt(0.5), np.sqrt(2.5)])
+
+
+# --- means ----------------------------------------------------------------------------
+
+
+def test_means_have_intervals_and_gaps_stay():
+    values = np.array([1.0, 2.0, 3.0, 4.0])
+    mean, low, high = outcomes.interval(values)
+    assert mean == 2.5 and low == pytest.approx(2.5 - 3.182446 * values.std(ddof=1) / 2)
+    assert high - mean == pytest.approx(mean - low)
+    assert outcomes.interval(np.array([1.0, math.inf])) == (math.inf,) * 3
+    point = {"problem": "a", "solver": "dp_cd", "public_scales": True}
+    ran = [{**point, "epsilon": 1.0, "tuning": "grid", "relative_error": v,
+            "seconds": 0.1, "true_epsilon": 1.0, "given": "n", "setting": "s",
+            "status": "ok"} for v in values]  # fmt: skip
+    gap = {**point, "solver": "dp_fw", "status": "gap", "reason": "why"}
+    table = outcomes.means(pd.DataFrame([*ran, gap]))
+    assert list(table.columns) == outcomes.COLUMNS
+    assert table["mean"].tolist()[0] == 2.5 and math.isnan(table["mean"].iloc[1])
+    assert table["algorithm"].tolist() == ["DP-CD", "DP-FW"]
+    assert table["reason"].iloc[1] == "why"
+
+
+def test_the_ledger_is_what_is_priced(name, problem):
+    """The epsilon in a row is the strict one of that ledger at that noise."""
+    method = contestant(name, {}, problem).aiming(1.0)
+    setting = METHODS[name][0]
+    noise, epsilon, _ = Prices().one(method, setting)
+    again = true_epsilon(method.ledger(setting, noise), method.problem.delta)
+    assert again == pytest.approx(epsilon, rel=1e-6)

@@ -1,0 +1,152 @@
+"""Rankings: gaps are no bad scores, intervals draw problems, advice is held out."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dperm.papers.arena import own, ranking
+
+
+def table(errors, tuning="grid", epsilon=1.0):
+    rows = []
+    for problem, own_errors in errors.items():
+        for method, value in own_errors.items():
+            gap = value is None
+            rows.append({
+                "problem": problem, "algorithm": method, "solver": method,
+                "epsilon": math.nan if gap else epsilon,
+                "tuning": None if gap else tuning,
+                "public_scales": True, "mean": value, "median": value,
+                "ci_low": value, "ci_high": value, "test_mean": math.nan,
+                "test_metric": None, "true_epsilon": 1.0,
+                "status": "gap" if gap else "ok",
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+THREE = {
+    "one": {"A": 0.1, "B": 0.2, "C": 0.4},
+    "two": {"A": 0.3, "B": 0.1, "C": None},
+    "three": {"A": 0.1, "B": 0.5, "C": math.inf},
+}
+
+
+def test_a_gap_is_no_place_in_a_cell():
+    errors = ranking.cells(table(THREE))
+    found = ranking.shares(errors)
+    assert math.isnan(found["C"].iloc[1])
+    assert found["A"].tolist() == [0, 1, 0] and found["B"].tolist() == [0.5, 0, 0.5]
+    standing = ranking.standing(errors).set_index("algorithm")
+    assert standing["cells"].to_dict() == {"A": 3, "B": 3, "C": 2}
+    assert standing["share"].to_dict() == pytest.approx(
+        {"A": 1 / 3, "B": 1 / 3, "C": 1.0}
+    )
+    assert standing["best"].to_dict() == {"A": 2, "B": 1, "C": 0}
+
+
+def test_a_method_that_diverges_is_last_and_no_gap():
+    errors = ranking.cells(table(THREE))
+    assert errors["C"].iloc[2] == math.inf
+    assert ranking.shares(errors)["C"].iloc[2] == 1
+
+
+def test_wins_are_counted_where_both_can():
+    found = ranking.wins(ranking.cells(table(THREE)))
+    of = {(r.algorithm, r.against): (r.wins, r.cells) for r in found.itertuples()}
+    assert of["A", "B"] == (pytest.approx(2 / 3), 3) and of["A", "C"] == (1.0, 2)
+    assert of["B", "A"][0] == pytest.approx(1 - of["A", "B"][0])
+
+
+def test_intervals_draw_whole_problems_again():
+    """Many epsilons of one problem are no more evidence than the problem."""
+    index = pd.MultiIndex.from_product(
+        [["a", "b"], range(50)], names=["problem", "epsilon"]
+    )
+    column = pd.Series(np.repeat([0.0, 1.0], 50), index=index)
+    low, high = ranking.resampled(column)
+    assert (low, high) == (0.0, 1.0)
+    alone = pd.Series([0.5], index=index[:1])
+    assert all(math.isnan(end) for end in ranking.resampled(alone))
+
+
+def test_the_critical_difference_is_nemenyis():
+    """Demsar 2006, Section 3.2.2: q = 2.569 for four methods, 14 data sets: 1.25."""
+    rng = np.random.default_rng(0)
+    errors = pd.DataFrame(rng.random((14, 4)), columns=list("ABCD"))
+    ranks, least = ranking.critical(errors)
+    assert least == pytest.approx(1.25, abs=5e-3)
+    assert ranks.sum() == pytest.approx(10)
+    assert math.isnan(ranking.critical(errors.iloc[:1])[1])
+
+
+def test_advice_is_judged_on_problems_it_was_made_without():
+    """A fits two of three problems; where it was not asked, it is twenty times off."""
+    errors = {name: {"A": 0.1, "B": 0.2} for name in ("one", "two")}
+    errors["odd"] = {"A": 2.0, "B": 0.1}
+    sizes = pd.DataFrame({"n": 1000, "p": 10, "loss": "logistic"}, index=[*errors])
+    (row,) = ranking.advice(ranking.cells(table(errors)), sizes)
+    assert row["take"] == "B" and row["cells"] == 3 and row["best"] == 1
+    assert row["regret"] == pytest.approx(4 ** (1 / 3))
+    # without the odd one A is taken, which is twenty times off there
+    assert row["left_out"] == pytest.approx((2 * 2 * 20) ** (1 / 3))
+
+
+def test_groups_are_of_one_loss_and_budget():
+    both = pd.concat([table(THREE), table(THREE, epsilon=10.0)])
+    sizes = pd.DataFrame({"n": [1000, 1000, 1000], "p": [10, 100, 10],
+                          "loss": ["logistic", "logistic", "least squares"]},
+                         index=["one", "two", "three"])  # fmt: skip
+    found = [(kind["loss"], kind["from"], len(some))
+             for kind, some in ranking.groups(ranking.cells(both), sizes)]  # fmt: skip
+    assert found == [("logistic", 0.0, 1), ("logistic", 30.0, 2),
+                     ("logistic", 1000.0, 1), ("least squares", 30.0, 1),
+                     ("least squares", 1000.0, 1)]  # fmt: skip
+
+
+def test_overtaking_is_counted_for_every_price_of_tuning():
+    paid = {"one": {"A": 0.1, "B": 0.05}, "two": {"A": 0.3, "B": 0.1}}
+    both = pd.concat([table(THREE), table(paid, "paid")])
+    found = ranking.overtaken(both, "A", ["B"])
+    ahead = {row["tuning"]: row["ahead"] for row in found}
+    assert ahead == {"grid": pytest.approx(1 / 3), "paid": 1.0}
+
+
+def test_changes_of_nothing_change_nothing():
+    some = pd.concat(
+        [table(THREE, tuning) for tuning in ("grid", "default", "ten", "paid")]
+    )
+    for row in ranking.changes(some):
+        assert row["kendall_tau"] == pytest.approx(1.0)
+
+
+# --- sentences ------------------------------------------------------------------------
+
+
+def measured(*rows):
+    keys = ("algorithm", "mean", "ci_low", "ci_high")
+    found = [dict(zip(keys, row, strict=True)) for row in rows]
+    return pd.DataFrame(
+        [{**row, "tuning": tuning, "status": "ok", "true_epsilon": 1.0}
+         for row in found for tuning in own.SHOWN]
+    )  # fmt: skip
+
+
+def test_whom_to_take_and_who_is_as_good():
+    some = measured(
+        ("A", 0.3, 0.2, 0.4), ("B", 0.1, 0.08, 0.12), ("C", 0.13, 0.11, 0.15)
+    )
+    (first, second) = own.sentences(some, 0.5)
+    assert first.startswith("without tuning: take B, relative error 0.1 [0.08, 0.12]")
+    assert first.endswith("not surely worse: C") and second.startswith("grid paid for")
+
+
+def test_nothing_is_recommended_that_w_zero_does_as_well():
+    (first, _) = own.sentences(measured(("A", 0.3, 0.2, 0.6)), 0.5)
+    assert "none is surely better than w = 0 (0.5)" in first and "take" not in first
+
+
+def test_a_table_without_numbers_says_so():
+    empty = measured(("A", math.inf, math.inf, math.inf))
+    assert own.sentences(empty, 0.5)[0].endswith("no method meets the target")

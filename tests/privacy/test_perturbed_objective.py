@@ -1,0 +1,155 @@
+"""Objective perturbation: the bound, against printed numbers and exact densities."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit
+
+from dperm.privacy.accounting import (
+    epsilon,
+    gaussian_epsilon,
+    profile,
+    true_epsilon,
+)
+from dperm.privacy.calibration import UnreachableTargetError, calibrate
+from dperm.privacy.certified import upper_epsilon
+from dperm.privacy.ledger import Event, Gaussian, Laplace, Ledger, ScaleError
+from dperm.privacy.perturbed_objective import PerturbedObjective, tilted_delta
+
+DELTA = 1 / 45312**2
+
+
+def tilted(K, noise, mu=0.0):
+    events = [PerturbedObjective(1.0, noise, 1, "2 R", "", K)]
+    if mu:
+        events.append(Gaussian(1.0, 1 / mu, 1, "", ""))
+    return Ledger(tuple(events))
+
+
+@pytest.mark.parametrize(
+    ("K", "mu"),
+    [(0.3, 0.1781), (0.45, 0.1781), (0.5, 0.1764), (0.886, 0.1603), (1.6, 0.1405),
+     (2.4, 0.1162)],
+)  # fmt: skip
+def test_the_budget_is_that_of_the_proof(K, mu):
+    """Worked out independently, by hand, at epsilon 1."""
+    found = calibrate(lambda noise: tilted(K, noise), 1.0, DELTA, "strict")
+    assert 1 / found.noise_multiplier == pytest.approx(mu, abs=6e-5)
+    assert 1 - 1e-6 < found.true_epsilon <= 1
+
+
+def test_a_strong_ridge_costs_nothing_beside_the_gaussian_mechanism():
+    one = true_epsilon(tilted(1e-9, 5.0), DELTA)
+    assert one == pytest.approx(gaussian_epsilon(1 / 5, DELTA), rel=1e-6)
+
+
+def test_gaussian_releases_beside_it_compose_with_the_shift():
+    both = true_epsilon(tilted(1e-9, 5.0, mu=0.15), DELTA)
+    assert both == pytest.approx(gaussian_epsilon(0.25, DELTA), rel=1e-6)
+
+
+def test_no_noise_hides_a_weak_ridge():
+    """The determinant is paid for whatever the noise."""
+    with pytest.raises(UnreachableTargetError):
+        calibrate(lambda noise: tilted(2.0, noise), 0.1, DELTA, "strict")
+
+
+def test_the_profile_agrees_with_the_closed_form():
+    event = tilted(0.45, 5.6).events[0]
+    closed = true_epsilon(Ledger((event,)), 1e-6)
+    assert upper_epsilon([profile(event)], 1e-6) == pytest.approx(closed, rel=5e-3)
+    beside = Ledger((event, Laplace(1.0, 20.0, 1, "", "")))
+    assert closed < true_epsilon(beside, 1e-6) < closed + 1 / 20 + 5e-3
+
+
+def test_it_is_written_and_read():
+    event = tilted(0.45, 5.6).events[0]
+    assert Event.from_dict(event.to_dict()) == event
+    with pytest.raises(ScaleError, match="curvature"):
+        PerturbedObjective(1.0, 1.0, 1, "", "", 0.0)
+
+
+def test_it_has_no_published_price():
+    with pytest.raises(TypeError):
+        epsilon(tilted(0.45, 5.6), DELTA, "paper")
+
+
+# --- exact divergences, by the densities of small problems ----------------------------
+
+
+def densities(data, grid, sigma, ridge):
+    """Of the minimiser on a grid of points (m, p), by change of variables."""
+    margins = grid @ data.T
+    a = expit(-margins)
+    b = a @ data - ridge * grid  # minus the gradient
+    H = np.einsum("mi,ij,ik->mjk", a * (1 - a), data, data)
+    H = H + ridge * np.eye(grid.shape[1])
+    sizes = (b**2).sum(axis=1)
+    log = -sizes / (2 * sigma**2) + np.linalg.slogdet(H)[1]
+    return np.exp(log) / (math.sqrt(2 * math.pi) * sigma) ** grid.shape[1]
+
+
+def divergence(one, two, cell, epsilon):
+    return float(np.maximum(one - math.exp(epsilon) * two, 0).sum() * cell)
+
+
+def grid_of(p, reach, size):
+    axis = np.linspace(-reach, reach, size)
+    cell = (axis[1] - axis[0]) ** p
+    return np.stack(np.meshgrid(*[axis] * p), axis=-1).reshape(-1, p), cell
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("ridge", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("p", [1, 2])
+def test_no_pair_of_small_data_sets_exceeds_the_bound(sigma, ridge, p):
+    """R = 1; opposite, nearly opposite and equal records in company and without."""
+    grid, cell = grid_of(p, 8 * (sigma + 2) / ridge**0.8, 4001 if p == 1 else 401)
+    event = PerturbedObjective(2.0, sigma, 1, "2 R", "", 1 / ridge)
+    e = np.eye(p)
+    almost = np.array([0.995, 0.1])[:p]
+    others = [np.zeros((0, p)), e[:1], np.concatenate([e, -e])]
+    largest = 0.0
+    for company in others:
+        for one, two in (
+            (e[0], -e[0]),
+            (almost, almost * [-1, 1][:p]),
+            (e[0], 0 * e[0]),
+        ):
+            P, Q = (
+                densities(np.vstack([company, x[None]]), grid, sigma, ridge)
+                for x in (one, two)
+            )
+            assert P.sum() * cell == pytest.approx(1, abs=2e-2)
+            for at in (0.05, 0.3, 1.0, 3.0):
+                for a, b in ((P, Q), (Q, P)):
+                    found = divergence(a, b, cell, at)
+                    bound = tilted_delta(event, 0.0, at)
+                    assert found <= bound * 1.02 + 1e-9
+                    largest = max(largest, found / max(bound, 1e-12))
+    assert largest > 0.02  # it is not met by being far off
+
+
+def test_twice_the_radius_is_needed():
+    """The shift 2 R is approached, so that half of it would be no bound."""
+    p, sigma, ridge = 2, 0.5, 0.1
+    grid, cell = grid_of(p, 60.0, 1201)
+    one, two = np.array([0.995, 0.1]), np.array([-0.995, 0.1])
+    P, Q = (densities(x[None], grid, sigma, ridge) for x in (one, two))
+    found = divergence(P, Q, cell, 4.0)
+    half = PerturbedObjective(1.0, sigma, 1, "R", "", 1e-9)
+    assert found > tilted_delta(half, 0.0, 4.0)
+    whole = PerturbedObjective(2.0, sigma, 1, "2 R", "", 1 / ridge)
+    assert found <= tilted_delta(whole, 0.0, 4.0)
+
+
+def test_the_gaussian_curve_is_that_of_the_normal_law():
+    """What the densities above are compared with, by integration."""
+    event = PerturbedObjective(2.0, 2.0, 1, "2 R", "", 1e-12)
+    x = np.linspace(-15, 15, 200_001)
+    P, Q = stats.norm.pdf(x, 1.0), stats.norm.pdf(x)
+    found = divergence(P, Q, x[1] - x[0], 0.7)
+    half = divergence(stats.norm.pdf(x, 0.5), Q, x[1] - x[0], 0.7)
+    assert tilted_delta(event, 0.0, 0.7) == pytest.approx(found + 2 * half, rel=1e-4)
