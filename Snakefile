@@ -190,7 +190,7 @@ for paper in PAPERS:
 
         rule:
             name:
-                f"draw_{paper}_{products[0].replace('/', '_')}"
+                jobs.drawing(paper, products[0])
             input:
                 TABLE.behind(paper, products[0]),
             output:

@@ -265,3 +265,8 @@ def attempt(dataset: str, folder: str = "data") -> float:
     except (OSError, ValueError, TypeError, KeyError):  # fetch says what is wrong
         return 0.0
     return time.time() if status != "ok" else 0.0
+
+
+def drawing(paper: str, product: str) -> str:
+    """The name of the rule that draws a product and those of the same files."""
+    return f"draw_{paper}_{product}".replace("/", "_")
