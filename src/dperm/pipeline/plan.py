@@ -107,7 +107,7 @@ def label(config: schema.Config, solver: str) -> str:
     own = config.paper.runs[solver].label if solver in config.paper.runs else None
     if own:
         return own
-    is_chosen = config.solver is not None and config.solver.name == solver
+    is_chosen = config.solver.name == solver
     named = config.solver if is_chosen else read("solver", solver, config.overrides)
     return str(named.label)
 
