@@ -15,15 +15,7 @@ from dperm.pipeline.runtable import run_table
 from dperm.pipeline.solving import PROVENANCE
 
 ROOT = Path(__file__).parents[2]
-SWEPT = {  # on another problem than the one that is run here
-    "sweeps": ["ablation", "epsilon", "theorem"],
-    "figures": ["epsilon"],
-    "tables": ["ablation", "gain", "thresholds", "algorithm1", "theorem33"],
-}
-SMALL = " ".join([
-    "paper.offline=[diabetes]", "scale.keep.clip=2",
-    *(f"paper.{kind}.{name}.smoke=false" for kind in SWEPT for name in SWEPT[kind]),
-])  # fmt: skip
+SMALL = "paper.offline=[diabetes] scale.keep.clip=2"
 
 
 def snakemake(folder: Path, cores: int, *target: str, **config: str):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dperm import grid, schema
-from dperm.config import read
+from dperm.config import read, small_points
 from dperm.locate import ConfigError
 
 
@@ -40,8 +40,9 @@ def read_problems(product: schema.Product, names: list[str]) -> list[str]:
 
 def sweep_points(config: schema.Config, what: schema.Sweep) -> grid.Grid:
     """The points of a sweep at the configured scale."""
-    small = config.scale.problems == "offline" and what.small is not None
-    return grid.points(what.small if small else what.grid, axes=None)
+    if config.scale.problems == "offline":
+        return small_points(config.paper, what)
+    return grid.points(what.grid, axes=None)
 
 
 def sweep_problems(config: schema.Config, what: schema.Sweep) -> list[str]:
