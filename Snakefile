@@ -91,16 +91,37 @@ rule fetch:
         "python -P -m dperm fetch problem={params.problem} {params.run} 2>&1 | tee {log}"
 
 
-for stage, before, made in (
+SOLVED = "{paper}/{problem}/{solver}"
+for stage, before, made, key in (
     (
         "prepare",
         lambda names: f"data/fetched/{TABLE.dataset_of[names.problem]}/fetch.json",
-        "data/prepared/{problem}/meta.json",
+        ["data/prepared/{problem}/meta.json"],
+        "{problem}",
     ),
     (
         "optimum",
         "data/prepared/{problem}/meta.json",
+        ["data/optimum/{problem}/optimum.json"],
+        "{problem}",
+    ),
+    (
+        "solve",
         "data/optimum/{problem}/optimum.json",
+        [f"{RESULTS}{SOLVED}/{name}.parquet" for name in ("tune", "evaluate")],
+        SOLVED,
+    ),
+    (
+        "sweep",
+        lambda names: TABLE.swept_from(names.paper, names.name),
+        [f"{RESULTS}{{paper}}/sweeps/{{name}}.parquet"],
+        "{paper}/{name}",
+    ),
+    (
+        "timing",  # alone, on one core of all there are
+        lambda names: TABLE.clocked(names.paper),
+        [f"{RESULTS}{{paper}}/timing.parquet"],
+        "{paper}",
     ),
 ):
 
@@ -111,56 +132,6 @@ for stage, before, made in (
             before,
         output:
             made,
-        log:
-            f"{LOGS}{stage}/{{problem}}.log",
-        benchmark:
-            f"{LOGS}{stage}/{{problem}}.tsv"
-        priority: costs.PRIORITY[stage]
-        conda:
-            "environment.yml"
-        resources:
-            mem_mb=MEMORY,
-            runtime=MINUTES,
-        params:
-            digest=digest(stage),
-            command=f"python -P -m dperm {stage}",
-            run=RUN,
-        shell:
-            "{params.command} problem={wildcards.problem} {params.run} 2>&1 | tee {log}"
-
-
-SOLVED = "{paper}/{problem}/{solver}"
-for stage, before, made, key, described in (
-    (
-        "solve",
-        "data/optimum/{problem}/optimum.json",
-        [f"{SOLVED}/tune", f"{SOLVED}/evaluate"],
-        SOLVED,
-        "evaluate",
-    ),
-    (
-        "sweep",
-        lambda names: TABLE.swept_from(names.paper, names.name),
-        ["{paper}/sweeps/{name}"],
-        "{paper}/{name}",
-        "sweeps",
-    ),
-    (
-        "timing",  # alone, on one core of all there are
-        lambda names: TABLE.clocked(names.paper),
-        ["{paper}/timing"],
-        "{paper}",
-        "timing",
-    ),
-):
-
-    rule:
-        name:
-            stage
-        input:
-            before,
-        output:
-            [f"{RESULTS}{name}.parquet" for name in made],
         log:
             f"{LOGS}{stage}/{key}.log",
         benchmark:
@@ -173,7 +144,7 @@ for stage, before, made, key, described in (
             mem_mb=MEMORY,
             runtime=MINUTES,
         params:
-            digest=digest(described),
+            digest=digest({"solve": "evaluate", "sweep": "sweeps"}.get(stage, stage)),
             command=f"python -P -m dperm {stage}",
             key=jobs.keys,
             workers=lambda names, threads, stage=stage: (
@@ -195,14 +166,10 @@ for paper in PAPERS:
                 TABLE.behind(paper, products[0]),
             output:
                 [
-                    update(file)
-                    for each in products
-                    for file in TABLE.drawn(paper, each)[1:]
+                    update(report(f, category=paper))
+                    for f in TABLE.shown(paper, products)
                 ],
-                [
-                    update(report(TABLE.drawn(paper, each)[0], category=paper))
-                    for each in products
-                ],
+                [update(f) for f in TABLE.beside(paper, products)],
             log:
                 f"{LOGS}draw/{paper}/{products[0]}.log",
             benchmark:

@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from dperm import overriding, schema, typed
+from dperm import grid, overriding, schema, typed
 from dperm.locate import ROOT, ConfigError, available, conf_file, group_file, hint
 from dperm.validation import (
     check_name,
@@ -145,14 +145,42 @@ def compose(overrides: Sequence[str]) -> schema.Config:
 
 
 def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
-    """The paper without what it marks as not needed where a scale is not thorough."""
-    if scale.thorough:
+    """The paper as far as a scale runs it.
+
+    Where it is not thorough, without what the paper marks as not needed; at the small
+    scales without sweeps all of whose problems are left out, and what shows them.
+    """
+    if scale.thorough and scale.problems == "all":
         return paper
     kept: dict[str, Any] = {
-        kind: {name: made for name, made in getattr(paper, kind).items() if made.smoke}
+        kind: {
+            name: made
+            for name, made in getattr(paper, kind).items()
+            if made.smoke or scale.thorough
+        }
         for kind in ("sweeps", "figures", "tables")
     }
+    lost = {
+        name
+        for name, sweep in kept["sweeps"].items()
+        if scale.problems == "offline" and not len(small_points(paper, sweep))
+    }
+    kept["sweeps"] = {
+        name: made for name, made in kept["sweeps"].items() if name not in lost
+    }
+    for kind in ("figures", "tables"):
+        kept[kind] = {
+            name: made
+            for name, made in kept[kind].items()
+            if lost.isdisjoint(made.sweeps)
+        }
     return replace(paper, **kept)
+
+
+def small_points(paper: schema.Paper, sweep: schema.Sweep) -> grid.Grid:
+    """The points of a sweep at the small scales: those on problems that these run."""
+    found = grid.points(sweep.grid if sweep.small is None else sweep.small, axes=None)
+    return found.keeping("problem", set(paper.offline))
 
 
 def with_paper(config: schema.Config, name: str) -> schema.Config:

@@ -109,6 +109,10 @@ class Grid(Sequence[Point]):
         """The values of an axis, each once, in the order of the points."""
         return list(dict.fromkeys(v for part in self.parts for v in part.values(axis)))
 
+    def keeping(self, axis: str, kept: set[Any]) -> Grid:
+        """The points whose value on an axis is kept, and those without the axis."""
+        return Grid(tuple(part.keeping(axis, kept) for part in self.parts))
+
     def total(self, axis: str) -> float:
         """The sum of an axis over all points."""
         if not self._is_disjoint():

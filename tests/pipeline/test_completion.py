@@ -13,9 +13,7 @@ from dperm.pipeline import tune as tuning
 def finished(configured, monkeypatch):
     """A function that completes a paper of one problem and solver."""
     others = ("dp_cd_uniform", "dp_cd_priv", "dp_sgd")
-    swept = ("ablation", "epsilon", "theorem")
-    only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others),
-            *(f"paper.sweeps.{name}.smoke=false" for name in swept)]  # fmt: skip
+    only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others)]
 
     def complete(wall, *overrides):
         config = configured("solver=dp_cd", "problem=diabetes", *only, *overrides)

@@ -34,7 +34,7 @@ def test_the_lock_file_holds_every_dependency_with_hashes_and_no_address():
 
 
 def test_the_snakefile_is_short():
-    assert len((ROOT / "Snakefile").read_text().splitlines()) < 290
+    assert len((ROOT / "Snakefile").read_text().splitlines()) < 250
 
 
 def test_published_numbers_are_complete():

@@ -32,50 +32,78 @@ def plain(problem, module, options, point, multiplier, seed):
 
 
 @pytest.fixture(params=OPTIONS, ids=lambda given: given[0].__name__.rsplit(".")[-1])
-def given(request):
-    module, options = request.param
-    return make_problem("least_squares", "l2"), module, options
+def on(request):
+    return trials.Trials(make_problem("least_squares", "l2"), *request.param, "strict")
 
 
-def test_noise_is_the_calibrated_one(given):
-    problem, module, options = given
-    count = module.steps(problem, 3.0, options)
+def alone(on, point, seeds):
+    multiplier = on.noise(point["passes"]).noise_multiplier
+    return [plain(on.problem, on.module, on.options, point, multiplier, seed)
+            for seed in seeds]  # fmt: skip
+
+
+def test_noise_is_the_calibrated_one(on):
+    count = on.module.steps(on.problem, 3.0, on.options)
 
     def ledger(noise):
-        made = module.ledger(problem, count, noise, options, "strict")
-        return made.assuming(*problem.given)
+        made = on.module.ledger(on.problem, count, noise, on.options, "strict")
+        return made.assuming(*on.problem.given)
 
-    expected = calibrate(ledger, problem.epsilon, problem.delta, "strict")
+    expected = calibrate(ledger, on.problem.epsilon, on.problem.delta, "strict")
     assert "n" in expected.ledger.given
-    assert trials.noise(*given, 3.0, "strict") == expected
+    assert on.noise(3.0) == expected
 
 
-def test_fresh_runs_are_single_runs_to_the_bit(given):
-    noise = trials.noise(*given, 3.0, "strict")
-    found = trials.fresh(*given, POINTS[-1], noise, [4, 5, 6])
-    multiplier = noise.noise_multiplier
-    expected = [plain(*given, POINTS[-1], multiplier, seed) for seed in (4, 5, 6)]
-    assert found.tolist() == expected
+def test_noise_is_calibrated_once(monkeypatch, on):
+    asked = []
+    monkeypatch.setattr(
+        trials, "calibrate", lambda *given: asked.append(given) or calibrate(*given)
+    )
+    on.refined(POINTS, [{"step": 1.0, "clip": 1.0}], 5, (2, 2))
+    assert len(asked) == len(GRID["passes"])
 
 
-def test_tuning_takes_the_least_mean(given):
-    seeds = [1, 2, 3]
-    means = {}
-    for point in POINTS:
-        noise = trials.noise(*given, point["passes"], "strict").noise_multiplier
-        ended = [plain(*given, point, noise, seed) for seed in seeds]
-        means[tuple(point.values())] = float(np.mean(ended))
-    best = trials.tuned(*given, POINTS, seeds, "strict")
+def test_fresh_runs_are_single_runs_to_the_bit(on):
+    found = on.fresh(POINTS[-1], [4, 5, 6])
+    assert found.tolist() == alone(on, POINTS[-1], (4, 5, 6))
+
+
+def test_tuning_takes_the_least_mean(on):
+    means = {
+        tuple(point.values()): float(np.mean(alone(on, point, [1, 2, 3])))
+        for point in POINTS
+    }
     passes, step, clip = min(means, key=means.__getitem__)
-    assert best == {"passes": passes, "step": step, "clip": clip}
+    expected = {"passes": passes, "step": step, "clip": clip}
+    assert on.tuned(POINTS, [1, 2, 3]) == expected
     assert len(set(means.values())) == len(POINTS)
 
 
-def test_a_grid_that_diverges_is_named(given):
-    problem, *solver = given
+def test_a_choice_is_run_on_seeds_that_did_not_make_it(on):
+    found = on.tried(POINTS, 9, (2, 3))
+    seeds = np.random.SeedSequence(9).generate_state(5, np.uint64).tolist()
+    assert found.point == on.tuned(POINTS, seeds[:2])
+    assert found.objective.tolist() == alone(on, found.point, seeds[2:])
+    assert found.noise == on.noise(found.point["passes"])
+
+
+def test_a_coarse_choice_is_refined_by_multiples(on):
+    finer = [{"step": step, "clip": clip} for step in (0.5, 1.0) for clip in (1.0, 2.0)]
+    coarse = on.tuned(POINTS, [5])
+    around = [
+        {"passes": coarse["passes"], "step": coarse["step"] * at["step"],
+         "clip": coarse["clip"] * at["clip"]}
+        for at in finer
+    ]  # fmt: skip
+    found, expected = on.refined(POINTS, finer, 5, (2, 3)), on.tried(around, 5, (2, 3))
+    assert found.point == expected.point
+    assert found.objective.tolist() == expected.objective.tolist()
+
+
+def test_a_grid_that_diverges_is_named(on):
     points = [{"passes": 400.0, "step": 1e9, "clip": 1e90}]
     with pytest.raises(ValueError, match="small: every setting of the grid diverged"):
-        trials.tuned(problem, *solver, points, [1], "strict")
+        on.tuned(points, [1])
 
 
 @pytest.mark.parametrize("module", [dp_sgd, dp_svrg], ids=["dp_sgd", "dp_svrg"])

@@ -13,7 +13,7 @@ so that capital 1, a share of it staked on every pair, is a supermartingale. It 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from scipy.special import logsumexp
@@ -23,7 +23,7 @@ Array = np.ndarray
 SHARES = (0.003, 0.03, 0.1, 0.3, 0.6, 0.9)  # of the capital, over what can be lost
 QUANTILES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99)
 EPSILONS = np.concatenate([np.arange(0.02, 1, 0.02), np.geomspace(1, 64, 90)])
-_HALVINGS = 30  # of a lower bound on epsilon
+_HALVINGS = 40  # of a lower bound on epsilon
 
 Point = tuple[float, float]  # epsilon, delta
 
@@ -133,7 +133,12 @@ def losses_bound(losses: Array, delta: float, level: float) -> float:
     def enough(epsilon: float) -> bool:
         return best(delta_capital(losses, epsilon, delta)) >= -math.log(level)
 
-    low, high = 0.0, float(np.minimum(losses, 1e6).max(initial=0.0))
+    return largest(enough, float(np.minimum(losses, 1e6).max(initial=0.0)))
+
+
+def largest(enough: Callable[[float], bool], high: float) -> float:
+    """The largest epsilon up to a bound that is enough; at least 0."""
+    low = 0.0
     if not enough(0.0):
         return 0.0
     for _ in range(_HALVINGS):

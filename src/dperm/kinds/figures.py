@@ -211,7 +211,9 @@ def against_epsilon(
     shown = [name for name in problems if name in set(known["problem"])]
     figure, axes = drawing.panels(max(1, len(shown)), product.options.get("columns", 3))
     if not shown:
-        drawing.empty(axes[0], "no data set could be had")
+        asked = not set(problems).isdisjoint(swept["problem"])
+        lost = "no data set could be had" if asked else "swept on other problems only"
+        drawing.empty(axes[0], lost)
         return figure, []
     chosen = looks.of(known["algorithm"].unique())
     rows: Rows = []

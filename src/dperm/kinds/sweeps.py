@@ -57,9 +57,7 @@ def tuning_law(
     list of dict
         A row for each setting and transcript.
     """
-    named = plan.at_problem(config, point["problem"])
-    named = replace(named, solver=configuration.read("solver", point["solver"]))
-    job = inputs.Job.load(named)
+    job = job_of(config, point)
     if job is None:
         return [{"status": "unavailable"}]
     chosen = settings(tuned(config, point), point.get("passes"), near, most)
@@ -106,17 +104,15 @@ def against_epsilon(
     list of dict
         A row for each fresh run; ``start`` is the error of w = 0.
     """
-    named = plan.at_problem(config, point["problem"])
-    named = replace(named, solver=configuration.read("solver", point["solver"]))
-    job = inputs.Job.load(named)
+    job = job_of(config, point)
     if job is None:
         return [{"status": "unavailable"}]
     problem = replace(job.problem, epsilon=float(point["epsilon"]))
     run = config.paper.runs[like.get(point["solver"], point["solver"])]
     coarse = grid.thin(grid.points(run.grid), keep)
     around = grid.points(finer, "options.finer", ("step", "clip"))
-    given = (problem, job.module, job.options, coarse, around, seed)
-    found = trials.refined(*given, (transcripts, fresh), "strict")
+    on = trials.Trials(problem, job.module, job.options, "strict")
+    found = on.refined(coarse, around, seed, (transcripts, fresh))
     least = job.optimum.value
     start = float(problem.objective(np.zeros((1, problem.p)))[0])
     known = {"algorithm": plan.label(config, point["solver"]), **found.point,
@@ -126,6 +122,13 @@ def against_epsilon(
         {"fresh": number, "relative_error": (value - least) / least, **known}
         for number, value in enumerate(found.objective.tolist())
     ]  # fmt: skip
+
+
+def job_of(config: schema.Config, point: dict[str, Any]) -> inputs.Job | None:
+    """A point's solver on its problem; None where the data are not available."""
+    solver = configuration.read("solver", point["solver"])
+    named = replace(plan.at_problem(config, point["problem"]), solver=solver)
+    return inputs.Job.load(named)
 
 
 def tuned(config: schema.Config, point: dict[str, Any]) -> pd.DataFrame:

@@ -118,6 +118,14 @@ class RunTable:
         top, endings = DRAWN[kind]
         return [f"{self.below(top)}{paper}/{name}.{ending}" for ending in endings]
 
+    def shown(self, paper: str, products: Iterable[str]) -> list[str]:
+        """Files of figures and tables that a report shows: one of each."""
+        return [self.drawn(paper, each)[0] for each in products]
+
+    def beside(self, paper: str, products: Iterable[str]) -> list[str]:
+        """The other files of figures and tables."""
+        return [file for each in products for file in self.drawn(paper, each)[1:]]
+
     def read(self, paper: str, product: str) -> list[str]:
         """Digests of what ``figures/<name>`` or ``tables/<name>`` is made of."""
         table = self.papers[paper]

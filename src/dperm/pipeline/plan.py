@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dperm import grid, schema
-from dperm.config import read
+from dperm.config import read, small_points
 from dperm.locate import ConfigError
 
 
@@ -40,8 +40,9 @@ def read_problems(product: schema.Product, names: list[str]) -> list[str]:
 
 def sweep_points(config: schema.Config, what: schema.Sweep) -> grid.Grid:
     """The points of a sweep at the configured scale."""
-    small = config.scale.problems == "offline" and what.small is not None
-    return grid.points(what.small if small else what.grid, axes=None)
+    if config.scale.problems == "offline":
+        return small_points(config.paper, what)
+    return grid.points(what.grid, axes=None)
 
 
 def sweep_problems(config: schema.Config, what: schema.Sweep) -> list[str]:
@@ -107,7 +108,7 @@ def label(config: schema.Config, solver: str) -> str:
     own = config.paper.runs[solver].label if solver in config.paper.runs else None
     if own:
         return own
-    is_chosen = config.solver is not None and config.solver.name == solver
+    is_chosen = config.solver.name == solver
     named = config.solver if is_chosen else read("solver", solver, config.overrides)
     return str(named.label)
 

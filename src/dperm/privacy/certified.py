@@ -35,12 +35,11 @@ from dperm.privacy.pld import (
     FIRST_CELLS,
     LARGEST_GRID,
     REFINEMENT,
-    TAIL,
     TILTED_TAIL,
     Profile,
     _discretise,
-    _largest_loss,
     _Release,
+    largest_losses,
 )
 
 Array = NDArray[np.float64]
@@ -159,13 +158,7 @@ def upper_epsilon(
     tolerance : float
         Relative, of the fall from one grid to one four times finer.
     """
-    mass = TAIL * delta / len(profiles)
-    tops = [
-        _largest_loss(profile, mass / profile.count)
-        if profile.top is None
-        else profile.top
-        for profile in profiles
-    ]
+    tops = largest_losses(profiles, delta)
     if sum(profile.count * float(profile.delta(0.0)) for profile in profiles) <= delta:
         return 0.0  # total variation distances add
 

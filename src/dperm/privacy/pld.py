@@ -97,13 +97,7 @@ def composed_epsilon(
     float
         epsilon >= 0, inf if no finite one is found.
     """
-    mass = TAIL * delta / len(profiles)
-    tops = [
-        _largest_loss(profile, mass / profile.count)
-        if profile.top is None
-        else profile.top
-        for profile in profiles
-    ]
+    tops = largest_losses(profiles, delta)
     if sum(profile.count * float(profile.delta(0.0)) for profile in profiles) <= delta:
         return 0.0  # total variation distances add
     interval, bound, points = max(tops) / FIRST_CELLS, math.inf, 0
@@ -196,6 +190,17 @@ def _compose(releases: Sequence[_Release], tilt: float) -> tuple[int, Array, flo
         first += start - release.count * (tilted.size // 2)
         log_scale += release.count * cumulant
     return first, masses, log_scale
+
+
+def largest_losses(profiles: Sequence[Profile], delta: float) -> list[float]:
+    """The largest loss of each profile; what lies beyond weighs ``TAIL * delta``."""
+    mass = TAIL * delta / len(profiles)
+    return [
+        _largest_loss(profile, mass / profile.count)
+        if profile.top is None
+        else profile.top
+        for profile in profiles
+    ]
 
 
 def _largest_loss(profile: Profile, mass: float) -> float:

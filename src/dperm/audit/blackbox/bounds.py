@@ -10,9 +10,9 @@ import math
 import numpy as np
 from scipy.special import betaincinv
 
-Array = np.ndarray
+from dperm.audit.evalues import largest
 
-_HALVINGS = 50
+Array = np.ndarray
 
 
 def clopper_pearson(hits: Array, trials: int, level: float) -> tuple[Array, Array]:
@@ -70,10 +70,4 @@ def losses_bound(losses: Array, delta: float, level: float, seed: int) -> float:
         hits = np.array((coins < terms).sum())
         return float(clopper_pearson(hits, len(losses), level)[0]) >= delta
 
-    low, high = 0.0, float(np.minimum(losses, 1e6).max(initial=0.0))
-    if not enough(0.0):
-        return 0.0
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if enough(middle) else (low, middle)
-    return low
+    return largest(enough, float(np.minimum(losses, 1e6).max(initial=0.0)))

@@ -58,8 +58,8 @@ def ablation(
     )
     coarse = grids.points(grid, "options.grid")
     around = grids.points(finer, "options.finer", ("step", "clip"))
-    given = (problem, dp_cd, options, coarse, around, seed, (transcripts, fresh))
-    found = trials.refined(*given, point["calibration"])
+    on = trials.Trials(problem, dp_cd, options, point["calibration"])
+    found = on.refined(coarse, around, seed, (transcripts, fresh))
     return [
         {"fresh": number, **found.point, "true_epsilon": found.noise.true_epsilon,
          "relative_error": (value - optimum.value) / optimum.value}

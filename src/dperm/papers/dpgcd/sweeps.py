@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dperm import config as configuration
 from dperm import grid as grids
 from dperm import schema
+from dperm.erm.bounds import clip_problem
+from dperm.erm.columns import Columns
 from dperm.erm.optimum import Optimum, solve
 from dperm.erm.problem import Problem
-from dperm.kinds.sweeps import tuned
+from dperm.kinds.sweeps import CALIBRATION, job_of, tuned
 from dperm.papers.dpgcd.growing import KNOBS
 from dperm.papers.dpgcd.instances import Instance, draw
-from dperm.pipeline import inputs, plan, results, seeds
+from dperm.pipeline import inputs, results, seeds
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.frank_wolfe import dp_fw
 from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, trials
@@ -88,9 +88,9 @@ def _lanes(
     module, options = LANES[name]
     scale = math.sqrt(float(problem.smoothness.sum()))
     scaled = [at | {"clip": at["clip"] * scale} for at in points]
-    given = (problem, module, options, scaled, seed, (TRANSCRIPTS, fresh), "strict")
-    found = trials.tried(*given)
-    return found.objective, found.point
+    on = trials.Trials(problem, module, options, "strict")
+    found = on.tried(scaled, seed, (TRANSCRIPTS, fresh))
+    return found.objective, found.point | {"true_epsilon": found.noise.true_epsilon}
 
 
 def _frank_wolfe(
@@ -103,23 +103,27 @@ def _frank_wolfe(
 ) -> tuple[np.ndarray, dict[str, float]]:
     """DP-FW on the ball that holds w*: its radius is taken as known, in its favour."""
     made = np.random.SeedSequence(seed).generate_state(TRANSCRIPTS + fresh, np.uint64)
+    seeds = made.tolist()
     radius = float(np.abs(optimum.w).sum())
 
-    def ended(at: dict[str, Any], seeds: list[int]) -> np.ndarray:
+    def ended(
+        at: dict[str, Any], several: list[int]
+    ) -> tuple[np.ndarray, dict[str, float]]:
         options = dp_fw.Options(at["radius"] * radius, at["entry"], at["label"])
         count = dp_fw.steps(problem, at["passes"], options)
         known = (problem.epsilon, problem.delta, "strict")
         noise = dp_fw.noise(problem, count, options, *known)
-        found = []
-        for each in seeds:
-            run = dp_fw.Run(problem, streams(each), options, noise)
+        clipped = clip_problem(problem, options.entry_bound, options.label_bound)
+        columns, found = Columns(clipped.A), []
+        for each in several:
+            run = dp_fw.Run(problem, streams(each), options, noise, columns)
             run.advance(count)
             found.append(float(problem.objective(run.weights)[0]))
-        return np.array(found)
+        paid = {"passes": at["passes"], "true_epsilon": noise.true_epsilon}
+        return np.array(found), paid
 
-    first = made[:TRANSCRIPTS].tolist()
-    best = min(points, key=lambda at: ended(at, first).mean())
-    return ended(best, made[TRANSCRIPTS:].tolist()), {"passes": best["passes"]}
+    best = min(points, key=lambda at: ended(at, seeds[:TRANSCRIPTS])[0].mean())
+    return ended(best, seeds[TRANSCRIPTS:])
 
 
 def coordinates(
@@ -143,22 +147,19 @@ def coordinates(
         ``chosen_once`` is the share, of the coordinates that were taken, of those taken
         once; ``support`` counts the weights that are not zero at the end.
     """
-    at = replace(
-        plan.at_problem(config, point["problem"]),
-        solver=configuration.read("solver", point["solver"]),
-    )
-    job = inputs.Job.load(at)
+    job = job_of(config, point)
     if job is None:
         return [{"status": "unavailable"}]
     found = results.best(tuned(config, point))
     best = found.loc[found["mean"].idxmin()]
-    noise = trials.noise(job.problem, job.module, job.options, best["passes"], "paper")
+    given = (job.problem, job.module, job.options)
     step, clip = (np.full(1, best[key]) for key in ("step", "clip"))
-    lanes = trials.lanes(step, clip, noise)
+    lanes = trials.lanes(step, clip, trials.noise(*given, best["passes"], CALIBRATION))
+    count = job.steps(best["passes"])
     made = np.random.SeedSequence(seed).generate_state(fresh, np.uint64).tolist()
     return [
         {"p": job.problem.p, "passes": best["passes"], "run": number,
-         **_taken(job, lanes, int(best["passes"]), int(each))}
+         **_taken(job, lanes, count, int(each))}
         for number, each in enumerate(made)
     ]  # fmt: skip
 

@@ -81,8 +81,8 @@ def blocks(
         {"passes": passes, "step": step, "clip": clip * scale}
         for passes, step, clip in product(grid["passes"], grid["step"], grid["clip"])
     ]
-    given = (problem, dp_skgd, options, points, seed, (5, fresh), "strict")
-    found = trials.tried(*given)
+    on = trials.Trials(problem, dp_skgd, options, "strict")
+    found = on.tried(points, seed, (5, fresh))
     lifted = float(dp_skgd.Sketch(problem, options).factors.max())
     return [
         {"fresh": index, **found.point, "relative_error": (value - least) / least,

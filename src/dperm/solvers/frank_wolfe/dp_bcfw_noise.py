@@ -106,17 +106,17 @@ def least(
     """The least noise with which the whole run is (epsilon, delta)-private."""
     moved = sensitivities(problem, options)
     counts = releases(problem.p, count, options)
-    index, sketch = _least_multipliers(*counts, options.share, epsilon, delta)
+    index, sketch, true = _least_multipliers(*counts, options.share, epsilon, delta)
     scales = (index * moved[0], sketch * moved[1])
     found = Ledger(_events(moved, scales, counts), given=problem.given)
-    return Noise(found, *scales, epsilon)
+    return Noise(found, *scales, true)
 
 
 @cache
 def _least_multipliers(
     selections: int, features: int, share: float, epsilon: float, delta: float
-) -> tuple[float, float]:
-    """Noise over sensitivity of indices and features.
+) -> tuple[float, float, float]:
+    """Noise over sensitivity of indices and features, and their true epsilon.
 
     Only these ratios matter to the cost, so sizes decide. Where a selection may cost
     more than ``LOUD`` there is nothing to gain from composing jointly, and pure
@@ -127,7 +127,8 @@ def _least_multipliers(
             lambda mu: gaussian_epsilon(mu, delta) - (1 - share) * epsilon,
             1e-9, 2 * math.sqrt(2 * epsilon) + 1,
         )  # fmt: skip
-        return 2 * selections / (share * epsilon), math.sqrt(features) / mu
+        true = share * epsilon + gaussian_epsilon(mu, delta)
+        return 2 * selections / (share * epsilon), math.sqrt(features) / mu, true
     counts = (selections, features)
 
     def of(multiplier: float) -> Ledger:
@@ -136,8 +137,8 @@ def _least_multipliers(
         )
 
     with np.errstate(over="ignore"):  # of tilted masses that end as infinity
-        multiplier = calibrate(of, epsilon, delta, "strict").noise_multiplier
-    return _proportion(multiplier, counts, share)
+        found = calibrate(of, epsilon, delta, "strict")
+    return *_proportion(found.noise_multiplier, counts, share), found.true_epsilon
 
 
 def printed(

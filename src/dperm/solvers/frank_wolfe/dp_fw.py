@@ -114,13 +114,18 @@ def noise(
     moved = sensitivity(problem, options)
     if calibration == "strict":
         scale = least_multiplier(count, epsilon, delta) * moved
-        event = selections(moved, scale, count)
-        return Noise(Ledger((event,), given=problem.given), scale, 0.0, epsilon)
+        return _costing(problem.given, moved, scale, count, delta)
     L, given = valid_lipschitz(problem, options), problem.given
     if calibration in ("stated", "scaled"):
         L, given = published_lipschitz(problem), (*given, GRADIENT)
     root = published_root(count, delta)
     scale = L * options.radius * root / (problem.n * epsilon)
+    return _costing(given, moved, scale, count, delta)
+
+
+def _costing(
+    given: tuple[str, ...], moved: float, scale: float, count: int, delta: float
+) -> Noise:
     event = selections(moved, scale, count)
     true = selections_epsilon(count, event.pure, delta)
     return Noise(Ledger((event,), given=given), scale, 0.0, true)

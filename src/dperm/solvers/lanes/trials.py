@@ -7,8 +7,9 @@ once, with the same calibration and the same engine.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from types import ModuleType
 from typing import Any
 
@@ -54,51 +55,6 @@ def lanes(step: np.ndarray, clip: np.ndarray, at: Calibration) -> Lanes:
     return Lanes(step, clip, at.noise_multiplier, at.calibration)
 
 
-def tuned(
-    problem: Problem,
-    module: ModuleType,
-    options: Any,
-    points: Iterable[Point],
-    seeds: Sequence[int],
-    calibration: str,
-) -> dict[str, float]:
-    """The point of a grid with the least mean objective over the seeds.
-
-    Points with equally many passes run side by side, on common random numbers; ties go
-    to the smaller step, then the smaller clip, then fewer passes.
-
-    Raises
-    ------
-    ValueError
-        If every point diverged.
-    """
-    found: list[tuple[float, float, float, float]] = []
-    for passes, rows in _by_passes(points).items():
-        at = noise(problem, module, options, passes, calibration)
-        step, clip = np.array(rows, dtype=float).T.copy()
-        ended = _ended(problem, module, options, lanes(step, clip, at), passes, seeds)
-        found += zip(ended.mean(axis=0).tolist(), step.tolist(), clip.tolist(),
-                     [passes] * len(rows), strict=True)  # fmt: skip
-    least, *best = min(found)
-    if not math.isfinite(least):
-        raise ValueError(f"problem {problem.name}: every setting of the grid diverged")
-    return dict(zip(("step", "clip", "passes"), best, strict=True))
-
-
-def fresh(
-    problem: Problem,
-    module: ModuleType,
-    options: Any,
-    point: Point,
-    noise: Calibration,
-    seeds: Sequence[int],
-) -> np.ndarray:
-    """Final objective of one setting, run alone on each seed; shape (len(seeds),)."""
-    step, clip = (np.full(1, point[key]) for key in ("step", "clip"))
-    side = lanes(step, clip, noise)
-    return _ended(problem, module, options, side, point["passes"], seeds)[:, 0]
-
-
 @dataclass(frozen=True)
 class Tried:
     """A setting that was chosen, and how it did on seeds that did not choose it.
@@ -116,61 +72,112 @@ class Tried:
     objective: np.ndarray
 
 
-def tried(
-    problem: Problem,
-    module: ModuleType,
-    options: Any,
-    points: Iterable[Point],
-    seed: int,
-    counts: tuple[int, int],
-    calibration: str,
-) -> Tried:
-    """Choose from a grid on some seeds, and run the choice on others.
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """A solver on a problem under one calibration.
 
-    Parameters
+    Attributes
     ----------
-    problem, module, options, points, calibration
-        As for ``tuned``.
-    seed : int
-        All others are made of it.
-    counts : tuple of int
-        How many seeds choose, and how many are fresh.
-
-    Raises
-    ------
-    ValueError
-        If every point diverged.
+    problem : Problem
+    module : ModuleType
+        Of the solver.
+    options : object
+        The solver's.
+    calibration : str
+        ``paper``, ``strict`` or ``none``.
     """
-    first, fresh_ones = counts
-    made = np.random.SeedSequence(seed).generate_state(first + fresh_ones, np.uint64)
-    seeds = made.tolist()
-    best = tuned(problem, module, options, points, seeds[:first], calibration)
-    at = noise(problem, module, options, best["passes"], calibration)
-    return Tried(best, at, fresh(problem, module, options, best, at, seeds[first:]))
 
+    problem: Problem
+    module: ModuleType
+    options: Any
+    calibration: str
 
-def refined(
-    problem: Problem,
-    module: ModuleType,
-    options: Any,
-    coarse: Iterable[Point],
-    finer: Iterable[Mapping[str, float]],
-    seed: int,
-    counts: tuple[int, int],
-    calibration: str,
-) -> Tried:
-    """As ``tried``, on the settings around the best of a coarse grid.
+    @cached_property
+    def noise(self) -> Callable[[float], Calibration]:
+        """The noise for a number of passes, calibrated once for each."""
+        given = (self.problem, self.module, self.options)
+        return cache(lambda passes: noise(*given, passes, self.calibration))
 
-    Parameters
-    ----------
-    coarse : iterable of mapping
-        Tried on one transcript.
-    finer : iterable of mapping
-        Multiples of its best step and clip.
-    """
-    near = tuned(problem, module, options, coarse, [seed], calibration)
-    around = [near | {key: near[key] * at[key] for key in at} for at in finer]
-    return tried(problem, module, options, around, seed, counts, calibration)
+    def tuned(self, points: Iterable[Point], seeds: Sequence[int]) -> dict[str, float]:
+        """The point of a grid with the least mean objective over the seeds.
+
+        Points with equally many passes run side by side, on common random numbers; ties
+        go to the smaller step, then the smaller clip, then fewer passes.
+
+        Raises
+        ------
+        ValueError
+            If every point diverged.
+        """
+        found: list[tuple[float, float, float, float]] = []
+        for passes, rows in _by_passes(points).items():
+            step, clip = np.array(rows, dtype=float).T.copy()
+            ended = self._ended(lanes(step, clip, self.noise(passes)), passes, seeds)
+            found += zip(ended.mean(axis=0).tolist(), step.tolist(), clip.tolist(),
+                         [passes] * len(rows), strict=True)  # fmt: skip
+        least, *best = min(found)
+        if not math.isfinite(least):
+            name = self.problem.name
+            raise ValueError(f"problem {name}: every setting of the grid diverged")
+        return dict(zip(("step", "clip", "passes"), best, strict=True))
+
+    def fresh(self, point: Point, seeds: Sequence[int]) -> np.ndarray:
+        """Final objective of one setting, run alone on each seed; (len(seeds),)."""
+        step, clip = (np.full(1, point[key]) for key in ("step", "clip"))
+        side = lanes(step, clip, self.noise(point["passes"]))
+        return self._ended(side, point["passes"], seeds)[:, 0]
+
+    def tried(
+        self, points: Iterable[Point], seed: int, counts: tuple[int, int]
+    ) -> Tried:
+        """Choose from a grid on some seeds, and run the choice on others.
+
+        Parameters
+        ----------
+        points : iterable of mapping
+            passes, step and clip.
+        seed : int
+            All others are made of it.
+        counts : tuple of int
+            How many seeds choose, and how many are fresh.
+
+        Raises
+        ------
+        ValueError
+            If every point diverged.
+        """
+        first, later = counts
+        made = np.random.SeedSequence(seed).generate_state(first + later, np.uint64)
+        seeds = made.tolist()
+        best = self.tuned(points, seeds[:first])
+        return Tried(best, self.noise(best["passes"]), self.fresh(best, seeds[first:]))
+
+    def refined(
+        self,
+        coarse: Iterable[Point],
+        finer: Iterable[Mapping[str, float]],
+        seed: int,
+        counts: tuple[int, int],
+    ) -> Tried:
+        """As ``tried``, on the settings around the best of a coarse grid.
+
+        Parameters
+        ----------
+        coarse : iterable of mapping
+            Tried on one transcript.
+        finer : iterable of mapping
+            Multiples of its best step and clip.
+        """
+        near = self.tuned(coarse, [seed])
+        around = [near | {key: near[key] * at[key] for key in at} for at in finer]
+        return self.tried(around, seed, counts)
+
+    def _ended(self, side: Lanes, passes: float, seeds: Sequence[int]) -> np.ndarray:
+        """Final objectives, infinite where a lane diverged, shape (len(seeds), L)."""
+        count = self.module.steps(self.problem, passes, self.options)
+        given = (self.module, self.options, self.problem, side, [count])
+        ends = [run_lanes(*given, int(seed), _nothing)[-1] for seed in seeds]
+        return np.array([np.where(end.diverged, np.inf, end.objective) for end in ends])
 
 
 def _by_passes(points: Iterable[Point]) -> dict[float, list[tuple[float, float]]]:
@@ -178,21 +185,6 @@ def _by_passes(points: Iterable[Point]) -> dict[float, list[tuple[float, float]]
     for point in points:
         found.setdefault(point["passes"], []).append((point["step"], point["clip"]))
     return found
-
-
-def _ended(
-    problem: Problem,
-    module: ModuleType,
-    options: Any,
-    side: Lanes,
-    passes: float,
-    seeds: Sequence[int],
-) -> np.ndarray:
-    """Final objectives, infinite where a lane diverged, shape (len(seeds), L)."""
-    count = module.steps(problem, passes, options)
-    given = (module, options, problem, side, [count])
-    ends = [run_lanes(*given, int(seed), _nothing)[-1] for seed in seeds]
-    return np.array([np.where(end.diverged, np.inf, end.objective) for end in ends])
 
 
 def _nothing(weights: np.ndarray) -> dict[str, np.ndarray]:

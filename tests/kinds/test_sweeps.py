@@ -1,0 +1,45 @@
+"""Sweeps that any paper may name, against the same trials made by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dperm import grid
+from dperm.kinds import sweeps
+from dperm.pipeline import inputs
+from dperm.solvers.lanes import trials
+
+KEEP = {"passes": 1, "step": 2, "clip": 2}
+FINER = {"step": [0.5, 1.0], "clip": [1.0]}
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_against_epsilon_is_a_tuning_at_that_true_epsilon(configured, epsilon):
+    config = configured("paper=dpcd", "problem=sparse_small", "solver=dp_cd")
+    point = {"problem": "sparse_small", "solver": "dp_cd", "epsilon": epsilon}
+    rows = sweeps.against_epsilon(config, point, 3, {}, KEEP, FINER, 2, 4)
+
+    job = inputs.Job.load(config)
+    problem = replace(job.problem, epsilon=epsilon)
+    on = trials.Trials(problem, job.module, job.options, "strict")
+    coarse = grid.thin(grid.points(config.paper.runs["dp_cd"].grid), KEEP)
+    found = on.refined(coarse, grid.points(FINER, "", ("step", "clip")), 3, (2, 4))
+    least = job.optimum.value
+    errors = [row["relative_error"] for row in rows]
+    assert errors == pytest.approx((found.objective - least) / least)
+    assert 0.98 * epsilon < rows[0]["true_epsilon"] <= epsilon
+    start = job.problem.objective(np.zeros((1, job.problem.p)))[0]
+    assert rows[0]["start"] == pytest.approx((start - least) / least)
+    assert rows[0]["algorithm"] == "DP-CD"
+
+
+def test_a_solver_that_the_paper_does_not_run_takes_another_one_s_grid(configured):
+    config = configured("paper=dpcd", "problem=sparse_small", "solver=dp_cd")
+    point = {"problem": "sparse_small", "solver": "dp_sgd_batch", "epsilon": 1.0}
+    like = {"dp_sgd_batch": "dp_sgd"}
+    rows = sweeps.against_epsilon(config, point, 3, like, KEEP, FINER, 1, 2)
+    steps = {at["step"] for at in grid.thin(
+        grid.points(config.paper.runs["dp_sgd"].grid), KEEP)}  # fmt: skip
+    assert rows[0]["step"] in {step * by for step in steps for by in FINER["step"]}
+    assert len(rows) == 2
