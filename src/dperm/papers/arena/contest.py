@@ -5,7 +5,7 @@ the least mean error over the tuning's seeds, of ten settings of the grid drawn 
 random and of all of it, as the papers do: for free. ``paid`` chooses privately, inside
 the target: a logarithmic number of runs of settings drawn from the grid, each with a
 noisy score of its own, of which the best is published (``privacy.private_choice``).
-The grids are the same for every problem and were set beforehand.
+The grids are the same for every problem.
 """
 
 from __future__ import annotations
