@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,24 @@ from dperm import grid as grids
 from dperm import schema
 from dperm.erm.optimum import Optimum
 from dperm.erm.problem import Problem
-from dperm.papers.dpcd import theorem33
+from dperm.papers.dpcd import constants, levels, theorem33
 from dperm.pipeline import inputs, plan
+from dperm.privacy.given import moves_with_data, told
 from dperm.solvers.lanes import dp_cd, trials
 
 Rows = list[dict[str, Any]]
+ESTIMATED: dict[str, tuple[Any, Any, float]] = {  # module, options, share of epsilon
+    "exact": (dp_cd, dp_cd.Options(), 1.0),
+    "exact, 0.9 epsilon": (dp_cd, dp_cd.Options(), 0.9),
+    "equation 126": (constants, constants.Options(), 1.0),
+    "bounds halved": (constants, constants.Options(bound=1.0), 1.0),
+    "without p": (constants, constants.Options(composed=False), 1.0),
+    "without p, bounds halved": (
+        constants, constants.Options(composed=False, bound=1.0), 1.0,
+    ),
+    "absolute values": (constants, constants.Options(negative="reflected"), 1.0),
+    "private bounds": (levels, levels.Options(), 1.0),
+}  # fmt: skip
 PERIODS = {"last": 0, "one average": 1, "ten averages": 10}
 
 
@@ -63,6 +77,42 @@ def ablation(
     return [
         {"fresh": number, **found.point, "true_epsilon": found.noise.true_epsilon,
          "relative_error": (value - optimum.value) / optimum.value}
+        for number, value in enumerate(found.objective.tolist())
+    ]  # fmt: skip
+
+
+def private_constants(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    grid: dict[str, Any],
+    finer: dict[str, Any],
+    transcripts: int,
+    fresh: int,
+) -> Rows:
+    """DP-CD by how its smoothness constants are come by, tuned and run as ``ablation``.
+
+    Parameters
+    ----------
+    config, seed, grid, finer, transcripts, fresh
+        As for ``ablation``.
+    point : dict
+        problem; constants, of ``ESTIMATED``; calibration.
+    """
+    known = problem_of(config, point["problem"])
+    if known is None:
+        return [{"status": "unavailable"}]
+    problem, optimum = known
+    module, options, share = ESTIMATED[point["constants"]]
+    left = replace(problem, epsilon=share * problem.epsilon)
+    on = trials.Trials(left, module, options, point["calibration"])
+    coarse = grids.points(grid, "options.grid")
+    around = grids.points(finer, "options.finer", ("step", "clip"))
+    found = on.refined(coarse, around, seed, (transcripts, fresh))
+    given = told(moves_with_data(found.noise.ledger.given))
+    return [
+        {"fresh": number, **found.point, "true_epsilon": found.noise.true_epsilon,
+         "given": given, "relative_error": (value - optimum.value) / optimum.value}
         for number, value in enumerate(found.objective.tolist())
     ]  # fmt: skip
 

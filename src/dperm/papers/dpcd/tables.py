@@ -15,6 +15,8 @@ from dperm.pipeline.results import Result
 from dperm.present.intervals import student
 from dperm.present.tables import Rows, Table, made_of, number
 
+LEAD = ("lead", "lead_low", "lead_high")
+
 
 def utility(
     config: schema.Config, product: schema.Product, problems: list[str]
@@ -170,6 +172,31 @@ def _variants(
              "passes": found["passes"].iloc[0]}
             for label, found in runs.items() if len(found)
         ]  # fmt: skip
+    return made_of(rows)
+
+
+def private_constants(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Section 5.2 by how the constants are come by, beside DP-SGD's error.
+
+    ``lead`` is DP-SGD's error over that of the row, with its 95 % interval; ``given``,
+    what the true epsilon takes as public.
+    """
+    swept = parts.of(results.load_sweep(config, product.sweeps[0]), problems)
+    found, keys = results.load(config, problems), ["problem", "calibration"]
+    rows: Rows = []
+    for (name, calibration), part in swept.groupby(keys, sort=False):
+        ran = {result.label: result for result in found[name] if result.available}
+        if "DP-SGD" not in ran:
+            continue
+        sgd = ran["DP-SGD"].final(calibration)["relative_error"].to_numpy()
+        for label, group in part.groupby("constants", sort=False):
+            errors = group["relative_error"].to_numpy()
+            lead = dict(zip(LEAD, parts.ratio(sgd, errors), strict=True))
+            row = {"problem": name, "calibration": calibration, "constants": label}
+            paid = group.iloc[0][["true_epsilon", "given"]].to_dict()
+            rows.append(row | parts.mean(group) | lead | paid)
     return made_of(rows)
 
 

@@ -1,0 +1,101 @@
+"""DP-CD-priv-cst with the choices that the paper's text leaves open.
+
+Equation 126 multiplies the Laplace scale by p and takes bounds b_j that Section 6.1
+reads off the data as twice the largest value; neither says what becomes of an estimate
+that is not positive. A module of lanes as ``dperm.solvers.lanes.dp_cd_priv`` is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.erm.problem import Problem
+from dperm.privacy.given import FEATURE_BOUNDS
+from dperm.privacy.ledger import Laplace, Ledger
+from dperm.privacy.mechanisms import Streams, laplace
+from dperm.privacy.smoothness import SENSITIVITY, feature_bounds
+from dperm.solvers.lanes import Lanes, dp_cd, dp_cd_priv
+from dperm.solvers.lanes.dp_cd import steps
+from dperm.solvers.options import one_of, positive
+
+__all__ = ["Options", "Run", "ledger", "steps"]
+
+NEGATIVE = ("raised", "reflected")
+
+
+@dataclass(frozen=True)
+class Options(dp_cd_priv.Options):
+    """DP-CD-priv-cst's options and how its text is read.
+
+    Attributes
+    ----------
+    composed : bool
+        Whether the noise has equation 126's factor p.
+    bound : float
+        Of a feature, as a multiple of its largest absolute value.
+    negative : {"raised", "reflected"}
+        An estimate below the Laplace scale is raised to it, or its absolute value is
+        taken.
+    """
+
+    composed: bool = True
+    bound: float = 2.0
+    negative: str = "raised"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("bound", self.bound)
+        one_of("negative", self.negative, NEGATIVE)
+
+
+def constants_event(problem: Problem, options: Options, calibration: str) -> Laplace:
+    """The release of the constants, in units of b_j / n.
+
+    Without the factor p the paper would still say that all of them cost epsilon'.
+    """
+    stated, p = SENSITIVITY[calibration], problem.p
+    times = p if options.composed else 1
+    return Laplace(
+        sensitivity=1.0,
+        scale=stated * times / (options.share * problem.epsilon),
+        count=p,
+        unit="b_j / n: replace-one change of a mean of values in [0, b_j]",
+        source="dpcd (Mangold et al. 2022), Appendix F, equation 126",
+        published_sensitivity=stated * times / p,
+    )
+
+
+def ledger(
+    problem: Problem,
+    count: int,
+    noise_multiplier: float,
+    options: Options,
+    calibration: str = "paper",
+) -> Ledger:
+    """The constants' release, then DP-CD's."""
+    first = constants_event(problem, options, calibration)
+    after = dp_cd.ledger(problem, count, noise_multiplier, options)
+    return Ledger((first, *after.events), given=(FEATURE_BOUNDS,))
+
+
+class Run(dp_cd_priv.Run):
+    """DP-CD that steps and clips by the constants as they are read."""
+
+    def _constants(
+        self,
+        problem: Problem,
+        lanes: Lanes,
+        streams: Streams,
+        options: dp_cd_priv.Options,
+    ) -> np.ndarray:
+        assert isinstance(options, Options)
+        bounds = feature_bounds(problem.known.A, problem.loss.curvature)
+        bounds = bounds * (options.bound / 2) ** 2
+        event = constants_event(problem, options, lanes.calibration)
+        scales = event.scale * bounds / problem.n
+        noisy = problem.smoothness + laplace(streams.smoothness, scales)
+        if options.negative == "reflected":
+            return np.abs(noisy)
+        return np.maximum(noisy, scales)

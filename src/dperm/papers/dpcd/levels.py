@@ -1,0 +1,116 @@
+r"""DP-CD with smoothness constants for which nothing is read off the data unpaid.
+
+Two Gaussian releases come before Algorithm 1, of all features at once:
+
+- how many values of each feature lie on each level, :math:`|x_{ij}| \in (2^{k-1},
+  2^k]`; the highest level that holds more than what noise alone may show bounds the
+  feature, B_j;
+- the means of :math:`\min(x_{ij}^2, B_j^2) / B_j^2`, which times the loss's curvature
+  and B_j^2 are the M_j.
+
+Replacing a record takes one value of each feature from a level and adds one to another,
+so the counts move by :math:`\sqrt{2 p}` at most, and the means by :math:`\sqrt p / n`.
+Both are Gaussian, as Algorithm 1's are, and all compose exactly. A module of lanes as
+``dperm.solvers.lanes.dp_cd_priv`` is; for dense features.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.erm.problem import Problem
+from dperm.privacy.accounting import gaussian_epsilon
+from dperm.privacy.calibration import smallest
+from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.privacy.mechanisms import Streams, gaussian
+from dperm.solvers import options as checks
+from dperm.solvers.lanes import Lanes, dp_cd
+from dperm.solvers.lanes.dp_cd import steps
+
+__all__ = ["Options", "Run", "ledger", "steps"]
+
+LEVELS = np.exp2(np.arange(-20, 31))  # 1e-6 to 1e9; values outside count at the ends
+SURE = 4.0  # standard deviations that a level's count must exceed
+
+
+@dataclass(frozen=True)
+class Options(dp_cd.Options):
+    """DP-CD's options and what the constants may cost.
+
+    Attributes
+    ----------
+    share : float
+        Both releases together cost this share of epsilon, with all of delta, if they
+        were made alone.
+    """
+
+    share: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.share("share", self.share)
+
+
+def events(problem: Problem, options: Options) -> tuple[Gaussian, Gaussian]:
+    """The release of the counts and that of the means, at equal cost."""
+    target, delta = options.share * problem.epsilon, problem.delta
+    alone = smallest(lambda z: gaussian_epsilon(1 / z, delta), target, 1e-6)
+    multiplier, p = math.sqrt(2) * alone, problem.p
+    source = "not in the paper"
+    counts, means = math.sqrt(2 * p), math.sqrt(p) / problem.n
+    return (
+        Gaussian(counts, multiplier * counts, 1, "records on a level", source),
+        Gaussian(means, multiplier * means, 1, "mean of squares over B_j^2", source),
+    )
+
+
+def ledger(
+    problem: Problem,
+    count: int,
+    noise_multiplier: float,
+    options: Options,
+    calibration: str = "strict",
+) -> Ledger:
+    """Counts and means, then DP-CD's releases; nothing else is taken as public."""
+    after = dp_cd.ledger(problem, count, noise_multiplier, options)
+    return Ledger((*events(problem, options), *after.events))
+
+
+def counted(A: np.ndarray) -> np.ndarray:
+    """How many values of each feature lie on each level; (p, levels)."""
+    places = np.searchsorted(LEVELS[:-1], np.abs(A))
+    size = len(LEVELS)
+    return np.array([np.bincount(one, minlength=size) for one in places.T], dtype=float)
+
+
+def clipped_means(A: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Means of the squares in units of the squared bounds, at most 1; (p,)."""
+    means: np.ndarray = np.minimum((A / bounds) ** 2, 1.0).mean(axis=0)
+    return means
+
+
+def estimated(problem: Problem, streams: Streams, options: Options) -> np.ndarray:
+    """The private M_j, (p,)."""
+    first, second = events(problem, options)
+    found = counted(problem.A)
+    found = found + first.scale * gaussian(streams.smoothness, found.shape)
+    holds = found > SURE * first.scale
+    top = np.where(holds.any(axis=1), len(LEVELS) - 1 - holds[:, ::-1].argmax(1), 0)
+    bounds = LEVELS[top]
+    means = clipped_means(problem.A, bounds)
+    means = means + second.scale * gaussian(streams.smoothness, problem.p)
+    return problem.loss.curvature * bounds**2 * np.maximum(means, second.scale)
+
+
+class Run(dp_cd.Run):
+    """DP-CD that steps and clips by the estimated constants."""
+
+    def smoothness(
+        self, problem: Problem, lanes: Lanes, streams: Streams, options: dp_cd.Options
+    ) -> np.ndarray:
+        """Noisy M_j, one release for all lanes of the run; shape (p,)."""
+        assert isinstance(options, Options)
+        return estimated(problem, streams, options)

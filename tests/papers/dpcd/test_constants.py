@@ -1,0 +1,153 @@
+"""Smoothness constants of DP-CD, by every way of coming by them."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from conftest import make_problem, raw_data
+from dperm.erm.penalties import Penalty
+from dperm.erm.problem import build
+from dperm.papers.dpcd import constants, levels
+from dperm.privacy.accounting import epsilon, gaussian_epsilon, true_epsilon
+from dperm.privacy.mechanisms import streams
+from dperm.solvers.lanes import Lanes, dp_cd, dp_cd_priv, trials
+
+ONE = (np.full(1, 0.5), np.full(1, 1.0))
+
+
+@pytest.fixture(name="problem")
+def small():
+    return make_problem("least_squares")
+
+
+def constants_of(module, problem, options, seed=3, calibration="paper"):
+    lanes = Lanes(*ONE, 0.7, calibration)
+    return module.Run(problem, lanes, streams(seed), options, total=5).constants
+
+
+@pytest.mark.parametrize("calibration", ["paper", "strict"])
+def test_equation_126_is_what_the_solver_runs(problem, calibration):
+    found = constants_of(constants, problem, constants.Options(), 3, calibration)
+    known = constants_of(dp_cd_priv, problem, dp_cd_priv.Options(), 3, calibration)
+    np.testing.assert_array_equal(found, known)
+    ledgers = [
+        module.ledger(problem, 9, 2.0, module.Options(), calibration)
+        for module in (constants, dp_cd_priv)
+    ]
+    assert true_epsilon(ledgers[0], 1e-5) == true_epsilon(ledgers[1], 1e-5)
+    assert epsilon(ledgers[0], 1e-5, "paper") == epsilon(ledgers[1], 1e-5, "paper")
+
+
+@pytest.mark.parametrize(("bound", "composed"), [(1.0, True), (2.0, False)])
+def test_readings_scale_the_noise(problem, bound, composed):
+    X, _ = raw_data("least_squares")
+    options = constants.Options(bound=bound, composed=composed)
+    b = (bound * np.abs(X).max(axis=0)) ** 2
+    scale = 2 * b * (5 if composed else 1) / (len(X) * 0.1 * problem.epsilon)
+    noisy = (X**2).mean(axis=0) + streams(3).smoothness.laplace(0.0, scale)
+    found = constants_of(constants, problem, options)
+    np.testing.assert_allclose(found, np.maximum(noisy, scale), rtol=1e-12)
+    other = replace(options, negative="reflected")
+    found = constants_of(constants, problem, other)
+    np.testing.assert_allclose(found, np.abs(noisy), rtol=1e-12)
+
+
+def test_without_p_the_constants_cost_p_times_what_is_said(problem):
+    events = [
+        constants.constants_event(problem, constants.Options(composed=each), "strict")
+        for each in (True, False)
+    ]
+    costs = [event.count * event.sensitivity / event.scale for event in events]
+    assert costs == pytest.approx([0.1 * problem.epsilon, 0.5 * problem.epsilon])
+    said = [event.count * event.published_sensitivity / event.scale for event in events]
+    assert said == pytest.approx([0.1 * problem.epsilon] * 2)
+
+
+# --- private bounds -------------------------------------------------------------------
+
+
+def many(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3)) * [1e-3, 1.0, 40.0]
+    y = rng.standard_normal(n)
+    return build("many", X, y, "least_squares", Penalty(), 10.0, 1 / n**2)
+
+
+def test_counts_are_of_values_by_powers_of_two():
+    A = np.array([[0.5, 3.0], [-0.6, 1e20], [1.0, 0.0]])
+    found = levels.counted(A)
+    zero = int(np.log2(levels.LEVELS).tolist().index(0.0))
+    assert found[0, zero - 1] == 1 and found[0, zero] == 2
+    assert found[1, zero + 2] == found[1, -1] == found[1, 0] == 1
+    assert found.sum() == A.size
+
+
+def test_no_record_moves_a_release_by_more_than_is_said():
+    problem, rng = many(60), np.random.default_rng(1)
+    bounds = np.array([1e-3, 2.0, 16.0])
+    counts, means = levels.events(problem, levels.Options())
+    moved = []
+    for size in (0.0, 1e-7, 1.0, 1e3, 1e12):
+        A = problem.A.copy()
+        A[7] = size * rng.choice([-1.0, 1.0], 3)
+        moved.append((
+            np.linalg.norm(levels.counted(A) - levels.counted(problem.A)),
+            np.linalg.norm(levels.clipped_means(A, bounds)
+                           - levels.clipped_means(problem.A, bounds)),
+        ))  # fmt: skip
+    most = np.array(moved).max(axis=0)
+    assert most[0] == pytest.approx(counts.sensitivity)
+    zero = problem.A.copy()
+    zero[7], one = 0.0, problem.A.copy()
+    one[7] = 1e9
+    ends = [levels.clipped_means(each, bounds) for each in (zero, one)]
+    assert np.linalg.norm(ends[1] - ends[0]) == pytest.approx(means.sensitivity)
+    assert most[1] <= means.sensitivity
+
+
+def test_both_releases_cost_the_share_of_epsilon():
+    problem = many(60)
+    mu = math.sqrt(sum(1 / event.noise_multiplier**2 for event in
+                       levels.events(problem, levels.Options(share=0.25))))  # fmt: skip
+    found = gaussian_epsilon(mu, problem.delta)
+    assert found == pytest.approx(0.25 * problem.epsilon, rel=1e-4)
+    on = trials.Trials(problem, levels, levels.Options(share=0.25), "strict")
+    noise = on.noise(3)
+    assert 0.999 * problem.epsilon < noise.true_epsilon <= problem.epsilon
+    assert [event.count for event in noise.ledger.events] == [1, 1, 9]
+    assert noise.ledger.given == ("n",)
+    alone = trials.Trials(problem, dp_cd, dp_cd.Options(), "strict").noise(3)
+    assert noise.noise_multiplier > 1.01 * alone.noise_multiplier
+
+
+def test_noise_is_what_the_ledger_says(monkeypatch):
+    problem, options, drawn = many(), levels.Options(), []
+    plain = levels.estimated(problem, streams(5), options)
+    counts, means = levels.events(problem, options)
+
+    def recorded(rng, size):
+        drawn.append(rng.standard_normal(size))
+        return drawn[-1]
+
+    monkeypatch.setattr(levels, "gaussian", recorded)
+    again = levels.estimated(problem, streams(5), options)
+    np.testing.assert_array_equal(plain, again)
+    noisy = levels.counted(problem.A) + counts.scale * drawn[0]
+    top = [int(np.flatnonzero(row > 4 * counts.scale)[-1]) for row in noisy]
+    bounds = levels.LEVELS[top]
+    mean = np.minimum(problem.A**2, bounds**2).mean(axis=0) / bounds**2
+    expected = bounds**2 * np.maximum(mean + means.scale * drawn[1], means.scale)
+    np.testing.assert_allclose(plain, expected, rtol=1e-12)
+    assert len(drawn) == 2
+
+
+def test_the_constants_are_near_the_true_ones_and_are_used():
+    problem = many()
+    found = levels.estimated(problem, streams(5), levels.Options())
+    np.testing.assert_allclose(found, problem.smoothness, rtol=0.5)
+    lanes = Lanes(*ONE, 0.7)
+    run = levels.Run(problem, lanes, streams(5), levels.Options(), total=2)
+    np.testing.assert_allclose(run.step[0], 0.5 / found)
+    np.testing.assert_allclose(run.clip[0], np.sqrt(found / found.sum()))
