@@ -17,10 +17,10 @@ from dperm.privacy.ledger import Laplace, Ledger
 from dperm.privacy.mechanisms import Streams, laplace
 from dperm.privacy.smoothness import SENSITIVITY, feature_bounds
 from dperm.solvers.lanes import Lanes, dp_cd, dp_cd_priv
-from dperm.solvers.lanes.dp_cd import steps
+from dperm.solvers.lanes.dp_cd import lane_bytes, steps
 from dperm.solvers.options import one_of, positive
 
-__all__ = ["Options", "Run", "ledger", "steps"]
+__all__ = ["Options", "Run", "lane_bytes", "ledger", "steps"]
 
 NEGATIVE = ("raised", "reflected")
 

@@ -28,9 +28,9 @@ from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import Streams, gaussian
 from dperm.solvers import options as checks
 from dperm.solvers.lanes import Lanes, dp_cd
-from dperm.solvers.lanes.dp_cd import steps
+from dperm.solvers.lanes.dp_cd import lane_bytes, steps
 
-__all__ = ["Options", "Run", "ledger", "steps"]
+__all__ = ["Options", "Run", "lane_bytes", "ledger", "steps"]
 
 LEVELS = np.exp2(np.arange(-20, 31))  # 1e-6 to 1e9; values outside count at the ends
 SURE = 4.0  # standard deviations that a level's count must exceed

@@ -51,12 +51,17 @@ def chosen(swept: pd.DataFrame, choice: Mapping[str, str]) -> pd.DataFrame:
 def mean(rows: pd.DataFrame) -> dict[str, float]:
     """Mean of the relative error, its 95 % interval and the number of runs."""
     values = rows["relative_error"].to_numpy()
-    low, high = student(values)
+    low, high = student(values) if np.isfinite(values).all() else (math.nan, math.inf)
     return {"mean": values.mean(), "ci_low": low, "ci_high": high, "runs": len(values)}
 
 
 def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
-    """Ratio of two means with its 95 % interval, by their logarithms (delta method)."""
+    """Ratio of two means with its 95 % interval, by their logarithms (delta method).
+
+    0 where a run after diverged.
+    """
+    if not np.isfinite(after).all():
+        return 0.0, 0.0, math.nan
     logs, freedom = math.log(before.mean() / after.mean()), len(before) + len(after) - 2
     variance = sum(v.var(ddof=1) / len(v) / v.mean() ** 2 for v in (before, after))
     half = t_quantile(freedom) * math.sqrt(variance)

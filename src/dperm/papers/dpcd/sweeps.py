@@ -13,6 +13,7 @@ from dperm.erm.optimum import Optimum
 from dperm.erm.problem import Problem
 from dperm.papers.dpcd import constants, levels, theorem33
 from dperm.pipeline import inputs, plan
+from dperm.privacy.calibration import UnreachableTargetError
 from dperm.privacy.given import moves_with_data, told
 from dperm.solvers.lanes import dp_cd, trials
 
@@ -98,6 +99,12 @@ def private_constants(
         As for ``ablation``.
     point : dict
         problem; constants, of ``ESTIMATED``; calibration.
+
+    Returns
+    -------
+    list of dict
+        A row for each fresh run; one without an error where no noise reaches the target
+        or no setting stays finite.
     """
     known = problem_of(config, point["problem"])
     if known is None:
@@ -108,7 +115,12 @@ def private_constants(
     on = trials.Trials(left, module, options, point["calibration"])
     coarse = grids.points(grid, "options.grid")
     around = grids.points(finer, "options.finer", ("step", "clip"))
-    found = on.refined(coarse, around, seed, (transcripts, fresh))
+    try:
+        found = on.refined(coarse, around, seed, (transcripts, fresh))
+    except UnreachableTargetError:
+        return [{"status": "unreachable"}]
+    except trials.DivergedError:
+        return [{"status": "diverged"}]
     given = told(moves_with_data(found.noise.ledger.given))
     return [
         {"fresh": number, **found.point, "true_epsilon": found.noise.true_epsilon,

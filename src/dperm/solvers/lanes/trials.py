@@ -21,6 +21,11 @@ from dperm.privacy.ledger import Ledger
 from dperm.solvers.lanes import Lanes
 from dperm.solvers.lanes.engine import run_lanes
 
+
+class DivergedError(ValueError):
+    """No setting of a grid ended at a finite objective."""
+
+
 Point = Mapping[str, float]  # passes, step, clip
 
 
@@ -106,7 +111,7 @@ class Trials:
 
         Raises
         ------
-        ValueError
+        DivergedError
             If every point diverged.
         """
         found: list[tuple[float, float, float, float]] = []
@@ -118,7 +123,7 @@ class Trials:
         least, *best = min(found)
         if not math.isfinite(least):
             name = self.problem.name
-            raise ValueError(f"problem {name}: every setting of the grid diverged")
+            raise DivergedError(f"problem {name}: every setting of the grid diverged")
         return dict(zip(("step", "clip", "passes"), best, strict=True))
 
     def fresh(self, point: Point, seeds: Sequence[int]) -> np.ndarray:
@@ -143,7 +148,7 @@ class Trials:
 
         Raises
         ------
-        ValueError
+        DivergedError
             If every point diverged.
         """
         first, later = counts

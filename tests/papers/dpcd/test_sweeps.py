@@ -1,0 +1,52 @@
+"""Sweeps of DP-CD, on a small problem."""
+
+import numpy as np
+import pytest
+
+from dperm.papers.dpcd import parts, sweeps
+from staging import configured, data_dir  # noqa: F401 (fixtures)
+
+GRID = {"passes": [2, 4], "step": [1e-5, 0.3], "clip": [1.0, 3.0]}
+TAKING_NONE = ("private bounds",)
+FINER = {"step": [1.0], "clip": [0.5, 1.0]}
+
+
+def swept(config, constants, calibration, grid=GRID):
+    point = {"problem": "breast_cancer", "calibration": calibration}
+    point["constants"] = constants
+    return sweeps.private_constants(config, point, 3, grid, FINER, 2, 3)
+
+
+@pytest.fixture
+def config(configured):  # noqa: F811
+    return configured("paper=dpcd", "problem=breast_cancer")
+
+
+@pytest.mark.parametrize("constants", list(sweeps.ESTIMATED))
+def test_constants_cost_what_they_name(config, constants):
+    rows = swept(config, constants, "strict")
+    if constants.startswith("without p"):  # thirty features
+        assert rows == [{"status": "unreachable"}]
+        return
+    target = (0.9 if "0.9" in constants else 1.0) * config.problem.privacy.epsilon
+    assert len(rows) == 3 and len({row["relative_error"] for row in rows}) == 3
+    assert 0.99 * target < rows[0]["true_epsilon"] <= target
+    given = rows[0]["given"]
+    assert ("M_j" in given) == constants.startswith("exact")
+    assert ("b_j" in given) == (constants not in TAKING_NONE and "M_j" not in given)
+
+
+def test_readings_without_p_cost_more_than_they_say(config):
+    target = config.problem.privacy.epsilon
+    assert swept(config, "equation 126", "paper")[0]["true_epsilon"] <= target
+    assert swept(config, "without p", "paper")[0]["true_epsilon"] > 1.4 * target
+
+
+def test_what_never_stays_finite_says_so(config):
+    grid = {"passes": [400], "step": [1e9], "clip": [1e90]}
+    assert swept(config, "exact", "paper", grid) == [{"status": "diverged"}]
+
+
+def test_a_run_that_diverged_leads_nobody():
+    ends = parts.ratio(np.array([1.0, 2.0]), np.array([0.1, np.inf]))
+    assert ends[0] == 0.0
