@@ -207,3 +207,29 @@ def _published_law(
     swept = results.load_sweep(config, product.sweeps[0])
     swept = swept[swept["problem"].isin(problems) & (swept["noise_factor"] == 1.0)]
     return swept.dropna(subset="relative_error") if "relative_error" in swept else swept
+
+
+def theorem(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """A theorem with its constants: the measured excess beside the bound.
+
+    ``options``: ``columns`` of the sweep that do not change with the run, ``start`` and
+    ``bound`` among them. Without runs the excess is missing.
+    """
+    swept = results.load_sweep(config, product.sweeps[0])
+    known = swept[swept["problem"].isin(problems)]
+    rows: Rows = []
+    if "start" in known:
+        for (name, case), group in known.dropna(subset="start").groupby(
+            ["problem", "case"], sort=False
+        ):
+            excess = group.get("excess", pd.Series(dtype=float)).dropna().to_numpy()
+            low, high = student(excess) if len(excess) else (math.nan, math.nan)
+            fixed = group.iloc[0][product.options["columns"]].to_dict()
+            rows.append({"problem": name, "case": case, **fixed,
+                         "excess": excess.mean() if len(excess) else math.nan,
+                         "excess_low": low, "excess_high": high,
+                         "excess_max": excess.max(initial=-math.inf)
+                         if len(excess) else math.nan})  # fmt: skip
+    return made_of(rows)

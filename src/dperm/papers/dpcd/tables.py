@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,6 @@ from dperm import schema
 from dperm.papers.dpcd import bounds, parts
 from dperm.pipeline import inputs, plan, results
 from dperm.pipeline.results import Result
-from dperm.present.intervals import student
 from dperm.present.tables import Rows, Table, made_of, number
 
 LEAD = ("lead", "lead_low", "lead_high")
@@ -178,7 +176,7 @@ def _variants(
 def private_constants(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
-    """Section 5.2 by how the constants are come by, beside DP-SGD's error.
+    """Section 5.2 by how the constants are come by, after DP-SGD itself.
 
     ``lead`` is DP-SGD's error over that of the row, with its 95 % interval; ``given``,
     what the true epsilon takes as public.
@@ -190,31 +188,12 @@ def private_constants(
         ran = {result.label: result for result in found[name] if result.available}
         if "DP-SGD" not in ran:
             continue
-        sgd = ran["DP-SGD"].final(calibration)["relative_error"].to_numpy()
+        known = {"problem": name, "calibration": calibration}
+        start = ran["DP-SGD"].final(calibration)
+        rows.append(known | {"constants": "DP-SGD"} | parts.mean(start))
         for label, group in part.groupby("constants", sort=False):
-            errors = group["relative_error"].to_numpy()
-            lead = dict(zip(LEAD, parts.ratio(sgd, errors), strict=True))
-            row = {"problem": name, "calibration": calibration, "constants": label}
+            both = (one["relative_error"].to_numpy() for one in (start, group))
+            lead = dict(zip(LEAD, parts.ratio(*both), strict=True))
             paid = group.iloc[0][["true_epsilon", "given"]].to_dict()
-            rows.append(row | parts.mean(group) | lead | paid)
-    return made_of(rows)
-
-
-def theorem(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
-    """Theorem 3.3 with its constants: the measured excess beside the bound."""
-    swept = results.load_sweep(config, product.sweeps[0])
-    known = swept[swept["problem"].isin(problems)]
-    keys = ["start", "bound", "inner", "periods", "epochs", "n", "n_needed"]
-    rows: Rows = []
-    if "start" in known:
-        for (name, case), group in known.dropna(subset="start").groupby(
-            ["problem", "case"], sort=False
-        ):
-            excess = group.get("excess", pd.Series(dtype=float)).dropna().to_numpy()
-            low, high = student(excess) if len(excess) else (math.nan, math.nan)
-            rows.append({"problem": name, "case": case, **group.iloc[0][keys].to_dict(),
-                         "excess": excess.mean() if len(excess) else math.nan,
-                         "excess_low": low, "excess_high": high})  # fmt: skip
+            rows.append(known | {"constants": label} | parts.mean(group) | lead | paid)
     return made_of(rows)

@@ -14,9 +14,10 @@ from dperm.erm.columns import Columns
 from dperm.erm.optimum import Optimum, solve
 from dperm.erm.problem import Problem
 from dperm.kinds.sweeps import CALIBRATION, job_of, tuned
+from dperm.papers.dpgcd import theorem44
 from dperm.papers.dpgcd.growing import KNOBS
 from dperm.papers.dpgcd.instances import Instance, draw
-from dperm.pipeline import inputs, results, seeds
+from dperm.pipeline import inputs, plan, results, seeds
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.frank_wolfe import dp_fw
 from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, trials
@@ -124,6 +125,43 @@ def _frank_wolfe(
 
     best = min(points, key=lambda at: ended(at, seeds[:TRANSCRIPTS])[0].mean())
     return ended(best, seeds[TRANSCRIPTS:])
+
+
+def theorem(
+    config: schema.Config, point: dict[str, Any], seed: int, fresh: int
+) -> list[dict[str, Any]]:
+    """Theorems 4.4 and 4.7 at their own T, steps and noise: excess beside the bound.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        problem; case, of ``theorem44.CASES``.
+    seed : int
+        Of all runs.
+    fresh : int
+        Runs.
+
+    Returns
+    -------
+    list of dict
+        ``n_needed`` records would bring the bound down to the excess of w = 0.
+    """
+    at = plan.at_problem(config, point["problem"])
+    problem = inputs.load_problem(at)
+    if problem is None:
+        return [{"status": "unavailable"}]
+    optimum = inputs.load_optimum(at)
+    known = theorem44.known(problem, optimum)
+    count, bound = theorem44.CASES[point["case"]](known, problem.n)
+    row = {"n": problem.n, "start": known.start, "iterations": count, "bound": bound,
+           "n_needed": theorem44.needed(known, point["case"])}  # fmt: skip
+    made = np.random.SeedSequence(seed).generate_state(fresh, np.uint64)
+    return [
+        {**row, "fresh": number,
+         "excess": theorem44.run(problem, known, count, each) - optimum.value}
+        for number, each in enumerate(made.tolist())
+    ]  # fmt: skip
 
 
 def coordinates(

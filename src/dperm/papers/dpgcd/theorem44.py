@@ -1,0 +1,165 @@
+"""Theorems 4.4 and 4.7 of Mangold et al. 2023 with the constants of their proofs.
+
+Equation 28 for convex f, the last line of the proof of 50 for strongly convex f, and
+66 for quasi-sparse solutions. Equation 50 as printed contracts faster than its proof
+and has an eighth of its noise, without the square of the logarithm; 66 leaves out the
+M_max that Lemma B.5 has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.erm.optimum import Optimum
+from dperm.erm.problem import Problem
+from dperm.privacy.mechanisms import laplace, streams
+
+WRONG = 0.05  # zeta, the chance that a bound is exceeded
+LONGEST = 10_000  # iterations that are looked at, and run
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the bounds are made of; f holds the ridge, as the theorems have it.
+
+    Attributes
+    ----------
+    L, M : ndarray, shape (p,)
+        Component Lipschitz constants of a record's loss, and smoothness of f.
+    mu : float
+        mu_{M,2}, of the ridge alone; mu_{M,1} is at least mu / p.
+    start, radius : float
+        f(0) - f*, and ||w*||_{M,1}, the least that R_M can be.
+    sizes : ndarray, shape (p,)
+        |w*_j| in falling order.
+    epsilon, delta : float
+    """
+
+    L: np.ndarray
+    M: np.ndarray
+    mu: float
+    start: float
+    radius: float
+    sizes: np.ndarray
+    epsilon: float
+    delta: float
+
+    @property
+    def p(self) -> int:
+        """Number of features."""
+        return len(self.L)
+
+    def scale(self, n: int, T: int) -> float:
+        """The largest lambda_j of Theorem 4.2."""
+        root = math.sqrt(T * math.log(1 / self.delta))
+        return 8 * float(self.L.max()) * root / (n * self.epsilon)
+
+    def noise(self, n: int, T: int) -> float:
+        """The beta of the proofs: what an iteration's noise costs, but for WRONG."""
+        often = math.log(8 * T * self.p / WRONG)
+        return 2 * (self.scale(n, T) * often) ** 2 / float(self.M.min())
+
+
+def known(problem: Problem, optimum: Optimum) -> Known:
+    """The constants of a problem with a Lipschitz loss and a ridge.
+
+    Raises
+    ------
+    ValueError
+        Where the loss has no Lipschitz constant, or the penalty is more than a ridge.
+    """
+    slope, penalty = problem.loss.lipschitz(np.inf), problem.penalty
+    if not math.isfinite(slope) or penalty.l1 or math.isfinite(penalty.upper):
+        raise ValueError(
+            f"problem {problem.name}: expected a Lipschitz loss and a ridge alone"
+        )
+    L = slope * np.abs(problem.A).max(axis=0)
+    M = problem.smoothness + penalty.l2
+    w = optimum.w
+    start = float(problem.objective(np.zeros((1, problem.p)))[0]) - optimum.value
+    return Known(
+        L, M, penalty.l2 / float(M.max()), start, float((np.sqrt(M) * abs(w)).sum()),
+        np.sort(abs(w))[::-1], problem.epsilon, problem.delta,
+    )  # fmt: skip
+
+
+def convex(at: Known, n: int) -> tuple[int, float]:
+    """T of Theorem 4.4, and equation 28."""
+    size, R = (n * at.epsilon / float(at.L.max())) ** 2, at.radius
+    T = size * R**2 * float(at.M.min()) / (2**7 * math.log(1 / at.delta))
+    T = max(1, round(T ** (1 / 3)))
+    return T, 8 * R**2 / T + math.sqrt(32 * R**2 * at.noise(n, T))
+
+
+def strongly_convex(at: Known, n: int) -> tuple[int, float]:
+    """The T with the least bound, and the last line of the proof of equation 50."""
+    mu = at.mu / at.p
+
+    def bound(T: int) -> float:
+        return (1 - mu / 4) ** T * at.start + 4 * at.noise(n, T) / mu
+
+    return _least(bound)
+
+
+def quasi_sparse(at: Known, n: int) -> tuple[int, float]:
+    """The T and tau with the least bound of equation 66; iterates are T-sparse."""
+
+    def of(tau: int) -> tuple[int, float]:
+        rest = at.sizes[tau] if tau < at.p else 0.0
+        missed = float(at.M.max()) * (at.p - tau) * rest**2
+
+        def bound(T: int) -> float:
+            wide = min(T, at.p) + tau
+            kept = (1 - at.mu / (4 * wide)) ** T * at.start
+            return kept + 4 * wide * at.noise(n, T) / at.mu + wide / 8 * missed
+
+        return _least(bound)
+
+    return min((of(tau) for tau in range(at.p + 1)), key=lambda found: found[1])
+
+
+CASES: dict[str, Callable[[Known, int], tuple[int, float]]] = {
+    "convex": convex,
+    "strongly convex": strongly_convex,
+    "quasi-sparse": quasi_sparse,
+}
+
+
+def _least(bound: Callable[[int], float]) -> tuple[int, float]:
+    """The best of numbers of iterations that lie a tenth apart."""
+    tried = np.unique(np.geomspace(1, LONGEST, 100).round().astype(int)).tolist()
+    best = min(tried, key=bound)
+    return best, float(bound(best))
+
+
+def needed(at: Known, case: str) -> float:
+    """Records with which a bound is as low as the excess of w = 0; inf if none are."""
+    low, high = 0.0, 30.0  # powers of ten
+    if CASES[case](at, 10**30)[1] > at.start:
+        return math.inf
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        if CASES[case](at, round(10**middle))[1] > at.start:
+            low = middle
+        else:
+            high = middle
+    return float(10**high)
+
+
+def run(problem: Problem, at: Known, T: int, seed: int) -> float:
+    """F after T iterations of Algorithm 1, steps 1 / M_j, noise of Theorem 4.2."""
+    rng = streams(seed)
+    scales = at.scale(problem.n, T) * at.L / float(at.L.max())
+    w, margins = np.zeros(problem.p), problem.offset.copy()
+    for _ in range(T):
+        slope = problem.A.T @ problem.derivatives(margins) / problem.n
+        slope = slope + problem.penalty.l2 * w
+        j = int((abs(slope + laplace(rng.sampling, scales)) / np.sqrt(at.M)).argmax())
+        move = (slope[j] + float(laplace(rng.noise, scales[j]))) / at.M[j]
+        w[j] -= move
+        margins -= move * problem.A[:, j]
+    return float(problem.objective(w[None])[0])
