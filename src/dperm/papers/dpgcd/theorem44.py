@@ -1,6 +1,6 @@
 """Theorems 4.4 and 4.7 of Mangold et al. 2023 with the constants of their proofs.
 
-Equation 28 for convex f, the last line of the proof of 50 for strongly convex f, and
+Equation 28 for convex f, 54 (of the proof of 50) for strongly convex f, and equation
 66 for quasi-sparse solutions. Equation 50 as printed contracts faster than its proof
 and has an eighth of its noise, without the square of the logarithm; 66 leaves out the
 M_max that Lemma B.5 has.
@@ -96,7 +96,7 @@ def convex(at: Known, n: int) -> tuple[int, float]:
 
 
 def strongly_convex(at: Known, n: int) -> tuple[int, float]:
-    """The T with the least bound, and the last line of the proof of equation 50."""
+    """The T with the least bound, and equation 54."""
     mu = at.mu / at.p
 
     def bound(T: int) -> float:
