@@ -185,6 +185,31 @@ def tuning_runs(
     return made_of(rows)
 
 
+def headline(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """A paper's table of errors as tuned on few transcripts, and on many.
+
+    ``options``: ``published`` and ``column``, the paper's cells; ``by_passes``, whether
+    each number of passes was tuned for itself; ``transcripts``.
+    """
+    options, swept = product.options, _published_law(config, product, problems)
+    keys = ["problem", "solver", *(["passes"] if options["by_passes"] else [])]
+    rows: Rows = []
+    for at, part in swept.groupby(keys, sort=False):
+        found = dict(zip(keys, at, strict=True))
+        found["algorithm"] = plan.label(config, found.pop("solver"))
+        rows += [{**found, "transcripts": runs, **regret.printed(part, runs)}
+                 for runs in options["transcripts"]]  # fmt: skip
+    cells = results.published(config, options["published"])
+    column = options["column"]
+    keys = [*(key for key in keys if key != "solver"), "algorithm"]
+    cells = cells[[*keys, column]].rename(columns={column: "published"})
+    data = pd.DataFrame(rows)
+    data = data.merge(cells, on=keys, how="left") if rows else data
+    return made_of(data.to_dict("records"))
+
+
 def rankings(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
