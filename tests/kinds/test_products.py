@@ -54,6 +54,26 @@ def test_figure_data_are_the_fresh_runs(solved):
         np.testing.assert_allclose(row["ci_high"] - row["mean"], half, atol=1e-9)
 
 
+def test_stars_are_the_paper_s_cells_for_as_many_passes(solved, monkeypatch):
+    config = solved("product=figure2")
+    (passes,) = (
+        result.best_passes("paper")
+        for result in results.load(config, ["diabetes"])["diabetes"]
+        if result.label == "DP-CD"
+    )
+    cells = pd.DataFrame({
+        "problem": ["diabetes", "diabetes", "other"], "algorithm": "DP-CD",
+        "passes": [passes, passes + 1, passes], "relative_error_mean": [0.7, 0.8, 0.9],
+    })  # fmt: skip
+    monkeypatch.setattr(results, "published", lambda config, name: cells)
+    products.figure(config)
+    shown = pd.read_csv(plan.figures_folder(config, "dpcd") / "figure2.csv")
+    star = shown[shown["algorithm"] == "DP-CD, published"]
+    assert star[["panel", "x", "mean"]].to_numpy().tolist() == [
+        ["diabetes", passes, 0.7]
+    ]
+
+
 def test_figures_are_the_same_bytes_when_rebuilt(solved):
     every = [solved(f"product={name}") for name in ("figure1", "figure2_strict")]
     for config in every:

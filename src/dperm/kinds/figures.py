@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -30,7 +31,9 @@ def trajectories(
     or ``leave_out``, those that are not; ``names``, other labels by solver;
     ``columns`` of panels; ``title``, what of a problem is told, its ``privacy`` or its
     ``penalty``; ``legend``, ``inside`` or ``beside`` each panel, or one ``below`` all;
-    ``ends``, whether the end of each run is marked, and time starts at 0.
+    ``ends``, whether the end of each run is marked, and time starts at 0;
+    ``published`` and ``column``, the paper's table of errors and its column, for stars
+    where it says that the runs end.
     """
     options = product.options
     _check(config, product)
@@ -45,15 +48,24 @@ def trajectories(
         figure.set_figwidth(1.6 * figure.get_figwidth())
     labels = [_label(each, options) for name in problems for each in found[name]]
     chosen = looks.of(labels)
+    printed = _printed(config, options)
     rows: Rows = []
     for name, at in zip(problems, axes, strict=True):
         at.set_title(TITLES[options.get("title", "privacy")](titles[name]))
-        rows += _panel(at, found[name], product, chosen)
+        rows += _panel(at, found[name], product, chosen, printed)
     if legend == "below":
         for at in axes:
             at.title.set_fontsize(9)
         drawing.shared_legend(figure, 2 if len(problems) == 1 else 3)
     return figure, rows
+
+
+def _printed(config: schema.Config, options: dict[str, Any]) -> pd.DataFrame:
+    """Cells of the paper: problem, algorithm, error, and passes where it has them."""
+    if "published" not in options:
+        return pd.DataFrame({"problem": [], "algorithm": [], "error": []})
+    cells = results.published(config, options["published"])
+    return cells.assign(error=cells[options["column"]])
 
 
 def _check(config: schema.Config, product: schema.Product) -> None:
@@ -95,7 +107,8 @@ CHOICES = {
     "title": tuple(TITLES),
     "legend": ("inside", "beside", "below"),
 }
-OPTIONS = (*CHOICES, "solvers", "leave_out", "names", "columns", "ends")
+OPTIONS = (*CHOICES, "solvers", "leave_out", "names", "columns", "ends", "published",
+           "column")  # fmt: skip
 
 
 def _label(result: Result, options: dict[str, Any]) -> str:
@@ -103,7 +116,11 @@ def _label(result: Result, options: dict[str, Any]) -> str:
 
 
 def _panel(
-    axes: Axes, found: list[Result], product: schema.Product, chosen: dict[str, Look]
+    axes: Axes,
+    found: list[Result],
+    product: schema.Product,
+    chosen: dict[str, Look],
+    printed: pd.DataFrame,
 ) -> Rows:
     """The curves of one problem; only a reason where a result is lost."""
     lost = [result.reason for result in found if not result.available]
@@ -125,9 +142,38 @@ def _panel(
             axes.plot([], [], label=f"{label}: all diverged", **chosen[label])
     axes.set_yscale("log")
     axes.set_ylabel("relative error")
+    stars = [
+        star
+        for result, rows in zip(ran, curves, strict=True)
+        for star in _stars(axes, result, rows[-1], printed, chosen)
+    ]
     if curves:
         _finish(axes, curves, options)
-    return [row for rows in curves for row in rows]
+    return [row for rows in [*curves, stars] for row in rows]
+
+
+def _stars(
+    axes: Axes,
+    result: Result,
+    end: Row,
+    printed: pd.DataFrame,
+    chosen: dict[str, Look],
+) -> Rows:
+    """What the paper prints for a run of so many passes, as a star at its end."""
+    label = str(end["algorithm"])
+    ours = (printed["problem"] == result.problem) & (printed["algorithm"] == label)
+    if "passes" in printed:
+        ours &= printed["passes"] == end["x"]
+    errors = printed.loc[ours, "error"].tolist()
+    for error in errors:
+        axes.plot([end["x"]], [error], "*", color=chosen[label]["color"], markersize=9,
+                  markeredgecolor="black", markeredgewidth=0.5, clip_on=False,
+                  zorder=5)  # fmt: skip
+    return [
+        {"panel": result.problem, "algorithm": f"{label}, published", "x": end["x"],
+         "mean": error}
+        for error in errors
+    ]  # fmt: skip
 
 
 def _curve(result: Result, options: dict[str, Any], calibration: str) -> Rows:
@@ -182,7 +228,9 @@ def _finish(axes: Axes, curves: list[Rows], options: dict[str, Any]) -> None:
         axes.set_xscale("log", nonpositive="mask")
         axes.axhline(curves[0][0]["mean"], color="0.6", linewidth=0.8, linestyle=":",
                      label="w = 0")  # fmt: skip
-    elif not marked:
+    else:
+        axes.set_xlim(0.0, 1.02 * _last(curves, options))
+    if not seconds and not marked:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if options.get("legend", "inside") != "below":
         _legend(axes, options.get("legend", "inside"), seconds, marked)
