@@ -20,6 +20,8 @@ RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "lo
 os.environ.update(DPERM_STARTED=str(time.monotonic()))  # for the manifest
 MEMORY, MINUTES = sizing.asked(TABLE)  # read by a profile for a cluster
 COSTS = costs.Costs(TABLE)
+if workflow.scheduling_settings:  # else each job leaves a timer that fires every second
+    workflow.scheduling_settings.max_jobs_per_timespan = None
 
 
 def digest(stage):
