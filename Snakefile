@@ -2,9 +2,6 @@
 #   dperm dpcd -j 2; dperm all -j 2          one paper; all, claims and the report
 #   dperm dpcd -j 2 --config scale=smoke     a small version under results/smoke
 #   --config set="seed=7 paper.title='A b'"  Hydra overrides, quoted as in a shell
-import os
-import time
-
 from dperm.locate import ConfigError, available
 from dperm.pipeline import costs, jobs, kept, sizing, targets
 from dperm.store.locks import refuse_second
@@ -17,11 +14,9 @@ except ConfigError as error:
 
 RUN = jobs.quoted(OVERRIDES)
 RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
-os.environ.update(DPERM_STARTED=str(time.monotonic()))  # for the manifest
+jobs.begin(workflow)
 MEMORY, MINUTES = sizing.asked(TABLE)  # read by a profile for a cluster
 COSTS = costs.Costs(TABLE)
-if workflow.scheduling_settings:  # else each job leaves a timer that fires every second
-    workflow.scheduling_settings.max_jobs_per_timespan = None
 
 
 def digest(stage):

@@ -239,8 +239,8 @@ def theorem(
 ) -> Table:
     """A theorem with its constants: the measured excess beside the bound.
 
-    ``options``: ``columns`` of the sweep that do not change with the run, ``start`` and
-    ``bound`` among them. Without runs the excess is missing.
+    ``options``: ``shown``, columns of the sweep that do not change with the run,
+    ``start`` and ``bound`` among them. Without runs the excess is missing.
     """
     swept = results.load_sweep(config, product.sweeps[0])
     known = swept[swept["problem"].isin(problems)]
@@ -251,7 +251,7 @@ def theorem(
         ):
             excess = group.get("excess", pd.Series(dtype=float)).dropna().to_numpy()
             low, high = student(excess) if len(excess) else (math.nan, math.nan)
-            fixed = group.iloc[0][product.options["columns"]].to_dict()
+            fixed = group.iloc[0][product.options["shown"]].to_dict()
             rows.append({"problem": name, "case": case, **fixed,
                          "excess": excess.mean() if len(excess) else math.nan,
                          "excess_low": low, "excess_high": high,

@@ -6,6 +6,7 @@ Light to import: a start that finds the run table kept reads nothing else.
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import time
 from collections.abc import Iterable, Sequence
@@ -257,6 +258,17 @@ def keys(names: Any) -> str:
         for name, key in asked.items()
         if hasattr(names, name)
     )
+
+
+def begin(workflow: Any) -> None:
+    """Note when a workflow began, for its manifest, and have it look when a job ends.
+
+    With a limit on jobs in a timespan, which it has by itself, Snakemake leaves a timer
+    for each job that ended, and each fires every second until the end.
+    """
+    os.environ["DPERM_STARTED"] = str(time.monotonic())
+    if workflow.scheduling_settings is not None:
+        workflow.scheduling_settings.max_jobs_per_timespan = None
 
 
 def audit_key(part: str) -> str:
