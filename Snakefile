@@ -14,7 +14,6 @@ except ConfigError as error:
 
 RUN = jobs.quoted(OVERRIDES)
 RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
-jobs.begin(workflow)
 MEMORY, MINUTES = sizing.asked(TABLE)  # read by a profile for a cluster
 COSTS = costs.Costs(TABLE)
 
@@ -34,6 +33,7 @@ onstart:  # the kernel frees it, however this process ends
         refuse_second(".snakemake/dperm.lock")
     except RuntimeError as error:
         raise WorkflowError(str(error))
+    jobs.begin(workflow)
 
 
 wildcard_constraints:

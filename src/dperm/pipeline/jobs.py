@@ -267,8 +267,7 @@ def begin(workflow: Any) -> None:
     for each job that ended, and each fires every second until the end.
     """
     os.environ["DPERM_STARTED"] = str(time.monotonic())
-    if workflow.scheduling_settings is not None:
-        workflow.scheduling_settings.max_jobs_per_timespan = None
+    workflow.scheduler.job_rate_limiter = None
 
 
 def audit_key(part: str) -> str:
