@@ -152,7 +152,7 @@ def test_the_claims_of_every_paper_can_be_judged(paper):
 def test_every_rule_that_is_used_has_a_control(paper):
     config = configuration.compose([f"paper={paper}"])
     for claim in claims.load(config):
-        if claim.rule != "cells":
+        if claim.rule not in ("cells", "untestable"):  # which never says that it holds
             assert controls.of(rules.function_of(config, claim.rule)), claim.rule
 
 

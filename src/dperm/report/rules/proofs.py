@@ -6,7 +6,7 @@ from typing import Any
 
 from dperm.report import named
 from dperm.report.controls import Control, controlled
-from dperm.report.evidence import Estimate, Evidence
+from dperm.report.evidence import Estimate, Evidence, MissingError
 from dperm.report.verdicts import NOT, REPRODUCED, Finding
 
 TARGETS = ("epsilon", "pure")  # what an argument may be told to reach
@@ -43,6 +43,11 @@ def printed_noise(
     """
     told = "the printed noise costs"
     return _proved(evidence, argument, "_noise", mutation, given, told)
+
+
+def untestable(evidence: Evidence, why: str) -> Finding:
+    """No verdict: ``why`` says what keeps any run from deciding."""
+    raise MissingError(why)
 
 
 def _proved(
