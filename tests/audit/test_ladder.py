@@ -112,7 +112,9 @@ def test_a_run_that_is_cut_short_is_the_beginning_of_the_whole(path):
         for t in range(0, len(whole.views), 1 + len(whole.views) // 6):
             part = subject.run(subject.base, 5, until=t)
             assert part.ends == whole.ends[: t + 2]
-            np.testing.assert_array_equal(part.views, whole.views[: t + 1])
+            assert len(part.views) == t + 1
+            for one, other in zip(part.views, whole.views, strict=False):
+                np.testing.assert_array_equal(one, other)
 
 
 # --- an audit that cannot be blind ----------------------------------------------------
