@@ -6,9 +6,13 @@ import math
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from dperm import schema
 from dperm.papers.dpskgd import groups as groups_of
+from dperm.papers.dpskgd import pairs, theorem42
 from dperm.papers.dpskgd import quadratics as law
+from dperm.papers.dpskgd.moments import expected_excess
 from dperm.papers.dpskgd.noise import releases
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.lanes import dp_skgd, trials
@@ -89,3 +93,62 @@ def blocks(
          "factor": lifted}
         for index, value in enumerate(found.objective.tolist())
     ]  # fmt: skip
+
+
+def theorem(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    shapes: dict[str, dict[str, Any]],
+    ratio: float,
+    transcripts: int,
+    placement: float = -0.5,
+) -> list[dict[str, Any]]:
+    """Theorem 4.2 at its own K, T, step, average and noise, beside its bound.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        instance, of ``shapes``; case, of ``theorem42.CASES``; sampling, of
+        ``theorem42.SAMPLINGS``; n; epsilon, of Theorem 4.1's noise. It may have a
+        placement, of ``pairs.instance``, and a length: ``theorem``, or ``best`` for
+        the K of the least expected excess.
+    seed : int
+        Of all runs.
+    shapes : dict
+        Instances by name: groups, levels and spacing of ``pairs.instance``.
+    ratio, placement : float
+        Of ``pairs.instance``.
+    transcripts : int
+        Runs.
+
+    Returns
+    -------
+    list of dict
+        A row for each run; one without an excess where K or T is below 1. ``expected``
+        is the exact expectation where nothing is clipped. ``n_needed`` records would
+        bring the bound down to the excess of w = 0.
+    """
+    where = point.get("placement", placement)
+    f = pairs.instance(**shapes[point["instance"]], ratio=ratio, placement=where)
+    sketch = theorem42.sketch_of(f, point["sampling"])
+    n, epsilon = float(point["n"]), float(point["epsilon"])
+    found = theorem42.terms(f, sketch, point["case"], n, epsilon)
+    row = {**vars(found), "epochs": found.epochs, "start": f.start, "d": f.p,
+           "start_over_bound": f.start / found.bound,
+           "n_needed": theorem42.n_needed(f, sketch, point["case"], epsilon),
+           "true_epsilon": theorem42.true_epsilon(epsilon, n)}  # fmt: skip
+    if found.epochs < 1:
+        return [row]
+    inner, periods = found.counts
+    if point.get("length") == "best":
+        inner = theorem42.best_inner(f, sketch, inner, n, epsilon)
+    noise = theorem42.multiplier(inner * periods, epsilon, n)
+    given = (f, sketch, (inner, periods), noise, n)
+    row |= {"steps": inner * periods, "expected": expected_excess(*given)}
+    seeds = np.random.SeedSequence(seed).generate_state(transcripts, np.uint64)
+    return [
+        {**row, "draw": draw, "excess": theorem42.run(*given, streams(each))}
+        for draw, each in enumerate(seeds.tolist())
+    ]
