@@ -8,14 +8,15 @@ from typing import Any
 import pandas as pd
 
 from dperm import schema
-from dperm.papers.dpskgd import bounds, partitions
-from dperm.papers.dpskgd.comparisons import CONTROL, QUESTIONS, comparisons
+from dperm.papers.dpskgd import bounds, partitions, rates
+from dperm.papers.dpskgd.comparisons import QUESTIONS, comparisons
+from dperm.papers.dpskgd.directions import CONTROL
 from dperm.papers.dpskgd.exponents import fitted
 from dperm.papers.dpskgd.noise import costs
 from dperm.pipeline import results
 from dperm.present.intervals import student
 from dperm.present.method_ratios import verdict, widest
-from dperm.present.tables import Rows, Table, made_of, number
+from dperm.present.tables import Rows, Table, made_of, number, readable
 
 
 def utility(
@@ -79,6 +80,55 @@ def noise(config: schema.Config, product: schema.Product, problems: list[str]) -
     """Theorem 4.1's noise, its Renyi curve's and the exact one; cost of the first."""
     found = (bounds.loaded(config, name)[0] for name in problems)
     return made_of([row for problem in found if problem for row in costs(problem)])
+
+
+def theorem(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Theorem 4.2 at its own parameters: the excess beside the bound."""
+    return made_of(rates.beside_bounds(_swept(config, product)))
+
+
+def rate(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+    """Exponents in n and epsilon at the theorem's parameters, beside its own."""
+    return made_of(rates.exponents(_swept(config, product)))
+
+
+def orders(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Which samplings beat single uniform draws, and whether Table 1's rows say so.
+
+    The data have every comparison; shown are counts by row. ``options``: ``keys``,
+    columns that make a problem.
+    """
+    rows = rates.orders(_swept(config, product), product.options["keys"])
+    return Table(pd.DataFrame(rows), readable(pd.DataFrame(rates.by_row(rows))))
+
+
+def placement(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Importance against uniform draws by where w* sits among the M_j.
+
+    Inside Section 4.3.2's regime the steep coordinates are the farthest from w = 0.
+    """
+    keys = product.options["keys"]
+    rows = rates.orders(_swept(config, product), keys)
+    inside = {True: "inside", False: "outside"}
+    return made_of([{"regime": inside[row["placement"] > 0], **row} for row in rows])
+
+
+def transcripts(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """The band of the controls by the number of transcripts."""
+    keys = product.options["keys"]
+    return made_of(rates.enough(_swept(config, product), keys))
+
+
+def _swept(config: schema.Config, product: schema.Product) -> pd.DataFrame:
+    return results.load_sweep(config, product.sweeps[0])
 
 
 def reading(
