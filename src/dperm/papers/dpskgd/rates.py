@@ -22,7 +22,7 @@ KNOWN = [
     *("start", "start_over_bound", "n_needed", "steps", "expected"),
 ]
 FEWEST = 4  # points of a fit
-RUNS = (3, 6, 10, 20, 30, 60)
+RUNS = (3, 6, 10, 20, 40, 80)
 
 
 def beside_bounds(swept: pd.DataFrame) -> Rows:
@@ -142,6 +142,8 @@ def by_row(rows: Rows) -> Rows:
         if row["question"] != CONTROL and row["start_over_bound"] >= 1
     ])  # fmt: skip
     found: Rows = []
+    if asked.empty:
+        return found
     for key, group in asked.groupby(["case", "instance", "first"], sort=False):
         found.append(
             {"case": key[0], "instance": key[1], "first": key[2],
