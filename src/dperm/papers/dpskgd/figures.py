@@ -207,6 +207,8 @@ BLOCKS: dict[str, tuple[str, Any, str]] = {
     "aligned IS": ("#009E73", "--", "v"),
     "misaligned": ("#D55E00", "-", "^"),
     "misaligned IS": ("#D55E00", "--", "P"),
+    "random": ("#CC79A7", "-", "<"),
+    "random IS": ("#CC79A7", "--", ">"),
     "full": ("#000000", "-.", "x"),
 }
 
@@ -232,7 +234,7 @@ def blocks(
         at.set(xscale="log", yscale="log", ylabel="relative error", title=panel,
                xlabel="largest / smallest smoothness of a group")  # fmt: skip
         _powers(at, sorted(table["ratio"].unique()))
-    drawing.shared_legend(figure, 4)
+    drawing.shared_legend(figure, 5)
     return figure, rows
 
 

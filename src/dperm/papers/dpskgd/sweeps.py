@@ -74,12 +74,12 @@ def blocks(
 
     Group g of the coordinates has M_j proportional to ratio^(g / (groups - 1)) and the
     given correlation inside. An aligned partition takes a group as a block, a
-    misaligned one takes coordinates from every group.
+    misaligned one takes coordinates from every group; the seed draws a random one.
     """
     problem = groups_of.problem_of(n, p, groups, point["ratio"], point["correlation"],
                                    epsilon)  # fmt: skip
     least = groups_of.least_value(problem)
-    options = groups_of.options_of(point["method"], p, groups)
+    options = groups_of.options_of(point["method"], p, groups, seed)
     scale = math.sqrt(float(problem.smoothness.sum()))
     points = [
         {"passes": passes, "step": step, "clip": clip * scale}
