@@ -16,7 +16,7 @@ LAWS = {"single": (1.0, 1.0), "single again": (1.0, 1.0), "single IS": (3.0, 2.0
         "full": (0.4, 5.0), "4 blocks": (1.0, 1.0)}  # fmt: skip
 
 
-def swept(runs=40, spread=0.3, exponent=-1.5, ns=(2**8, 2**10, 2**12, 2**14, 2**16),
+def swept(runs=60, spread=0.3, exponent=-1.5, ns=(2**8, 2**10, 2**12, 2**14, 2**16),
           epsilons=(0.25, 0.5, 1.0), laws=LAWS, seed=0):  # fmt: skip
     """Runs whose excess is a power law in n epsilon; at n = 256 nothing may be run."""
     rng, rows = np.random.default_rng(seed), []
@@ -66,7 +66,7 @@ def test_where_nothing_is_run_a_row_says_so():
     found = pd.DataFrame(rates.beside_bounds(swept()))
     none = found[found["n"] == 2**8]
     assert none["excess"].isna().all() and (none["epochs"] < 1).all()
-    assert (none["runs"] == 0).all() and (found[found["n"] > 2**8]["runs"] == 40).all()
+    assert (none["runs"] == 0).all() and (found[found["n"] > 2**8]["runs"] == 60).all()
 
 
 def test_orders_and_what_the_rows_say_of_them():
@@ -91,7 +91,7 @@ def test_orders_and_what_the_rows_say_of_them():
 
 def test_more_transcripts_narrow_the_band():
     found = rates.enough(swept(spread=0.5), KEYS)
-    assert [row["transcripts"] for row in found] == [3, 6, 10, 20, 40]
+    assert [row["transcripts"] for row in found] == [3, 6, 10, 20, 30, 60]
     bands = [row["band"] for row in found]
     assert bands == sorted(bands, reverse=True) and bands[0] > 1.5 * bands[-1]
     assert found[0]["undecided"] > found[-1]["undecided"]

@@ -43,14 +43,24 @@ QUESTIONS: dict[str, list[tuple[str, str]]] = {
 
 
 def comparisons(
-    config: schema.Config, product: schema.Product, problems: list[str]
+    config: schema.Config,
+    product: schema.Product,
+    problems: list[str],
+    found: dict[str, list[Result]] | None = None,
 ) -> list[dict[str, Any]]:
     """Every question on every problem: measured ratio, predicted ratios, verdict.
 
     Where two samplings have one law, their ratio shows what luck alone can do. The
     widest such ratio is a band: no ratio inside it is called decided elsewhere.
+
+    Parameters
+    ----------
+    config, product, problems
+        Of a table.
+    found : dict, optional
+        Results by problem, in place of those of the paper's runs.
     """
-    found = results.load(config, problems)
+    found = results.load(config, problems) if found is None else found
     rows: list[dict[str, Any]] = []
     for name in problems:
         by_name = {r.solver: r for r in found[name] if r.available}

@@ -22,7 +22,7 @@ KNOWN = [
     *("start", "start_over_bound", "n_needed", "steps", "expected"),
 ]
 FEWEST = 4  # points of a fit
-RUNS = (3, 6, 10, 20, 40, 80)
+RUNS = (3, 6, 10, 20, 30, 60)
 
 
 def beside_bounds(swept: pd.DataFrame) -> Rows:

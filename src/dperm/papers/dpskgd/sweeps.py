@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 
 from dperm import schema
+from dperm.kinds.sweeps import job_of
+from dperm.papers.dpskgd import finalists as rounds
 from dperm.papers.dpskgd import groups as groups_of
 from dperm.papers.dpskgd import pairs, theorem42
 from dperm.papers.dpskgd import quadratics as law
 from dperm.papers.dpskgd.moments import expected_excess
 from dperm.papers.dpskgd.noise import releases
+from dperm.pipeline import plan
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.lanes import dp_skgd, trials
+from dperm.store import files as store
 
 
 def regimes(
@@ -152,3 +156,38 @@ def theorem(
         {**row, "draw": draw, "excess": theorem42.run(*given, streams(each))}
         for draw, each in enumerate(seeds.tolist())
     ]
+
+
+def finalists(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    most: int,
+    groups: int,
+    transcripts: int,
+    fresh: int,
+) -> list[dict[str, Any]]:
+    """The best settings of a solver's tuning on more transcripts, and the best afresh.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        problem and solver; its tuning under strict noise is read.
+    seed : int
+        Of all runs.
+    most : int
+        Settings.
+    groups, transcripts : int
+        Groups of transcripts that choose, and transcripts of a group.
+    fresh : int
+        Runs of the chosen setting.
+    """
+    job = job_of(config, point)
+    if job is None:
+        return [{"status": "unavailable"}]
+    names = (config.paper.name, point["problem"], point["solver"])
+    folder = plan.results_folder(config, *names)
+    tuned = store.read_table(folder / "tune.parquet")
+    found = rounds.played(job, tuned, seed, most, (groups, transcripts, fresh))
+    return found.to_dict("records")

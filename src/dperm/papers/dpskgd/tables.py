@@ -9,6 +9,7 @@ import pandas as pd
 
 from dperm import schema
 from dperm.papers.dpskgd import bounds, partitions, rates
+from dperm.papers.dpskgd import finalists as rounds
 from dperm.papers.dpskgd.comparisons import QUESTIONS, comparisons
 from dperm.papers.dpskgd.directions import CONTROL
 from dperm.papers.dpskgd.exponents import fitted
@@ -137,10 +138,7 @@ def reading(
     """One page: what helps, what hurts, and whether Table 1 said so."""
     beside = _theory_rows(config, product, problems)
     rows = with_epochs(comparisons(config, product, problems), beside)
-    lines = [_summary(question, rows) for question in (*QUESTIONS, CONTROL)]
-    lines.insert(0, _band(rows))
-    told = (*list(QUESTIONS)[:2], CONTROL)
-    lines += [_line(row) for row in rows if row["question"] in told]
+    lines = _answers(rows)
     ranks = bounds.rank_correlations(beside)
     lines += [_rank_line(row) for row in ranks]
     regimes, groups = (
@@ -149,6 +147,23 @@ def reading(
     lines += [_regime_line(row) for row in fitted(regimes)]
     lines += [_alignment_line(row) for row in partitions.alignment(groups)]
     return Table(pd.DataFrame(rows), pd.DataFrame(lines).fillna(""))
+
+
+def finalists(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """The comparisons of the reading, after one more round of every tuning."""
+    found = rounds.loaded(config, _swept(config, product), problems)
+    rows = comparisons(config, product, problems, found)
+    rows = with_epochs(rows, _theory_rows(config, product, problems))
+    return Table(pd.DataFrame(rows), pd.DataFrame(_answers(rows)).fillna(""))
+
+
+def _answers(rows: Rows) -> list[dict[str, str]]:
+    """The band, counts of each question, and its first two line by line."""
+    told = (*list(QUESTIONS)[:2], CONTROL)
+    counts = [_summary(question, rows) for question in (*QUESTIONS, CONTROL)]
+    return [_band(rows), *counts, *(_line(r) for r in rows if r["question"] in told)]
 
 
 def with_epochs(rows: Rows, beside: Rows) -> Rows:
