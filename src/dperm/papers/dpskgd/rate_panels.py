@@ -100,7 +100,7 @@ def band(axes: Axes, found: Rows) -> Rows:
               label="1 + share undecided")  # fmt: skip
     axes.axhline(WANTED, color="0.5", linewidth=0.8)
     axes.set(xscale="log", title="control: one law twice", xlabel="transcripts",
-             ylabel="widest ratio")  # fmt: skip
+             ylabel="widest ratio; 1 + share")  # fmt: skip
     axes.set_xticks(
         table["transcripts"], [f"{each:g}" for each in table["transcripts"]]
     )
