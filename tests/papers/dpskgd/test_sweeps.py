@@ -127,6 +127,19 @@ def test_aligned_blocks_are_the_groups():
     assert factors[1] == pytest.approx(1.5, rel=0.1)  # pairs of one group
 
 
+def test_random_blocks_are_equally_large_and_the_seeds():
+    chosen = [groups.options_of("random", 8, 2, seed).groups for seed in range(6)]
+    assert all(sorted(np.concatenate(each)) == list(range(8)) for each in chosen)
+    assert all(len(block) == 4 for each in chosen for block in each)
+    assert len({tuple(map(tuple, each)) for each in chosen}) > 1
+    assert groups.options_of("random", 8, 2, 3).groups == chosen[3]
+    point = {"method": "random IS", "ratio": 100.0, "correlation": 0.0}
+    grid = {"passes": [2.0], "step": [1.0], "clip": [0.5]}
+    given = {"n": 512, "p": 8, "groups": 2, "epsilon": 4.0, "fresh": 1, "grid": grid}
+    errors = [sweeps.blocks(None, point, seed, **given)[0] for seed in (5, 5, 6)]
+    assert errors[0] == errors[1] != errors[2]
+
+
 def test_blocks_are_tuned_and_fresh():
     point = {"method": "aligned", "ratio": 10.0, "correlation": 0.0}
     grid = {"passes": [2.0], "step": [0.5, 1.0], "clip": [0.5, 1.0]}

@@ -6,7 +6,7 @@ import pytest
 from conftest import make_problem, raw_data
 from dperm.erm.optimum import solve
 from dperm.papers.dpskgd import theory as bounds
-from dperm.papers.dpskgd.comparisons import agrees
+from dperm.papers.dpskgd.directions import agrees
 from dperm.solvers.lanes.dp_skgd import Options, Sketch
 
 

@@ -81,7 +81,10 @@ def terms(config: schema.Config, name: str, found: list[Result]) -> Rows:
 def beside_errors(
     config: schema.Config, name: str, found: list[Result], calibration: str
 ) -> Rows:
-    """Theorem 4.2 beside the measured excess on a problem; ranks of both."""
+    """Theorem 4.2 beside the measured excess on a problem; ranks of both.
+
+    ``n_needed`` records would bring the convex bound down to the excess of w = 0.
+    """
     usable = [result for result in found if result.available]
     known = solver_bounds(config, name, [result.solver for result in usable])
     problem, optimum = loaded(config, name)
@@ -120,10 +123,12 @@ def _beside(
         "theorem_convex": convex,
         "theorem_strongly_convex": strong[0],
         "theorem_epochs": strong[1],
-        "start": theory.gap_at_start(problem, optimum),
+        "start": (start := theory.gap_at_start(problem, optimum)),
         "excess": errors.mean() * optimum.value,
         "ci_low": low * optimum.value,
         "ci_high": high * optimum.value,
+        "n": problem.n,
+        "n_needed": problem.n * convex / start,
     }
 
 

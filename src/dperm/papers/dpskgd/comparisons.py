@@ -10,14 +10,13 @@ import numpy as np
 from dperm import schema
 from dperm.erm.problem import Problem
 from dperm.papers.dpskgd.bounds import loaded, sketching, solver_bounds
+from dperm.papers.dpskgd.directions import CONTROL, agrees
 from dperm.papers.dpskgd.theory import Bound
 from dperm.pipeline import results
 from dperm.pipeline.results import Result
 from dperm.present.method_ratios import compared, measured, verdict, widest
 from dperm.solvers.lanes.dp_skgd import Sketch
 
-CONTROL = "control: one law twice, tuned twice"
-DECIDED = 1.02  # a predicted ratio nearer to 1 than this is no prediction
 # question: (first solver, second solver); below 1 the first is better
 QUESTIONS: dict[str, list[tuple[str, str]]] = {
     "importance against uniform": [
@@ -44,14 +43,24 @@ QUESTIONS: dict[str, list[tuple[str, str]]] = {
 
 
 def comparisons(
-    config: schema.Config, product: schema.Product, problems: list[str]
+    config: schema.Config,
+    product: schema.Product,
+    problems: list[str],
+    found: dict[str, list[Result]] | None = None,
 ) -> list[dict[str, Any]]:
     """Every question on every problem: measured ratio, predicted ratios, verdict.
 
     Where two samplings have one law, their ratio shows what luck alone can do. The
     widest such ratio is a band: no ratio inside it is called decided elsewhere.
+
+    Parameters
+    ----------
+    config, product, problems
+        Of a table.
+    found : dict, optional
+        Results by problem, in place of those of the paper's runs.
     """
-    found = results.load(config, problems)
+    found = results.load(config, problems) if found is None else found
     rows: list[dict[str, Any]] = []
     for name in problems:
         by_name = {r.solver: r for r in found[name] if r.available}
@@ -108,12 +117,3 @@ def _predicted(first: Bound, second: Bound) -> dict[str, float]:
         "predicted_convex": first.convex / second.convex,
         "predicted_strong": first.strong / second.strong if strong else math.nan,
     }
-
-
-def agrees(predicted: float, verdict: str) -> str:
-    """Whether a ratio of bounds has the direction of a decided comparison."""
-    if verdict == "undecided" or math.isnan(predicted):
-        return ""
-    if 1 / DECIDED < predicted < DECIDED:
-        return "says nothing"
-    return "yes" if (predicted < 1) == (verdict == "helps") else "no"

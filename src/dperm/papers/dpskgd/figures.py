@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from dperm import schema
-from dperm.papers.dpskgd import exponents, partitions
+from dperm.papers.dpskgd import exponents, partitions, rate_panels
+from dperm.papers.dpskgd import rates as measures
 from dperm.papers.dpskgd import samplings as draws
 from dperm.pipeline import inputs, plan, results
 from dperm.pipeline.results import Result
@@ -206,6 +207,8 @@ BLOCKS: dict[str, tuple[str, Any, str]] = {
     "aligned IS": ("#009E73", "--", "v"),
     "misaligned": ("#D55E00", "-", "^"),
     "misaligned IS": ("#D55E00", "--", "P"),
+    "random": ("#CC79A7", "-", "<"),
+    "random IS": ("#CC79A7", "--", ">"),
     "full": ("#000000", "-.", "x"),
 }
 
@@ -231,7 +234,7 @@ def blocks(
         at.set(xscale="log", yscale="log", ylabel="relative error", title=panel,
                xlabel="largest / smallest smoothness of a group")  # fmt: skip
         _powers(at, sorted(table["ratio"].unique()))
-    drawing.shared_legend(figure, 4)
+    drawing.shared_legend(figure, 5)
     return figure, rows
 
 
@@ -292,3 +295,47 @@ def _quadrants(axes: Axes, title: str) -> None:
     axes.axhline(1.0, color="0.5", linewidth=0.8)
     axes.axvline(1.0, color="0.5", linewidth=0.8)
     axes.set(xlim=(left, right), ylim=(low, high))
+
+
+# --- Theorem 4.2 at its own parameters ------------------------------------------------
+
+
+def rates(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Excess against n beside the bound, the exponents, the band of the controls."""
+    swept = results.load_sweep(config, product.sweeps[0])
+    beside = pd.DataFrame(measures.beside_bounds(swept))
+    whole = beside[beside["epsilon"] == beside["epsilon"].max()]
+    groups = list(whole.groupby(["case", "instance"], sort=False))
+    figure, axes = drawing.panels(len(groups) + 2, 3)
+    rows: Rows = []
+    for at, ((case, instance), part) in zip(axes, groups, strict=False):
+        rows += rate_panels.excess(at, f"{case}, {instance}", part)
+    drawing.shared_legend(figure, 7)  # the others have legends of their own
+    rows += rate_panels.exponents(axes[-2], measures.exponents(swept))
+    rows += rate_panels.band(axes[-1], measures.enough(swept, product.options["keys"]))
+    return figure, rows
+
+
+LENGTHS = {"theorem": "the theorem's $K$", "best": "the best $K$"}
+
+
+def placement(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Importance over uniform draws, by where the optimum sits among the M_j."""
+    swept = results.load_sweep(config, product.sweeps[0])
+    table = pd.DataFrame(measures.orders(swept, product.options["keys"]))
+    asked = table[table["question"] != measures.CONTROL]
+    figure, axes = drawing.panels(asked["length"].nunique(), 2)
+    rows: Rows = []
+    for at, (length, part) in zip(
+        axes, asked.groupby("length", sort=False), strict=True
+    ):
+        for instance, seen in part.groupby("instance", sort=False):
+            rows += rate_panels.ratios(at, str(length), str(instance), seen)
+        rate_panels.regime(at, part, float(table["band"].max()))
+        at.set_title(LENGTHS[str(length)])
+    drawing.shared_legend(figure, 4)
+    return figure, rows

@@ -19,6 +19,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "aligned IS": {"groups": "aligned", "probabilities": "importance"},
     "misaligned": {"groups": "misaligned"},
     "misaligned IS": {"groups": "misaligned", "probabilities": "importance"},
+    "random": {"groups": "random"},
+    "random IS": {"groups": "random", "probabilities": "importance"},
     "full": {"blocks": 1},
 }
 
@@ -48,12 +50,19 @@ def least_value(problem: Problem) -> float:
     return float(problem.objective(w)[0])
 
 
-def options_of(method: str, p: int, groups: int) -> dp_skgd.Options:
-    """Options of ``dp_skgd`` for a method of the sweep."""
+def options_of(method: str, p: int, groups: int, seed: int = 0) -> dp_skgd.Options:
+    """Options of ``dp_skgd`` for a method of the sweep; a random partition has a seed.
+
+    A random partition has equally large blocks; it is drawn without the data.
+    """
     chosen: dict[str, Any] = dict(METHODS[method])
     if "groups" in chosen:
         whole = np.arange(p)
-        aligned = chosen["groups"] == "aligned"
-        label = whole * groups // p if aligned else whole % groups
+        labels = {
+            "aligned": whole * groups // p,
+            "misaligned": whole % groups,
+            "random": np.random.default_rng(seed).permutation(whole % groups),
+        }
+        label = labels[chosen["groups"]]
         chosen["groups"] = [whole[label == g].tolist() for g in range(groups)]
     return dp_skgd.Options(**chosen)

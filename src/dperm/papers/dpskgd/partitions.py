@@ -10,7 +10,10 @@ import pandas as pd
 
 from dperm.present.method_ratios import compared, retuned
 
-ALIGNED = [("aligned", "misaligned"), ("aligned", "single"), ("aligned IS", "aligned")]
+ALIGNED = [
+    *(("aligned", "misaligned"), ("aligned", "single"), ("aligned IS", "aligned")),
+    *(("aligned", "random"), ("random", "misaligned")),
+]
 
 
 def errors(group: pd.DataFrame) -> np.ndarray:

@@ -6,12 +6,20 @@ import math
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from dperm import schema
+from dperm.kinds.sweeps import job_of
+from dperm.papers.dpskgd import finalists as rounds
 from dperm.papers.dpskgd import groups as groups_of
+from dperm.papers.dpskgd import pairs, theorem42
 from dperm.papers.dpskgd import quadratics as law
+from dperm.papers.dpskgd.moments import expected_excess
 from dperm.papers.dpskgd.noise import releases
+from dperm.pipeline import plan
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.lanes import dp_skgd, trials
+from dperm.store import files as store
 
 
 def regimes(
@@ -70,12 +78,12 @@ def blocks(
 
     Group g of the coordinates has M_j proportional to ratio^(g / (groups - 1)) and the
     given correlation inside. An aligned partition takes a group as a block, a
-    misaligned one takes coordinates from every group.
+    misaligned one takes coordinates from every group; the seed draws a random one.
     """
     problem = groups_of.problem_of(n, p, groups, point["ratio"], point["correlation"],
                                    epsilon)  # fmt: skip
     least = groups_of.least_value(problem)
-    options = groups_of.options_of(point["method"], p, groups)
+    options = groups_of.options_of(point["method"], p, groups, seed)
     scale = math.sqrt(float(problem.smoothness.sum()))
     points = [
         {"passes": passes, "step": step, "clip": clip * scale}
@@ -89,3 +97,97 @@ def blocks(
          "factor": lifted}
         for index, value in enumerate(found.objective.tolist())
     ]  # fmt: skip
+
+
+def theorem(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    shapes: dict[str, dict[str, Any]],
+    ratio: float,
+    transcripts: int,
+    placement: float = -0.5,
+) -> list[dict[str, Any]]:
+    """Theorem 4.2 at its own K, T, step, average and noise, beside its bound.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        instance, of ``shapes``; case, of ``theorem42.CASES``; sampling, of
+        ``theorem42.SAMPLINGS``; n; epsilon, of Theorem 4.1's noise. It may have a
+        placement, of ``pairs.instance``, and a length: ``theorem``, or ``best`` for
+        the K of the least expected excess.
+    seed : int
+        Of all runs.
+    shapes : dict
+        Instances by name: groups, levels and spacing of ``pairs.instance``.
+    ratio, placement : float
+        Of ``pairs.instance``.
+    transcripts : int
+        Runs.
+
+    Returns
+    -------
+    list of dict
+        A row for each run; one without an excess where K or T is below 1. ``expected``
+        is the exact expectation where nothing is clipped. ``n_needed`` records would
+        bring the bound down to the excess of w = 0.
+    """
+    where = point.get("placement", placement)
+    f = pairs.instance(**shapes[point["instance"]], ratio=ratio, placement=where)
+    sketch = theorem42.sketch_of(f, point["sampling"])
+    n, epsilon = float(point["n"]), float(point["epsilon"])
+    found = theorem42.terms(f, sketch, point["case"], n, epsilon)
+    row = {**vars(found), "epochs": found.epochs, "start": f.start, "d": f.p,
+           "start_over_bound": f.start / found.bound,
+           "n_needed": theorem42.n_needed(f, sketch, point["case"], epsilon),
+           "true_epsilon": theorem42.true_epsilon(epsilon, n)}  # fmt: skip
+    if found.epochs < 1:
+        return [row]
+    inner, periods = found.counts
+    if point.get("length") == "best":
+        inner = theorem42.best_inner(f, sketch, inner, n, epsilon)
+    noise = theorem42.multiplier(inner * periods, epsilon, n)
+    given = (f, sketch, (inner, periods), noise, n)
+    row |= {"steps": inner * periods, "expected": expected_excess(*given)}
+    seeds = np.random.SeedSequence(seed).generate_state(transcripts, np.uint64)
+    return [
+        {**row, "draw": draw, "excess": theorem42.run(*given, streams(each))}
+        for draw, each in enumerate(seeds.tolist())
+    ]
+
+
+def finalists(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    most: int,
+    groups: int,
+    transcripts: int,
+    fresh: int,
+) -> list[dict[str, Any]]:
+    """The best settings of a solver's tuning on more transcripts, and the best afresh.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        problem and solver; its tuning under strict noise is read.
+    seed : int
+        Of all runs.
+    most : int
+        Settings.
+    groups, transcripts : int
+        Groups of transcripts that choose, and transcripts of a group.
+    fresh : int
+        Runs of the chosen setting.
+    """
+    job = job_of(config, point)
+    if job is None:
+        return [{"status": "unavailable"}]
+    names = (config.paper.name, point["problem"], point["solver"])
+    folder = plan.results_folder(config, *names)
+    tuned = store.read_table(folder / "tune.parquet")
+    found = rounds.played(job, tuned, seed, most, (groups, transcripts, fresh))
+    return found.to_dict("records")

@@ -8,14 +8,16 @@ from typing import Any
 import pandas as pd
 
 from dperm import schema
-from dperm.papers.dpskgd import bounds, partitions
-from dperm.papers.dpskgd.comparisons import CONTROL, QUESTIONS, comparisons
+from dperm.papers.dpskgd import bounds, partitions, rates
+from dperm.papers.dpskgd import finalists as rounds
+from dperm.papers.dpskgd.comparisons import QUESTIONS, comparisons
+from dperm.papers.dpskgd.directions import CONTROL
 from dperm.papers.dpskgd.exponents import fitted
 from dperm.papers.dpskgd.noise import costs
 from dperm.pipeline import results
 from dperm.present.intervals import student
 from dperm.present.method_ratios import verdict, widest
-from dperm.present.tables import Rows, Table, made_of, number
+from dperm.present.tables import Rows, Table, made_of, number, readable
 
 
 def utility(
@@ -81,16 +83,62 @@ def noise(config: schema.Config, product: schema.Product, problems: list[str]) -
     return made_of([row for problem in found if problem for row in costs(problem)])
 
 
+def theorem(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Theorem 4.2 at its own parameters: the excess beside the bound."""
+    return made_of(rates.beside_bounds(_swept(config, product)))
+
+
+def rate(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+    """Exponents in n and epsilon at the theorem's parameters, beside its own."""
+    return made_of(rates.exponents(_swept(config, product)))
+
+
+def orders(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Which samplings beat single uniform draws, and whether Table 1's rows say so.
+
+    The data have every comparison; shown are counts by row. ``options``: ``keys``,
+    columns that make a problem.
+    """
+    rows = rates.orders(_swept(config, product), product.options["keys"])
+    return Table(pd.DataFrame(rows), readable(pd.DataFrame(rates.by_row(rows))))
+
+
+def placement(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Importance against uniform draws by where w* sits among the M_j.
+
+    Inside Section 4.3.2's regime the steep coordinates are the farthest from w = 0.
+    """
+    keys = product.options["keys"]
+    rows = rates.orders(_swept(config, product), keys)
+    inside = {True: "inside", False: "outside"}
+    return made_of([{"regime": inside[row["placement"] > 0], **row} for row in rows])
+
+
+def transcripts(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """The band of the controls by the number of transcripts."""
+    keys = product.options["keys"]
+    return made_of(rates.enough(_swept(config, product), keys))
+
+
+def _swept(config: schema.Config, product: schema.Product) -> pd.DataFrame:
+    return results.load_sweep(config, product.sweeps[0])
+
+
 def reading(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
     """One page: what helps, what hurts, and whether Table 1 said so."""
     beside = _theory_rows(config, product, problems)
     rows = with_epochs(comparisons(config, product, problems), beside)
-    lines = [_summary(question, rows) for question in (*QUESTIONS, CONTROL)]
-    lines.insert(0, _band(rows))
-    told = (*list(QUESTIONS)[:2], CONTROL)
-    lines += [_line(row) for row in rows if row["question"] in told]
+    lines = _answers(rows)
     ranks = bounds.rank_correlations(beside)
     lines += [_rank_line(row) for row in ranks]
     regimes, groups = (
@@ -99,6 +147,23 @@ def reading(
     lines += [_regime_line(row) for row in fitted(regimes)]
     lines += [_alignment_line(row) for row in partitions.alignment(groups)]
     return Table(pd.DataFrame(rows), pd.DataFrame(lines).fillna(""))
+
+
+def finalists(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """The comparisons of the reading, after one more round of every tuning."""
+    found = rounds.loaded(config, _swept(config, product), problems)
+    rows = comparisons(config, product, problems, found)
+    rows = with_epochs(rows, _theory_rows(config, product, problems))
+    return Table(pd.DataFrame(rows), pd.DataFrame(_answers(rows)).fillna(""))
+
+
+def _answers(rows: Rows) -> list[dict[str, str]]:
+    """The band, counts of each question, and its first two line by line."""
+    told = (*list(QUESTIONS)[:2], CONTROL)
+    counts = [_summary(question, rows) for question in (*QUESTIONS, CONTROL)]
+    return [_band(rows), *counts, *(_line(r) for r in rows if r["question"] in told)]
 
 
 def with_epochs(rows: Rows, beside: Rows) -> Rows:

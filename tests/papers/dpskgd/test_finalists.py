@@ -1,0 +1,102 @@
+"""The last round of a tuning: more transcripts for its best settings."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from conftest import make_problem
+from dperm.erm.optimum import solve
+from dperm.papers.dpskgd import finalists, sweeps
+from dperm.pipeline.solving import lane_rows
+from dperm.solvers.lanes import Lanes, dp_skgd
+
+STEPS, CLIPS = (0.05, 0.3, 1.0), (0.5, 4.0)
+NOISE = {1.0: 5.0, 4.0: 10.0}  # by passes
+
+
+@pytest.fixture
+def job():
+    problem = make_problem("logistic", "l2")
+    return SimpleNamespace(
+        problem=problem, optimum=solve(problem), module=dp_skgd,
+        options=dp_skgd.Options(),
+    )  # fmt: skip
+
+
+def mean_objective(job, at, seeds):
+    lanes = Lanes(np.array([at.step]), np.array([at.clip]), NOISE[at.passes], "strict")
+    given = (job.module, job.options, job.problem, job.optimum, lanes, at.passes)
+    rows = [lane_rows(*given, (at.passes,), seed, 1) for seed in seeds]
+    return np.mean([row["objective"].iloc[0] for row in rows])
+
+
+def tuned():
+    """A tuning that found the settings good in the order of step and clip."""
+    rows = [
+        {"calibration": kind, "passes": passes, "step": step, "clip": clip,
+         "replicate": r, "status": "ok", "noise_multiplier": noise,
+         "objective": (10 * i + j + r) * sign, "relative_error": 1.0}
+        for kind, sign in (("paper", -1.0), ("strict", 1.0))
+        for passes, noise in NOISE.items()
+        for i, step in enumerate(STEPS) for j, clip in enumerate(CLIPS)
+        for r in range(2)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_the_best_are_those_of_the_strict_tuning_that_never_diverged():
+    table = tuned()
+    lost = (table["step"] == 0.05) & (table["clip"] == 0.5) & (table["replicate"] == 1)
+    table.loc[lost, "status"] = "diverged"
+    found = finalists.best(table, 3)
+    assert len(found) == 3 and set(found["step"]) == {0.05, 0.3}
+    assert not ((found["step"] == 0.05) & (found["clip"] == 0.5)).any()
+    assert (found["noise_multiplier"] == found["passes"].map(NOISE)).all()
+
+
+def test_the_winner_has_the_least_mean_and_runs_afresh(job):
+    found = finalists.played(job, tuned(), 7, 8, (3, 4, 5))
+    chosen, fresh = (found[found["stage"] == name] for name in ("choose", "fresh"))
+    assert len(chosen) == 8 * 3 and len(fresh) == 5
+    made = np.random.SeedSequence(7).generate_state(17, np.uint64).tolist()
+    means = chosen.groupby(finalists.POINT)["objective"].mean().reset_index()
+    for at in means.itertuples():
+        assert at.objective == pytest.approx(mean_objective(job, at, made[:12]))
+    winner = means.loc[means["objective"].idxmin()]
+    assert (fresh[finalists.POINT] == winner[finalists.POINT]).all(axis=None)
+    for seed, row in zip(made[12:], fresh.itertuples(), strict=True):
+        assert row.objective == pytest.approx(mean_objective(job, row, [seed]))
+    assert winner["step"] != 0.05  # which the tuning held to be the best
+
+
+def test_a_setting_that_diverges_does_not_win(job):
+    job.problem = make_problem("least_squares", "none")
+    job.optimum = solve(job.problem)
+    settings = pd.DataFrame({"passes": [4.0, 4.0], "step": [0.3, 1e9],
+                             "clip": [0.5, 0.5], "noise_multiplier": 1.0})  # fmt: skip
+    rows = finalists.transcripts(job, settings, [1, 2])
+    assert np.isinf(rows.loc[rows["step"] == 1e9, "objective"]).all()
+    assert np.isfinite(rows.loc[rows["step"] == 0.3, "objective"]).all()
+
+
+def test_what_the_sweep_left_reads_as_results(job, monkeypatch):
+    monkeypatch.setattr(sweeps, "job_of", lambda config, point: job)
+    monkeypatch.setattr(sweeps.plan, "results_folder", lambda *names: Path("nowhere"))
+    monkeypatch.setattr(sweeps.store, "read_table", lambda path: tuned())
+    point = {"problem": "small", "solver": "dp_skgd"}
+    config = SimpleNamespace(paper=SimpleNamespace(name="dpskgd"))
+    given = {"most": 4, "groups": 4, "transcripts": 2, "fresh": 6}
+    rows = [point | row for row in sweeps.finalists(config, point, 3, **given)]
+    monkeypatch.setattr(finalists.plan, "label", lambda config, solver: "DP-SkGD")
+    found = finalists.loaded(config, pd.DataFrame(rows), ["small", "other"])
+    assert found["other"] == []
+    (result,) = found["small"]
+    assert result.available and result.label == "DP-SkGD"
+    fresh = [row["relative_error"] for row in rows if row["stage"] == "fresh"]
+    assert result.final("strict")["relative_error"].tolist() == fresh
+    assert set(result.tuned["replicate"]) == {0, 1, 2, 3}
+    empty = pd.DataFrame([point | {"status": "unavailable"}])
+    assert finalists.loaded(config, empty, ["small"]) == {"small": []}

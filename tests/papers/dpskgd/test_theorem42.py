@@ -1,0 +1,221 @@
+"""Theorem 4.2 at its own parameters: instances, constants, expectations and runs."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dperm.erm.constants import strong_convexity
+from dperm.papers.dpskgd import moments, pairs, sweeps, theorem42, theory
+from dperm.privacy.accounting import gaussian_epsilon
+from dperm.privacy.mechanisms import streams
+from dperm.solvers.lanes import dp_skgd
+
+N = 2.0**18
+
+
+@pytest.fixture
+def f():
+    return pairs.instance(groups=2, levels=2, ratio=9.0, spacing=5.0, placement=-0.25)
+
+
+def test_the_design_has_the_declared_constants(f):
+    problem, H = f.problem, f.problem.A.T @ f.problem.A / f.p
+    np.testing.assert_allclose(problem.smoothness, f.smoothness)
+    for pair in range(len(f.M)):
+        both = slice(2 * pair, 2 * pair + 2)
+        np.testing.assert_allclose(H[both, both], f.hessian(pair))
+    off = H - np.kron(np.eye(len(f.M)), np.ones((2, 2))) * H
+    np.testing.assert_allclose(off, 0.0, atol=1e-12)
+    assert strong_convexity(problem)[1] == pytest.approx(f.convexity)
+    np.testing.assert_allclose(problem.gradient(f.w), 0.0, atol=1e-12)
+    assert problem.objective(np.zeros(f.p))[0] == pytest.approx(f.start)
+    slack = np.linalg.eigvalsh(np.diag(f.dominating) - H)[0]
+    assert slack == pytest.approx(0.0, abs=1e-9)  # it bounds the Hessian, just
+
+
+def test_placement_is_where_the_optimum_sits():
+    for placement in (-1.0, 0.0, 1.0):
+        at = pairs.instance(4, 1, 100.0, 1.0, placement)
+        assert at.optimum[0] / at.optimum[1] == pytest.approx(100.0**placement)
+
+
+def test_clipped_single_coordinates_are_hubers_loss(f):
+    """One threshold on a record's residual does for both coordinates it touches."""
+    X, y = f.problem.A, -f.problem.offset
+    bounds = f.clip * dp_skgd.shares(f.smoothness, [np.array([j]) for j in range(f.p)])
+    with np.errstate(divide="ignore"):
+        thresholds = np.where(X == 0, np.nan, bounds / np.abs(X))
+    low, high = np.nanmin(thresholds, axis=1), np.nanmax(thresholds, axis=1)
+    np.testing.assert_allclose(low, high)
+    assert (np.abs(y) <= low * (1 + 1e-12)).all()  # nothing is clipped at 0
+    assert (np.abs(y) > 0.999 * low).any()  # and with a lower C something would be
+
+
+@pytest.mark.parametrize("sampling", ["single IS", "4 random blocks, 2", "full"])
+def test_expectations_are_those_of_a_plain_loop(f, sampling):
+    """Algorithm 1 written out in numpy, 3000 times, with averages of two periods."""
+    sketch, counts, noise = theorem42.sketch_of(f, sampling), (7, 2), 4e3
+    expected = moments.expected_excess(f, sketch, counts, noise, N)
+    H = f.problem.A.T @ f.problem.A / f.p
+    rng = np.random.default_rng(0)
+    runs = 3000
+    w, bounds = np.zeros((runs, f.p)), f.clip * dp_skgd.shares(f.smoothness,
+                                                               sketch.sets)  # fmt: skip
+    member = np.array([[j in set(S.tolist()) for j in range(f.p)] for S in sketch.sets])
+    for _ in range(counts[1]):
+        total = np.zeros_like(w)
+        for _ in range(counts[0]):
+            drawn = rng.choice(len(sketch.sets), runs, p=sketch.q)
+            eta = (
+                rng.standard_normal(w.shape) * (noise * 2 * bounds[drawn] / N)[:, None]
+            )
+            w = w - member[drawn] * ((w - f.w) @ H + eta) / f.dominating
+            total += w
+        w = total / counts[0]
+    found = f.problem.objective(w)
+    assert abs(found.mean() - expected) < 4 * found.std() / math.sqrt(runs)
+
+
+@pytest.mark.parametrize("sampling", list(theorem42.SAMPLINGS))
+@pytest.mark.parametrize("counts", [(40, 1), (20, 3)])
+def test_the_solver_has_the_expectation(f, sampling, counts):
+    sketch, noise = theorem42.sketch_of(f, sampling), 1e3
+    given = (f, sketch, counts, noise, N)
+    found = np.array([theorem42.run(*given, streams(seed)) for seed in range(300)])
+    expected = moments.expected_excess(*given)
+    assert abs(found.mean() - expected) < 4.5 * found.std() / math.sqrt(len(found))
+
+
+def test_without_noise_a_run_ends_in_the_average_of_its_iterates(f):
+    """Line 9: theta^1 to theta^K, without theta^0; then on from there."""
+    sketch, w = theorem42.sketch_of(f, "full"), np.zeros(f.p)
+    H = f.problem.A.T @ f.problem.A / f.p
+    for _ in range(2):
+        iterates = []
+        for _ in range(3):
+            w = w - (w - f.w) @ H / f.dominating
+            iterates.append(w)
+        w = np.mean(iterates, axis=0)
+    ended = theorem42.run(f, sketch, (3, 2), 0.0, N, streams(0))
+    assert ended == pytest.approx(f.problem.objective(w)[0])
+
+
+@pytest.mark.parametrize("sampling", list(theorem42.SAMPLINGS))
+def test_terms_are_those_of_the_theorem(f, sampling):
+    sketch, M = theorem42.sketch_of(f, sampling), f.dominating
+    size = sum(
+        q * f.clip**2 * f.smoothness[S].sum() / f.smoothness.sum()
+        * sum(1 / (sketch.probability[j] * M[j]) for j in S)
+        for q, S in zip(sketch.q, sketch.sets, strict=True)
+    )  # fmt: skip
+    log, n, epsilon = 2 * math.log(N), N, 0.5
+    convex = theorem42.terms(f, sketch, "convex", n, epsilon)
+    radius = theory.sketched(
+        f.problem, SimpleNamespace(w=f.w), sketch.options, dominating=True
+    ).radius
+    inner = n * epsilon * radius / math.sqrt(size * log)
+    assert convex.inner == pytest.approx(inner, rel=1e-6)
+    after = radius**2 / inner + 12 * inner * log * size / (n * epsilon) ** 2
+    assert convex.bound == pytest.approx(after, rel=1e-6)
+
+    strong = theorem42.terms(f, sketch, "strongly convex", n, epsilon)
+    top = 1 + (M / sketch.probability).max() / f.convexity
+    assert strong.inner == pytest.approx(2 * top)
+    level = top * size * log / (n * epsilon) ** 2
+    assert strong.periods == pytest.approx(math.log2(f.start / level))
+    printed = (1 + math.log2(f.start / (24 * level))) * 24 * level
+    assert strong.bound == pytest.approx(printed)
+    sigmas = 12 * strong.inner * strong.periods * log * size / (n * epsilon) ** 2
+    assert strong.proved == pytest.approx(f.start / 2**strong.periods + 2 * sigmas)
+
+
+def test_the_row_of_dp_cd_is_the_tighter_one_of_uniform_draws(f):
+    mu_M = min(f.flatness) / max(2 - f.flatness)
+    for sampling in ("single", "single IS", "full"):
+        sketch = theorem42.sketch_of(f, sampling)
+        found = theorem42.terms(f, sketch, "strongly convex", N, 1.0)
+        size = theorem42.noise_size(f, sketch)
+        wanted = size * f.p / mu_M if sampling == "single" else found.row
+        assert found.tight == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("case", theorem42.CASES)
+def test_with_so_many_records_the_bound_is_the_excess_of_doing_nothing(f, case):
+    sketch = theorem42.sketch_of(f, "single")
+    needed = theorem42.n_needed(f, sketch, case, 0.5)
+    found = theorem42.terms(f, sketch, case, needed, 0.5)
+    assert found.bound == pytest.approx(f.start)
+    assert theorem42.terms(f, sketch, case, 2 * needed, 0.5).bound < f.start
+
+
+def test_the_noise_is_that_of_theorem_4_1(f):
+    noise, L = theorem42.multiplier(30, 0.5, N) * 2 * 3.0 / N, 3.0
+    variance = 12 * L**2 * 30 * math.log(N**2) / (N * 0.5) ** 2
+    assert noise**2 == pytest.approx(variance)
+    mu = math.sqrt(30) / theorem42.multiplier(30, 0.5, N)
+    assert theorem42.true_epsilon(0.5, N) == pytest.approx(
+        gaussian_epsilon(mu, 1 / N**2)
+    )
+
+
+def test_the_best_length_beats_the_longest_and_the_theorems(f):
+    sketch = theorem42.sketch_of(f, "single")
+    inner = theorem42.terms(f, sketch, "convex", N, 1.0).counts[0]
+    best = theorem42.best_inner(f, sketch, inner, N, 1.0)
+
+    def at(count):
+        noise = theorem42.multiplier(count, 1.0, N)
+        return moments.expected_excess(f, sketch, (count, 1), noise, N)
+
+    tried = [round(inner * length) for length in theorem42.LENGTHS]
+    assert best in tried
+    assert at(best) <= 1.02 * min(at(count) for count in tried)
+    assert all(
+        at(count) > 1.02 * min(map(at, tried)) for count in tried if count < best
+    )
+
+
+GIVEN = {
+    "shapes": {"one": {"groups": 2, "levels": 2, "spacing": 5.0}},
+    "ratio": 9.0,
+    "transcripts": 3,
+}
+
+
+def point(**changed):
+    return {"instance": "one", "case": "convex", "sampling": "single", "n": 2**14,
+            "epsilon": 1.0} | changed  # fmt: skip
+
+
+def test_rows_of_a_point():
+    rows = sweeps.theorem(None, point(), 3, **GIVEN)
+    assert rows == sweeps.theorem(None, point(), 3, **GIVEN)
+    assert [row["draw"] for row in rows] == [0, 1, 2]
+    assert len({row["excess"] for row in rows}) == 3
+    assert rows[0]["steps"] == round(rows[0]["inner"])
+    assert rows[0]["start_over_bound"] == pytest.approx(
+        rows[0]["start"] / rows[0]["bound"]
+    )
+    best = sweeps.theorem(None, point(length="best", placement=1.0), 3, **GIVEN)
+    assert best[0]["expected"] <= 1.02 * sweeps.theorem(
+        None, point(placement=1.0), 3, **GIVEN
+    )[0]["expected"]  # fmt: skip
+
+
+def test_where_t_is_negative_nothing_is_run():
+    short = sweeps.theorem(None, point(case="strongly convex", n=64), 3, **GIVEN)
+    assert len(short) == 1 and short[0]["periods"] < 0 and "excess" not in short[0]
+    assert short[0]["start_over_bound"] < 1
+    whole = sweeps.theorem(None, point(case="strongly convex", n=2**20), 3, **GIVEN)
+    assert whole[0]["epochs"] > 1 and len(whole) == 3
+    inner, periods = round(whole[0]["inner"]), round(whole[0]["periods"])
+    assert whole[0]["steps"] == inner * periods
+
+
+def test_the_law_and_the_run_are_given_the_same_partition(f):
+    options = theorem42.sketch_of(f, "4 random blocks, 3").options
+    assert options.partition == "random" and options.seed == 3
+    others = [theorem42.sketch_of(f, f"4 random blocks, {k}").sets for k in (1, 2, 3)]
+    assert len({tuple(map(tuple, sets)) for sets in others}) > 1
