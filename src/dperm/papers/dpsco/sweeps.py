@@ -16,11 +16,13 @@ import numpy as np
 
 from dperm import config as configuration
 from dperm import data, schema, solvers
+from dperm.papers.dpsco.instances import KINDS, biases
 from dperm.pipeline.seeds import seed as seed_of
 from dperm.privacy.mechanisms import Streams, streams
 from dperm.solvers.streams import (
     Part,
     Target,
+    coins,
     noisy_sfw,
     phased_sgd,
     poly_sfw,
@@ -29,6 +31,7 @@ from dperm.solvers.streams import (
     sco_mirror_descent,
     solve,
 )
+from dperm.solvers.streams.projecting import CompiledSetup
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import (
     Fingerprints,
@@ -71,6 +74,35 @@ def rates(
     """
     solver, n, d = point["solver"], int(point["n"]), int(point["d"])
     return _measure(solver, n, d, norms[solver], epsilons, seed)
+
+
+def between(
+    config: schema.Config,
+    point: Point,
+    seed: int,
+    norms: dict[str, list[float]],
+    epsilons: Sequence[float],
+) -> list[Row]:
+    """As ``rates``, for norms between 2 and infinity, with a compiled projection.
+
+    Parameters
+    ----------
+    point : dict
+        solver, n, d.
+    norms : dict
+        By solver.
+    """
+    solver, n, d = point["solver"], int(point["n"]), int(point["d"])
+    setups = [CompiledSetup("least_squares", float(p), d) for p in norms[solver]]
+    source = Signs(d, seed)
+    return [
+        row
+        | {
+            "excess": float(source.excess(w, setup)[0]),
+            "initial": float(source.excess(np.zeros(d), setup)[0]),
+        }
+        for row, w, setup in _released(solver, setups, source, n, epsilons, seed)
+    ]
 
 
 def quantiles(
@@ -174,6 +206,63 @@ def fingerprints(
         }
         for row, w, setup in found
     ]
+
+
+def hard(
+    config: schema.Config,
+    point: Point,
+    seed: int,
+    norms: dict[str, list[float]],
+    epsilons: Sequence[float],
+) -> list[Row]:
+    """Excess risk on linear losses of biased coins, at every bias of the class.
+
+    Parameters
+    ----------
+    point : dict
+        solver, n, d.
+    norms : dict
+        By solver.
+    """
+    solver, n, d = point["solver"], int(point["n"]), int(point["d"])
+    kind, name = KINDS[solver]
+    rows = []
+    setups = [CompiledSetup("linear", float(p), d) for p in norms[solver]]
+    for bias in biases(kind, n, d):
+        source = coins.hard(kind, d, seed, bias)
+        found = _released(solver, setups, source, n, epsilons, seed)
+        rows += [
+            row
+            | {
+                "instance": name,
+                "bias": bias,
+                "excess": float(source.excess(w, setup)[0]),
+                "initial": float(source.excess(np.zeros(d), setup)[0]),
+            }
+            for row, w, setup in found
+        ]
+    return rows
+
+
+def _released(
+    solver: str,
+    setups: Sequence[Setup],
+    source: Source,
+    n: int,
+    epsilons: Sequence[float],
+    seed: int,
+) -> list[tuple[Row, np.ndarray, Setup]]:
+    """As ``_weights`` for setups and a source of one's own, every calibration."""
+    module, options = _algorithm(solver)
+    targets = _targets(epsilons, CALIBRATIONS, n)
+    parts = [Part(setup, targets, _noise(seed, solver, setup)) for setup in setups]
+    weights = module.Run(parts, source, n, options).solve()
+    return [
+        ({"method": solver, "p": setup.p, "epsilon": target.epsilon,
+          "calibration": target.calibration}, w, setup)
+        for setup, W in zip(setups, weights, strict=True)
+        for w, target in zip(W, targets, strict=True)
+    ]  # fmt: skip
 
 
 def real(

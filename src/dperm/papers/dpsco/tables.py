@@ -18,30 +18,47 @@ from dperm.papers.dpsco.exponents import (
     of_time,
     start,
 )
+from dperm.papers.dpsco.instances import EASY, KEYS
 from dperm.papers.dpsco.labels import LABELS, norm
-from dperm.papers.dpsco.outcomes import together
+from dperm.papers.dpsco.outcomes import instanced, together
 from dperm.papers.dpsco.quantiles import tail
 from dperm.pipeline import results
 from dperm.present.tables import Table, made_of, number, readable
-
-KEYS = ["method", "p", "epsilon", "calibration"]
 
 
 def exponents(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
-    """Table 1 with measured exponents of n, for every dimension."""
-    table = together(config, product)
+    """Table 1 with measured exponents of n, for every instance and dimension."""
+    table = instanced(config, product)
     rows = []
-    for keys, group in table.groupby([*KEYS, "d"], sort=False):
+    for keys, group in table.groupby([*KEYS, "instance", "d"], sort=False):
         statistical, private = TERMS[str(keys[0])]
-        row = dict(zip([*KEYS, "d"], keys, strict=True))
-        row |= {"statistical_exponent": statistical, "privacy_exponent": private,
-                "bound": RATES[str(keys[0])]}  # fmt: skip
+        named = dict(zip([*KEYS, "instance", "d"], keys, strict=True))
+        instance = named.pop("instance")
+        row = named | {"statistical_exponent": statistical,
+                       "privacy_exponent": private,
+                       "bound": RATES[str(keys[0])]}  # fmt: skip
         found = row | of_risk(group, "n")
-        rows.append(found | {"bound_exponent": local_exponent(found, "n")})
-    data = pd.DataFrame(rows).sort_values([*KEYS, "d"], ignore_index=True)
+        found |= {"bound_exponent": local_exponent(found, "n")}
+        rows.append(found | {"instance": instance, "worst_bias": _bias(group)})
+    data = _sorted(rows, "d")
     return Table(data, _wide(data))
+
+
+def _bias(group: pd.DataFrame) -> float:
+    """The worst bias at the largest size; none of an instance that has no class."""
+    if "bias" not in group:
+        return math.nan
+    return float(group.loc[group["n"] == group["n"].max(), "bias"].iloc[0])
+
+
+def _sorted(rows: list[dict[str, Any]], *last: str) -> pd.DataFrame:
+    """Rows by method and target, those of the easy instance first."""
+    data = pd.DataFrame(rows)
+    order = data.assign(_hard=data["instance"] != EASY)
+    places = order.sort_values(["_hard", *KEYS, *last]).index
+    return data.loc[places].reset_index(drop=True)
 
 
 def local_exponent(row: dict[str, Any], axis: str) -> float | None:
@@ -58,11 +75,12 @@ def local_exponent(row: dict[str, Any], axis: str) -> float | None:
 
 
 def _wide(data: pd.DataFrame) -> pd.DataFrame:
-    """One line a (solver, p, target), one column a dimension."""
+    """One line a (solver, p, target, instance), one column a dimension."""
     lines = []
-    for keys, group in data.groupby(KEYS, sort=False):
-        line = _named(dict(zip(KEYS, keys, strict=True)))
+    for keys, group in data.groupby([*KEYS, "instance"]):
+        line = _named(dict(zip(KEYS, keys[:-1], strict=True)))
         first = group.iloc[0]
+        line["instance"] = str(keys[-1])
         line["Table 1"] = first["bound"]
         line["exponents"] = (
             f"{first['statistical_exponent']:g}, {first['privacy_exponent']:g}"
@@ -86,7 +104,9 @@ def _named(keys: dict[str, Any]) -> dict[str, str]:
 def _interval(row: dict[str, Any]) -> str:
     if row["reason"]:
         return f"not fitted: {row['reason']}"
-    return f"{_bracketed(row)} from n = {number(row['from'])}"
+    beside = row.get("bound_exponent")
+    bound = "" if beside is None or pd.isna(beside) else f", bound {beside:.2f},"
+    return f"{_bracketed(row)}{bound} from n = {number(row['from'])}"
 
 
 def _bracketed(row: dict[str, Any]) -> str:
@@ -100,15 +120,18 @@ def dimension_exponents(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
     """Exponents of d, at the largest n where three dimensions have learnt."""
-    table = together(config, product)
+    table = instanced(config, product)
     rows = []
-    for keys, group in table.groupby(KEYS, sort=False):
-        row = dict(zip(KEYS, keys, strict=True))
-        found = row | of_dimension(group)
-        rows.append(found | {"bound_exponent": local_exponent(found, "d")})
-    data = pd.DataFrame(rows).sort_values(KEYS, ignore_index=True)
+    for keys, group in table.groupby([*KEYS, "instance"], sort=False):
+        row, instance = dict(zip(KEYS, keys[:-1], strict=True)), str(keys[-1])
+        # the initial risk of the hard instances depends on d
+        found = row | of_dimension(group, "share" if instance == EASY else "excess")
+        found |= {"bound_exponent": local_exponent(found, "d")}
+        rows.append(found | {"instance": instance})
+    data = _sorted(rows)
     shown = [
         _named({key: row[key] for key in KEYS})
+        | {"instance": row["instance"]}
         | _dimensions(row)
         | {"Table 1": growth(row["method"], row["p"])}
         for row in data.to_dict("records")
@@ -119,10 +142,12 @@ def dimension_exponents(
 def _dimensions(row: dict[str, Any]) -> dict[str, str]:
     shown = {"n": f"{row['n']:g}"}
     if row["reason"]:
-        return shown | {"d": "", "exponent of d": f"not fitted: {row['reason']}"}
+        text = f"not fitted: {row['reason']}"
+        return shown | {"d": "", "exponent of d": text, "of the bound": ""}
     return shown | {
         "d": f"{row['from']:g} to {row['to']:g}",
         "exponent of d": _bracketed(row),
+        "of the bound": f"{row['bound_exponent']:.2f}",
     }
 
 
