@@ -185,7 +185,12 @@ def noise(config: schema.Config, product: schema.Product, problems: list[str]) -
     from dperm.papers.dpsco.noise_costs import costs  # compiles the solvers
 
     sizes = [1000] if config.scale.problems == "offline" else [1000, 10**5]
-    rows = [row for n in sizes for epsilon in (1.0, 8.0) for row in costs(n, epsilon)]
+    rows = [
+        row
+        for n in sizes
+        for epsilon in (1.0, 8.0)
+        for row in costs(n, epsilon, config.seed)
+    ]
     data = pd.DataFrame(rows)
     shown = readable(data)
     shown["algorithm"] = [LABELS[name] for name in data["algorithm"]]
