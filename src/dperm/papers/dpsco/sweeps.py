@@ -16,7 +16,8 @@ import numpy as np
 
 from dperm import config as configuration
 from dperm import data, schema, solvers
-from dperm.papers.dpsco.instances import KINDS, biases
+from dperm.papers.dpsco.estimating import on_tree, on_walk, summed
+from dperm.papers.dpsco.instances import EASY, KINDS, biases
 from dperm.pipeline.seeds import seed as seed_of
 from dperm.privacy.mechanisms import Streams, streams
 from dperm.solvers.streams import (
@@ -263,6 +264,49 @@ def _released(
         for setup, W in zip(setups, weights, strict=True)
         for w, target in zip(W, targets, strict=True)
     ]  # fmt: skip
+
+
+def estimator(
+    config: schema.Config,
+    point: Point,
+    seed: int,
+    norms: dict[str, list[float]],
+    epsilons: Sequence[float],
+    d: int,
+    bias: float,
+) -> list[Row]:
+    """Error of the gradient estimates over a run, beside the lemmas' bounds.
+
+    Parameters
+    ----------
+    point : dict
+        solver (noisy_sfw, poly_sfw), n.
+    norms : dict
+        By solver.
+    bias : float
+        Of the linear loss's coins; their mean is what an estimate of 0 misses.
+    """
+    solver, n = point["solver"], int(point["n"])
+    kind, name = KINDS[solver]
+    module, options = _algorithm(solver)
+    targets = _targets(epsilons, ("paper",), n)
+    rows = []
+    for instance, loss in ((EASY, "least_squares"), (name, "linear")):
+        for p in norms[solver]:
+            setup = Setup(loss, float(p), d)
+            given: Signs | coins.Coins = Signs(d, seed)
+            if loss == "linear":
+                given = coins.hard(kind, d, seed, bias)
+            part = Part(setup, targets, _noise(seed, solver, setup))
+            run = module.Run([part], given, n, options)
+            tree = solver == "noisy_sfw"
+            walk = on_tree(run, targets, given) if tree else on_walk(run, given)
+            rows += [
+                {"method": solver, "instance": instance, "p": setup.p, "n": n,
+                 "epsilon": target.epsilon} | found
+                for target, found in zip(targets, summed(walk, setup.q), strict=True)
+            ]  # fmt: skip
+    return rows
 
 
 def real(
