@@ -1,4 +1,4 @@
-"""Errors of gradient estimates: closed gradients, bounds, and what a walk sums up to."""
+"""Errors of gradient estimates: closed gradients, bounds, what a walk sums up to."""
 
 import math
 
@@ -62,7 +62,7 @@ def test_a_run_is_its_largest_ratio_and_zero_is_measured_alike():
 
 
 def test_the_walk_finds_the_point_that_an_estimate_belongs_to():
-    """At one step a look: the estimate is unbiased at its own point, not at the next."""
+    """At one step a look: an estimate belongs to the point before the step."""
     setup, targets = Setup("least_squares", 1.0, 3), [NONE]
     run = poly_sfw.Run([Part(setup, targets, streams(2))], Signs(3, 2), 600,
                        poly_sfw.Options())  # fmt: skip

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dperm.erm.sets import norms
+from dperm.papers.dpsco.instances import EASY, KINDS
 from dperm.solvers.streams import Target, noisy_sfw, poly_sfw
-from dperm.solvers.streams.coins import Coins
+from dperm.solvers.streams.coins import Coins, hard
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Signs
 
@@ -64,6 +65,25 @@ def gradient(source: Signs | Coins, W: np.ndarray, setup: Setup) -> np.ndarray:
     square = source.mean**2
     common = square * away.sum(axis=1, keepdims=True)
     return unit**2 * ((1 - square) * away + common)
+
+
+def known(
+    solver: str, d: int, seed: int, bias: float
+) -> list[tuple[str, str, Signs | Coins]]:
+    """Instances of closed gradient, fresh: name, loss and source."""
+    kind, name = KINDS[solver]
+    return [
+        (EASY, "least_squares", Signs(d, seed)),
+        (name, "linear", hard(kind, d, seed, bias)),
+    ]
+
+
+def errors(run: Any, targets: list[Target]) -> list[dict[str, Any]]:
+    """What ``summed`` says of a run of one part, which this runs."""
+    (of,) = run.parts
+    tree = isinstance(run, noisy_sfw.Run)
+    walk = on_tree(run, targets, run.source) if tree else on_walk(run, run.source)
+    return summed(walk, of.setup.q)
 
 
 def on_tree(

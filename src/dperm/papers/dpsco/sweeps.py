@@ -16,14 +16,15 @@ import numpy as np
 
 from dperm import config as configuration
 from dperm import data, schema, solvers
-from dperm.papers.dpsco.estimating import on_tree, on_walk, summed
-from dperm.papers.dpsco.instances import EASY, KINDS, biases
+from dperm.papers.dpsco import bending
+from dperm.papers.dpsco.estimating import errors, known
+from dperm.papers.dpsco.instances import KINDS, biases
+from dperm.papers.dpsco.running import Runs
 from dperm.pipeline.seeds import seed as seed_of
 from dperm.privacy.mechanisms import Streams, streams
 from dperm.solvers.streams import (
     Part,
     Target,
-    coins,
     noisy_sfw,
     phased_sgd,
     poly_sfw,
@@ -32,7 +33,7 @@ from dperm.solvers.streams import (
     sco_mirror_descent,
     solve,
 )
-from dperm.solvers.streams.projecting import CompiledSetup
+from dperm.solvers.streams.coins import hard as hard_coins
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import (
     Fingerprints,
@@ -94,16 +95,8 @@ def between(
         By solver.
     """
     solver, n, d = point["solver"], int(point["n"]), int(point["d"])
-    setups = [CompiledSetup("least_squares", float(p), d) for p in norms[solver]]
-    source = Signs(d, seed)
-    return [
-        row
-        | {
-            "excess": float(source.excess(w, setup)[0]),
-            "initial": float(source.excess(np.zeros(d), setup)[0]),
-        }
-        for row, w, setup in _released(solver, setups, source, n, epsilons, seed)
-    ]
+    run = Runs(solver, *_algorithm(solver), _targets(epsilons, CALIBRATIONS, n), seed)
+    return run.on("least_squares", Signs(d, seed), norms[solver], n)
 
 
 def quantiles(
@@ -226,44 +219,13 @@ def hard(
         By solver.
     """
     solver, n, d = point["solver"], int(point["n"]), int(point["d"])
+    run = Runs(solver, *_algorithm(solver), _targets(epsilons, CALIBRATIONS, n), seed)
     kind, name = KINDS[solver]
-    rows = []
-    setups = [CompiledSetup("linear", float(p), d) for p in norms[solver]]
-    for bias in biases(kind, n, d):
-        source = coins.hard(kind, d, seed, bias)
-        found = _released(solver, setups, source, n, epsilons, seed)
-        rows += [
-            row
-            | {
-                "instance": name,
-                "bias": bias,
-                "excess": float(source.excess(w, setup)[0]),
-                "initial": float(source.excess(np.zeros(d), setup)[0]),
-            }
-            for row, w, setup in found
-        ]
-    return rows
-
-
-def _released(
-    solver: str,
-    setups: Sequence[Setup],
-    source: Source,
-    n: int,
-    epsilons: Sequence[float],
-    seed: int,
-) -> list[tuple[Row, np.ndarray, Setup]]:
-    """As ``_weights`` for setups and a source of one's own, every calibration."""
-    module, options = _algorithm(solver)
-    targets = _targets(epsilons, CALIBRATIONS, n)
-    parts = [Part(setup, targets, _noise(seed, solver, setup)) for setup in setups]
-    weights = module.Run(parts, source, n, options).solve()
     return [
-        ({"method": solver, "p": setup.p, "epsilon": target.epsilon,
-          "calibration": target.calibration}, w, setup)
-        for setup, W in zip(setups, weights, strict=True)
-        for w, target in zip(W, targets, strict=True)
-    ]  # fmt: skip
+        row | {"instance": name, "bias": bias}
+        for bias in biases(kind, n, d)
+        for row in run.on("linear", hard_coins(kind, d, seed, bias), norms[solver], n)
+    ]
 
 
 def estimator(
@@ -287,26 +249,68 @@ def estimator(
         Of the linear loss's coins; their mean is what an estimate of 0 misses.
     """
     solver, n = point["solver"], int(point["n"])
-    kind, name = KINDS[solver]
     module, options = _algorithm(solver)
     targets = _targets(epsilons, ("paper",), n)
     rows = []
-    for instance, loss in ((EASY, "least_squares"), (name, "linear")):
-        for p in norms[solver]:
+    for p in norms[solver]:
+        for name, loss, source in known(solver, d, seed, bias):
             setup = Setup(loss, float(p), d)
-            given: Signs | coins.Coins = Signs(d, seed)
-            if loss == "linear":
-                given = coins.hard(kind, d, seed, bias)
             part = Part(setup, targets, _noise(seed, solver, setup))
-            run = module.Run([part], given, n, options)
-            tree = solver == "noisy_sfw"
-            walk = on_tree(run, targets, given) if tree else on_walk(run, given)
+            run = module.Run([part], source, n, options)
             rows += [
-                {"method": solver, "instance": instance, "p": setup.p, "n": n,
+                {"method": solver, "instance": name, "p": setup.p, "n": n,
                  "epsilon": target.epsilon} | found
-                for target, found in zip(targets, summed(walk, setup.q), strict=True)
+                for target, found in zip(targets, errors(run, targets), strict=True)
             ]  # fmt: skip
     return rows
+
+
+def nonsmooth(
+    config: schema.Config,
+    point: Point,
+    seed: int,
+    losses: Sequence[str],
+    norms: Sequence[float],
+    epsilons: Sequence[float],
+) -> list[Row]:
+    """Excess risk of losses that bend, smoothed in one dimension, at every bias.
+
+    Parameters
+    ----------
+    point : dict
+        n, d.
+    losses : sequence of str
+        hinge, absolute.
+    norms : sequence of float
+        2 or more.
+    """
+    n, d = int(point["n"]), int(point["d"])
+    targets = _targets(epsilons, CALIBRATIONS, n)
+    return [
+        row
+        for loss in losses
+        for p in norms
+        for row in bending.rows(loss, float(p), n, d, targets, seed)
+    ]
+
+
+def nonsmooth_clock(
+    config: schema.Config, point: Point, seed: int, d: int, epsilon: float
+) -> list[Row]:
+    """Seconds of one such run over the box, records drawn within it.
+
+    Parameters
+    ----------
+    point : dict
+        loss, n.
+    """
+    n, found = int(point["n"]), []
+    for size in (300, n):  # compile first
+        target = _targets([epsilon], ("strict",), size)
+        start = time.perf_counter()
+        bending.released(point["loss"], math.inf, size, d, target, seed, bias=0.5)
+        found.append(time.perf_counter() - start)
+    return [{"p": math.inf, "d": d, "epsilon": epsilon, "seconds": found[-1]}]
 
 
 def real(
