@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dperm.papers.dpsco.instances import KINDS, biases
 from dperm.pipeline.seeds import seed as seed_of
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.streams import Part, Target
-from dperm.solvers.streams.coins import Coins
+from dperm.solvers.streams.coins import Coins, hard
 from dperm.solvers.streams.projecting import CompiledSetup
 from dperm.solvers.streams.sources import Signs
 
@@ -43,6 +45,37 @@ class Runs:
              "initial": float(source.excess(start, setup)[0])}
             for setup, W in zip(setups, found, strict=True)
             for w, target in zip(W, self.targets, strict=True)
+        ]  # fmt: skip
+
+    def worst(self, norms: Sequence[float], n: int, d: int) -> list[dict[str, Any]]:
+        """The same on the solver's hard instance, at every bias of its class."""
+        kind, name = KINDS[self.solver]
+        return [
+            row | {"instance": name, "bias": bias}
+            for bias in biases(kind, n, d)
+            for row in self.on("linear", hard(kind, d, self.seed, bias), norms, n)
+        ]
+
+    def hidden(
+        self,
+        epsilon: float,
+        norms: Sequence[float],
+        n: int,
+        d: int,
+        constants: Sequence[float],
+    ) -> list[dict[str, Any]]:
+        """The same at c times the bias that epsilon hides, of Lemma A.5.
+
+        ``epsilon`` stands in every row, those of no noise too.
+        """
+        unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
+        return [
+            row
+            | {"epsilon": epsilon, "constant": constant, "bias": bias,
+               "bound": (row["p"] - 1) * unit}
+            for constant in constants
+            for bias in (min(1.0, constant * unit),)
+            for row in self.on("linear", hard("all", d, self.seed, bias), norms, n)
         ]  # fmt: skip
 
     def _seed(self, p: float) -> int:

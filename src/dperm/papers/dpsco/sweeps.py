@@ -18,7 +18,6 @@ from dperm import config as configuration
 from dperm import data, schema, solvers
 from dperm.papers.dpsco import bending
 from dperm.papers.dpsco.estimating import errors, known
-from dperm.papers.dpsco.instances import KINDS, biases
 from dperm.papers.dpsco.running import Runs
 from dperm.pipeline.seeds import seed as seed_of
 from dperm.privacy.mechanisms import Streams, streams
@@ -33,7 +32,6 @@ from dperm.solvers.streams import (
     sco_mirror_descent,
     solve,
 )
-from dperm.solvers.streams.coins import hard as hard_coins
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import (
     Fingerprints,
@@ -220,12 +218,32 @@ def hard(
     """
     solver, n, d = point["solver"], int(point["n"]), int(point["d"])
     run = Runs(solver, *_algorithm(solver), _targets(epsilons, CALIBRATIONS, n), seed)
-    kind, name = KINDS[solver]
-    return [
-        row | {"instance": name, "bias": bias}
-        for bias in biases(kind, n, d)
-        for row in run.on("linear", hard_coins(kind, d, seed, bias), norms[solver], n)
-    ]
+    return run.worst(norms[solver], n, d)
+
+
+def unlearnable(
+    config: schema.Config,
+    point: Point,
+    seed: int,
+    norms: Sequence[float],
+    epsilons: Sequence[float],
+    constants: Sequence[float],
+) -> list[Row]:
+    """NoisySFW on coins of c times the bias that Theorem 5.4 hides, and without noise.
+
+    Parameters
+    ----------
+    point : dict
+        n, d.
+    constants : sequence of float
+        c; Lemma A.5 has one that is not explicit.
+    """
+    n, d, rows = int(point["n"]), int(point["d"]), []
+    for epsilon in epsilons:
+        targets = _targets([epsilon, math.inf], CALIBRATIONS, n)
+        run = Runs("noisy_sfw", *_algorithm("noisy_sfw"), targets, seed)
+        rows += run.hidden(epsilon, norms, n, d, constants)
+    return rows
 
 
 def estimator(

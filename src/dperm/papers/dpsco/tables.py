@@ -263,3 +263,133 @@ def real(config: schema.Config, product: schema.Product, problems: list[str]) ->
                  "balanced_error": group["balanced_error"].mean()}
             )  # fmt: skip
     return made_of(rows)
+
+
+def corollary72(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Phased SGD with noise beside that without, on the worst instances for p > 2.
+
+    ``condition`` is 1 where d log(1/delta) / epsilon^2 <= n, ``shape`` the optimal
+    risk's d^(1/2 - 1/p) / sqrt(n), and ``start`` that of w = 0.
+    """
+    table = instanced(config, product)
+    table = table[(table["method"] == "phased_sgd") & (table["p"] > 2)]
+    keys, rows = ["p", "d", "n"], []
+    free = table[table["calibration"] == "none"].groupby(keys)["excess"].mean()
+    noisy = table[table["calibration"] != "none"]
+    for key, group in noisy.groupby([*keys, "epsilon", "calibration"]):
+        p, d, n, epsilon, _ = key
+        low, high = interval(group["excess"].to_numpy())
+        inside = d * math.log(n**2) / epsilon**2 <= n
+        rows.append(
+            dict(zip([*keys, "epsilon", "noise"], key, strict=True))
+            | {"condition": float(inside), "mean": group["excess"].mean(),
+               "ci_low": low, "ci_high": high, "without_noise": free[p, d, n],
+               "shape": d ** (0.5 - (0 if math.isinf(p) else 1 / p)) / math.sqrt(n),
+               "start": group["initial"].iloc[0]}
+        )  # fmt: skip
+    data = pd.DataFrame(rows)
+    columns = ("mean", "ci_low", "ci_high", "without_noise", "shape", "start")
+    return Table(data, _worded(data, *columns))
+
+
+def corollary72_rates(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Exponents of n where Corollary 7.2 applies, beside the optimal one, -1/2."""
+    table = instanced(config, product)
+    table = table[(table["method"] == "phased_sgd") & (table["p"] > 2)]
+    needed = table["d"] * np.log(table["n"] ** 2) / table["epsilon"] ** 2
+    rows = [
+        dict(zip([*KEYS, "d"], keys, strict=True))
+        | of_risk(group, "n")
+        | {"bound_exponent": -0.5}
+        for keys, group in table[needed <= table["n"]].groupby([*KEYS, "d"])
+    ]
+    return made_of(rows)
+
+
+def unlearnable(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Excess over that of w = 0 on instances as large as Theorem 5.4 hides.
+
+    ``detectable`` is 1 where the bias is five times what so many records can just tell.
+    """
+    table = together(config, product)
+    rows = []
+    keys = ["p", "d", "n", "epsilon", "constant", "calibration"]
+    for key, group in table.groupby(keys):
+        low, high = interval(group["share"].to_numpy())
+        bias = group["bias"].iloc[0]
+        rows.append(
+            dict(zip(keys, key, strict=True))
+            | {"bias": bias, "detectable": float(bias * math.sqrt(key[2]) >= 5),
+               "share": group["share"].mean(), "ci_low": low, "ci_high": high,
+               "over_bound": group["excess"].mean() / group["bound"].iloc[0]}
+        )  # fmt: skip
+    data = pd.DataFrame(rows)
+    columns = ("bias", "share", "ci_low", "ci_high", "over_bound")
+    return Table(data, _worded(data, *columns))
+
+
+def estimator(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Of all runs the largest error over the lemma's bound, at the errors' own scale.
+
+    ``start`` is what an estimate of 0 has at least; the bound says something where it
+    is below that, ``start_over_bound`` above 1.
+    """
+    table = results.load_sweep(config, product.sweeps[0])
+    table = table.assign(ratio=table["error"] / table["bound"])
+    table = table.assign(start_over_bound=table["start"] / table["bound"])
+    keys, rows = ["instance", "p", "n", "epsilon"], []
+    for key, group in table.groupby(["method", *keys]):
+        worst = group.loc[group["ratio"].idxmax()]
+        least = group["start_over_bound"].min()
+        rows.append(
+            {"algorithm": LABELS[key[0]], **dict(zip(keys, key[1:], strict=True)),
+             "runs": len(group), "error": worst["error"], "bound": worst["bound"],
+             "start": least * worst["bound"], "start_over_bound": least}
+        )  # fmt: skip
+    data = pd.DataFrame(rows)
+    columns = ("error", "bound", "start", "start_over_bound")
+    return Table(data, _worded(data, *columns))
+
+
+def nonsmooth(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Exponents of n for losses that bend, beside those of Proposition 7.3's bound."""
+    table = instanced(config, product)
+    rows = []
+    for keys, group in table.groupby(["loss", "p", "epsilon", "calibration", "d"]):
+        row = dict(zip(["loss", "p", "epsilon", "calibration", "d"], keys, strict=True))
+        found = row | of_risk(group, "n")
+        as_phased = found | {"method": "phased_sgd"}
+        rows.append(
+            found
+            | {
+                "bound_exponent": local_exponent(as_phased, "n"),
+                "worst_bias": _bias(group),
+            }
+        )
+    return made_of(rows)
+
+
+def nonsmooth_time(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Seconds of a run on a loss that bends, and their exponent of n."""
+    table = results.load_sweep(config, product.sweeps[0])
+    rows = []
+    for loss, part in table.groupby("loss"):
+        power, low, high = of_time(part)
+        rows += [
+            {"loss": loss, "n": n, "seconds": group["seconds"].median(),
+             "exponent": power, "exponent_low": low, "exponent_high": high}
+            for n, group in part.groupby("n")
+        ]  # fmt: skip
+    return made_of(rows)
