@@ -54,8 +54,7 @@ def test_it_lies_below_the_proved_bound_and_above_nothing():
 
 def test_costs_have_an_interval(monkeypatch):
     monkeypatch.setattr(noise_costs, "NORMS", (1.5, 2.0))
-    for row in noise_costs.costs(1000, 8.0, 1):
+    for row in noise_costs._tree(1000, 8.0, 1, d=8):
         low, high = row["true_epsilon_low"], row["true_epsilon_high"]
         assert 0 < low <= row["true_epsilon"] == high
-        if row["algorithm"] == "noisy_sfw":
-            assert (low == high) == (row["p"] == 2.0)
+        assert (low == high) == (row["p"] == 2.0)

@@ -381,7 +381,7 @@ def hard(
 def unlearnable(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> tuple[Figure, Rows]:
-    """What privacy hides (Theorem 5.4); ``options``: n and d, the largest if not there."""
+    """What privacy hides (Theorem 5.4); ``options``: n and d, else the largest."""
     table = together(config, product)
     for key in ("n", "d"):
         wanted = product.options[key]

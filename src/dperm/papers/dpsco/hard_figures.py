@@ -52,7 +52,7 @@ def worst(
         at.set_xlabel("records n")
     for at in axes[::4]:
         at.set_ylabel("worst excess / that of $w$ = 0")
-    axes[0].plot([], [], color="0.4", linestyle=(0, (4, 2)), linewidth=0.9,
+    axes[0].plot([], [], color="0.4", linestyle="-.", linewidth=0.8,
                  label="the theorem's bound, moved")  # fmt: skip
     low = min(at.get_ylim()[0] for at in axes)
     for at in axes:
@@ -72,7 +72,7 @@ def _bound(
     x = np.geomspace(learnt[0]["x"], learnt[-1]["x"], 20)
     y = np.array([bounds.theorem(solver, p, epsilon, float(n), d) for n in x])
     y *= learnt[0]["mean"] / y[0]
-    axes.plot(x, y, color=color, linestyle=(0, (4, 2)), linewidth=0.9)
+    axes.plot(x, y, color=color, linestyle="-.", linewidth=0.8)
     name = f"{found[0]['algorithm']}, bound"
     return [
         drawing.summary(found[0]["panel"], name, float(a), np.array([b]))
@@ -105,9 +105,11 @@ def hidden(table: pd.DataFrame, calibration: str) -> tuple[Figure, Rows]:
         ticks = sorted(part["constant"].unique())
         at.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         at.minorticks_off()
-        at.set_xlabel("bias, times $c$ = 1's")
+        at.set_xlabel(r"$c$, the bias over what $\epsilon$ hides")
         at.set_title(f"$p$ = {p:g}")
-        at.set_ylim(0, max(1.3, at.get_ylim()[1]))
+    top = max(at.get_ylim()[1] for at in axes)
+    for at in axes:
+        at.set_ylim(0, top)
     axes[0].set_ylabel("excess / that of $w$ = 0")
     for label, style in ((f"{calibration} noise", "-"), ("no noise", ":"),
                          ("$w$ = 0", "--")):  # fmt: skip
