@@ -38,19 +38,19 @@ def by_replicate(table: pd.DataFrame, axis: str, column: str) -> np.ndarray:
     return np.polyfit(np.log(wide.columns.to_numpy(float)), logs.T, 1)[0]
 
 
-def of_risk(table: pd.DataFrame, axis: str) -> dict[str, Any]:
+def of_risk(table: pd.DataFrame, axis: str, value: str = "share") -> dict[str, Any]:
     """Exponent of the excess risk in an axis, where it is below half the initial one.
 
     Each replicate gives a slope of its own; the interval is Student's. Without three
     values of the axis, or two replicates that have them all, ``reason`` says so and
-    nothing is fitted.
+    nothing is fitted. ``value`` is what is fitted, ``share`` or ``excess``.
     """
     means = table.groupby(axis)["share"].mean()
     kept = means.index[means < BELOW]
     nothing = dict.fromkeys(FITTED)
     if len(kept) < LEAST_POINTS:
         return nothing | {"reason": f"{len(kept)} of {len(means)} below half"}
-    slopes = by_replicate(table[table[axis].isin(kept)], axis, "share")
+    slopes = by_replicate(table[table[axis].isin(kept)], axis, value)
     if len(slopes) < 2:
         return nothing | {"reason": f"{len(slopes)} run"}
     low, high = interval(slopes)
@@ -59,10 +59,10 @@ def of_risk(table: pd.DataFrame, axis: str) -> dict[str, Any]:
     return dict(zip(FITTED, found, strict=True)) | {"reason": ""}
 
 
-def of_dimension(table: pd.DataFrame) -> dict[str, Any]:
+def of_dimension(table: pd.DataFrame, value: str = "share") -> dict[str, Any]:
     """Exponent of d at the largest n that gives one; else what the largest n lacks."""
     sizes = sorted(table["n"].unique(), reverse=True)
-    found = [of_risk(table[table["n"] == n], "d") for n in sizes]
+    found = [of_risk(table[table["n"] == n], "d", value) for n in sizes]
     fitted = [k for k in range(len(sizes)) if not found[k]["reason"]]
     at = fitted[0] if fitted else 0
     return {"n": sizes[at]} | found[at]

@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dperm import schema
+from dperm.papers.dpsco import hard_figures
 from dperm.papers.dpsco.bounds import TERMS, privacy_terms
 from dperm.papers.dpsco.exponents import interval, of_time
 from dperm.papers.dpsco.labels import LABELS, NOISE, norm
-from dperm.papers.dpsco.outcomes import chosen, together
+from dperm.papers.dpsco.outcomes import chosen, instanced, together
 from dperm.papers.dpsco.quantiles import tail
 from dperm.pipeline import results
 from dperm.present import curves, drawing, looks
@@ -366,6 +367,27 @@ def lower_bound(
     _headed(figure, table, product.calibration)
     drawing.shared_legend(figure, 5)
     return figure, rows
+
+
+def hard(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Rates on the worst of a class of instances; ``options``: d, panels."""
+    table = instanced(config, product)
+    table = table[table["d"] == product.options["d"]]
+    return hard_figures.worst(table, product.options["panels"], PRICES)
+
+
+def unlearnable(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """What privacy hides (Theorem 5.4); ``options``: n and d, else the largest."""
+    table = together(config, product)
+    for key in ("n", "d"):
+        wanted = product.options[key]
+        at = wanted if wanted in set(table[key]) else table[key].max()
+        table = table[table[key] == at]
+    return hard_figures.hidden(table, product.calibration)
 
 
 def real(

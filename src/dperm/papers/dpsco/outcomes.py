@@ -7,6 +7,7 @@ import math
 import pandas as pd
 
 from dperm import schema
+from dperm.papers.dpsco.instances import EASY, worst
 from dperm.pipeline import results
 
 
@@ -14,6 +15,17 @@ def together(config: schema.Config, product: schema.Product) -> pd.DataFrame:
     """All sweeps of a product in one table, with the share of the initial risk left."""
     tables = [results.load_sweep(config, name) for name in product.sweeps]
     table = pd.concat(tables, ignore_index=True)
+    return table.assign(share=table["excess"] / table["initial"])
+
+
+def instanced(config: schema.Config, product: schema.Product) -> pd.DataFrame:
+    """As ``together``, with ``instance``; of a class the worst bias at each size."""
+    tables = [results.load_sweep(config, name) for name in product.sweeps]
+    parts = [
+        worst(table) if "bias" in table else table.assign(instance=EASY)
+        for table in tables
+    ]
+    table = pd.concat(parts, ignore_index=True)
     return table.assign(share=table["excess"] / table["initial"])
 
 

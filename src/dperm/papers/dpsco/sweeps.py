@@ -16,6 +16,9 @@ import numpy as np
 
 from dperm import config as configuration
 from dperm import data, schema, solvers
+from dperm.papers.dpsco import bending
+from dperm.papers.dpsco.estimating import errors, known
+from dperm.papers.dpsco.running import Runs
 from dperm.pipeline.seeds import seed as seed_of
 from dperm.privacy.mechanisms import Streams, streams
 from dperm.solvers.streams import (
@@ -71,6 +74,27 @@ def rates(
     """
     solver, n, d = point["solver"], int(point["n"]), int(point["d"])
     return _measure(solver, n, d, norms[solver], epsilons, seed)
+
+
+def between(
+    config: schema.Config,
+    point: Point,
+    seed: int,
+    norms: dict[str, list[float]],
+    epsilons: Sequence[float],
+) -> list[Row]:
+    """As ``rates``, for norms between 2 and infinity, with a compiled projection.
+
+    Parameters
+    ----------
+    point : dict
+        solver, n, d.
+    norms : dict
+        By solver.
+    """
+    solver, n, d = point["solver"], int(point["n"]), int(point["d"])
+    run = Runs(solver, *_algorithm(solver), _targets(epsilons, CALIBRATIONS, n), seed)
+    return run.on("least_squares", Signs(d, seed), norms[solver], n)
 
 
 def quantiles(
@@ -174,6 +198,137 @@ def fingerprints(
         }
         for row, w, setup in found
     ]
+
+
+def hard(
+    config: schema.Config,
+    point: Point,
+    seed: int,
+    norms: dict[str, list[float]],
+    epsilons: Sequence[float],
+) -> list[Row]:
+    """Excess risk on linear losses of biased coins, at every bias of the class.
+
+    Parameters
+    ----------
+    point : dict
+        solver, n, d.
+    norms : dict
+        By solver.
+    """
+    solver, n, d = point["solver"], int(point["n"]), int(point["d"])
+    run = Runs(solver, *_algorithm(solver), _targets(epsilons, CALIBRATIONS, n), seed)
+    return run.worst(norms[solver], n, d)
+
+
+def unlearnable(
+    config: schema.Config,
+    point: Point,
+    seed: int,
+    norms: Sequence[float],
+    epsilons: Sequence[float],
+    constants: Sequence[float],
+) -> list[Row]:
+    """NoisySFW on coins of c times the bias that Theorem 5.4 hides, and without noise.
+
+    Parameters
+    ----------
+    point : dict
+        n, d.
+    constants : sequence of float
+        c; Lemma A.5 has one that is not explicit.
+    """
+    n, d, rows = int(point["n"]), int(point["d"]), []
+    for epsilon in epsilons:
+        targets = _targets([epsilon, math.inf], CALIBRATIONS, n)
+        run = Runs("noisy_sfw", *_algorithm("noisy_sfw"), targets, seed)
+        rows += run.hidden(epsilon, norms, n, d, constants)
+    return rows
+
+
+def estimator(
+    config: schema.Config,
+    point: Point,
+    seed: int,
+    norms: dict[str, list[float]],
+    epsilons: Sequence[float],
+    d: int,
+    bias: float,
+) -> list[Row]:
+    """Error of the gradient estimates over a run, beside the lemmas' bounds.
+
+    Parameters
+    ----------
+    point : dict
+        solver (noisy_sfw, poly_sfw), n.
+    norms : dict
+        By solver.
+    bias : float
+        Of the linear loss's coins; their mean is what an estimate of 0 misses.
+    """
+    solver, n = point["solver"], int(point["n"])
+    module, options = _algorithm(solver)
+    targets = _targets(epsilons, ("paper",), n)
+    rows = []
+    for p in norms[solver]:
+        for name, loss, source in known(solver, d, seed, bias):
+            setup = Setup(loss, float(p), d)
+            part = Part(setup, targets, _noise(seed, solver, setup))
+            run = module.Run([part], source, n, options)
+            rows += [
+                {"method": solver, "instance": name, "p": setup.p, "n": n,
+                 "epsilon": target.epsilon} | found
+                for target, found in zip(targets, errors(run, targets), strict=True)
+            ]  # fmt: skip
+    return rows
+
+
+def nonsmooth(
+    config: schema.Config,
+    point: Point,
+    seed: int,
+    losses: Sequence[str],
+    norms: Sequence[float],
+    epsilons: Sequence[float],
+) -> list[Row]:
+    """Excess risk of losses that bend, smoothed in one dimension, at every bias.
+
+    Parameters
+    ----------
+    point : dict
+        n, d.
+    losses : sequence of str
+        hinge, absolute.
+    norms : sequence of float
+        2 or more.
+    """
+    n, d = int(point["n"]), int(point["d"])
+    targets = _targets(epsilons, CALIBRATIONS, n)
+    return [
+        row
+        for loss in losses
+        for p in norms
+        for row in bending.rows(loss, float(p), n, d, targets, seed)
+    ]
+
+
+def nonsmooth_clock(
+    config: schema.Config, point: Point, seed: int, d: int, epsilon: float
+) -> list[Row]:
+    """Seconds of one such run over the box, records drawn within it.
+
+    Parameters
+    ----------
+    point : dict
+        loss, n.
+    """
+    n, found = int(point["n"]), []
+    for size in (300, n):  # compile first
+        target = _targets([epsilon], ("strict",), size)
+        start = time.perf_counter()
+        bending.released(point["loss"], math.inf, size, d, target, seed, bias=0.5)
+        found.append(time.perf_counter() - start)
+    return [{"p": math.inf, "d": d, "epsilon": epsilon, "seconds": found[-1]}]
 
 
 def real(

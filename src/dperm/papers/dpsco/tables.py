@@ -18,30 +18,47 @@ from dperm.papers.dpsco.exponents import (
     of_time,
     start,
 )
+from dperm.papers.dpsco.instances import EASY, KEYS
 from dperm.papers.dpsco.labels import LABELS, norm
-from dperm.papers.dpsco.outcomes import together
+from dperm.papers.dpsco.outcomes import instanced, together
 from dperm.papers.dpsco.quantiles import tail
 from dperm.pipeline import results
 from dperm.present.tables import Table, made_of, number, readable
-
-KEYS = ["method", "p", "epsilon", "calibration"]
 
 
 def exponents(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
-    """Table 1 with measured exponents of n, for every dimension."""
-    table = together(config, product)
+    """Table 1 with measured exponents of n, for every instance and dimension."""
+    table = instanced(config, product)
     rows = []
-    for keys, group in table.groupby([*KEYS, "d"], sort=False):
+    for keys, group in table.groupby([*KEYS, "instance", "d"], sort=False):
         statistical, private = TERMS[str(keys[0])]
-        row = dict(zip([*KEYS, "d"], keys, strict=True))
-        row |= {"statistical_exponent": statistical, "privacy_exponent": private,
-                "bound": RATES[str(keys[0])]}  # fmt: skip
+        named = dict(zip([*KEYS, "instance", "d"], keys, strict=True))
+        instance = named.pop("instance")
+        row = named | {"statistical_exponent": statistical,
+                       "privacy_exponent": private,
+                       "bound": RATES[str(keys[0])]}  # fmt: skip
         found = row | of_risk(group, "n")
-        rows.append(found | {"bound_exponent": local_exponent(found, "n")})
-    data = pd.DataFrame(rows).sort_values([*KEYS, "d"], ignore_index=True)
+        found |= {"bound_exponent": local_exponent(found, "n")}
+        rows.append(found | {"instance": instance, "worst_bias": _bias(group)})
+    data = _sorted(rows, "d")
     return Table(data, _wide(data))
+
+
+def _bias(group: pd.DataFrame) -> float:
+    """The worst bias at the largest size; none of an instance that has no class."""
+    if "bias" not in group:
+        return math.nan
+    return float(group.loc[group["n"] == group["n"].max(), "bias"].iloc[0])
+
+
+def _sorted(rows: list[dict[str, Any]], *last: str) -> pd.DataFrame:
+    """Rows by method and target, those of the easy instance first."""
+    data = pd.DataFrame(rows)
+    order = data.assign(_hard=data["instance"] != EASY)
+    places = order.sort_values(["_hard", *KEYS, *last]).index
+    return data.loc[places].reset_index(drop=True)
 
 
 def local_exponent(row: dict[str, Any], axis: str) -> float | None:
@@ -58,11 +75,12 @@ def local_exponent(row: dict[str, Any], axis: str) -> float | None:
 
 
 def _wide(data: pd.DataFrame) -> pd.DataFrame:
-    """One line a (solver, p, target), one column a dimension."""
+    """One line a (solver, p, target, instance), one column a dimension."""
     lines = []
-    for keys, group in data.groupby(KEYS, sort=False):
-        line = _named(dict(zip(KEYS, keys, strict=True)))
+    for keys, group in data.groupby([*KEYS, "instance"]):
+        line = _named(dict(zip(KEYS, keys[:-1], strict=True)))
         first = group.iloc[0]
+        line["instance"] = str(keys[-1])
         line["Table 1"] = first["bound"]
         line["exponents"] = (
             f"{first['statistical_exponent']:g}, {first['privacy_exponent']:g}"
@@ -86,7 +104,9 @@ def _named(keys: dict[str, Any]) -> dict[str, str]:
 def _interval(row: dict[str, Any]) -> str:
     if row["reason"]:
         return f"not fitted: {row['reason']}"
-    return f"{_bracketed(row)} from n = {number(row['from'])}"
+    beside = row.get("bound_exponent")
+    bound = "" if beside is None or pd.isna(beside) else f", bound {beside:.2f},"
+    return f"{_bracketed(row)}{bound} from n = {number(row['from'])}"
 
 
 def _bracketed(row: dict[str, Any]) -> str:
@@ -100,15 +120,18 @@ def dimension_exponents(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
     """Exponents of d, at the largest n where three dimensions have learnt."""
-    table = together(config, product)
+    table = instanced(config, product)
     rows = []
-    for keys, group in table.groupby(KEYS, sort=False):
-        row = dict(zip(KEYS, keys, strict=True))
-        found = row | of_dimension(group)
-        rows.append(found | {"bound_exponent": local_exponent(found, "d")})
-    data = pd.DataFrame(rows).sort_values(KEYS, ignore_index=True)
+    for keys, group in table.groupby([*KEYS, "instance"], sort=False):
+        row, instance = dict(zip(KEYS, keys[:-1], strict=True)), str(keys[-1])
+        # the initial risk of the hard instances depends on d
+        found = row | of_dimension(group, "share" if instance == EASY else "excess")
+        found |= {"bound_exponent": local_exponent(found, "d")}
+        rows.append(found | {"instance": instance})
+    data = _sorted(rows)
     shown = [
         _named({key: row[key] for key in KEYS})
+        | {"instance": row["instance"]}
         | _dimensions(row)
         | {"Table 1": growth(row["method"], row["p"])}
         for row in data.to_dict("records")
@@ -119,10 +142,12 @@ def dimension_exponents(
 def _dimensions(row: dict[str, Any]) -> dict[str, str]:
     shown = {"n": f"{row['n']:g}"}
     if row["reason"]:
-        return shown | {"d": "", "exponent of d": f"not fitted: {row['reason']}"}
+        text = f"not fitted: {row['reason']}"
+        return shown | {"d": "", "exponent of d": text, "of the bound": ""}
     return shown | {
         "d": f"{row['from']:g} to {row['to']:g}",
         "exponent of d": _bracketed(row),
+        "of the bound": f"{row['bound_exponent']:.2f}",
     }
 
 
@@ -160,7 +185,12 @@ def noise(config: schema.Config, product: schema.Product, problems: list[str]) -
     from dperm.papers.dpsco.noise_costs import costs  # compiles the solvers
 
     sizes = [1000] if config.scale.problems == "offline" else [1000, 10**5]
-    rows = [row for n in sizes for epsilon in (1.0, 8.0) for row in costs(n, epsilon)]
+    rows = [
+        row
+        for n in sizes
+        for epsilon in (1.0, 8.0)
+        for row in costs(n, epsilon, config.seed)
+    ]
     data = pd.DataFrame(rows)
     shown = readable(data)
     shown["algorithm"] = [LABELS[name] for name in data["algorithm"]]
@@ -232,4 +262,134 @@ def real(config: schema.Config, product: schema.Product, problems: list[str]) ->
                  "ci_low": low, "ci_high": high, "error": group["error"].mean(),
                  "balanced_error": group["balanced_error"].mean()}
             )  # fmt: skip
+    return made_of(rows)
+
+
+def corollary72(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Phased SGD with noise beside that without, on the worst instances for p > 2.
+
+    ``condition`` is 1 where d log(1/delta) / epsilon^2 <= n, ``shape`` the optimal
+    risk's d^(1/2 - 1/p) / sqrt(n), and ``start`` that of w = 0.
+    """
+    table = instanced(config, product)
+    table = table[(table["method"] == "phased_sgd") & (table["p"] > 2)]
+    keys, rows = ["p", "d", "n"], []
+    free = table[table["calibration"] == "none"].groupby(keys)["excess"].mean()
+    noisy = table[table["calibration"] != "none"]
+    for key, group in noisy.groupby([*keys, "epsilon", "calibration"]):
+        p, d, n, epsilon, _ = key
+        low, high = interval(group["excess"].to_numpy())
+        inside = d * math.log(n**2) / epsilon**2 <= n
+        rows.append(
+            dict(zip([*keys, "epsilon", "noise"], key, strict=True))
+            | {"condition": float(inside), "mean": group["excess"].mean(),
+               "ci_low": low, "ci_high": high, "without_noise": free[p, d, n],
+               "shape": d ** (0.5 - (0 if math.isinf(p) else 1 / p)) / math.sqrt(n),
+               "start": group["initial"].iloc[0]}
+        )  # fmt: skip
+    data = pd.DataFrame(rows)
+    columns = ("mean", "ci_low", "ci_high", "without_noise", "shape", "start")
+    return Table(data, _worded(data, *columns))
+
+
+def corollary72_rates(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Exponents of n where Corollary 7.2 applies, beside the optimal one, -1/2."""
+    table = instanced(config, product)
+    table = table[(table["method"] == "phased_sgd") & (table["p"] > 2)]
+    needed = table["d"] * np.log(table["n"] ** 2) / table["epsilon"] ** 2
+    rows = [
+        dict(zip([*KEYS, "d"], keys, strict=True))
+        | of_risk(group, "n")
+        | {"bound_exponent": -0.5}
+        for keys, group in table[needed <= table["n"]].groupby([*KEYS, "d"])
+    ]
+    return made_of(rows)
+
+
+def unlearnable(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Excess over that of w = 0 on instances as large as Theorem 5.4 hides.
+
+    ``detectable`` is 1 where the bias is five times what so many records can just tell.
+    """
+    table = together(config, product)
+    rows = []
+    keys = ["p", "d", "n", "epsilon", "constant", "calibration"]
+    for key, group in table.groupby(keys):
+        low, high = interval(group["share"].to_numpy())
+        bias = group["bias"].iloc[0]
+        rows.append(
+            dict(zip(keys, key, strict=True))
+            | {"bias": bias, "detectable": float(bias * math.sqrt(key[2]) >= 5),
+               "share": group["share"].mean(), "ci_low": low, "ci_high": high,
+               "over_bound": group["excess"].mean() / group["bound"].iloc[0]}
+        )  # fmt: skip
+    data = pd.DataFrame(rows)
+    columns = ("bias", "share", "ci_low", "ci_high", "over_bound")
+    return Table(data, _worded(data, *columns))
+
+
+def estimator(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Of all runs the largest error over the lemma's bound, at the errors' own scale.
+
+    ``start`` is what an estimate of 0 has at least; the bound says something where it
+    is below that, ``start_over_bound`` above 1.
+    """
+    table = results.load_sweep(config, product.sweeps[0])
+    table = table.assign(ratio=table["error"] / table["bound"])
+    table = table.assign(start_over_bound=table["start"] / table["bound"])
+    keys, rows = ["instance", "p", "n", "epsilon"], []
+    for key, group in table.groupby(["method", *keys]):
+        worst = group.loc[group["ratio"].idxmax()]
+        least = group["start_over_bound"].min()
+        rows.append(
+            {"algorithm": LABELS[key[0]], **dict(zip(keys, key[1:], strict=True)),
+             "runs": len(group), "error": worst["error"], "bound": worst["bound"],
+             "start": least * worst["bound"], "start_over_bound": least}
+        )  # fmt: skip
+    data = pd.DataFrame(rows)
+    columns = ("error", "bound", "start", "start_over_bound")
+    return Table(data, _worded(data, *columns))
+
+
+def nonsmooth(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Exponents of n for losses that bend, beside those of Proposition 7.3's bound."""
+    table = instanced(config, product)
+    rows = []
+    for keys, group in table.groupby(["loss", "p", "epsilon", "calibration", "d"]):
+        row = dict(zip(["loss", "p", "epsilon", "calibration", "d"], keys, strict=True))
+        found = row | of_risk(group, "n")
+        as_phased = found | {"method": "phased_sgd"}
+        rows.append(
+            found
+            | {
+                "bound_exponent": local_exponent(as_phased, "n"),
+                "worst_bias": _bias(group),
+            }
+        )
+    return made_of(rows)
+
+
+def nonsmooth_time(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Seconds of a run on a loss that bends, and their exponent of n."""
+    table = results.load_sweep(config, product.sweeps[0])
+    rows = []
+    for loss, part in table.groupby("loss"):
+        power, low, high = of_time(part)
+        rows += [
+            {"loss": loss, "n": n, "seconds": group["seconds"].median(),
+             "exponent": power, "exponent_low": low, "exponent_high": high}
+            for n, group in part.groupby("n")
+        ]  # fmt: skip
     return made_of(rows)

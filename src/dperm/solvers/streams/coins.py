@@ -1,0 +1,116 @@
+"""Records that are biased coins: the hard instances of stochastic convex optimisation.
+
+A linear loss asks for the direction of a mean and for nothing else, so that its excess
+risk is as large as the signs of the mean are hard to tell. Which coins are hard depends
+on the norm; ``hard`` has the three that lower bounds use.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.random import SFC64, Generator, SeedSequence
+
+from dperm.compiled import KERNEL
+from dperm.erm.sets import norms
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Batch
+
+_WORD = 2.0**32
+KINDS = ("all", "one of them", "one a record")
+
+
+class Coins:
+    """Coins with given column means, all columns in a record or one at random.
+
+    Parameters
+    ----------
+    means : ndarray (d,)
+        Mean of each column's coin, in [-1, 1].
+    seed : int
+    single : bool
+        A record shows one column, all alike likely, and is zero elsewhere; it then has
+        unit norm in every l_q. Else it shows all of them, divided by d^(1/q).
+    labelled : bool
+        The coin is the label and the row is unsigned; else labels are 1. Of records
+        that show one column only.
+    """
+
+    def __init__(
+        self, means: np.ndarray, seed: int, single: bool, labelled: bool = False
+    ):
+        self.means, self.single, self.labelled = means, single, labelled
+        self.d, self.taken = len(means), 0
+        self._words = SFC64(SeedSequence([seed, 3]))
+        self._below = np.round((1 + means) / 2 * _WORD).astype(np.uint64)
+
+    def take(self, count: int) -> Batch:
+        """The next records; how they are cut into batches does not matter."""
+        self.taken += count
+        each = 1 if self.single else -(-self.d // 2)
+        words = self._words.random_raw(count * each).astype("<u8", copy=False)
+        rows = np.zeros((count, self.d), dtype=np.int8)
+        labels = np.ones(count)
+        if self.single:
+            _one(words, self._below, self.labelled, rows, labels)
+        else:
+            _all(words.view("<u4").reshape(count, -1), self._below, rows)
+        return Batch(rows, labels)
+
+    def factors(self, batch: Batch, q: float) -> np.ndarray:
+        """What gives each row unit l_q norm."""
+        return np.full(len(batch.rows), self._unit(q))
+
+    def mean(self, q: float) -> np.ndarray:
+        """Mean record of unit l_q norm, shape (d,); a label is multiplied with."""
+        return self.means * (1 / self.d if self.single else self._unit(q))
+
+    def excess(self, W: np.ndarray, setup: Setup) -> np.ndarray:
+        """R ||E z||_q - <E z, w> of each row of W, the linear loss's excess risk."""
+        mean = self.mean(setup.q)
+        return setup.radius * norms(mean, setup.q)[0] - np.atleast_2d(W) @ mean
+
+    def _unit(self, q: float) -> float:
+        return 1.0 if self.single or math.isinf(q) else self.d ** (-1 / q)
+
+
+def hard(kind: str, d: int, seed: int, bias: float) -> Coins:
+    """A hard instance, of signs (and place) that the seed has drawn.
+
+    Parameters
+    ----------
+    kind : {"all", "one of them", "one a record"}
+        For 1 < p < 2 every column has the bias. For p = 1 one column has it, the others
+        are fair, so that log d matters. From p = 2 on a record shows one column only,
+        which it takes d times as many records to know.
+    bias : float
+        In [0, 1].
+    """
+    rng = Generator(SFC64(SeedSequence([seed, 4])))
+    direction = np.where(rng.random(d) < 0.5, -1.0, 1.0)
+    if kind == "one of them":
+        direction *= np.arange(d) == rng.integers(d)
+    elif kind not in KINDS:
+        raise ValueError(f"kind: expected one of {KINDS}, found {kind!r}")
+    return Coins(bias * direction, seed, single=kind == "one a record")
+
+
+@njit(**KERNEL)
+def _all(words, below, rows):
+    """Write a coin of every column: 1 where its word is small, else -1."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            rows[i, j] = 1 if words[i, j] < below[j] else -1
+
+
+@njit(**KERNEL)
+def _one(words, below, labelled, rows, labels):
+    """Write one coin of a column that the word's upper half has drawn."""
+    d = np.uint64(rows.shape[1])
+    for i in range(rows.shape[0]):
+        j = np.int64(((words[i] >> np.uint64(32)) * d) >> np.uint64(32))
+        coin = 1 if (words[i] & np.uint64(0xFFFFFFFF)) < below[j] else -1
+        rows[i, j] = 1 if labelled else coin
+        labels[i] = coin if labelled else 1.0

@@ -1,0 +1,60 @@
+"""Figures of the hard instances: the bound starts where something is learnt."""
+
+import math
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from dperm.papers.dpsco import bounds
+from dperm.papers.dpsco.figures import PRICES
+from dperm.papers.dpsco.hard_figures import hidden, worst
+
+SIZES = [1000, 10_000, 100_000]
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def runs(**keys):
+    shares = dict(zip(SIZES, (0.9, 0.4, 0.1), strict=True))
+    return pd.DataFrame(
+        {"method": "noisy_sfw", "p": 1.5, "epsilon": 1.0, "calibration": "strict",
+         "d": 16, "n": n, "share": shares[n] * (1 + 0.01 * k)} | keys
+        for n in SIZES for k in range(3)
+    )  # fmt: skip
+
+
+def test_the_bound_meets_the_first_point_that_has_learnt():
+    _, rows = worst(runs(), [("noisy_sfw", 1.5)], PRICES)
+    table = pd.DataFrame(rows)
+    line = table[table["algorithm"] == "epsilon = 1, strict"]
+    assert list(line["x"]) == SIZES
+    bound = table[table["algorithm"] == "epsilon = 1, strict, bound"]
+    first, last = bound.iloc[0], bound.iloc[-1]
+    assert first["x"] == 10_000 and first["mean"] == pytest.approx(0.404)
+    ends = [bounds.theorem("noisy_sfw", 1.5, 1.0, n, 16) for n in (1e4, 1e5)]
+    assert last["mean"] / first["mean"] == pytest.approx(ends[1] / ends[0])
+
+
+def test_what_has_learnt_nothing_has_no_bound():
+    _, rows = worst(runs(share=0.9), [("noisy_sfw", 1.5)], PRICES)
+    assert not any("bound" in row["algorithm"] for row in rows)
+
+
+def test_hidden_shows_both_kinds_of_every_target():
+    parts = [
+        runs(epsilon=epsilon, calibration=kind, constant=c, share=share)
+        for epsilon in (0.05, 1.0) for c in (1, 16)
+        for kind, share in (("strict", 0.9), ("none", 0.1), ("paper", 0.95))
+    ]  # fmt: skip
+    figure, rows = hidden(pd.concat(parts), "strict")
+    table = pd.DataFrame(rows)
+    assert set(table["algorithm"]) == {
+        f"epsilon = {epsilon}, {kind}"
+        for epsilon in ("0.05", "1") for kind in ("strict", "none")
+    }  # fmt: skip
+    assert len(figure.axes) == 1 and math.isclose(table["mean"].max(), 0.9)

@@ -1,0 +1,116 @@
+"""Tables of the hard instances, of sweeps whose numbers are known."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dperm import config as configuration
+from dperm import schema
+from dperm.papers.dpsco import tables
+from dperm.papers.dpsco.instances import EASY
+
+CONFIG = configuration.compose(["paper=dpsco"])
+SIZES = [1000, 10_000, 100_000]
+
+
+def given(monkeypatch, **sweeps):
+    monkeypatch.setattr(tables.results, "load_sweep", lambda _, name: sweeps[name])
+    return schema.Product(sweeps=list(sweeps))
+
+
+def power(exponent, level=0.1, **keys):
+    """Runs of excess level (n / 1000)^exponent, two replicates a hair apart."""
+    return pd.DataFrame(
+        {"method": "phased_sgd", "p": 4.0, "epsilon": 1.0, "calibration": "paper",
+         "n": n, "d": 16, "replicate": k, "initial": 1.0,
+         "excess": level * (n / 1000) ** exponent * (1 + 1e-3 * k)} | keys
+        for n in SIZES for k in range(2)
+    )  # fmt: skip
+
+
+def hard(exponent, **keys):
+    """The same at two biases, of which the second is the worst."""
+    worse = power(exponent, instance="hard", bias=0.5, **keys)
+    return pd.concat([power(-1.0, 0.01, instance="hard", bias=1.0), worse])
+
+
+def test_table1_has_both_instances_and_the_bound(monkeypatch):
+    product = given(monkeypatch, rates=power(-1.2), hard=hard(-0.5))
+    data = tables.exponents(CONFIG, product, []).data
+    assert list(data["instance"]) == [EASY, "hard"]
+    assert list(data["exponent"]) == pytest.approx([-1.2, -0.5], abs=1e-6)
+    assert math.isnan(data["worst_bias"][0]) and data["worst_bias"][1] == 0.5
+    assert data["bound_exponent"][0] == data["bound_exponent"][1]
+    shown = tables.exponents(CONFIG, product, []).shown
+    assert "bound -" in shown["d = 16"][0] and len(shown) == 2
+
+
+def test_exponents_of_d_are_of_the_excess_itself_on_hard_instances(monkeypatch):
+    """The initial risk falls with d there, which must not count."""
+    parts = [power(-0.5, 0.1 * (d / 16) ** 0.25, instance="hard", bias=1.0, d=d,
+                   initial=(16 / d) ** 0.25) for d in (16, 64, 256)]  # fmt: skip
+    product = given(monkeypatch, hard=pd.concat(parts))
+    data = tables.dimension_exponents(CONFIG, product, []).data
+    assert data["exponent"].item() == pytest.approx(0.25)
+    assert 0 < data["bound_exponent"].item() < 1
+
+
+def test_corollary_knows_where_it_applies(monkeypatch):
+    free = power(-0.5, 0.05, instance="hard", bias=1.0, epsilon=math.inf,
+                 calibration="none")  # fmt: skip
+    noisy = power(-0.75, 0.2, instance="hard", bias=1.0)
+    product = given(monkeypatch, hard=pd.concat([free, noisy]))
+    data = tables.corollary72(CONFIG, product, []).data
+    needed = 16 * 2 * np.log(data["n"])
+    assert list(data["condition"]) == list((needed <= data["n"]).astype(float))
+    np.testing.assert_allclose(data["shape"], 16**0.25 / np.sqrt(data["n"]))
+    ratio = 4 * (data["n"] / 1000) ** -0.25
+    np.testing.assert_allclose(data["mean"] / data["without_noise"], ratio)
+    rates = tables.corollary72_rates(CONFIG, product, []).data
+    found = rates.set_index("calibration")
+    assert found.loc["paper", "exponent"] == pytest.approx(-0.75)
+    assert (found["bound_exponent"] == -0.5).all()
+
+
+def test_sizes_outside_the_corollary_are_left_out(monkeypatch):
+    noisy = power(-0.75, 0.2, instance="hard", bias=1.0, epsilon=0.2)
+    product = given(monkeypatch, hard=noisy)  # 16 log(n^2) / 0.04 > 5000
+    rates = tables.corollary72_rates(CONFIG, product, []).data
+    assert rates["reason"].item() == "2 of 2 below half"
+
+
+def test_what_is_hidden(monkeypatch):
+    swept = power(0.0, 0.9, constant=1, bias=0.02, bound=0.3, initial=1.0, p=1.5)
+    data = tables.unlearnable(CONFIG, given(monkeypatch, unlearnable=swept), []).data
+    assert list(data["detectable"]) == [0.0, 0.0, 1.0]  # 0.02 sqrt(n) against 5
+    np.testing.assert_allclose(data["share"], 0.9 * 1.0005)
+    np.testing.assert_allclose(data["over_bound"], 3 * 1.0005)
+
+
+def test_estimator_takes_the_largest_ratio_and_the_least_start(monkeypatch):
+    swept = pd.DataFrame(
+        {"method": "noisy_sfw", "instance": EASY, "p": 2.0, "n": 1000, "epsilon": 8.0,
+         "error": error, "bound": bound, "start": start}
+        for error, bound, start in ((1.0, 10.0, 30.0), (1.0, 5.0, 10.0), (0.1, 1.0, 4))
+    )  # fmt: skip
+    data = tables.estimator(CONFIG, given(monkeypatch, estimator=swept), []).data
+    row = data.iloc[0]
+    assert (row["error"], row["bound"], row["runs"]) == (1.0, 5.0, 3)
+    assert row["start_over_bound"] == 2.0 and row["start"] == 10.0
+
+
+def test_losses_that_bend_have_the_bound_of_phased_sgd(monkeypatch):
+    swept = hard(-0.4).assign(loss="hinge", method="smoothed_sgd")
+    data = tables.nonsmooth(CONFIG, given(monkeypatch, nonsmooth=swept), []).data
+    assert data["exponent"].item() == pytest.approx(-0.4)
+    plain = tables.exponents(CONFIG, given(monkeypatch, hard=hard(-0.4)), []).data
+    assert data["bound_exponent"].item() == plain["bound_exponent"].item()
+
+
+def test_their_time_has_an_exponent(monkeypatch):
+    swept = power(0.0).assign(loss="hinge", seconds=lambda t: 1e-6 * t["n"])
+    data = tables.nonsmooth_time(CONFIG, given(monkeypatch, clock=swept), []).data
+    np.testing.assert_allclose(data["exponent"], 1.0)
+    assert list(data["n"]) == SIZES
