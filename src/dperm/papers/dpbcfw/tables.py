@@ -6,6 +6,7 @@ import pandas as pd
 
 from dperm import schema
 from dperm.papers.dpbcfw import margins, uplink
+from dperm.papers.dpbcfw import readings as of_readings
 from dperm.papers.dpbcfw.outcomes import last, read
 from dperm.pipeline import results
 from dperm.present.tables import Table, readable
@@ -86,6 +87,23 @@ def claims(
         *("the same, no sketch (m = n)", "least sound noise"),
     ]
     return Table(data, shown)
+
+
+def readings(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Under which reading each figure holds; every row in the data."""
+    data = of_readings.every(config, product.sweeps)
+    columns = ["figure", "reading", "data", "holds", "drop", "worst", "margin"]
+    return Table(data, readable(data[columns]))
+
+
+def reading_sentences(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """The same in one sentence a figure."""
+    data = of_readings.sentences(of_readings.every(config, product.sweeps))
+    return Table(data, data[["figure", "tried", "learning", "holding", "sentence"]])
 
 
 def privacy(
