@@ -14,7 +14,14 @@ from dperm.erm.columns import Columns
 from dperm.erm.loss import Signed
 from dperm.erm.losses import named
 from dperm.erm.problem import Problem, build
-from dperm.papers.dpbcfw import neighbours, theory
+from dperm.papers.dpbcfw import (
+    convergence,
+    eigenvalues,
+    inexact,
+    neighbours,
+    sketching,
+    theory,
+)
 from dperm.papers.dpbcfw.instances import Instance, prepared, synthetic
 from dperm.papers.dpbcfw.reading import Reading, final
 from dperm.papers.dpbcfw.runs import Rows, Setting, run
@@ -394,3 +401,63 @@ def sensitivity(
     assert isinstance(at, Instance)
     setting = Setting(**_whole({key: point[key] for key in SETTING if key in point}))
     return neighbours.search(at, setting, seed, trials)
+
+
+# --- Theorems 1 and 2, Proposition 1, the sketch --------------------------------------
+
+
+def rates(
+    config: schema.Config,
+    point: Mapping[str, Any],
+    seed: int,
+    chance: float,
+    nodes: int,
+) -> Rows:
+    """Theorem 1's O(1/t): gaps of Algorithm 1 over the last decade of a run."""
+    at = _instance(config, point, seed)
+    assert isinstance(at, Instance)
+    tau, T = round(chance * at.problem.p), int(point["iterations"])
+    return convergence.gaps(at, float(point["share"]), tau, nodes, T, seed)
+
+
+def eigenvalue_bounds(
+    config: schema.Config, point: Mapping[str, Any], seed: int, tau: int, nodes: int
+) -> Rows:
+    """Proposition 1: expected curvature over a box, exactly, and its bound."""
+    n, d = int(point["n"]), int(point["d"])
+    return eigenvalues.rows(seed, n, d, float(point["common"]), tau, nodes, 1.0)
+
+
+def approximation(
+    config: schema.Config, point: Mapping[str, Any], seed: int, lengths: list[int]
+) -> Rows:
+    """Assumption 2: the errors of private runs at every iteration; 0 is no sketch."""
+    at = _instance(config, point, seed)
+    assert isinstance(at, Instance)
+    given = {key: point[key] for key in SETTING if key in point}
+    given["share"] = min(1.0, point["ball"] / at.radius)
+    reading, rows = Reading(point["objective"], point["per"]), list[dict[str, Any]]()
+    for length in lengths:
+        setting = Setting(**_whole({**given, "sketch": length}))
+        found = inexact.errors(at, setting, reading, seed)
+        rows += [{**row, "length": length or at.problem.n} for row in found]
+    return rows
+
+
+def sketched_products(
+    config: schema.Config,
+    point: Mapping[str, Any],
+    seed: int,
+    lengths: list[int],
+    theta: float,
+    nodes: int,
+    active: int,
+) -> Rows:
+    """Section IV's sketch: errors of products for several m, and for Table IV's."""
+    n, count = int(point["n"]), int(point["iterations"])
+    named = sketching.table_length(n, count, theta)
+    sizes = (int(point["d"]), int(point["nonzeros"]), active, float(point["epsilon"]))
+    return [
+        {**sketching.errors(seed, n, m, *sizes, nodes, count), "m": m, "table": table}
+        for m, table in [*((m, False) for m in lengths if m <= n), (named, True)]
+    ]

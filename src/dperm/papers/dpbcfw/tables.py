@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from dperm import schema
-from dperm.papers.dpbcfw import margins, uplink
+from dperm.papers.dpbcfw import convergence, inexact, margins, sketching, uplink
 from dperm.papers.dpbcfw import readings as of_readings
 from dperm.papers.dpbcfw.outcomes import last, read
 from dperm.pipeline import results
@@ -147,4 +147,35 @@ def sensitivity(
     keys = ["release", "nodes", "update"]
     values = ["found", "strict", "published", "of_strict", "of_published"]
     data = table.groupby(keys, sort=False)[values].max().reset_index()
+    return Table(data, readable(data))
+
+
+def rates(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+    """Exponents of Algorithm 1's gap in t beside those of Theorem 1's bound."""
+    data = convergence.exponents(results.load_sweep(config, product.sweeps[0]))
+    return Table(data, readable(data))
+
+
+def proposition1(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Expected curvature over Proposition 1's bound, by sampling and likeness."""
+    table = results.load_sweep(config, product.sweeps[0])
+    data = _mean(table, ["sampling", "common"], ["curvature", "bound"])
+    return Table(data, readable(data.assign(share=data["curvature"] / data["bound"])))
+
+
+def approximation(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Errors of partial gradient and oracle over what Assumption 2 allows."""
+    data = inexact.summary(results.load_sweep(config, product.sweeps[0]))
+    return Table(data, readable(data))
+
+
+def sketch(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Exponents of what sketching does to a partial gradient, in m and in n."""
+    data = sketching.exponents(results.load_sweep(config, product.sweeps[0]))
     return Table(data, readable(data))
