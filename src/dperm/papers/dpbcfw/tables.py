@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from dperm import schema
-from dperm.papers.dpbcfw import convergence, inexact, margins, sketching, uplink
+from dperm.papers.dpbcfw import convergence, inexact, margins, sketching, theory, uplink
 from dperm.papers.dpbcfw import readings as of_readings
 from dperm.papers.dpbcfw.outcomes import last, read
 from dperm.pipeline import results
@@ -38,16 +38,21 @@ def curvature(
 ) -> Table:
     """Table III in numbers, means over the draws."""
     table = results.load_sweep(config, "curvature")
+    columns = ["p_min", "iteration", "d", "start", "expected_curvature"]
+    column = [
+        theory.printed_column(*row) for row in table[columns].itertuples(index=False)
+    ]
+    table = table.assign(printed_column=column)
     values = [
         *("p_min", "published_p_min", "existing_curvature", "expected_curvature"),
         *("existing_bound", "bound", "published_bound", "gap"),
     ]
-    data = _mean(table, ["sampling"], [*values, "start"])
-    shown = readable(data[["sampling", *values]])
+    data = _mean(table, ["sampling"], [*values, "start", "printed_column"])
+    shown = readable(data[["sampling", *values, "printed_column"]])
     shown.columns = [
         *("sampling", "p_min", "p_min, printed", "existing curvature"),
         *("expected curvature", "existing bound", "Theorem 1"),
-        *("Theorem 1, printed p_min", "reached"),
+        *("Theorem 1, printed p_min", "reached", "its printed column"),
     ]
     return Table(data, shown)
 
