@@ -6,12 +6,18 @@ from collections.abc import Callable
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from dperm.papers.dpbcfw.outcomes import central, where
 from dperm.present import curves, drawing, looks
 from dperm.present.drawing import Rows
 from dperm.present.looks import Look
 
+LARGER = (
+    "Where a private curve ends below FW, which has no noise: line 12 adds a vertex of "
+    "size $\\eta$ for each of K nodes,\nso that $\\|x\\|_1$ reaches K $\\eta$ where FW "
+    "keeps to $\\eta$."
+)
 BASELINES = looks.of(["FW", "DP-FW"])
 _HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 NOISES = {
@@ -88,6 +94,16 @@ def finish(axes: Axes, title: str) -> None:
     axes.set_xlabel("iteration")
     axes.set_ylabel("loss / loss at 0")
     axes.axhline(1.0, color="0.6", linewidth=0.7, zorder=0)
+
+
+def explain(figure: Figure, rows: Rows) -> None:
+    """Say in the figure why private curves end below FW, if any does."""
+    table = pd.DataFrame(rows)
+    ends = table.loc[table.groupby(["panel", "algorithm"])["x"].idxmax()]
+    alone = where(ends, algorithm="FW").set_index("panel")["mean"]
+    ours = ends[~ends["algorithm"].isin(["FW", "DP-FW"])]
+    if (ours["mean"] < ours["panel"].map(alone)).any():
+        figure.suptitle(LARGER, fontsize=8)
 
 
 def percent(value: float) -> str:

@@ -20,6 +20,7 @@ from dperm.papers.dpbcfw.curve_families import (
     UPDATES,
     baselines,
     curve,
+    explain,
     family,
     finish,
     hues,
@@ -31,6 +32,8 @@ from dperm.present import curves, drawing
 from dperm.present.drawing import Rows
 from dperm.present.looks import Look
 
+SETS = {"ball": "l1 ball", "box": "box"}
+
 # --- Algorithm 1 ----------------------------------------------------------------------
 
 
@@ -38,25 +41,45 @@ from dperm.present.looks import Look
 def samplings(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> tuple[Figure, Rows]:
-    """Figure 1: samplings, one panel a pair of sparsities, laid out as printed."""
-    table = where(
-        read(config, product.sweeps[0]), constraint=product.options["constraint"]
-    )
+    """Figure 1: samplings, one panel a pair of sparsities, laid out as printed.
+
+    ``options``: constraint, the set; beside, another one, on the right.
+    """
+    table, options = read(config, product.sweeps[0]), product.options
+    sets = [options[key] for key in ("constraint", "beside") if key in options]
     pairs = table[["active", "density"]].drop_duplicates().to_numpy().tolist()
     pairs.sort(reverse=True)
-    figure, axes = drawing.panels(len(pairs), 3)
-    names = list(table["sampling"].unique())
+    wide = min(3, len(pairs))  # columns of one set
+    figure, axes = drawing.panels(len(sets) * len(pairs), wide * len(sets))
     rows: Rows = []
-    for (active, density), at in zip(pairs, axes, strict=True):
-        panel = f"features {percent(density)}, variable {percent(active)}"
-        shown = where(table, active=active, density=density)
-        for name, look in zip(names, hues(len(names)), strict=True):
-            chosen = where(shown, sampling=name)
-            label = f"{name}: $p_{{min}}$ = {chosen['p_min'].iloc[0]:.2g}"
-            rows += curve(at, panel, label, chosen, look)
-        finish(at, panel)
+    for column, constraint in enumerate(sets):
+        for k, (active, density) in enumerate(pairs):
+            line, place = divmod(k, wide)
+            at = axes[(line * len(sets) + column) * wide + place]
+            found = _sampled(at, table, active, density, constraint, len(sets) > 1)
+            rows += found
     drawing.shared_legend(figure, 4)
     return figure, rows
+
+
+def _sampled(
+    at: Axes, table: pd.DataFrame, active: float, density: float, constraint: str,
+    several: bool,
+) -> Rows:  # fmt: skip
+    """One panel; that of the ball is named after it where the box is beside it."""
+    panel = f"features {percent(density)}, variable {percent(active)}"
+    title = f"{panel}\n{SETS[constraint]}" if several else panel
+    if several and constraint == "ball":
+        panel = f"ball, {percent(density)} of A, {percent(active)} of x"
+    shown = where(table, active=active, density=density, constraint=constraint)
+    rows: Rows = []
+    names = list(shown["sampling"].unique())
+    for name, look in zip(names, hues(len(names)), strict=True):
+        chosen = where(shown, sampling=name)
+        label = f"{name}: $p_{{min}}$ = {chosen['p_min'].iloc[0]:.2g}"
+        rows += curve(at, panel, label, chosen, look)
+    finish(at, title)
+    return rows
 
 
 @drawing.styled
@@ -109,6 +132,7 @@ def private(
             ours = where(shown, method="dp_bcfw", noise=noise)
             finish(axis, f"{title}\n{NOISES[noise]}, {_true(ours)}")
     drawing.shared_legend(figure, 4)
+    explain(figure, rows)
     return figure, rows
 
 
@@ -140,6 +164,7 @@ def workers(
             reach = chosen["largest_norm"].max()
             finish(axis, f"{panel}\nlargest $\\|x\\|_1$ = {reach:.3g} $\\eta$")
     drawing.shared_legend(figure, 6)
+    explain(figure, rows)
     return figure, rows
 
 
@@ -172,6 +197,7 @@ def by_noise(
         rows += family(axis, panel, shown, product.options["along"])
         finish(axis, title)
     drawing.shared_legend(figure, product.options.get("columns", 4))
+    explain(figure, rows)
     return figure, rows
 
 
@@ -200,6 +226,7 @@ def real(
             update = UPDATES[chosen["update"].iloc[0]]
             finish(axis, f"{titles[name].title}\n{NOISES[noise]}, {update}")
     drawing.shared_legend(figure, 6)
+    explain(figure, rows)
     return figure, rows
 
 
@@ -372,11 +399,6 @@ def _along(axes: Axes, table: pd.DataFrame, panel: str) -> Rows:
 
 # --- readings -------------------------------------------------------------------------
 
-LARGER = (
-    "A private curve below FW, which has no noise: line 12 adds a vertex of size eta "
-    "for each of K nodes, so that ||x||_1 reaches K eta where FW keeps to eta."
-)
-
 
 @drawing.styled
 def readings(
@@ -392,7 +414,9 @@ def readings(
         line for of, table in zip(several, tables, strict=True) for line in of(table)
     ]
     count = product.options["iterations"]
-    return reading_figures.grid(lines, "radius", "$\\eta$", count, LARGER)
+    figure, rows = reading_figures.grid(lines, "radius", "$\\eta$", count)
+    explain(figure, rows)
+    return figure, rows
 
 
 def _by_radius(table: pd.DataFrame) -> pd.DataFrame:
@@ -410,4 +434,6 @@ def radii(
     lines = list(reading_figures.real(table))
     count = product.options["iterations"]
     label = "$\\eta$ over $\\|w^*\\|_1$"
-    return reading_figures.grid(lines, "share", label, count, LARGER)
+    figure, rows = reading_figures.grid(lines, "share", label, count)
+    explain(figure, rows)
+    return figure, rows

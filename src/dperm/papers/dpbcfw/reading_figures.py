@@ -36,9 +36,7 @@ class Line:
     of: Callable[[pd.DataFrame], Curves]
 
 
-def grid(
-    lines: list[Line], x: str, label: str, count: int, told: str = ""
-) -> tuple[Figure, Rows]:
+def grid(lines: list[Line], x: str, label: str, count: int) -> tuple[Figure, Rows]:
     """A panel for each line and reading, losses at the end against ``x``.
 
     Parameters
@@ -49,8 +47,6 @@ def grid(
         Of the horizontal axis.
     count : int
         T, of the panels' names and the runs.
-    told : str
-        What the figure says below itself.
     """
     figure, axes = drawing.panels(4 * len(lines), 4)
     at, rows = iter(axes), Rows()
@@ -65,8 +61,6 @@ def grid(
             axis.set(xlabel=label, ylabel="final loss / loss at 0")
         axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.set_figwidth(figure.get_figwidth() + 1.2)  # room for the legends
-    if told:
-        figure.supxlabel(told, fontsize=8.5)
     return figure, rows
 
 
