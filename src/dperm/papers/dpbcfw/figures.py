@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -10,93 +10,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dperm import schema
-from dperm.papers.dpbcfw import excess, margins, uplink
+from dperm.papers.dpbcfw import excess, margins, reading_figures, uplink
+from dperm.papers.dpbcfw.curve_families import (
+    BASELINES,
+    BESIDE,
+    FAMILIES,
+    NOISES,
+    SHARE,
+    UPDATES,
+    baselines,
+    curve,
+    explain,
+    family,
+    finish,
+    hues,
+    percent,
+)
 from dperm.papers.dpbcfw.outcomes import central, last, read, where
 from dperm.pipeline import results
-from dperm.present import curves, drawing, looks
+from dperm.present import curves, drawing
 from dperm.present.drawing import Rows
 from dperm.present.looks import Look
 
-BASELINES = looks.of(["FW", "DP-FW"])
-_HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-NOISES = {
-    "none": "no noise",
-    "stated": "noise as printed",
-    "scaled": "printed noise, scores $\\eta\\,\\nabla f$",
-    "strict": "least sound noise",
-    "scaled, m = n": "the same, no sketch",
-}
-UPDATES = {"published": "as published", "feasible": "feasible"}
-SHARE = "$\\eta$ = {:g} $\\|x_{{true}}\\|_1$"
-FAMILIES: dict[str, Callable[[float], str]] = {  # what a curve of a family is called
-    "nodes": "K = {:g}".format,
-    "epsilon": "$\\epsilon$ = {:g}".format,
-    "split": lambda share: f"{10 * share:.0f} : {10 - 10 * share:.0f}",
-    "sketch": "m = {:g}".format,
-    "length": "m = {:g} n".format,
-}
-BESIDE = {  # what panels differ in beside their noise: in the data, and in the title
-    "epsilon": (", epsilon {:g}", ",\n$\\epsilon$ = {:g}"),
-    "share": (", eta {:g}", f", {SHARE}"),
-}
-
-
-def _kinds(count: int) -> list[Look]:
-    """Looks of unordered kinds."""
-    return [
-        {"color": hue, "linestyle": line, "marker": mark}
-        for hue, line, mark in zip(
-            _HUES[:count], curves.STROKES, curves.MARKERS, strict=False
-        )
-    ]
-
-
-def _curve(
-    axes: Axes, panel: str, label: str, table: pd.DataFrame, look: Look,
-    x: str = "iteration", y: str = "relative",
-) -> Rows:  # fmt: skip
-    """Mean and range of y against x over the replicates."""
-    rows = curves.against(table, x, y, panel, label)
-    drawing.band(axes, rows, label, look, marks=6)
-    return rows
-
-
-def _family(axes: Axes, panel: str, table: pd.DataFrame, key: str) -> Rows:
-    """One curve for each value of a key, dark to light."""
-    values = sorted(table[key].unique())
-    return [
-        row
-        for value, look in zip(values, curves.shades(len(values)), strict=True)
-        for row in _curve(
-            axes, panel, FAMILIES[key](value), where(table, **{key: value}), look
-        )
-    ]
-
-
-def _baselines(axes: Axes, panel: str, table: pd.DataFrame, noise: str) -> Rows:
-    """FW and DP-FW, as far as they were run; noise is that of DP-BCFW."""
-    shown = {
-        "FW": where(table, method="fw"),
-        "DP-FW": where(table, method="dp_fw", noise=central(noise)),
-    }
-    return [
-        row
-        for name, runs in shown.items()
-        for row in _curve(axes, panel, name, runs, BASELINES[name])
-    ]
-
-
-def _finish(axes: Axes, title: str) -> None:
-    axes.set_title(title)
-    axes.set_yscale("log")
-    axes.set_xlabel("iteration")
-    axes.set_ylabel("loss / loss at 0")
-    axes.axhline(1.0, color="0.6", linewidth=0.7, zorder=0)
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:g} %"
-
+SETS = {"ball": "l1 ball", "box": "box"}
 
 # --- Algorithm 1 ----------------------------------------------------------------------
 
@@ -105,25 +41,45 @@ def _percent(value: float) -> str:
 def samplings(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> tuple[Figure, Rows]:
-    """Figure 1: samplings, one panel a pair of sparsities, laid out as printed."""
-    table = where(
-        read(config, product.sweeps[0]), constraint=product.options["constraint"]
-    )
+    """Figure 1: samplings, one panel a pair of sparsities, laid out as printed.
+
+    ``options``: constraint, the set; beside, another one, on the right.
+    """
+    table, options = read(config, product.sweeps[0]), product.options
+    sets = [options[key] for key in ("constraint", "beside") if key in options]
     pairs = table[["active", "density"]].drop_duplicates().to_numpy().tolist()
     pairs.sort(reverse=True)
-    figure, axes = drawing.panels(len(pairs), 3)
-    names = list(table["sampling"].unique())
+    wide = min(3, len(pairs))  # columns of one set
+    figure, axes = drawing.panels(len(sets) * len(pairs), wide * len(sets))
     rows: Rows = []
-    for (active, density), at in zip(pairs, axes, strict=True):
-        panel = f"features {_percent(density)}, variable {_percent(active)}"
-        shown = where(table, active=active, density=density)
-        for name, look in zip(names, _kinds(len(names)), strict=True):
-            chosen = where(shown, sampling=name)
-            label = f"{name}: $p_{{min}}$ = {chosen['p_min'].iloc[0]:.2g}"
-            rows += _curve(at, panel, label, chosen, look)
-        _finish(at, panel)
+    for column, constraint in enumerate(sets):
+        for k, (active, density) in enumerate(pairs):
+            line, place = divmod(k, wide)
+            at = axes[(line * len(sets) + column) * wide + place]
+            found = _sampled(at, table, active, density, constraint, len(sets) > 1)
+            rows += found
     drawing.shared_legend(figure, 4)
     return figure, rows
+
+
+def _sampled(
+    at: Axes, table: pd.DataFrame, active: float, density: float, constraint: str,
+    several: bool,
+) -> Rows:  # fmt: skip
+    """One panel; that of the ball is named after it where the box is beside it."""
+    panel = f"features {percent(density)}, variable {percent(active)}"
+    title = f"{panel}\n{SETS[constraint]}" if several else panel
+    if several and constraint == "ball":
+        panel = f"ball, {percent(density)} of A, {percent(active)} of x"
+    shown = where(table, active=active, density=density, constraint=constraint)
+    rows: Rows = []
+    names = list(shown["sampling"].unique())
+    for name, look in zip(names, hues(len(names)), strict=True):
+        chosen = where(shown, sampling=name)
+        label = f"{name}: $p_{{min}}$ = {chosen['p_min'].iloc[0]:.2g}"
+        rows += curve(at, panel, label, chosen, look)
+    finish(at, title)
+    return rows
 
 
 @drawing.styled
@@ -140,12 +96,12 @@ def nodes(
         for share in shares:
             panel = f"{UPDATES[update]}, {SHARE.format(share)}"
             shown = where(table, share=share, update=update)
-            rows += _family(next_ := next(at), panel, shown, "nodes")
-            _finish(next_, panel)
+            rows += family(next_ := next(at), panel, shown, "nodes")
+            finish(next_, panel)
         panel = f"Algorithm 1, {constraint}"
         shown = where(sampled, constraint=constraint)
-        rows += _family(next_ := next(at), panel, shown, "nodes")
-        _finish(next_, panel)
+        rows += family(next_ := next(at), panel, shown, "nodes")
+        finish(next_, panel)
     drawing.shared_legend(figure, 4)
     return figure, rows
 
@@ -166,16 +122,17 @@ def private(
     for noise in ("stated", "strict"):
         for d, n, density in sizes:
             axis, shown = next(at), where(table, d=d, n=n, density=density)
-            title = f"d = {d:g}, n = {n:g}, {_percent(density)}"
+            title = f"d = {d:g}, n = {n:g}, {percent(density)}"
             panel = f"{title}, {noise}"
-            rows += _baselines(axis, panel, shown, noise)
-            for update, look in zip(UPDATES, _kinds(2), strict=True):
+            rows += baselines(axis, panel, shown, noise)
+            for update, look in zip(UPDATES, hues(2), strict=True):
                 chosen = where(shown, method="dp_bcfw", noise=noise, update=update)
                 label = f"DP-BCFW, {UPDATES[update]}"
-                rows += _curve(axis, panel, label, chosen, look)
+                rows += curve(axis, panel, label, chosen, look)
             ours = where(shown, method="dp_bcfw", noise=noise)
-            _finish(axis, f"{title}\n{NOISES[noise]}, {_true(ours)}")
+            finish(axis, f"{title}\n{NOISES[noise]}, {_true(ours)}")
     drawing.shared_legend(figure, 4)
+    explain(figure, rows)
     return figure, rows
 
 
@@ -201,12 +158,13 @@ def workers(
         for share in shares:
             axis, shown = next(at), where(table, share=share)
             panel = f"{UPDATES[update]}, {SHARE.format(share)}"
-            rows += _baselines(axis, panel, shown, "scaled")
+            rows += baselines(axis, panel, shown, "scaled")
             chosen = where(shown, method="dp_bcfw", update=update)
-            rows += _family(axis, panel, chosen, "nodes")
+            rows += family(axis, panel, chosen, "nodes")
             reach = chosen["largest_norm"].max()
-            _finish(axis, f"{panel}\nlargest $\\|x\\|_1$ = {reach:.3g} $\\eta$")
+            finish(axis, f"{panel}\nlargest $\\|x\\|_1$ = {reach:.3g} $\\eta$")
     drawing.shared_legend(figure, 6)
+    explain(figure, rows)
     return figure, rows
 
 
@@ -234,11 +192,12 @@ def by_noise(
             panel += named.format(kind[beside])
             title += titled.format(kind[beside])
         ball = {"share": kind["share"]} if "share" in kind else {}
-        rows += _baselines(axis, panel, where(table, **ball), kind["noise"])
+        rows += baselines(axis, panel, where(table, **ball), kind["noise"])
         shown = where(private, **kind)
-        rows += _family(axis, panel, shown, product.options["along"])
-        _finish(axis, title)
+        rows += family(axis, panel, shown, product.options["along"])
+        finish(axis, title)
     drawing.shared_legend(figure, product.options.get("columns", 4))
+    explain(figure, rows)
     return figure, rows
 
 
@@ -261,12 +220,13 @@ def real(
                 drawing.empty(axis, str(shown["reason"].iloc[0]))
                 continue
             panel = f"{name}, {noise}"
-            rows += _baselines(axis, panel, shown, noise)
+            rows += baselines(axis, panel, shown, noise)
             chosen = where(shown, method="dp_bcfw", noise=noise)
-            rows += _family(axis, panel, chosen, "nodes")
+            rows += family(axis, panel, chosen, "nodes")
             update = UPDATES[chosen["update"].iloc[0]]
-            _finish(axis, f"{titles[name].title}\n{NOISES[noise]}, {update}")
+            finish(axis, f"{titles[name].title}\n{NOISES[noise]}, {update}")
     drawing.shared_legend(figure, 6)
+    explain(figure, rows)
     return figure, rows
 
 
@@ -320,7 +280,7 @@ def _slopes(
     rows: Rows = []
     for name, runs, look in family:
         label = f"{name}: {_slope(runs)}"
-        rows += _curve(axes, panel, label, runs, look, "n", "excess")
+        rows += curve(axes, panel, label, runs, look, "n", "excess")
     sizes = np.array(sorted(table["n"].unique()))
     axes.plot(sizes, excess.theory(sizes, chosen), color="#D55E00", linewidth=0.9,
               label=f"theory: {excess.THEORY:.2f}")  # fmt: skip
@@ -348,9 +308,9 @@ def claims(
     rows: Rows = []
     noises = list(margins.KINDS)
     for claim, axis in zip(margins.CLAIMS, axes, strict=False):
-        for noise, look in zip(noises, _kinds(len(noises)), strict=True):
+        for noise, look in zip(noises, hues(len(noises)), strict=True):
             shown = where(found, claim=claim, noise=noise)
-            rows += _curve(axis, claim, NOISES[noise], shown, look, "epsilon", "margin")
+            rows += curve(axis, claim, NOISES[noise], shown, look, "epsilon", "margin")
         axis.axhline(0.0, color="0.3", linewidth=0.9)
         axis.set(xscale="log", title=margins.CLAIMS[claim], xlabel="$\\epsilon$")
         axis.set_ylim(*np.clip(axis.get_ylim(), -1.0, 1.0))
@@ -363,11 +323,11 @@ def claims(
 def _starts(axes: Axes, starts: pd.DataFrame, noises: Iterable[str]) -> None:
     """A dot where each claim starts to hold; none where it never does."""
     names = list(margins.CLAIMS)
-    kinds = list(noises)
-    for noise, look in zip(kinds, _kinds(len(kinds)), strict=True):
+    every = list(noises)
+    for noise, look in zip(every, hues(len(every)), strict=True):
         shown = where(starts, noise=noise)
         places = [names.index(claim) for claim in shown["claim"]]
-        shift = 0.18 * (kinds.index(noise) - 1.5)
+        shift = 0.18 * (every.index(noise) - 1.5)
         axes.plot(shown["epsilon"], np.array(places) + shift, linestyle="none",
                   marker=look["marker"], color=look["color"], markersize=6)  # fmt: skip
     axes.set_yticks(range(len(names)), names)
@@ -386,8 +346,8 @@ def losses(
     rows: Rows = []
     for name, axis in zip(names, axes, strict=True):
         shown = where(table, loss_name=name)
-        rows += _family(axis, name, shown, "length")
-        _finish(axis, name.replace("_", " "))
+        rows += family(axis, name, shown, "length")
+        finish(axis, name.replace("_", " "))
     drawing.shared_legend(figure, 4)
     return figure, rows
 
@@ -401,7 +361,7 @@ def communication(
     budgets = sorted(table["epsilon"].unique())
     figure, axes = drawing.panels(2 * len(budgets), len(budgets))
     rows: Rows = []
-    looks = _kinds(4)
+    looks = hues(4)
     for k, epsilon in enumerate(budgets):
         shown = where(table, epsilon=epsilon)
         rows += _against_n(axes[k], shown, f"epsilon {epsilon:g}", looks)
@@ -414,7 +374,7 @@ def _against_n(axes: Axes, table: pd.DataFrame, panel: str, looks: list[Look]) -
     shown = uplink.by_records(table)
     rows: Rows = []
     for (label, runs), look in zip(shown.items(), looks, strict=True):
-        rows += _curve(axes, panel, label, runs, look, "n", "bytes_up")
+        rows += curve(axes, panel, label, runs, look, "n", "bytes_up")
     axes.set(xscale="log", yscale="log", xlabel="n", ylabel="bytes up, all nodes")
     ticks = sorted(table["n"].unique())
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -426,12 +386,54 @@ def _against_n(axes: Axes, table: pd.DataFrame, panel: str, looks: list[Look]) -
 def _along(axes: Axes, table: pd.DataFrame, panel: str) -> Rows:
     """Bytes so far, up and down, at the largest n; a feature is never sent twice."""
     shown, every = uplink.along(table)
-    up, down, _ = _kinds(3)
-    rows = _curve(axes, panel, "up, measured", shown, up, y="bytes_up")
-    rows += _curve(axes, panel, "up, if each were sent", every, BASELINES["FW"],
+    up, down, _ = hues(3)
+    rows = curve(axes, panel, "up, measured", shown, up, y="bytes_up")
+    rows += curve(axes, panel, "up, if each were sent", every, BASELINES["FW"],
                    y="bytes_up")  # fmt: skip
-    rows += _curve(axes, panel, "down, measured", shown, down, y="bytes_down")
+    rows += curve(axes, panel, "down, measured", shown, down, y="bytes_down")
     axes.set(yscale="log", xlabel="iteration", ylabel="bytes so far, all nodes")
     axes.set_title(f"n = {table['n'].max():g}, T tuned")
     axes.legend(loc="best")
     return rows
+
+
+# --- readings -------------------------------------------------------------------------
+
+
+@drawing.styled
+def readings(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Figures 3 and 5 to 8 against eta itself, one column a reading.
+
+    ``options``: iterations, the T of the runs that are shown.
+    """
+    tables = [_by_radius(read(config, name)) for name in product.sweeps]
+    several = (reading_figures.workers, reading_figures.private)
+    lines = [
+        line for of, table in zip(several, tables, strict=True) for line in of(table)
+    ]
+    count = product.options["iterations"]
+    figure, rows = reading_figures.grid(lines, "radius", "$\\eta$", count)
+    explain(figure, rows)
+    return figure, rows
+
+
+def _by_radius(table: pd.DataFrame) -> pd.DataFrame:
+    """With ``radius``, eta; where that is ||x_true||_1, its mean over the draws."""
+    means = table.groupby("ball")["eta"].mean()
+    return table.assign(radius=table["ball"].map(means))
+
+
+@drawing.styled
+def radii(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> tuple[Figure, Rows]:
+    """Figure 9 against eta; ``options``: iterations, as for ``readings``."""
+    table = where(read(config, product.sweeps[0]), status="ok")
+    lines = list(reading_figures.real(table))
+    count = product.options["iterations"]
+    label = "$\\eta$ over $\\|w^*\\|_1$"
+    figure, rows = reading_figures.grid(lines, "share", label, count)
+    explain(figure, rows)
+    return figure, rows

@@ -14,8 +14,16 @@ from dperm.erm.columns import Columns
 from dperm.erm.loss import Signed
 from dperm.erm.losses import named
 from dperm.erm.problem import Problem, build
-from dperm.papers.dpbcfw import neighbours, theory
+from dperm.papers.dpbcfw import (
+    convergence,
+    eigenvalues,
+    inexact,
+    neighbours,
+    sketching,
+    theory,
+)
 from dperm.papers.dpbcfw.instances import Instance, prepared, synthetic
+from dperm.papers.dpbcfw.reading import Reading, final
 from dperm.papers.dpbcfw.runs import Rows, Setting, run
 from dperm.pipeline import inputs, plan
 from dperm.privacy.mechanisms import streams
@@ -69,6 +77,48 @@ def compare(
         found = run(at, setting, seed, every)
         known = _known(at, setting, excess)
         rows += [{**row, **known} for row in found]
+    return rows
+
+
+def readings(
+    config: schema.Config,
+    point: Mapping[str, Any],
+    seed: int,
+    settings: Any,
+    same_sparsity: bool = False,
+    records: list[int] | None = None,
+) -> Rows:
+    """The ends of many runs on the data of a point, all under one reading.
+
+    Parameters
+    ----------
+    point : mapping
+        As for ``compare``; ``ball``, eta itself, ||x_true||_1 where that is less;
+        ``objective`` and ``per`` of ``Reading``.
+    settings : grid
+        Of keys of ``Setting``, and ``own``: with the noise of its own paper, whatever
+        the reading.
+    same_sparsity : bool
+        Whether x_true is as dense as the features.
+    records : list of int, optional
+        Numbers n of records, all of one draw of the data; else the point has n.
+    """
+    if same_sparsity:
+        point = {**point, "active": point["density"]}
+    reading, rows = Reading(point["objective"], point["per"]), list[dict[str, Any]]()
+    for sizes in [{"n": n} for n in records] if records else [{}]:
+        at = _instance(config, {**point, **sizes}, seed)
+        if isinstance(at, str):
+            return [{"status": "unavailable", "reason": at}]
+        common = {key: point[key] for key in SETTING if key in point}
+        if "ball" in point:
+            common["share"] = min(1.0, point["ball"] / at.radius)
+        for keys in grid.points(settings, axes=None):
+            own = keys.pop("own", False)
+            setting = Setting(**_whole({**keys, **common}))
+            found = final(at, setting, Reading() if own else reading, seed)
+            sized = {"n": at.problem.n, "d": at.problem.p}
+            rows.append({**found, **sized, "own": own})
     return rows
 
 
@@ -144,6 +194,38 @@ def samplings(
         for name, options in chosen.items():
             keys = {"constraint": constraint, "sampling": name, "eta": size}
             rows += _path(at, options, seed, int(point["iterations"]), keys)
+    return rows
+
+
+def sampled_balls(
+    config: schema.Config,
+    point: Mapping[str, Any],
+    seed: int,
+    chance: float,
+    nodes: int,
+    published_p_min: float,
+) -> Rows:
+    """The ends of Figure 1's runs on l1 balls of other radii; as for ``samplings``.
+
+    ``ball`` of the point is eta itself, ||x_true||_1 where that is less.
+    """
+    at = _instance(config, point, seed)
+    assert isinstance(at, Instance)
+    count, tau = int(point["iterations"]), round(chance * at.problem.p)
+    size: dict[str, Any] = {"radius": min(point["ball"], at.radius)}
+    both = ("distributed", tau, nodes)
+    chosen = {
+        "elementary": bcfw.Options("elementary", **size),
+        "tau-nice": bcfw.Options("tau_nice", tau, **size),
+        "(K, tau), published": bcfw.Options(*both, p_min=published_p_min, **size),
+        "(K, tau), corrected": bcfw.Options(*both, **size),
+    }
+    rows = []
+    for name, options in chosen.items():
+        made = bcfw.Run(at.problem, streams(seed), options, silent(count), at.columns)
+        made.advance(count)
+        keys = {"constraint": "ball", "sampling": name, "eta": options.radius}
+        rows.append({**keys, "loss": made.at.objective, "start": at.start})
     return rows
 
 
@@ -319,3 +401,63 @@ def sensitivity(
     assert isinstance(at, Instance)
     setting = Setting(**_whole({key: point[key] for key in SETTING if key in point}))
     return neighbours.search(at, setting, seed, trials)
+
+
+# --- Theorems 1 and 2, Proposition 1, the sketch --------------------------------------
+
+
+def rates(
+    config: schema.Config,
+    point: Mapping[str, Any],
+    seed: int,
+    chance: float,
+    nodes: int,
+) -> Rows:
+    """Theorem 1's O(1/t): gaps of Algorithm 1 over the last decade of a run."""
+    at = _instance(config, point, seed)
+    assert isinstance(at, Instance)
+    tau, T = round(chance * at.problem.p), int(point["iterations"])
+    return convergence.gaps(at, float(point["share"]), tau, nodes, T, seed)
+
+
+def eigenvalue_bounds(
+    config: schema.Config, point: Mapping[str, Any], seed: int, tau: int, nodes: int
+) -> Rows:
+    """Proposition 1: expected curvature over a box, exactly, and its bound."""
+    n, d = int(point["n"]), int(point["d"])
+    return eigenvalues.rows(seed, n, d, float(point["common"]), tau, nodes, 1.0)
+
+
+def approximation(
+    config: schema.Config, point: Mapping[str, Any], seed: int, lengths: list[int]
+) -> Rows:
+    """Assumption 2: the errors of private runs at every iteration; 0 is no sketch."""
+    at = _instance(config, point, seed)
+    assert isinstance(at, Instance)
+    given = {key: point[key] for key in SETTING if key in point}
+    given["share"] = min(1.0, point["ball"] / at.radius)
+    reading, rows = Reading(point["objective"], point["per"]), list[dict[str, Any]]()
+    for length in lengths:
+        setting = Setting(**_whole({**given, "sketch": length}))
+        found = inexact.errors(at, setting, reading, seed)
+        rows += [{**row, "length": length or at.problem.n} for row in found]
+    return rows
+
+
+def sketched_products(
+    config: schema.Config,
+    point: Mapping[str, Any],
+    seed: int,
+    lengths: list[int],
+    theta: float,
+    nodes: int,
+    active: int,
+) -> Rows:
+    """Section IV's sketch: errors of products for several m, and for Table IV's."""
+    n, count = int(point["n"]), int(point["iterations"])
+    named = sketching.table_length(n, count, theta)
+    sizes = (int(point["d"]), int(point["nonzeros"]), active, float(point["epsilon"]))
+    return [
+        {**sketching.errors(seed, n, m, *sizes, nodes, count), "m": m, "table": table}
+        for m, table in [*((m, False) for m in lengths if m <= n), (named, True)]
+    ]

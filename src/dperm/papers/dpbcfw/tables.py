@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from dperm import schema
-from dperm.papers.dpbcfw import margins, uplink
+from dperm.papers.dpbcfw import convergence, inexact, margins, sketching, theory, uplink
+from dperm.papers.dpbcfw import readings as of_readings
 from dperm.papers.dpbcfw.outcomes import last, read
 from dperm.pipeline import results
 from dperm.present.tables import Table, readable
@@ -37,16 +38,21 @@ def curvature(
 ) -> Table:
     """Table III in numbers, means over the draws."""
     table = results.load_sweep(config, "curvature")
+    columns = ["p_min", "iteration", "d", "start", "expected_curvature"]
+    column = [
+        theory.printed_column(*row) for row in table[columns].itertuples(index=False)
+    ]
+    table = table.assign(printed_column=column)
     values = [
         *("p_min", "published_p_min", "existing_curvature", "expected_curvature"),
         *("existing_bound", "bound", "published_bound", "gap"),
     ]
-    data = _mean(table, ["sampling"], [*values, "start"])
-    shown = readable(data[["sampling", *values]])
+    data = _mean(table, ["sampling"], [*values, "start", "printed_column"])
+    shown = readable(data[["sampling", *values, "printed_column"]])
     shown.columns = [
         *("sampling", "p_min", "p_min, printed", "existing curvature"),
         *("expected curvature", "existing bound", "Theorem 1"),
-        *("Theorem 1, printed p_min", "reached"),
+        *("Theorem 1, printed p_min", "reached", "its printed column"),
     ]
     return Table(data, shown)
 
@@ -86,6 +92,23 @@ def claims(
         *("the same, no sketch (m = n)", "least sound noise"),
     ]
     return Table(data, shown)
+
+
+def readings(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Under which reading each figure holds; every row in the data."""
+    data = of_readings.every(config, product.sweeps)
+    columns = ["figure", "reading", "data", "holds", "drop", "worst", "margin"]
+    return Table(data, readable(data[columns]))
+
+
+def reading_sentences(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """The same in one sentence a figure."""
+    data = of_readings.sentences(of_readings.every(config, product.sweeps))
+    return Table(data, data[["figure", "tried", "learning", "holding", "sentence"]])
 
 
 def privacy(
@@ -129,4 +152,35 @@ def sensitivity(
     keys = ["release", "nodes", "update"]
     values = ["found", "strict", "published", "of_strict", "of_published"]
     data = table.groupby(keys, sort=False)[values].max().reset_index()
+    return Table(data, readable(data))
+
+
+def rates(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+    """Exponents of Algorithm 1's gap in t beside those of Theorem 1's bound."""
+    data = convergence.exponents(results.load_sweep(config, product.sweeps[0]))
+    return Table(data, readable(data))
+
+
+def proposition1(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Expected curvature over Proposition 1's bound, by sampling and likeness."""
+    table = results.load_sweep(config, product.sweeps[0])
+    data = _mean(table, ["sampling", "common"], ["curvature", "bound"])
+    return Table(data, readable(data.assign(share=data["curvature"] / data["bound"])))
+
+
+def approximation(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Errors of partial gradient and oracle over what Assumption 2 allows."""
+    data = inexact.summary(results.load_sweep(config, product.sweeps[0]))
+    return Table(data, readable(data))
+
+
+def sketch(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Exponents of what sketching does to a partial gradient, in m and in n."""
+    data = sketching.exponents(results.load_sweep(config, product.sweeps[0]))
     return Table(data, readable(data))

@@ -127,6 +127,20 @@ def _existing_bound(
     return math.nan
 
 
+def printed_column(
+    p_min: float, t: int, d: int, start: float, curvature: float
+) -> float:
+    """Table III's own column, (2 d) (s h_0 + C) / (s^2 t + 2 d s) with s = p_min d.
+
+    Theorem 1 with the same p_min has d C in the place of C. The row of p_min = 1 is the
+    theorem's.
+    """
+    if p_min == 1.0:
+        return bound(t, p_min, start, curvature)
+    s = p_min * d
+    return 2 * d * (s * start + curvature) / (s * s * t + 2 * d * s)
+
+
 def iterations(at: Instance, setting: Setting, theta: float) -> float:
     """T of Theorem 4, (C n epsilon / (C_g + C_l))^(2/3), constants as in Table IV.
 

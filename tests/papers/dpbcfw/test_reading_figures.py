@@ -1,0 +1,57 @@
+"""What figures of readings show, and when they explain a private curve below FW."""
+
+import itertools
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from dperm.papers.dpbcfw import judged, reading_figures
+from dperm.papers.dpbcfw.curve_families import LARGER, explain
+
+
+def rows_of(**ends):
+    """Curves of two points that end there."""
+    return [
+        {"panel": "one", "algorithm": name, "x": x, "mean": value}
+        for name, end in ends.items()
+        for x, value in ((0, 1.0), (1, end))
+    ]
+
+
+@pytest.mark.parametrize(("ours", "told"), [(0.4, True), (0.6, False)])
+def test_a_private_curve_below_fw_is_explained(ours, told):
+    figure = plt.figure()
+    explain(figure, rows_of(**{"FW": 0.5, "DP-FW": 0.3, "K = 2": 0.9, "K = 4": ours}))
+    assert (figure.get_suptitle() == LARGER) == told
+    plt.close(figure)
+
+
+def swept():
+    """Runs of all families whose loss is told by their keys."""
+    points = itertools.product((0.5, 2.0), ("mean", "sum"), ("total", "iteration"))
+    plain = {**judged.PLAIN, "own": False, "iterations": 20}
+    rows = []
+    for eta, objective, per in points:
+        at = {**plain, "radius": eta, "objective": objective, "per": per}
+        rows.append({**at, "method": "fw", "relative": 0.9})
+        rows.append({**at, "method": "dp_fw", "relative": 0.8})
+        rows += [{**at, "method": "dp_bcfw", "nodes": K, "relative": 1 / K}
+                 for K in judged.NODES]  # fmt: skip
+        for key, values in judged.FAMILIES.values():
+            rows += [{**at, "method": "dp_bcfw", key: value, "relative": 0.5}
+                     for value in values if value != judged.PLAIN[key]]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_panels_are_figures_under_readings():
+    lines = list(reading_figures.workers(swept()))
+    figure, rows = reading_figures.grid(lines, "radius", "eta", 20)
+    assert len(figure.axes) == 4 * 4
+    table = pd.DataFrame(rows).set_index(["panel", "algorithm", "x"])["mean"]
+    assert table["figure 5, sum, iteration, T 20", "K = 16", 0.5] == 1 / 16
+    assert table["figure 5, mean, total, T 20", "DP-FW", 2.0] == 0.8
+    for panel, name in (("figure 6", "$\\epsilon$ = 0.001"), ("figure 7", "1 : 9"),
+                        ("figure 8", "m = 800")):  # fmt: skip
+        assert table[f"{panel}, sum, total, T 20", name, 2.0] == 0.5
+    plt.close(figure)
