@@ -241,7 +241,7 @@ def composed(paper: str) -> schema.Config:
 def homes(conf: Path) -> dict[str, tuple[str, str]]:
     """For sections by file, a paper and a scale whose run table is made of them."""
     found: dict[str, tuple[str, str]] = {}
-    for paper in ("dpskgd", "dpgcd", "dpbcfw", "dpsco", "dpcd"):
+    for paper in ("arena", "dpskgd", "dpgcd", "dpbcfw", "dpsco", "dpcd"):
         said = yaml.safe_load((conf / f"paper/{paper}/paper.yaml").read_text())
         found[f"paper/{paper}/paper"] = paper, "full"
         named = {"smoke": said["offline"], "full": said["problems"]}

@@ -7,6 +7,7 @@ import sys
 import pandas as pd
 import pytest
 
+from dperm.locate import available
 from dperm.pipeline import costs, forecast
 from dperm.pipeline.costs import ALONE, GOAL, START, Cost, Costs
 from dperm.pipeline.forecast import BEGIN, OVERHEAD, Job
@@ -131,7 +132,7 @@ def test_its_jobs_are_the_snakefile_s(tmp_path, monkeypatch):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     listed = dict(re.findall(r"^(\w+) +(\d+)$", done.stdout, re.MULTILINE))
     rules = {name: int(count) for name, count in listed.items()}
-    table = run_table(["dpbcfw", "dpcd", "dpgcd", "dpsco", "dpskgd"], ["scale=smoke"])
+    table = run_table(available("paper"), ["scale=smoke"])
     jobs = forecast.graph(table, Costs(table, {}))
     stages = pd.Series([job.stage for job in jobs.values()]).value_counts()
     draws = [count for name, count in rules.items() if name.startswith("draw_")]

@@ -133,7 +133,7 @@ def test_an_infinite_clip_is_refused_where_there_is_noise(whole):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("solver.algorithm=dp_dc", "did you mean dp_cd"),
+        ("solver.algorithm=dp_ccd", "did you mean dp_cd"),
         ("+solver.options.smpling=uniform", "did you mean sampling"),
         ("problem.loss=logistc", "did you mean logistic"),
         ("problem=diabetes", "problem=diabetes: expected a key below it"),

@@ -23,7 +23,8 @@ def judged(config, rule, **options):
 def test_every_rule_of_ours_names_its_controls():
     for module in rules.OURS:
         for name in functions(module.__name__):
-            assert controls.of(getattr(module, name)), name
+            if name != "untestable":  # which never says that it holds
+                assert controls.of(getattr(module, name)), name
 
 
 def test_an_edit_of_any_rule_makes_the_claims_stale():

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.stats import rankdata
 
-from dperm.compiled import KERNEL
-from dperm.erm.losses import value
 from dperm.erm.problem import Problem
+from dperm.erm.records import losses
 from dperm.erm.scales import label_scale
 
 TEST = 0.2  # share of the records that are held out
@@ -88,18 +86,9 @@ def clipped_loss(problem: Problem, most: float, W: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         for k, w in enumerate(W):
             margins = np.asarray(problem.A @ w) + problem.offset
-            losses = _losses(problem.loss.code, margins)
-            found[k] = np.minimum(np.where(np.isnan(losses), most, losses), most).mean()
+            each = losses(problem, margins)
+            found[k] = np.minimum(np.where(np.isnan(each), most, each), most).mean()
     return found
-
-
-@njit(**KERNEL)
-def _losses(loss, margins):
-    """Phi of each margin; shape (n,)."""
-    out = np.empty(margins.shape[0])
-    for i in range(margins.shape[0]):
-        out[i] = value(loss, margins[i])
-    return out
 
 
 def loss_bound(problem: Problem) -> float:
