@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -47,15 +48,29 @@ def theorem(solver: str, p: float, epsilon: float, n: float, d: float) -> float:
     return leading * (math.log(n) ** 2 / math.sqrt(n) + noise)
 
 
+def printed(solver: str, p: float, epsilon: float, n: float, d: float) -> float:
+    """Table 1's upper bound as ``RATES`` has it, without other logarithms.
+
+    At epsilon infinity the terms of the noise are gone, and p = 1 has log(d) / sqrt(n).
+    """
+    private = 0.0 if math.isinf(epsilon) else 1 / epsilon
+    if solver == "poly_sfw":
+        return math.log(d) * (private or 1.0) / math.sqrt(n)
+    if solver == "phased_sgd":
+        inverse = 0.0 if math.isinf(p) else 1 / p
+        return d ** (0.5 - inverse) / math.sqrt(n) + private * d ** (1 - inverse) / n
+    kappa = 2 * math.log(d)
+    kappa = min(kappa, 1 / (p - 1)) if p > 1 else kappa
+    return math.sqrt(kappa / n) + private * kappa * math.sqrt(d) / n
+
+
 def exponent(
     solver: str, p: float, epsilon: float, at: dict[str, float], axis: str,
     ends: tuple[float, float],
+    rate: Callable[..., float] = theorem,
 ) -> float:  # fmt: skip
-    """Local exponent of a theorem's bound in an axis (n or d), between two ends."""
-    first, last = (
-        theorem(solver, p, epsilon, **{**at, axis: end})  # type: ignore[arg-type]
-        for end in ends
-    )
+    """Local exponent of a bound in an axis (n or d), between two ends."""
+    first, last = (rate(solver, p, epsilon, **{**at, axis: end}) for end in ends)
     return math.log(last / first) / math.log(ends[1] / ends[0])
 
 
