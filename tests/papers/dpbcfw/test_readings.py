@@ -224,6 +224,8 @@ def test_a_reading_holds_if_it_does_on_all_data():
     data = rows_with("yes", "no").assign(reading="eta 1", data=["a", "b"])
     (row,) = readings.sentences(data).to_dict("records")
     assert (row["tried"], row["holding"], row["holding_somewhere"]) == (1, 0, 1)
+    assert "on all 2 data sets" in row["sentence"]
+    assert "1 on one data set at least" in row["sentence"]
 
 
 def test_the_reading_in_words():

@@ -199,9 +199,9 @@ def test_the_curvature_is_attained_between_vertices(instance):
 
 
 def test_the_oracle_by_a_loop():
-    estimate, signed = np.array([0.1, -0.5, 0.3, 0.2]), np.array([1, -4])
+    estimate, signed = np.array([0.1, -0.9, 0.3, 0.2]), np.array([1, -4])
     starts = edges(4, 2)
-    best = [0.5 - 0.1, 0.3 + 0.2]  # -e_4 was taken where +e_3 was best
+    best = [0.9 - 0.1, 0.3 + 0.2]  # -e_4 was taken where +e_3 was best
     assert inexact._oracle(estimate, signed, starts) == pytest.approx(max(best))
 
 

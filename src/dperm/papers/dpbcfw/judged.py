@@ -71,7 +71,7 @@ class Sentence:
         """Whether it holds, its drop and the margin that is worst, with intervals."""
         every = {f"falls by {learnt:g} f(0)": learnt - self.drop, **self.margins}
         found = {name: _estimate(values) for name, values in every.items()}
-        worst = max(found, key=lambda name: found[name][1])
+        worst = max(found, key=lambda name: (found[name][1] > 0, found[name][0]))
         drop = _estimate(self.drop)
         others = [found[name] for name in self.margins]
         return {

@@ -80,29 +80,16 @@ def _flat(runs: pd.DataFrame, figure: str) -> judged.Sentence:
 
 
 def _private(table: pd.DataFrame) -> Rows:
-    """Figure 3, all data sets at once, with either noise of DP-FW."""
+    """Figure 3, a row for each data set and either noise of DP-FW."""
+    sizes = zip(table["d"], table["density"], strict=True)
+    table = table.assign(data=[f"d = {d:g}, {100 * each:g} %" for d, each in sizes])
     rows = []
     for own in (False, True):
-        of = partial(_figure3, own=own)
         noise = "of its own paper" if own else "as DP-BCFW's"
-        found = judged.rows_of(table, "3", of)
+        of = partial(judged.figure3, own=own)
+        found = judged.rows_of(table, "3", of, ["data"])
         rows += [{**row, "dp_fw": noise} for row in found]
     return rows
-
-
-def _figure3(runs: pd.DataFrame, own: bool) -> judged.Sentence:
-    """All panels have to hold; the drop is that of the one that learnt least."""
-    panels = {
-        f"d = {d:g}, {100 * density:g} %": judged.figure3(part, own)
-        for (d, density), part in runs.groupby(["d", "density"], sort=False)
-    }
-    margins = {
-        f"{panel}: {name}": values
-        for panel, found in panels.items()
-        for name, values in found.margins.items()
-    }
-    least = min((found.drop for found in panels.values()), key=lambda drop: drop.mean())
-    return judged.Sentence(margins, least)
 
 
 def _samples(table: pd.DataFrame) -> Rows:
@@ -203,7 +190,7 @@ def _sentence(figure: str, part: pd.DataFrame) -> str:
     one, found = _by_reading(part), _counted(part)
     said = judged.SAYS[figure.removeprefix("Figure ")]
     held = one[one["holds"] == "yes"].sort_values("drop", ascending=False)
-    start = f"{figure} ({said}): "
+    start = f"{figure} ({said}{_on_all(part)}): "
     if len(held):
         named = "; ".join(held["reading"][:NAMED])
         more = f" and {len(held) - NAMED} more" if len(held) > NAMED else ""
@@ -215,9 +202,20 @@ def _sentence(figure: str, part: pd.DataFrame) -> str:
     return (
         f"{start}holds under none of {len(one)} readings with a drop of at least "
         f"{judged.LEARNT:g} f(0) ({found['undecided']} undecided, "
-        f"{found['holding_without_learning']} if nothing need be learnt); "
-        f"{_why(one)}."
+        f"{found['holding_without_learning']} if nothing need be learnt"
+        f"{_on_some(part, found)}); {_why(one)}."
     )
+
+
+def _on_all(part: pd.DataFrame) -> str:
+    count = part["data"].nunique() if "data" in part else 0
+    return f"; on all {count} data sets" if count > 1 else ""
+
+
+def _on_some(part: pd.DataFrame, found: dict[str, Any]) -> str:
+    if not _on_all(part):
+        return ""
+    return f", {found['holding_somewhere']} on one data set at least"
 
 
 def _why(one: pd.DataFrame) -> str:
