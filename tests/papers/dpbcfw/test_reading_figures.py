@@ -6,8 +6,11 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from dperm.papers.dpbcfw import judged, reading_figures
+from dperm.config import compose
+from dperm.papers.dpbcfw import judged, reading_figures, readings
 from dperm.papers.dpbcfw.curve_families import LARGER, explain
+from dperm.pipeline import products
+from papers.dpbcfw.test_products import write
 
 
 def rows_of(**ends):
@@ -55,3 +58,14 @@ def test_panels_are_figures_under_readings():
                         ("figure 8", "m = 800")):  # fmt: skip
         assert table[f"{panel}, sum, total, T 20", name, 2.0] == 0.5
     plt.close(figure)
+
+
+def test_data_that_cannot_be_had_are_said_and_left_out(tmp_path):
+    out = [f"output.results={tmp_path}", f"output.figures={tmp_path}"]
+    config = compose(["paper=dpbcfw", "product=figure9_radii", *out])
+    gone = [{"status": "unavailable", "reason": "no network"}]
+    write(config, "readings_real", gone, {"problem": "rcv1_small"}, 0)
+    written = products.figure(config)
+    svg = next(path for path in written if path.suffix == ".svg").read_text()
+    assert "no network" in svg
+    assert readings.every(config, ["readings_real"]).empty

@@ -430,8 +430,12 @@ def radii(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> tuple[Figure, Rows]:
     """Figure 9 against eta; ``options``: iterations, as for ``readings``."""
-    table = where(read(config, product.sweeps[0]), status="ok")
-    lines = list(reading_figures.real(table))
+    table = read(config, product.sweeps[0])
+    lines = list(reading_figures.real(where(table, status="ok")))
+    if not lines:
+        figure, (alone,) = drawing.panels(1, 1)
+        drawing.empty(alone, str(table["reason"].iloc[0]))
+        return figure, []
     count = product.options["iterations"]
     label = "$\\eta$ over $\\|w^*\\|_1$"
     figure, rows = reading_figures.grid(lines, "share", label, count)

@@ -32,8 +32,8 @@ def every(config: schema.Config, sweeps: list[str]) -> pd.DataFrame:
     """
     rows: Rows = []
     for name, judge in _SOURCES.items():
-        if name in sweeps:
-            rows += judge(_available(read(config, name)))
+        if name in sweeps and len(table := _available(read(config, name))):
+            rows += judge(table)
     data = pd.DataFrame([_told(row) for row in rows])
     return data.reindex(columns=COLUMNS)
 
