@@ -1,5 +1,7 @@
 """The closure of code: by names, through every form of import, effects included."""
 
+import os
+import subprocess
 import sys
 
 import pytest
@@ -187,3 +189,19 @@ def test_relative_imports_and_stars():
     source = read("from . import a\nfrom ..b import c\nfrom .d import *\n", "x.y")
     assert source.imports == {"a": ("x.y", "a"), "c": ("x.b", "c")}
     assert source.stars == ["x.y.d"]
+
+
+def test_the_digest_is_the_same_in_every_process(tmp_path):
+    """Names that one statement binds are in no order of their own."""
+    names = [f"name_{number}" for number in range(12)]
+    (tmp_path / "many.py").write_text(f"{', '.join(names)} = range(12)\n")
+    (tmp_path / "whole.py").write_text("import many\n\ndef use():\n    return many\n")
+    script = "from dperm.store import closure; print(closure.digest('whole:use'))"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", script], cwd=tmp_path, check=True, text=True,
+            env={**os.environ, "PYTHONHASHSEED": str(seed)}, capture_output=True,
+        ).stdout
+        for seed in range(4)
+    }  # fmt: skip
+    assert len(found) == 1
