@@ -91,7 +91,10 @@ def test_what_the_sweep_left_reads_as_results(job, monkeypatch):
     given = {"most": 4, "groups": 4, "transcripts": 2, "fresh": 6}
     rows = [point | row for row in sweeps.finalists(config, point, 3, **given)]
     monkeypatch.setattr(finalists.plan, "label", lambda config, solver: "DP-SkGD")
-    found = finalists.loaded(config, pd.DataFrame(rows), ["small", "other"])
+    first = pd.DataFrame(rows).assign(replicate=0)
+    again = first.assign(replicate=1, objective=-1.0)  # small scales have several
+    table = pd.concat([first, again])
+    found = finalists.loaded(config, table, ["small", "other"])
     assert found["other"] == []
     (result,) = found["small"]
     assert result.available and result.label == "DP-SkGD"

@@ -98,6 +98,8 @@ def finish(axes: Axes, title: str) -> None:
 
 def explain(figure: Figure, rows: Rows) -> None:
     """Say in the figure why private curves end below FW, if any does."""
+    if not rows:
+        return
     table = pd.DataFrame(rows)
     ends = table.loc[table.groupby(["panel", "algorithm"])["x"].idxmax()]
     alone = where(ends, algorithm="FW").set_index("panel")["mean"]

@@ -10,6 +10,9 @@ import pandas as pd
 from dperm import schema
 from dperm.pipeline import results
 
+OBJECTIVES = ("mean", "sum")  # equation 4
+BUDGETS = ("total", "iteration")  # whose epsilon
+
 
 def read(config: schema.Config, name: str) -> pd.DataFrame:
     """A sweep's rows, with ``relative``, the loss over f(0), where there is a loss."""

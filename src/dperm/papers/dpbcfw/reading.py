@@ -10,15 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dperm.papers.dpbcfw.instances import Instance
+from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES
 from dperm.papers.dpbcfw.runs import Setting, made_of, noise_of, options_of
 from dperm.privacy.ledger import Ledger
 from dperm.solvers.frank_wolfe import Noise
 from dperm.solvers.frank_wolfe.dp_bcfw_noise import epsilons_apart, releases
 from dperm.solvers.frank_wolfe.selections import selections_epsilon
 from dperm.solvers.options import one_of
-
-OBJECTIVES = ("mean", "sum")
-BUDGETS = ("total", "iteration")
 
 
 @dataclass(frozen=True)

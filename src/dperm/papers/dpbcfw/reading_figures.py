@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 
 from dperm.papers.dpbcfw import judged
 from dperm.papers.dpbcfw.curve_families import BASELINES, FAMILIES, curve, hues
-from dperm.papers.dpbcfw.outcomes import where
-from dperm.papers.dpbcfw.reading import BUDGETS, OBJECTIVES
+from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES, where
 from dperm.present import curves, drawing
 from dperm.present.drawing import Rows
 from dperm.present.looks import Look
@@ -59,7 +58,8 @@ def grid(lines: list[Line], x: str, label: str, count: int) -> tuple[Figure, Row
             name = line.name[:1].upper() + line.name[1:]
             axis.set_title(f"{name}: {WORDS[objective]}, {WORDS[per]}")
             axis.set(xlabel=label, ylabel="final loss / loss at 0")
-        axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.set_figwidth(figure.get_figwidth() + 1.2)  # room for the legends
     return figure, rows
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from dperm.papers.dpsco import smoothed_sgd
 from dperm.papers.dpsco.instances import biases
 from dperm.pipeline.seeds import seed as seed_of
 from dperm.privacy.mechanisms import streams
-from dperm.solvers.streams import Part, Target, smoothed_sgd
+from dperm.solvers.streams import Part, Target
 from dperm.solvers.streams.coins import Coins, hard
 from dperm.solvers.streams.projecting import CompiledSetup
 

@@ -105,7 +105,8 @@ def loaded(
     found: dict[str, list[Result]] = {name: [] for name in problems}
     if "stage" not in swept:
         return found
-    usable = swept[swept["status"] != "unavailable"]
+    first = swept["replicate"] == swept["replicate"].min()  # small scales have several
+    usable = swept[first & (swept["status"] != "unavailable")]
     for (problem, solver), part in usable.groupby(["problem", "solver"], sort=False):
         if problem in found:
             found[problem].append(_result(config, problem, solver, part))

@@ -8,12 +8,13 @@ import pytest
 from scipy import integrate
 
 from dperm.erm.sets import norms
+from dperm.papers.dpsco import smoothed_sgd
+from dperm.papers.dpsco.smoothed_sgd import BENDS, excess, slopes, smoothing
 from dperm.privacy.mechanisms import streams
-from dperm.solvers.streams import Part, Target, phased_sgd, smoothed_sgd
+from dperm.solvers.streams import Part, Target, phased_sgd
 from dperm.solvers.streams.coins import Coins
 from dperm.solvers.streams.projecting import CompiledSetup
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.smoothed_sgd import BENDS, excess, slopes, smoothing
 from dperm.solvers.streams.sources import Batch
 
 LOSSES = {"absolute": lambda s, y: abs(s - y), "hinge": lambda s, y: max(0, 1 - y * s)}

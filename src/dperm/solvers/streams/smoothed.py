@@ -1,0 +1,47 @@
+"""Compiled steps of phased SGD on a loss smoothed in one dimension."""
+
+import numpy as np
+from numba import njit
+
+from dperm.compiled import KERNEL, clamp
+
+_L2, _BOX = 0, 1
+
+
+@njit(**KERNEL)
+def smoothed_steps(
+    rows, labels, factors, hinge, r, shape, p, radius, eta, start, x, sums
+):
+    """Projected SGD of one lane from record ``start``; see ``phased_sgd``."""
+    d = x.shape[0]
+    for k in range(start, rows.shape[0]):
+        z, c, y = rows[k], factors[k], labels[k]
+        v = 0.0
+        for j in range(d):
+            v += z[j] * x[j]
+        v *= c
+        if hinge:
+            g = -y * min(max((1 - y * v + r) / (2 * r), 0.0), 1.0)
+        else:
+            g = clamp((v - y) / r, 1.0)
+        g *= eta * c
+        size = 0.0
+        for j in range(d):
+            x[j] -= g * z[j]
+            size += x[j] * x[j]
+        if shape == _BOX:
+            for j in range(d):
+                x[j] = clamp(x[j], radius)
+        elif shape == _L2 and size > radius * radius:
+            shrink = radius / np.sqrt(size)
+            for j in range(d):
+                x[j] *= shrink
+        elif shape != _L2:
+            inside = 0.0
+            for j in range(d):
+                inside += np.abs(x[j] / radius) ** p
+            if inside > 1.0:
+                return -k
+        for j in range(d):
+            sums[j] += x[j]
+    return rows.shape[0]
