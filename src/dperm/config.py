@@ -148,33 +148,25 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
     """The paper as far as a scale runs it.
 
     Where it is not thorough, without what the paper marks as not needed; at the small
-    scales without sweeps all of whose problems are left out, and what shows them.
+    scales without sweeps all of whose problems are left out; and without what shows a
+    sweep that is left out.
     """
-    if scale.thorough and scale.problems == "all":
-        return paper
+    is_small = scale.problems == "offline"
+    sweeps = {
+        name: sweep
+        for name, sweep in paper.sweeps.items()
+        if (sweep.smoke or scale.thorough)
+        and not (is_small and not small_points(paper, sweep))
+    }
     kept: dict[str, Any] = {
         kind: {
             name: made
             for name, made in getattr(paper, kind).items()
-            if made.smoke or scale.thorough
+            if (made.smoke or scale.thorough) and sweeps.keys() >= set(made.sweeps)
         }
-        for kind in ("sweeps", "figures", "tables")
+        for kind in ("figures", "tables")
     }
-    lost = {
-        name
-        for name, sweep in kept["sweeps"].items()
-        if scale.problems == "offline" and not len(small_points(paper, sweep))
-    }
-    kept["sweeps"] = {
-        name: made for name, made in kept["sweeps"].items() if name not in lost
-    }
-    for kind in ("figures", "tables"):
-        kept[kind] = {
-            name: made
-            for name, made in kept[kind].items()
-            if lost.isdisjoint(made.sweeps)
-        }
-    return replace(paper, **kept)
+    return replace(paper, sweeps=sweeps, **kept)
 
 
 def small_points(paper: schema.Paper, sweep: schema.Sweep) -> grid.Grid:

@@ -8,6 +8,7 @@ import pytest
 from dperm import grid
 from dperm.kinds import sweeps
 from dperm.pipeline import inputs
+from dperm.privacy.calibration import UnreachableTargetError
 from dperm.solvers.lanes import trials
 
 KEEP = {"passes": 1, "step": 2, "clip": 2}
@@ -43,3 +44,22 @@ def test_a_solver_that_the_paper_does_not_run_takes_another_one_s_grid(configure
         grid.points(config.paper.runs["dp_sgd"].grid), KEEP)}  # fmt: skip
     assert rows[0]["step"] in {step * by for step in steps for by in FINER["step"]}
     assert len(rows) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (trials.DivergedError("all"), "diverged"),
+        (UnreachableTargetError("never"), "unreachable"),
+    ],
+)
+def test_a_method_that_ends_nowhere_is_a_row(configured, monkeypatch, error, status):
+    def refined(*given):
+        raise error
+
+    monkeypatch.setattr(trials.Trials, "refined", refined)
+    config = configured("paper=dpcd", "problem=sparse_small", "solver=dp_cd")
+    point = {"problem": "sparse_small", "solver": "dp_cd", "epsilon": 1.0}
+    (row,) = sweeps.against_epsilon(config, point, 3, {}, KEEP, FINER, 2, 4)
+    assert (row["status"], row["algorithm"]) == (status, "DP-CD")
+    assert "relative_error" not in row

@@ -20,6 +20,7 @@ RUNS = (1, 2, 3, 5, 10, 25)
 SHARES = (1.0, 0.25)  # of the settings that compete: the grid, and a coarser one
 
 Row = dict[str, Any]
+Pooled = tuple[list[np.ndarray], np.ndarray]
 
 
 def curve(rows: pd.DataFrame, share: float = 1.0) -> list[Row]:
@@ -40,9 +41,8 @@ def curve(rows: pd.DataFrame, share: float = 1.0) -> list[Row]:
         over the mean error of what it chose.
     """
     rng = np.random.default_rng(SEED)
-    tables = [arrays(part)[0] for _, part in rows.groupby("passes", sort=True)]
+    tables, means = _pooled(rows)
     size = min(table.shape[1] for table in tables)
-    means = np.concatenate([table.mean(axis=1) for table in tables])
     best, found = means.min(), []
     for runs in (each for each in RUNS if each <= size):
         drawn = [_chosen(rng, tables, means, runs, share) for _ in range(DRAWS)]
@@ -68,13 +68,18 @@ def printed(rows: pd.DataFrame, runs: int) -> dict[str, float]:
         setting really has, on average.
     """
     rng = np.random.default_rng(SEED)
-    tables = [arrays(part)[0] for _, part in rows.groupby("passes", sort=True)]
-    means = np.concatenate([table.mean(axis=1) for table in tables])
+    tables, means = _pooled(rows)
     drawn = [_chosen(rng, tables, means, runs, 1.0) for _ in range(DRAWS)]
     truth, shown = np.array(drawn).T
     low, middle, high = np.quantile(shown, [0.05, 0.5, 0.95])
     return {"printed": middle, "printed_low": low, "printed_high": high,
             "worth": truth.mean()}  # fmt: skip
+
+
+def _pooled(rows: pd.DataFrame) -> Pooled:
+    """Errors (settings, transcripts) for each number of passes, and all means."""
+    tables = [arrays(part)[0] for _, part in rows.groupby("passes", sort=True)]
+    return tables, np.concatenate([table.mean(axis=1) for table in tables])
 
 
 def _size(count: int, share: float) -> int:
@@ -108,27 +113,17 @@ def agreement(one: pd.DataFrame, other: pd.DataFrame) -> list[Row]:
         best settings have by all transcripts.
     """
     rng = np.random.default_rng(SEED)
-    both = [[arrays(part)[0] for _, part in rows.groupby("passes", sort=True)]
-            for rows in (one, other)]  # fmt: skip
-    means = [np.concatenate([t.mean(axis=1) for t in tables]) for tables in both]
-    size = min(table.shape[1] for tables in both for table in tables)
-    ahead = means[0].min() < means[1].min()
+    both = [_pooled(one), _pooled(other)]
+    size = min(table.shape[1] for tables, _ in both for table in tables)
+    ahead = both[0][1].min() < both[1][1].min()
     return [
         {"transcripts": runs,
-         "agree": float(np.mean([_ahead(rng, both, means, runs) == ahead
+         "agree": float(np.mean([_ahead(rng, both, runs) == ahead
                                  for _ in range(DRAWS)]))}
         for runs in RUNS if runs <= size
     ]  # fmt: skip
 
 
-def _ahead(
-    rng: np.random.Generator,
-    both: list[list[np.ndarray]],
-    means: list[np.ndarray],
-    runs: int,
-) -> bool:
-    first, second = (
-        _chosen(rng, tables, mean, runs, 1.0)[1]
-        for tables, mean in zip(both, means, strict=True)
-    )
+def _ahead(rng: np.random.Generator, both: list[Pooled], runs: int) -> bool:
+    first, second = (_chosen(rng, *pooled, runs, 1.0)[1] for pooled in both)
     return first < second

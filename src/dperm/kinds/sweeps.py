@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +11,13 @@ import pandas as pd
 
 from dperm import config as configuration
 from dperm import grid, schema
+from dperm.erm.optimum import Optimum
+from dperm.erm.problem import Problem
 from dperm.pipeline import inputs, plan, seeds
 from dperm.pipeline.racing import CANNOT_WIN
 from dperm.pipeline.solving import lane_rows
+from dperm.privacy.calibration import UnreachableTargetError
+from dperm.privacy.given import moves_with_data, told
 from dperm.solvers.lanes import Lanes, trials
 from dperm.store import files as store
 
@@ -109,19 +114,62 @@ def against_epsilon(
         return [{"status": "unavailable"}]
     problem = replace(job.problem, epsilon=float(point["epsilon"]))
     run = config.paper.runs[like.get(point["solver"], point["solver"])]
-    coarse = grid.thin(grid.points(run.grid), keep)
-    around = grid.points(finer, "options.finer", ("step", "clip"))
     on = trials.Trials(problem, job.module, job.options, "strict")
-    found = on.refined(coarse, around, seed, (transcripts, fresh))
     least = job.optimum.value
     start = float(problem.objective(np.zeros((1, problem.p)))[0])
-    known = {"algorithm": plan.label(config, point["solver"]), **found.point,
-             "true_epsilon": found.noise.true_epsilon,
+    known = {"algorithm": plan.label(config, point["solver"]),
              "start": (start - least) / least}  # fmt: skip
+    coarse, counts = grid.thin(grid.points(run.grid), keep), (transcripts, fresh)
+    found = refined(on, least, coarse, finer, seed, counts)
+    return [{**row, **known} for row in found]
+
+
+def refined(
+    on: trials.Trials,
+    least: float,
+    coarse: Iterable[trials.Point],
+    finer: dict[str, Any],
+    seed: int,
+    counts: tuple[int, int],
+) -> list[dict[str, Any]]:
+    """``Trials.refined`` as rows of a sweep.
+
+    Parameters
+    ----------
+    on : Trials
+    least : float
+        F*.
+    coarse, seed, counts
+        As for ``Trials.refined``.
+    finer : dict
+        Axes step and clip, as multiples of the best of the coarse grid.
+
+    Returns
+    -------
+    list of dict
+        A row for each fresh run; one without an error where no noise reaches the target
+        or no setting stays finite. ``given`` is what true_epsilon takes as public.
+    """
+    around = grid.points(finer, "options.finer", ("step", "clip"))
+    try:
+        found = on.refined(coarse, around, seed, counts)
+    except UnreachableTargetError:
+        return [{"status": "unreachable"}]
+    except trials.DivergedError:
+        return [{"status": "diverged"}]
+    known = {**found.point, "true_epsilon": found.noise.true_epsilon,
+             "given": told(moves_with_data(found.noise.ledger.given))}  # fmt: skip
     return [
-        {"fresh": number, "relative_error": (value - least) / least, **known}
+        {"fresh": number, **known, "relative_error": (value - least) / least}
         for number, value in enumerate(found.objective.tolist())
-    ]  # fmt: skip
+    ]
+
+
+def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum] | None:
+    """A problem and its optimum; None where its data are not available."""
+    at = plan.at_problem(config, name)
+    problem = inputs.load_problem(at)
+    return None if problem is None else (problem, inputs.load_optimum(at))
 
 
 def job_of(config: schema.Config, point: dict[str, Any]) -> inputs.Job | None:
@@ -131,12 +179,14 @@ def job_of(config: schema.Config, point: dict[str, Any]) -> inputs.Job | None:
     return inputs.Job.load(named)
 
 
-def tuned(config: schema.Config, point: dict[str, Any]) -> pd.DataFrame:
-    """Rows of the tuning of a point's solver on its problem, published noise."""
+def tuned(
+    config: schema.Config, point: dict[str, Any], calibration: str = CALIBRATION
+) -> pd.DataFrame:
+    """Rows of the tuning of a point's solver on its problem."""
     names = (config.paper.name, point["problem"], point["solver"])
     folder = plan.results_folder(config, *names)
     table = store.read_table(folder / "tune.parquet")
-    return table[table["calibration"] == CALIBRATION]
+    return table[table["calibration"] == calibration]
 
 
 def settings(

@@ -250,11 +250,13 @@ def theorem(
             ["problem", "case"], sort=False
         ):
             excess = group.get("excess", pd.Series(dtype=float)).dropna().to_numpy()
-            low, high = student(excess) if len(excess) else (math.nan, math.nan)
             fixed = group.iloc[0][product.options["shown"]].to_dict()
-            rows.append({"problem": name, "case": case, **fixed,
-                         "excess": excess.mean() if len(excess) else math.nan,
-                         "excess_low": low, "excess_high": high,
-                         "excess_max": excess.max(initial=-math.inf)
-                         if len(excess) else math.nan})  # fmt: skip
+            rows.append({"problem": name, "case": case, **fixed, **_excess(excess)})
     return made_of(rows)
+
+
+def _excess(runs: np.ndarray) -> dict[str, float]:
+    """Mean of the runs, its 95 % interval and the largest; missing without any."""
+    low, high = student(runs) if len(runs) else (math.nan, math.nan)
+    mean, most = (runs.mean(), runs.max()) if len(runs) else (math.nan, math.nan)
+    return {"excess": mean, "excess_low": low, "excess_high": high, "excess_max": most}

@@ -71,6 +71,7 @@ def shared_legend(
     ----------
     figure : Figure
     columns : int
+        At most; fewer where the figure is not as wide.
     place : str
         Such as ``lower center`` or ``right center``.
     **style
@@ -80,8 +81,13 @@ def shared_legend(
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    where: Any = f"outside {place}"
-    figure.legend(found.values(), found.keys(), loc=where, ncols=columns, **style)
+    given: Any = (found.values(), found.keys())
+    style["loc"] = f"outside {place}"
+    legend = figure.legend(*given, ncols=columns, **style)
+    while columns > 1 and legend.get_window_extent().width > figure.bbox.width:
+        legend.remove()
+        columns -= 1
+        legend = figure.legend(*given, ncols=columns, **style)
 
 
 def panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:

@@ -1,6 +1,5 @@
 """The last round of a tuning: more transcripts for its best settings."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -84,8 +83,7 @@ def test_a_setting_that_diverges_does_not_win(job):
 
 def test_what_the_sweep_left_reads_as_results(job, monkeypatch):
     monkeypatch.setattr(sweeps, "job_of", lambda config, point: job)
-    monkeypatch.setattr(sweeps.plan, "results_folder", lambda *names: Path("nowhere"))
-    monkeypatch.setattr(sweeps.store, "read_table", lambda path: tuned())
+    monkeypatch.setattr(sweeps, "tuned", lambda config, point, calibration: tuned())
     point = {"problem": "small", "solver": "dp_skgd"}
     config = SimpleNamespace(paper=SimpleNamespace(name="dpskgd"))
     given = {"most": 4, "groups": 4, "transcripts": 2, "fresh": 6}

@@ -31,6 +31,7 @@ from dperm.privacy.private_choice import (
     choice_epsilon,
     drawn_runs,
 )
+from dperm.solvers.lanes.trials import seeds_of
 
 TUNINGS = ("default", "ten", "grid", "paid")
 TEN = 10
@@ -63,7 +64,7 @@ class Seeds:
     def of(cls, seed: int, fresh: int, held: int) -> Seeds:
         """All from one seed."""
         count = FIRST + RACED + fresh + held + 1
-        drawn = np.random.SeedSequence(seed).generate_state(count, np.uint64).tolist()
+        drawn = seeds_of(seed, count)
         parts = np.cumsum([FIRST + RACED, fresh, held])
         return cls(drawn[: parts[0]], drawn[parts[0] : parts[1]],
                    drawn[parts[1] : parts[2]], drawn[parts[2]])  # fmt: skip

@@ -46,12 +46,12 @@ def map(
         some = some.droplevel("epsilon").reindex(index=names, columns=methods)
         shown = np.log10(some.div(known.loc[names, "zero"], axis=0))
         image = _heat(at, shown)
-        at.set_title(f"epsilon = {epsilon:g}")
+        at.set_title(f"$\\epsilon$ = {epsilon:g}")
         at.set_yticks(range(len(names)), names)
         for (name, method), value in some.stack().items():
             rows.append(_row(f"{name}, epsilon {epsilon:g}", method, epsilon, value))
     bar = figure.colorbar(image, ax=axes, shrink=0.7, extend="both")
-    bar.set_label("log10 of error over that of w = 0")
+    bar.set_label("log10 of error over\nthat of w = 0")
     return figure, rows
 
 

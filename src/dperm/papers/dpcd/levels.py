@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -56,8 +57,7 @@ class Options(dp_cd.Options):
 
 def events(problem: Problem, options: Options) -> tuple[Gaussian, Gaussian]:
     """The release of the counts and that of the means, at equal cost."""
-    target, delta = options.share * problem.epsilon, problem.delta
-    alone = smallest(lambda z: gaussian_epsilon(1 / z, delta), target, 1e-6)
+    alone = _multiplier(options.share * problem.epsilon, problem.delta)
     multiplier, p = math.sqrt(2) * alone, problem.p
     source = "not in the paper"
     counts, means = math.sqrt(2 * p), math.sqrt(p) / problem.n
@@ -65,6 +65,12 @@ def events(problem: Problem, options: Options) -> tuple[Gaussian, Gaussian]:
         Gaussian(counts, multiplier * counts, 1, "records on a level", source),
         Gaussian(means, multiplier * means, 1, "mean of squares over B_j^2", source),
     )
+
+
+@cache
+def _multiplier(epsilon: float, delta: float) -> float:
+    """Of one Gaussian release, to a relative error of 1e-6."""
+    return smallest(lambda z: gaussian_epsilon(1 / z, delta), epsilon, 1e-6)
 
 
 def ledger(
@@ -111,6 +117,14 @@ class Run(dp_cd.Run):
     def smoothness(
         self, problem: Problem, lanes: Lanes, streams: Streams, options: dp_cd.Options
     ) -> np.ndarray:
-        """Noisy M_j, one release for all lanes of the run; shape (p,)."""
+        """Noisy M_j, one release for all lanes of the run; shape (p,).
+
+        Raises
+        ------
+        ValueError
+            For a sparse matrix.
+        """
         assert isinstance(options, Options)
+        if problem.is_sparse:
+            raise ValueError(f"problem {problem.name}: expected dense features")
         return estimated(problem, streams, options)

@@ -5,16 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from dperm import grid as grids
 from dperm import schema
-from dperm.erm.optimum import Optimum
-from dperm.erm.problem import Problem
+from dperm.kinds.sweeps import problem_of, refined
 from dperm.papers.dpcd import constants, levels, theorem33
-from dperm.pipeline import inputs, plan
-from dperm.privacy.calibration import UnreachableTargetError
-from dperm.privacy.given import moves_with_data, told
 from dperm.solvers.lanes import dp_cd, trials
 
 Rows = list[dict[str, Any]]
@@ -71,15 +65,9 @@ def ablation(
         periods=PERIODS[point["iterate"]],
         thresholds=point["thresholds"],
     )
-    coarse = grids.points(grid, "options.grid")
-    around = grids.points(finer, "options.finer", ("step", "clip"))
     on = trials.Trials(problem, dp_cd, options, point["calibration"])
-    found = on.refined(coarse, around, seed, (transcripts, fresh))
-    return [
-        {"fresh": number, **found.point, "true_epsilon": found.noise.true_epsilon,
-         "relative_error": (value - optimum.value) / optimum.value}
-        for number, value in enumerate(found.objective.tolist())
-    ]  # fmt: skip
+    coarse, counts = grids.points(grid, "options.grid"), (transcripts, fresh)
+    return refined(on, optimum.value, coarse, finer, seed, counts)
 
 
 def private_constants(
@@ -99,12 +87,6 @@ def private_constants(
         As for ``ablation``.
     point : dict
         problem; constants, of ``ESTIMATED``; calibration.
-
-    Returns
-    -------
-    list of dict
-        A row for each fresh run; one without an error where no noise reaches the target
-        or no setting stays finite.
     """
     known = problem_of(config, point["problem"])
     if known is None:
@@ -113,27 +95,8 @@ def private_constants(
     module, options, share = ESTIMATED[point["constants"]]
     left = replace(problem, epsilon=share * problem.epsilon)
     on = trials.Trials(left, module, options, point["calibration"])
-    coarse = grids.points(grid, "options.grid")
-    around = grids.points(finer, "options.finer", ("step", "clip"))
-    try:
-        found = on.refined(coarse, around, seed, (transcripts, fresh))
-    except UnreachableTargetError:
-        return [{"status": "unreachable"}]
-    except trials.DivergedError:
-        return [{"status": "diverged"}]
-    given = told(moves_with_data(found.noise.ledger.given))
-    return [
-        {"fresh": number, **found.point, "true_epsilon": found.noise.true_epsilon,
-         "given": given, "relative_error": (value - optimum.value) / optimum.value}
-        for number, value in enumerate(found.objective.tolist())
-    ]  # fmt: skip
-
-
-def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum] | None:
-    """A problem and its optimum; None where its data are not available."""
-    at = plan.at_problem(config, name)
-    problem = inputs.load_problem(at)
-    return None if problem is None else (problem, inputs.load_optimum(at))
+    coarse, counts = grids.points(grid, "options.grid"), (transcripts, fresh)
+    return refined(on, optimum.value, coarse, finer, seed, counts)
 
 
 def theorem(
@@ -169,9 +132,8 @@ def theorem(
            "n_needed": needed}  # fmt: skip
     if found.epochs < 1:
         return [row]
-    made = np.random.SeedSequence(seed).generate_state(fresh, np.uint64).tolist()
     return [
         {**row, "fresh": number,
          "excess": theorem33.run(problem, found, each) - optimum.value}
-        for number, each in enumerate(made)
+        for number, each in enumerate(trials.seeds_of(seed, fresh))
     ]  # fmt: skip

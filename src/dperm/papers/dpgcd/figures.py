@@ -128,5 +128,5 @@ def growth(
         at.axhline(1.0, color="0.6", linewidth=0.8, linestyle=":", label="w = 0")
         at.set(title=title, xlabel=label, xscale=scale, yscale="log",
                ylabel="excess over that of w = 0")  # fmt: skip
-    drawing.shared_legend(figure, min(5, 2 * len(parts)))
+    drawing.shared_legend(figure, 5)
     return figure, rows

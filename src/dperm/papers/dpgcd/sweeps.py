@@ -13,11 +13,11 @@ from dperm.erm.bounds import clip_problem
 from dperm.erm.columns import Columns
 from dperm.erm.optimum import Optimum, solve
 from dperm.erm.problem import Problem
-from dperm.kinds.sweeps import CALIBRATION, job_of, tuned
+from dperm.kinds.sweeps import CALIBRATION, job_of, problem_of, tuned
 from dperm.papers.dpgcd import theorem44
 from dperm.papers.dpgcd.growing import KNOBS
 from dperm.papers.dpgcd.instances import Instance, draw
-from dperm.pipeline import inputs, plan, results, seeds
+from dperm.pipeline import inputs, results, seeds
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.frank_wolfe import dp_fw
 from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, trials
@@ -103,8 +103,7 @@ def _frank_wolfe(
     fresh: int,
 ) -> tuple[np.ndarray, dict[str, float]]:
     """DP-FW on the ball that holds w*: its radius is taken as known, in its favour."""
-    made = np.random.SeedSequence(seed).generate_state(TRANSCRIPTS + fresh, np.uint64)
-    seeds = made.tolist()
+    seeds = trials.seeds_of(seed, TRANSCRIPTS + fresh)
     radius = float(np.abs(optimum.w).sum())
 
     def ended(
@@ -147,20 +146,18 @@ def theorem(
     list of dict
         ``n_needed`` records would bring the bound down to the excess of w = 0.
     """
-    at = plan.at_problem(config, point["problem"])
-    problem = inputs.load_problem(at)
-    if problem is None:
+    found = problem_of(config, point["problem"])
+    if found is None:
         return [{"status": "unavailable"}]
-    optimum = inputs.load_optimum(at)
+    problem, optimum = found
     known = theorem44.known(problem, optimum)
     count, bound = theorem44.CASES[point["case"]](known, problem.n)
     row = {"n": problem.n, "start": known.start, "iterations": count, "bound": bound,
            "n_needed": theorem44.needed(known, point["case"])}  # fmt: skip
-    made = np.random.SeedSequence(seed).generate_state(fresh, np.uint64)
     return [
         {**row, "fresh": number,
          "excess": theorem44.run(problem, known, count, each) - optimum.value}
-        for number, each in enumerate(made.tolist())
+        for number, each in enumerate(trials.seeds_of(seed, fresh))
     ]  # fmt: skip
 
 
@@ -194,11 +191,10 @@ def coordinates(
     step, clip = (np.full(1, best[key]) for key in ("step", "clip"))
     lanes = trials.lanes(step, clip, trials.noise(*given, best["passes"], CALIBRATION))
     count = job.steps(best["passes"])
-    made = np.random.SeedSequence(seed).generate_state(fresh, np.uint64).tolist()
     return [
         {"p": job.problem.p, "passes": best["passes"], "run": number,
-         **_taken(job, lanes, count, int(each))}
-        for number, each in enumerate(made)
+         **_taken(job, lanes, count, each)}
+        for number, each in enumerate(trials.seeds_of(seed, fresh))
     ]  # fmt: skip
 
 

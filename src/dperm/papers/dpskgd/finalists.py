@@ -17,6 +17,7 @@ from dperm.pipeline.inputs import Job
 from dperm.pipeline.results import Result
 from dperm.pipeline.solving import lane_rows
 from dperm.solvers.lanes import Lanes
+from dperm.solvers.lanes.trials import seeds_of
 
 CALIBRATION = "strict"
 POINT = ["passes", "step", "clip"]
@@ -83,8 +84,7 @@ def played(
         fresh: runs of the setting with the least mean over all groups.
     """
     groups, size, fresh = counts
-    made = np.random.SeedSequence(seed).generate_state(groups * size + fresh, np.uint64)
-    seeds, settings = made.tolist(), best(tuned, most)
+    seeds, settings = seeds_of(seed, groups * size + fresh), best(tuned, most)
     runs = transcripts(job, settings, seeds[: groups * size])
     runs["number"] //= size
     chosen = runs.groupby([*POINT, "number"], as_index=False).agg(

@@ -6,20 +6,16 @@ import math
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from dperm import schema
-from dperm.kinds.sweeps import job_of
+from dperm.kinds.sweeps import job_of, tuned
 from dperm.papers.dpskgd import finalists as rounds
 from dperm.papers.dpskgd import groups as groups_of
 from dperm.papers.dpskgd import pairs, theorem42
 from dperm.papers.dpskgd import quadratics as law
 from dperm.papers.dpskgd.moments import expected_excess
 from dperm.papers.dpskgd.noise import releases
-from dperm.pipeline import plan
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.lanes import dp_skgd, trials
-from dperm.store import files as store
 
 
 def regimes(
@@ -151,10 +147,9 @@ def theorem(
     noise = theorem42.multiplier(inner * periods, epsilon, n)
     given = (f, sketch, (inner, periods), noise, n)
     row |= {"steps": inner * periods, "expected": expected_excess(*given)}
-    seeds = np.random.SeedSequence(seed).generate_state(transcripts, np.uint64)
     return [
         {**row, "draw": draw, "excess": theorem42.run(*given, streams(each))}
-        for draw, each in enumerate(seeds.tolist())
+        for draw, each in enumerate(trials.seeds_of(seed, transcripts))
     ]
 
 
@@ -186,8 +181,6 @@ def finalists(
     job = job_of(config, point)
     if job is None:
         return [{"status": "unavailable"}]
-    names = (config.paper.name, point["problem"], point["solver"])
-    folder = plan.results_folder(config, *names)
-    tuned = store.read_table(folder / "tune.parquet")
-    found = rounds.played(job, tuned, seed, most, (groups, transcripts, fresh))
+    rows = tuned(config, point, rounds.CALIBRATION)
+    found = rounds.played(job, rows, seed, most, (groups, transcripts, fresh))
     return found.to_dict("records")

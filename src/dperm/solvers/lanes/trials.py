@@ -55,6 +55,12 @@ def noise(
     )
 
 
+def seeds_of(seed: int, count: int) -> list[int]:
+    """So many seeds, all made of one."""
+    made: list[int] = np.random.SeedSequence(seed).generate_state(count, "u8").tolist()
+    return made
+
+
 def lanes(step: np.ndarray, clip: np.ndarray, at: Calibration) -> Lanes:
     """Settings side by side under calibrated noise; step and clip (L,)."""
     return Lanes(step, clip, at.noise_multiplier, at.calibration)
@@ -152,8 +158,7 @@ class Trials:
             If every point diverged.
         """
         first, later = counts
-        made = np.random.SeedSequence(seed).generate_state(first + later, np.uint64)
-        seeds = made.tolist()
+        seeds = seeds_of(seed, first + later)
         best = self.tuned(points, seeds[:first])
         return Tried(best, self.noise(best["passes"]), self.fresh(best, seeds[first:]))
 
