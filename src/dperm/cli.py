@@ -100,6 +100,11 @@ COMMANDS: dict[str, Command] = {
         "pipeline.packed:main",
         is_stage=False,
     ),
+    "crate": Command(
+        "write runs as a Workflow Run RO-Crate, for an archive",
+        "pipeline.crate:main",
+        is_stage=False,
+    ),
     "adopt": Command(
         "keep lanes of older code where a sample has the same bits",
         "pipeline.adopt:adopt",
