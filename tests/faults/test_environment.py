@@ -63,7 +63,7 @@ def test_snakemake_runs_in_the_environment_alone(built, checkout):
     done = alone(built, checkout, "snakemake", "-j", "1", "-q", "rules", "--", MADE)
     assert done.returncode == 0, done.stderr[-2000:]
     assert (checkout / MADE).is_file()
-    planned = alone(built, checkout, "snakemake", "-n", "-q", "rules", "all")
+    planned = alone(built, checkout, "snakemake", "-n", "all", "-q", "rules")
     assert planned.returncode == 0, planned.stderr[-2000:]
 
 
@@ -86,5 +86,5 @@ def test_the_wheel_runs_in_an_empty_environment(built, tmp_path):
     version = alone(made, work, "dperm", "--version").stdout
     assert version.startswith("dperm ") and version.split()[1] in wheel.name
     assert "dpcd" in alone(made, work, "dperm", "--help").stdout
-    planned = alone(made, work, "dperm", "-n", "-q", "rules", "dpcd")
+    planned = alone(made, work, "dperm", "-n", "dpcd", "-q", "rules")
     assert planned.returncode == 0, planned.stderr[-2000:]

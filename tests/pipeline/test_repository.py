@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dperm import __version__, config
+from dperm.locate import available
 from dperm.pipeline import jobs
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +47,31 @@ def test_jobs_find_the_package_beside_the_snakefile(tmp_path):
     kept = run("echo $PYTHONPATH", PYTHONPATH="/own").stdout
     assert kept == f"{folder}/src:/own\n"
     assert run("false | cat").returncode == 1
+
+
+def test_the_citation_is_of_this_version_and_names_every_paper():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    papers = [config.read("paper", name) for name in available("paper")]
+    titles = {paper.title for paper in papers if paper.name != "arena"}
+    assert {reference["title"] for reference in cited["references"]} == titles
+    assert cited["version"] == __version__ == project()["version"]
+    for key in ("abstract", "authors", "keywords", "license", "title"):
+        assert cited[key], "archives ask for it"
+
+
+def project():
+    import tomllib
+
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_the_catalogue_says_what_is_there():
+    said = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())
+    assert said["usage"]["software-stack-deployment"]["conda"] is True
+    assert "environment.yml" in (ROOT / "Snakefile").read_text()
+    text = (ROOT / "config/README.md").read_text()
+    for scale in available("scale"):
+        assert f"`{scale}`" in text
 
 
 def test_the_lock_file_holds_every_dependency_with_hashes_and_no_address():
