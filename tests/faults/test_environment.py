@@ -88,3 +88,44 @@ def test_the_wheel_runs_in_an_empty_environment(built, tmp_path):
     assert "dpcd" in alone(made, work, "dperm", "--help").stdout
     planned = alone(made, work, "dperm", "-n", "dpcd", "-q", "rules")
     assert planned.returncode == 0, planned.stderr[-2000:]
+
+
+CONDA = """#!/bin/bash
+# What Snakemake asks of conda; an environment is the one that was built from the pins.
+case "$1" in
+  info) echo '{{"conda_prefix": "{home}", "platform": "linux-64"}}' ;;
+  --version) echo "conda 25.1.0" ;;
+  config) echo '{{"get": {{"channel_priority": "strict"}}}}' ;;
+  env)
+    while [ $# -gt 0 ]; do
+      case "$1" in
+        --file=*) file="${{1#*=}}" ;; --file) file="$2" ;;
+        --prefix=*) made="${{1#*=}}" ;; --prefix) made="$2" ;;
+      esac
+      shift
+    done
+    cp "$file" "{home}/copied.yml"
+    rm -rf "$made" && ln -s "{built}" "$made" ;;
+esac
+"""
+ACTIVATE = """echo "$1" >> "{home}/activated"
+export PATH="$1/bin:$PATH"
+"""
+
+
+@pytest.mark.long
+def test_jobs_run_where_snakemake_makes_their_environment(built, checkout, tmp_path):
+    """``--sdm conda``, by a stand-in for conda: of the YAML alone, without dperm."""
+    home = tmp_path / "conda"
+    (home / "bin").mkdir(parents=True)
+    for name, text in (("conda", CONDA), ("activate", ACTIVATE)):
+        (home / "bin" / name).write_text(text.format(home=home, built=built))
+        (home / "bin" / name).chmod(0o755)
+    path = f"PATH={home / 'bin'}:{built / 'bin'}:/usr/bin:/bin"
+    done = alone(built, checkout, "env", path, "snakemake", "-j", "1", "--sdm", "conda",
+                 "-q", "rules", "--", MADE)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (checkout / MADE).is_file()
+    assert len((home / "activated").read_text().splitlines()) == 2, "fetch, prepare"
+    copied = (home / "copied.yml").read_text()
+    assert copied == (ROOT / "environment.yml").read_text()

@@ -187,3 +187,10 @@ def test_relative_imports_and_stars():
     source = read("from . import a\nfrom ..b import c\nfrom .d import *\n", "x.y")
     assert source.imports == {"a": ("x.y", "a"), "c": ("x.b", "c")}
     assert source.stars == ["x.y.d"]
+
+
+def test_the_order_of_definitions_is_the_same_in_every_process():
+    """A module used as a whole enters digests in this order."""
+    names = ["sparse", "dense", "given", "alpha", "beta", "gamma", "tau", "kappa"]
+    text = f"{', '.join(names)} = range(8)\n"
+    assert list(read(text, "").definitions) == sorted(names)

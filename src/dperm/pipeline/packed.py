@@ -42,21 +42,25 @@ class ArchiveError(RuntimeError):
 def pack(papers: list[str], overrides: list[str], path: Path) -> str:
     """Pack the results of papers that were run to their end; what was packed.
 
+    Without ``papers`` all of them are, with the audits that the report shows.
+
     Raises
     ------
     ArchiveError
         If something is not there, or was made by other code or configuration.
     """
-    table = kept.run_table(papers, overrides)
+    table = kept.run_table(papers or available("paper"), overrides)
     names = [*dict.fromkeys(wanted(table))]
+    if not papers:
+        names += [*table.audited(), *table.behind_audit("epsilon")]
     for name in names:
         if not Path(name).is_file():
             raise ArchiveError(f"{name} is not there: run `dperm all` first")
-    for paper in papers:
+    for paper in table.papers:
         _require_of_now(table, paper)
     names = sorted({*names, *_beside(names), *_records(table)})
     head = {
-        "papers": papers,
+        "papers": [*table.papers],
         "overrides": overrides,
         "commit": provenance.commit(),
         "versions": provenance.versions(),
@@ -65,7 +69,7 @@ def pack(papers: list[str], overrides: list[str], path: Path) -> str:
     }
     with store.whole(path) as beside:
         packing.pack(beside, (HEAD, head), {name: Path(name) for name in names})
-    return f"{path}: {len(names)} files of {', '.join(papers)}"
+    return f"{path}: {len(names)} files of {', '.join(table.papers)}"
 
 
 def wanted(table: RunTable) -> Iterator[str]:
@@ -79,8 +83,6 @@ def wanted(table: RunTable) -> Iterator[str]:
         for problem in {PurePosixPath(name).parent.name for name in data}:
             yield f"data/prepared/{problem}/meta.json"
             yield f"data/fetched/{table.dataset_of[problem]}/fetch.json"
-    if set(table.papers) == set(available("paper")) and table.audited():
-        yield from (*table.audited(), *table.behind_audit("epsilon"))
 
 
 def _beside(names: Iterable[str]) -> Iterator[str]:
@@ -259,4 +261,4 @@ def _asked(words: list[str]) -> tuple[list[str], list[str]]:
     given = [word for word in words if "=" in word]
     scales = [word for word in given if word.startswith("scale=")] or ["scale=full"]
     rest = [word for word in given if not word.startswith("scale=")]
-    return papers or available("paper"), [scales[-1], *rest]
+    return papers, [scales[-1], *rest]

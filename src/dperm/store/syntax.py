@@ -106,7 +106,7 @@ def _add(made: Source, node: ast.stmt, package: str) -> None:
     reader = _Reader(package)
     reader.spell(node)
     statement = reader.statement(node)
-    for name in reader.scopes[0].bound - made.imports.keys():
+    for name in sorted(reader.scopes[0].bound - made.imports.keys()):
         made.definitions.setdefault(name, []).append(statement)
     if isinstance(node, _FUNCTIONS):
         made.functions[node.name] = node.args
