@@ -66,9 +66,12 @@ docs: $(VENV)/.done  ## the documentation site, docs/_build/html/index.html
 notebooks: $(VENV)/.done  ## run the notebooks again and keep what they print
 	python notebooks/build.py
 
-lock:  ## resolve requirements.lock anew
+lock:  ## resolve requirements.lock anew, and the pins of environment.yml
 	uv pip compile pyproject.toml --group dev --universal --generate-hashes \
 	  --no-header --no-annotate -q -o requirements.lock
+	sed -i.old '/^  - pip:/q' environment.yml && rm environment.yml.old
+	sed -nE "s/^([^ #]+==[^\\\\]*[^ \\\\]) *\\\\$$/      - \"\\1\"/p" requirements.lock \
+	  >> environment.yml
 
 clean:  ## remove results and figures of the small scales, logs and caches
 	rm -rf results/smoke results/quickstart figures/smoke figures/quickstart logs

@@ -2,6 +2,7 @@
 #   dperm dpcd -j 2; dperm all -j 2          one paper; all, claims and the report
 #   dperm dpcd -j 2 --config scale=smoke     a small version under results/smoke
 #   --config set="seed=7 paper.title='A b'"  Hydra overrides, quoted as in a shell
+sys.path.insert(0, os.path.join(workflow.basedir, "src"))  # of a checkout
 from dperm.locate import ConfigError, available
 from dperm.pipeline import costs, jobs, kept, sizing, targets
 from dperm.store.locks import refuse_second
@@ -12,6 +13,7 @@ try:
 except ConfigError as error:
     sys.exit(str(error))
 
+shell.prefix(jobs.prefix(workflow.basedir))
 RUN = jobs.quoted(OVERRIDES)
 RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
 MEMORY, MINUTES = sizing.asked(TABLE)  # read by a profile for a cluster
@@ -85,7 +87,8 @@ rule fetch:
         problem=lambda names, output: TABLE.problem_of[names.dataset],
         attempt=lambda names: jobs.attempt(names.dataset),
     shell:
-        "python -P -m dperm fetch problem={params.problem} {params.run} 2>&1 | tee {log}"
+        "python -P -m dperm fetch problem={params.problem} data.required=false"
+        " {params.run} 2>&1 | tee {log}"
 
 
 SOLVED = "{paper}/{problem}/{solver}"
@@ -214,9 +217,10 @@ rule complete:
     conda:
         "environment.yml"
     params:
+        made=lambda names: f"made={TABLE.made(names.paper)}",
         run=RUN,
     shell:
-        "python -P -m dperm complete paper={wildcards.paper} {params.run} 2>&1 | tee {log}"
+        "python -P -m dperm complete paper={wildcards.paper} {params.made} {params.run} 2>&1 | tee {log}"
 
 
 for stage, made_of, made in (

@@ -37,7 +37,9 @@ class Command(NamedTuple):
 
 
 COMMANDS: dict[str, Command] = {
-    "fetch": Command("fetch the data set of a problem", "pipeline.problems:fetch"),
+    "fetch": Command(
+        "fetch the data set of a problem", "pipeline.problems:fetch_required"
+    ),
     "prepare": Command("prepare the arrays of a problem", "pipeline.problems:prepare"),
     "optimum": Command(
         "solve a problem without privacy, with a certificate",
@@ -92,6 +94,16 @@ COMMANDS: dict[str, Command] = {
         "pack the data sets of the papers for a machine without a network",
         "pipeline.bundling:bundle",
         solves=False,
+    ),
+    "results": Command(
+        "pack the rows of a full run into one archive, or unpack one",
+        "pipeline.packed:main",
+        is_stage=False,
+    ),
+    "crate": Command(
+        "write runs as a Workflow Run RO-Crate, for an archive",
+        "pipeline.crate:main",
+        is_stage=False,
     ),
     "adopt": Command(
         "keep lanes of older code where a sample has the same bits",

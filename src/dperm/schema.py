@@ -208,6 +208,7 @@ class Data:
     dir: str = "data"
     timeout: float = 60.0  # seconds without an answer before a source is given up
     retries: int = 3
+    required: bool = True  # whether `dperm fetch` fails where no source serves it
 
 
 @dataclass
@@ -252,5 +253,6 @@ class Config:
     seed: int = 20220202
     workers: int = 1
     product: str | None = None  # figure, table, sweep: which one, None for all
+    made: str = ""  # complete: digest of what a paper's rows are of, by the Snakefile
     drawn: list[str] = field(default_factory=list)  # draw: figures/name@digest, tables/
     overrides: list[str] = field(default_factory=list)  # filled in, for the record

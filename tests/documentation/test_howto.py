@@ -2,9 +2,19 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import sparse
+
+from dperm.config import compose
+from dperm.data import load_prepared
+from dperm.pipeline import problems
 
 DOCS = Path(__file__).parents[2] / "docs"
+FORMATS = (
+    *("spam.txt", "conf/problem/spam.yaml"),
+    *("flats.csv", "conf/problem/flats.yaml"),
+)
 TINY = ("paper.yaml", "claims.yaml", "sweeps.py", "figures.py", "tables.py")
 
 
@@ -15,9 +25,32 @@ TINY = ("paper.yaml", "claims.yaml", "sweeps.py", "figures.py", "tables.py")
         ("algorithm", "mine/conf/solver/noisy_gd.yaml"),
         ("algorithm", "mine/noisy_gd.py"),
         ("audit", "diffprivlib_models.py"),
+        *(("data-set", f"formats/{name}") for name in FORMATS),
         *(("paper", f"sixth/conf/paper/tiny/{name}") for name in TINY),
     ],
 )
 def test_the_page_prints_the_file(page, file):
     text = (DOCS / "examples" / file).read_text().rstrip()
     assert f"\n{text}\n```" in (DOCS / "howto" / f"{page}.md").read_text()
+
+
+def prepared(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(DOCS / "examples/formats")
+    config = compose([f"problem={name}", f"data.dir={tmp_path}"])
+    problems.fetch_required(config)
+    problems.prepare(config)
+    return load_prepared(name, config.data)
+
+
+def test_the_libsvm_example_is_what_the_page_says(tmp_path, monkeypatch):
+    made = prepared("spam", tmp_path, monkeypatch)
+    assert sparse.issparse(made.X) and made.y.tolist() == [-1.0, 1.0, 1.0, -1.0]
+    expected = [[0.5, 0, 2, 0], [0, 1, 0, 0], [1.5, 0.5, 1, 0], [0, 0, 4, 0]]
+    assert np.array_equal(made.X.toarray(), expected)
+
+
+def test_the_example_of_categories_is_what_the_page_says(tmp_path, monkeypatch):
+    made = prepared("flats", tmp_path, monkeypatch)
+    assert made.y.tolist() == [700.0, 900.0, 1100.0, 1300.0]
+    rows = [[2, 1, 0, 0], [3, 0, 1, 0], [1, 1, 0, 0], [4, 0, 0, 1]]
+    assert made.X.tolist() == rows  # rooms, gas, oil, wood

@@ -73,7 +73,7 @@ def test_the_guard_sees_an_attempt(project):
             {"kind": "http", "urls": ["http://127.0.0.1:9/x.csv"]}]},
     })  # fmt: skip
     done = project.run("fetch", "problem=gone", "data.retries=0")
-    assert done.returncode == 0 and "none of its sources serves it" in done.stdout
+    assert done.returncode == 1 and "none of its sources serves it" in done.stdout
     assert "socket" in log.read_text()
 
 

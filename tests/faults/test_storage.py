@@ -153,7 +153,7 @@ def test_a_truncated_download(project, tally):
                     "reader": {"format": "csv"}},
     })  # fmt: skip
     done = project.run("fetch", "problem=far", "data.retries=1")
-    assert done.returncode == 0 and "none of its sources serves it" in done.stdout
+    assert done.returncode == 1 and "none of its sources serves it" in done.stdout
     record = project.folder / "data/fetched/far/fetch.json"
     reason = json.loads(record.read_text())["reason"]
     assert "IncompleteRead" in reason and url in reason

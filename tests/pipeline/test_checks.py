@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dperm.config import compose
+from dperm.data import load_prepared
 from dperm.locate import ConfigError
 from dperm.pipeline import problems
 from dperm.schema import Dataset, Reader, Source
@@ -32,3 +33,23 @@ def test_labels_of_no_use(tmp_path, monkeypatch, rows, loss, message):
     with pytest.raises(ConfigError, match=rf"conf/problem/diabetes\.yaml: .*{message}"):
         problems.prepare(config)
     assert not Path("data/prepared/diabetes").exists()
+
+
+@pytest.mark.parametrize(("zero", "one"), [(0, 1), (1, 2)])
+def test_classes_of_libsvm_are_refused_until_one_is_named(
+    tmp_path, monkeypatch, zero, one
+):
+    monkeypatch.chdir(tmp_path)
+    Path("own.txt").write_text(f"{zero} 1:2 3:1\n{one} 2:1\n{one} 1:1 2:3\n")
+    config = compose(["problem=diabetes"])
+    for positive in (None, str(one)):
+        own = Dataset("own", sources=[Source(kind="file", files=["own.txt"])],
+                      reader=Reader(format="libsvm", positive=positive))  # fmt: skip
+        config.problem = replace(config.problem, dataset=own, loss="logistic")
+        problems.fetch(config)
+        if positive is None:
+            said = r"conf/problem/diabetes\.yaml: loss: .*reader\.positive"
+            with pytest.raises(ConfigError, match=said):
+                problems.prepare(config)
+    problems.prepare(config)
+    assert load_prepared("diabetes", config.data).y.tolist() == [-1.0, 1.0, 1.0]

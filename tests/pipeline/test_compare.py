@@ -155,6 +155,15 @@ def test_intervals_that_overlap_agree_in_statistics(tmp_path, ends, expected):
     assert levels(tmp_path / "A", tmp_path / "B") == {"figure1.csv": expected}
 
 
+@pytest.mark.parametrize(("other", "expected"), [(3e-10, 10), (1e-8, 40)])
+def test_numbers_cut_to_two_neighbours_agree_in_rounding(tmp_path, other, expected):
+    for name, mean in (("A", 1.0000000004), ("B", 1.0000000004 + other)):
+        store.write_csv(tmp_path / name / "table2.csv", pd.DataFrame({"mean": [mean]}))
+    A, B = tmp_path / "A", tmp_path / "B"
+    assert (A / "table2.csv").read_text() != (B / "table2.csv").read_text()
+    assert levels(A, B) == {"table2.csv": expected}
+
+
 def test_the_same_verdicts_are_the_last_thing_to_agree_in(tmp_path):
     text = "paper,place,claim,verdict,reproduced\na,b,c,reproduced,{}\n"
     for name, number in (("A", 1.0), ("B", 2.0)):

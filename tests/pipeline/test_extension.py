@@ -180,7 +180,11 @@ def test_an_error_in_it_says_where(mine):
 
 def test_data_that_are_not_there_are_named_by_every_stage(mine):
     (mine / "yields.csv").rename(mine / "other.csv")
-    assert "correct yields.csv" in run("fetch", "problem=yields").stderr
+    done = run("fetch", "problem=yields")
+    assert done.returncode == 1 and "correct yields.csv" in done.stderr
+    last = "NothingFetchedError: data set yields: no source serves it"
+    assert done.stderr.splitlines()[-1] == last
+    assert run("fetch", "problem=yields", "data.required=false").returncode == 0
     for stage in ("prepare", "optimum", "tune"):
         said = run(stage, "problem=yields", "solver=noisy_gd").stderr
         assert "yields: left out, its data are unavailable" in said

@@ -1,5 +1,6 @@
 """What the repository promises of itself."""
 
+import os
 import re
 import subprocess
 import sys
@@ -8,14 +9,69 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dperm import __version__, config
+from dperm.locate import available
+from dperm.pipeline import jobs
+
 ROOT = Path(__file__).parents[2]
 
 
-def test_environment_installs_from_the_lock_file():
+def pins(lines):
+    """``name==version`` with its marker, of each line that begins with one."""
+    found = (re.match(r"[^ #]+==[^\\]+", line) for line in lines)
+    return [match[0].strip() for match in found if match]
+
+
+def test_environment_is_whole_and_pins_what_the_lock_file_does():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     python, pip, inside = environment["dependencies"]
     assert python.startswith("python=3.1") and pip == "pip"
-    assert inside == {"pip": ["--require-hashes", "-r requirements.lock"]}
+    (listed,) = inside.values()
+    assert listed == pins(listed), "nothing but pins: other files do not come along"
+    assert listed == pins((ROOT / "requirements.lock").read_text().splitlines())
+
+
+def test_jobs_find_the_package_beside_the_snakefile(tmp_path):
+    """In an environment that has none, and with the shell's own safeguards."""
+    folder = tmp_path / "it's {here}"
+    (folder / "src" / "dperm").mkdir(parents=True)
+    (folder / "src" / "dperm" / "__init__.py").write_text("print('found')")
+    start = jobs.prefix(str(folder)).format()  # as Snakemake reads it
+
+    def run(line, **given):
+        environment = {"PATH": os.environ["PATH"], **given}
+        command = ["bash", "-c", f"{start}{line}"]
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    assert run("python -P -c 'import dperm'").stdout == "found\n"
+    kept = run("echo $PYTHONPATH", PYTHONPATH="/own").stdout
+    assert kept == f"{folder}/src:/own\n"
+    assert run("false | cat").returncode == 1
+
+
+def test_the_citation_is_of_this_version_and_names_every_paper():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    papers = [config.read("paper", name) for name in available("paper")]
+    titles = {paper.title for paper in papers if paper.name != "arena"}
+    assert {reference["title"] for reference in cited["references"]} == titles
+    assert cited["version"] == __version__ == project()["version"]
+    for key in ("abstract", "authors", "keywords", "license", "title"):
+        assert cited[key], "archives ask for it"
+
+
+def project():
+    import tomllib
+
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_the_catalogue_says_what_is_there():
+    said = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())
+    assert said["usage"]["software-stack-deployment"]["conda"] is True
+    assert "environment.yml" in (ROOT / "Snakefile").read_text()
+    text = (ROOT / "config/README.md").read_text()
+    for scale in available("scale"):
+        assert f"`{scale}`" in text
 
 
 def test_the_lock_file_holds_every_dependency_with_hashes_and_no_address():

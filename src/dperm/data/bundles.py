@@ -7,18 +7,16 @@ mirror setting (``DPERM_MIRROR``) may name the archive or the folder it unpacks 
 
 from __future__ import annotations
 
-import json
-import shutil
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dperm.data.archives import unpack
+from dperm.store import packing
 
 FOLDER = "fetched"
 CONTENTS = "SOURCES.json"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bytes whenever it is packed
 
 
 def pack(folders: Mapping[str, Path], contents: Mapping[str, Any], path: Path) -> None:
@@ -33,24 +31,12 @@ def pack(folders: Mapping[str, Path], contents: Mapping[str, Any], path: Path) -
     path : Path
         Of the ZIP archive.
     """
-    with zipfile.ZipFile(path, "w") as archive:
-        text = json.dumps(contents, indent=1, sort_keys=True)
-        archive.writestr(_member(CONTENTS), text + "\n")
-        for name, folder in sorted(folders.items()):
-            for file in sorted(folder.iterdir()):
-                info = _member(f"{FOLDER}/{name}/{file.name}")
-                with (
-                    open(file, "rb") as source,
-                    archive.open(info, "w", force_zip64=True) as target,
-                ):
-                    shutil.copyfileobj(source, target, 1 << 20)
-
-
-def _member(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name, _EPOCH)
-    info.compress_type = zipfile.ZIP_DEFLATED
-    info.external_attr = 0o644 << 16
-    return info
+    files = {
+        f"{FOLDER}/{name}/{file.name}": file
+        for name, folder in sorted(folders.items())
+        for file in sorted(folder.iterdir())
+    }
+    packing.pack(path, (CONTENTS, contents), files)
 
 
 def bundled(mirror: str | None, name: str, work: Path) -> Path | None:

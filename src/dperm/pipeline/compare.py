@@ -34,6 +34,7 @@ from dperm.pipeline.solving import IDENTITY, PROVENANCE
 from dperm.store import files as store
 
 RTOL = 1e-9
+LAST = 10.0 ** (1 - store.DIGITS)  # a unit of the last digit of a CSV, relative
 CHANCE = 1e-3  # that a table of equal laws is taken for another
 CLAIM = ["paper", "place", "claim"]  # what names a claim
 
@@ -93,7 +94,9 @@ def agreements(
             continue
         pair = _read(ours[name]), _read(theirs[name])
         lines = tuple(_differing(*pair))
-        yield Agreement(name, _level(*pair, rtol) if lines else Level.BITS, lines)
+        # Numbers that are all but equal may have been cut to two neighbours.
+        near = rtol + LAST if name.endswith(".csv") else rtol
+        yield Agreement(name, _level(*pair, near) if lines else Level.BITS, lines)
 
 
 def overall(found: Iterable[Agreement], one: Path, other: Path) -> Level:

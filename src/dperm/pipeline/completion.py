@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -41,7 +42,7 @@ def complete(config: schema.Config) -> Path:
     for name in config.paper.sweeps:
         tables["sweep", name] = store.read_table(sweep_path(config, name))
     _write_manifest(folder / "manifest.json", _manifest(config, tables.values()))
-    store.write_json(folder / "record.json", record(config, _all_rows(folder)))
+    _write_record(folder / "record.json", record(config, _all_rows(folder)))
     missing = {
         " ".join(name) if name[0] == "sweep" else name[0]: _reason(table)
         for name, table in tables.items()
@@ -70,15 +71,24 @@ def _reason(table: pd.DataFrame) -> str:
     return str(table.loc[table["status"] == "unavailable", "reason"].iloc[0])
 
 
+def _write_record(path: Path, made: dict[str, Any]) -> None:
+    """Write it; a command that computed nothing keeps where the rows were made."""
+    before = store.known_json(path) or {}
+    if before.get("digests", {}).get("rows") == made["digests"]["rows"]:
+        kept = ("platform", "packages")
+        made |= {key: before[key] for key in kept if key in before}
+    store.write_json(path, made)
+
+
 def _write_manifest(path: Path, made: dict) -> None:
-    """Write it; a command that computed nothing keeps the last one's date and time."""
+    """Write it; a command that computed nothing keeps the last one's date, machine."""
     try:
         before = store.read_json(path) if path.exists() else {}
     except ValueError as error:
         log.warning("made anew: %s", error)
         before = {}
     if before.get("configuration") == made["configuration"]:
-        kept = ("date", "wall_seconds", "cpu_seconds")
+        kept = ("date", "machine", "versions", "wall_seconds", "cpu_seconds")
         made |= {key: before[key] for key in kept if key in before}
     store.write_json(path, made)
 

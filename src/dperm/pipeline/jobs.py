@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from dperm.locate import ConfigError, available
+from dperm.store.files import digest
 from dperm.validation import one_of
 
+MEASURING = ("tune", "evaluate", "sweeps", "timing")  # stages that make rows
 AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
 DRAWN = {  # kinds of products: where they go, and as what
     "figures": ("figures", ("png", "pdf", "svg", "csv")),
@@ -146,8 +148,27 @@ class RunTable:
         made = [
             f"{self.below('figures')}{paper}/{name}.svg" for name in table.figures
         ] + [f"{self.below('results')}{paper}/{name}.csv" for name in table.tables]
+        return made + self.measured(paper)
+
+    def measured(self, paper: str) -> list[str]:
+        """Files of a paper's rows, of which all else is made."""
+        table = self.papers[paper]
         every = self._solved(paper, table.problems) + self._swept(paper, table.sweeps)
-        return made + every + ([self.timing(paper)] if table.clocked else [])
+        return every + ([self.timing(paper)] if table.clocked else [])
+
+    def stages(self, paper: str) -> list[tuple[str, str]]:
+        """The stages that make a paper's rows, each with its digest."""
+        known = (f"{stage}/{paper}" for stage in MEASURING)
+        starts = tuple(f"{name}/" for name in known)
+        return [
+            (key, made)
+            for key, made in sorted(self.digests.items())
+            if f"{key}/".startswith(starts)
+        ]
+
+    def made(self, paper: str) -> str:
+        """Digest of all code and configuration behind a paper's rows."""
+        return digest(self.stages(paper))
 
     def swept_from(self, paper: str, sweep: str) -> list[str]:
         """Files that a sweep reads."""
@@ -247,6 +268,17 @@ def overrides(asked: dict[str, Any], command: Sequence[str] = ()) -> list[str]:
 def quoted(overrides: list[str]) -> str:
     """Overrides for a shell's command line, of which the shell changes no letter."""
     return shlex.join(overrides)
+
+
+def prefix(folder: str) -> str:
+    """What every job's shell does first: it finds the package beside the Snakefile.
+
+    An environment needs no dperm in it then. Snakemake takes ``PYTHONPATH`` from those
+    that it makes itself, so that it is set inside; and its own prefix is this instead.
+    """
+    path = shlex.quote(str(Path(folder, "src"))).replace("{", "{{").replace("}", "}}")
+    own = "${{PYTHONPATH:+:$PYTHONPATH}}"
+    return f"set -euo pipefail; export PYTHONPATH={path}{own}; "
 
 
 def keys(names: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dperm import data, schema
+from dperm.data.fetching import FetchRecord
 from dperm.erm.optimum import Optimum, solve
 from dperm.erm.problem import Problem
 from dperm.pipeline import checks, digests, inputs
@@ -18,11 +19,30 @@ from dperm.store.locks import locked
 log = logging.getLogger(__name__)
 
 
-def fetch(config: schema.Config) -> None:
+class NothingFetchedError(RuntimeError):
+    """No source serves a data set; why has been said."""
+
+
+def fetch(config: schema.Config) -> FetchRecord:
     """Fetch the problem's data set; unavailable data are recorded, not raised."""
     record = data.fetch(config.problem.dataset, config.data)
     if record.available:
         log.info("%s: %s, digest %s", record.name, record.source, record.digest)
+    return record
+
+
+def fetch_required(config: schema.Config) -> FetchRecord:
+    """The same as a command; only a pipeline (``data.required=false``) goes on without.
+
+    Raises
+    ------
+    NothingFetchedError
+        If nothing was fetched, after it has been recorded.
+    """
+    record = fetch(config)
+    if config.data.required and not record.available:
+        raise NothingFetchedError(f"data set {record.name}: no source serves it")
+    return record
 
 
 def prepare(config: schema.Config) -> None:

@@ -39,6 +39,7 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
         for name in sorted({solver for _, solver in plan.runs(config)})
     }
     return {
+        "made": config.made,
         "platform": _platform(),
         "packages": _packages(),
         "configuration": {

@@ -170,8 +170,7 @@ def save(figure: Figure, rows: Sequence[Row], stem: Path) -> list[Path]:
         written.append(path)
     plt.close(figure)
     table = pd.DataFrame(rows, columns=COLUMNS)
-    text = table.to_csv(index=False, float_format="%.10g")
-    store.write_text(stem.with_suffix(".csv"), text)
+    store.write_csv(stem.with_suffix(".csv"), table)
     return [*written, stem.with_suffix(".csv")]
 
 

@@ -1,4 +1,4 @@
-"""Writing a table: CSV with every digit, Markdown and LaTeX to read."""
+"""Writing a table: CSV with ten digits, Markdown and LaTeX to read."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def save(made: Table, stem: Path, caption: str) -> list[Path]:
     body = tabulate(shown, headers="keys", tablefmt="latex_booktabs", showindex=False,
                     disable_numparse=True)  # fmt: skip
     texts = {
-        ".csv": made.data.to_csv(index=False),
         ".md": f"{caption.strip()}\n\n{markdown}\n" if caption else markdown + "\n",
         ".tex": "".join(f"% {line}\n" for line in caption.splitlines()) + body + "\n",
     }
+    store.write_csv(stem.with_suffix(".csv"), made.data)
     for suffix, text in texts.items():
         store.write_text(stem.with_suffix(suffix), text)
-    return [stem.with_suffix(suffix) for suffix in texts]
+    return [stem.with_suffix(suffix) for suffix in (".csv", *texts)]
 
 
 def made_of(rows: Rows) -> Table:
-    """A table of rows, every digit of them in the data and three to read."""
+    """A table of rows, ten digits of them in the data and three to read."""
     data = pd.DataFrame(rows)
     return Table(data, readable(data))
 

@@ -81,9 +81,9 @@ def claims(config: schema.Config) -> list[Path]:
     data = table(config)
     folder = plan.results_folder(config)
     told, wrong = (pd.DataFrame(each(config)) for each in (powers, noticed))
-    store.write_text(folder / "claims.csv", data.to_csv(index=False))
-    store.write_text(folder / "power.csv", told.to_csv(index=False))
-    store.write_text(folder / "noticed.csv", wrong.to_csv(index=False))
+    store.write_csv(folder / "claims.csv", data)
+    store.write_csv(folder / "power.csv", told)
+    store.write_csv(folder / "noticed.csv", wrong)
     store.write_text(folder / "claims.md", markdown(data, told, wrong))
     for line in summary(data).splitlines():
         log.info("%s", line)

@@ -60,7 +60,7 @@ def report(config: schema.Config) -> list[Path]:
     judged = folder / "claims.csv"
     claims = pd.read_csv(judged) if judged.is_file() else table(config)
     chosen = selection.selection(config)
-    store.write_text(folder / "selection.csv", chosen.to_csv(index=False))
+    store.write_csv(folder / "selection.csv", chosen)
     path = folder / "report" / "index.html"
     store.write_text(path, page(config, claims, chosen, path.parent))
     for made in (folder / "selection.csv", path):

@@ -9,13 +9,15 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
+from dperm import __version__
+
 
 @functools.cache
 def commit() -> str:
     """The commit of the source tree, ``+`` if it was changed since; or the version."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
-        return f"v{version('dperm')}"
+        return f"v{__version__}"
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(root), *arguments]
@@ -29,8 +31,8 @@ def commit() -> str:
 @functools.cache
 def versions() -> str:
     """Versions that matter for the numbers."""
-    packages = ("dperm", "numpy", "scipy", "numba", "dp-accounting")
-    found = [f"python {platform.python_version()}"]
+    packages = ("numpy", "scipy", "numba", "dp-accounting")
+    found = [f"python {platform.python_version()}", f"dperm {__version__}"]
     return ", ".join(found + [f"{name} {version(name)}" for name in packages])
 
 

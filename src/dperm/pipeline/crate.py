@@ -1,0 +1,171 @@
+"""``dperm crate``: runs as a Workflow Run RO-Crate, for archives that read such.
+
+Made of the records that runs leave, and of nothing else: ``manifest.json`` (when, by
+what commit, how long) and ``record.json`` (platform, configuration, digests of data and
+rows). Profile: https://w3id.org/ro/wfrun/workflow/0.5. Needs ``dperm[crate]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dperm import __version__, locate
+from dperm.locate import ConfigError, available
+from dperm.store import files as store
+
+LICENCE = "https://spdx.org/licenses/BSD-3-Clause"
+PROFILES = {
+    "Process Run Crate": "https://w3id.org/ro/wfrun/process/0.5",
+    "Workflow Run Crate": "https://w3id.org/ro/wfrun/workflow/0.5",
+    "Workflow RO-Crate": "https://w3id.org/workflowhub/workflow-ro-crate/1.0",
+}
+ENVIRONMENT = ("environment.yml", "requirements.lock")
+TYPES = {
+    ".csv": "text/csv", ".json": "application/json", ".lock": "text/plain",
+    ".md": "text/markdown", ".pdf": "application/pdf", ".png": "image/png",
+    ".svg": "image/svg+xml", ".tex": "application/x-tex", ".txt": "text/plain",
+    ".yml": "application/yaml",
+}  # fmt: skip
+
+
+def crate(papers: list[str], path: Path) -> Path:
+    """Write the crate of papers' runs at full scale, a ZIP archive.
+
+    Raises
+    ------
+    ConfigError
+        If a paper was not run, or the library is not there.
+    """
+    try:
+        from rocrate.rocrate import ROCrate
+    except ImportError as error:
+        raise ConfigError("dperm crate needs `pip install 'dperm[crate]'`") from error
+    runs = {name: _records(name) for name in papers}
+    made = ROCrate(version="1.1")
+    made.name = f"dperm: runs of {', '.join(papers)}"
+    made.description = (
+        "Papers on differentially private convex optimisation, run again: figures and "
+        "tables, and the record of the runs that made them"
+    )
+    made.license = LICENCE
+    made.root_dataset["conformsTo"] = [
+        _named(made, PROFILES[name], "CreativeWork", name, version=PROFILES[name][-3:])
+        for name in PROFILES
+    ]
+    workflow = _workflow(made)
+    actions = [
+        _action(made, workflow, name, *records) for name, records in runs.items()
+    ]
+    made.root_dataset["mentions"] = actions
+    with store.whole(path) as beside:
+        made.write_zip(beside)
+    return path
+
+
+def _records(paper: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Manifest and record of a paper's run."""
+    found = []
+    for name in ("manifest.json", "record.json"):
+        path = Path("results", paper, name)
+        if not path.is_file():
+            raise ConfigError(f"{path} is not there: run `dperm {paper}` first")
+        found.append(store.read_json(path))
+    return found[0], found[1]
+
+
+def _workflow(made: Any) -> Any:
+    """The Snakefile, and the environment it runs in."""
+    root = locate.home()
+    said = {"name": "dperm", "version": __version__, "license": LICENCE}
+    workflow = made.add_workflow(
+        root / "Snakefile", "Snakefile", main=True, lang="snakemake", properties=said
+    )
+    made.root_dataset["conformsTo"] = [made.get(one) for one in PROFILES.values()]
+    workflow["softwareRequirements"] = [
+        _file(made, root / name, name) for name in ENVIRONMENT
+    ]
+    return workflow
+
+
+def _action(
+    made: Any,
+    workflow: Any,
+    paper: str,
+    manifest: dict[str, Any],
+    record: dict[str, Any],
+) -> Any:
+    """The run of a paper: what it read, what it left."""
+    commits = ", ".join(manifest["commit"])
+    said = {
+        "name": f"dperm {paper}",
+        "description": f"{manifest['runs']} runs on {manifest['machine']}, by commit "
+        f"{commits}, {manifest['solver_seconds']:g} seconds of solvers",
+        "endTime": manifest["date"],
+    }
+    read = [
+        _named(made, f"#{paper}-{kind}-{name}", "PropertyValue", f"{kind} {name}",
+               value=value)
+        for kind, name, value in _inputs(manifest, record)
+    ]  # fmt: skip
+    left = [_file(made, path, str(path)) for path in _outputs(paper)]
+    return made.add_action(workflow, f"#run-{paper}", read, left, said)
+
+
+def _inputs(
+    manifest: dict[str, Any], record: dict[str, Any]
+) -> Iterator[tuple[str, str, Any]]:
+    """Kind, name and value of all that determined the rows."""
+    yield "seed", "master", manifest["master_seed"]
+    digests = record["digests"]
+    for name, known in digests["data"].items():
+        yield "data", name, known["dataset_digest"]
+    for name, known in digests["optima"].items():
+        yield "optimum", name, known["digest"]
+    for kind, values in (
+        ("solver", digests["solvers"]),
+        ("platform", record["platform"]),
+        ("package", record["packages"]),
+    ):
+        for name, value in values.items():
+            yield kind, name, value
+
+
+def _outputs(paper: str) -> list[Path]:
+    """Figures, tables and records; rows are in the archive of ``dperm results``."""
+    folders = (Path("results", paper), Path("figures", paper))
+    every = (path for folder in folders for path in sorted(folder.glob("[!.]*")))
+    return [path for path in every if path.is_file() and path.suffix in TYPES]
+
+
+def _file(made: Any, path: Path, name: str) -> Any:
+    content = path.read_bytes()
+    said = {
+        "name": name,
+        "contentSize": str(len(content)),
+        "encodingFormat": TYPES[path.suffix],
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+    return made.add_file(path, name, properties=said)
+
+
+def _named(made: Any, identifier: str, kind: str, name: str, **said: Any) -> Any:
+    from rocrate.model.contextentity import ContextEntity
+
+    properties = {"@type": kind, "name": name, **said}
+    return made.add(ContextEntity(made, identifier, properties=properties))
+
+
+def main() -> None:
+    """``dperm crate``: write ``results/crate.zip``."""
+    parser = argparse.ArgumentParser(
+        prog="dperm crate", description="Runs as a Workflow Run RO-Crate."
+    )
+    parser.add_argument("papers", nargs="*", help="papers that were run (default all)")
+    parser.add_argument("-o", "--output", type=Path, default=Path("results/crate.zip"))
+    given = parser.parse_args()
+    papers = given.papers or available("paper")
+    print(f"{crate(papers, given.output)}: the runs of {', '.join(papers)}")

@@ -1,0 +1,232 @@
+"""Results in an archive: whole, of the code that is there, or refused in a line."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dperm.pipeline import packed
+from dperm.pipeline.jobs import PaperTable, RunTable
+from dperm.pipeline.record import digest_rows
+from dperm.store import files as store
+
+ROWS = "results/tiny/own/dp_cd/tune.parquet"
+DATA = "data/prepared/own/X.npy"
+DIGESTS = {
+    "prepare/own": "p", "optimum/own": "o", "tune/tiny/own/dp_cd": "t",
+    "evaluate/tiny/own/dp_cd": "e", "sweeps/tiny/rounds": "s", "timing/tiny": "m",
+    "figures/tiny/curves": "f",
+}  # fmt: skip
+
+
+def planned(**other):
+    """The run table of a paper with a run and a sweep."""
+    paper = PaperTable(
+        problems=["own"], runs=[("own", "dp_cd")], figures=["curves"], tables=[],
+        sweeps={"rounds": ["own"]}, problems_of={}, sweeps_of={},
+        prepared={"rounds": []}, tuned={"rounds": []}, clocked=["own/dp_cd"],
+    )  # fmt: skip
+    return RunTable(
+        "", {"tiny": paper}, {"own": "mine"}, {"mine": "own"}, {**DIGESTS, **other}
+    )
+
+
+@pytest.fixture
+def planning(monkeypatch):
+    """Sets what the configuration and code of now ask for."""
+
+    def plan(**other):
+        monkeypatch.setattr(packed.kept, "run_table", lambda *_: planned(**other))
+
+    plan()
+    return plan
+
+
+@pytest.fixture
+def ran(tmp_path, monkeypatch, planning):
+    """A folder with the results of a run."""
+    folder = tmp_path / "ran"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    results, rows = Path("results/tiny"), {}
+    names = [*(f"own/dp_cd/{name}" for name in ("tune", "evaluate")), "sweeps/rounds",
+             "timing"]  # fmt: skip
+    for at, name in enumerate(names):
+        table = pd.DataFrame({"error": [0.1 + at, 0.2]})
+        store.write_table(results / f"{name}.parquet", table)
+        rows[f"{name}.parquet"] = digest_rows(table)
+    record = {"made": planned().made("tiny"), "digests": {"rows": rows}}
+    for path, content in {
+        results / "record.json": record,
+        results / "manifest.json": {"paper": "tiny"},
+        results / "own/dp_cd/ledger.json": [],
+        Path("data/fetched/mine/fetch.json"): {"status": "ok"},
+        Path("data/prepared/own/meta.json"): {"digest": "bits of there"},
+        Path("data/optimum/own/optimum.json"): {"value": 1.0},
+    }.items():
+        store.write_json(path, content)
+    np.save(DATA, np.eye(2))
+    np.save("data/optimum/own/w.npy", np.ones(2))
+    np.save("data/fetched/mine/X.npy", np.eye(2))
+    return folder
+
+
+@pytest.fixture
+def archive(ran):
+    """Its archive."""
+    packed.pack(["tiny"], ["scale=full"], Path("results.zip"))
+    return ran / "results.zip"
+
+
+@pytest.fixture
+def elsewhere(archive, tmp_path, monkeypatch):
+    """The archive, seen from an empty folder."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return archive
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_all_that_rows_depend_on_comes_along(ran, elsewhere):
+    packed.unpack(elsewhere)
+    before = contents(ran)
+    for left in ("results.zip", "data/fetched/mine/X.npy"):  # X is in prepared
+        del before[left]
+    assert contents(Path()) == before
+    assert len({path.stat().st_mtime for path in Path().rglob("*.*") if path.is_file()}
+               ) == 1, "nothing is newer than what it was made of"  # fmt: skip
+
+
+def test_the_same_rows_give_the_same_bytes(archive):
+    before = archive.read_bytes()
+    os.utime(ROWS)
+    packed.pack(["tiny"], ["scale=full"], archive)
+    assert archive.read_bytes() == before
+
+
+def rewritten(path, change):
+    with zipfile.ZipFile(path) as whole:
+        members = {name: whole.read(name) for name in whole.namelist()}
+    change(members)
+    with zipfile.ZipFile(path, "w") as whole:
+        for name, content in members.items():
+            whole.writestr(name, content)
+
+
+def other_rows(members):
+    members[ROWS] += b"x"
+
+
+def lost(members):
+    del members[DATA]
+
+
+def outside(members):
+    head = json.loads(members[packed.HEAD])
+    head["files"]["results/../../evil"] = head["files"].pop(ROWS)
+    members["results/../../evil"] = members.pop(ROWS)
+    members[packed.HEAD] = json.dumps(head).encode()
+
+
+def a_list(members):
+    members[packed.HEAD] = b"[]"
+
+
+@pytest.mark.parametrize("change", [other_rows, lost, outside, a_list, dict.clear])
+def test_a_damaged_archive_leaves_nothing_behind(elsewhere, change):
+    rewritten(elsewhere, change)
+    with pytest.raises(packed.ArchiveError, match=r"damaged.*get it again"):
+        packed.unpack(elsewhere)
+    assert not contents(elsewhere.parent.parent / "elsewhere")
+    assert not (elsewhere.parent.parent / "evil").exists()
+
+
+def test_every_byte_that_is_cut_off_or_turned_is_noticed(elsewhere):
+    whole = elsewhere.read_bytes()
+    for at in range(100, len(whole), len(whole) // 7):
+        for broken in (
+            whole[:at],
+            whole[:at] + bytes([whole[at] ^ 9]) + whole[at + 1 :],
+        ):
+            elsewhere.write_bytes(broken)
+            try:
+                packed.unpack(elsewhere)
+            except packed.ArchiveError:
+                continue
+            unpacked = contents(Path())  # a byte that no file is made of, a date say
+            elsewhere.write_bytes(whole)
+            packed.unpack(elsewhere)
+            assert contents(Path()) == unpacked
+
+
+def test_an_archive_of_other_code_is_refused_and_of_other_style_is_not(
+    elsewhere, planning
+):
+    planning(**{"sweeps/tiny/rounds": "other"})
+    with pytest.raises(packed.ArchiveError) as caught:
+        packed.unpack(elsewhere)
+    said = str(caught.value)
+    assert "1 of 6 stages differ, first sweeps/tiny/rounds" in said and "\n" not in said
+    assert not contents(Path())
+    planning(**{"figures/tiny/curves": "other"})
+    packed.unpack(elsewhere)
+
+
+@pytest.mark.parametrize("name", [ROWS, DATA])
+def test_other_rows_and_data_keep_their_place(elsewhere, name):
+    own = Path(name)
+    own.parent.mkdir(parents=True)
+    own.write_bytes(b"of a run of mine")
+    with pytest.raises(packed.ArchiveError, match=f"{name} is there.*--replace"):
+        packed.unpack(elsewhere)
+    assert own.read_bytes() == b"of a run of mine"
+    packed.unpack(elsewhere, replace=True)
+    assert own.read_bytes() != b"of a run of mine"
+
+
+@pytest.mark.parametrize("stage", ["tune/tiny/own/dp_cd", "timing/tiny"])
+def test_rows_of_other_code_are_not_packed(ran, planning, stage):
+    planning(**{stage: "other"})
+    with pytest.raises(packed.ArchiveError, match=r"of other code.*run `dperm tiny`"):
+        packed.pack(["tiny"], ["scale=full"], Path("results.zip"))
+
+
+def test_rows_that_are_not_those_of_the_record_are_not_packed(ran):
+    store.write_table(Path(ROWS), pd.DataFrame({"error": [7.0]}))
+    with pytest.raises(packed.ArchiveError, match=f"{ROWS} has other rows"):
+        packed.pack(["tiny"], ["scale=full"], Path("results.zip"))
+    assert not Path("results.zip").exists()
+
+
+@pytest.mark.parametrize("name", [ROWS, "data/optimum/own/optimum.json"])
+def test_what_is_not_there_is_named(ran, name):
+    Path(name).unlink()
+    with pytest.raises(packed.ArchiveError, match=f"{name} is not there"):
+        packed.pack(["tiny"], ["scale=full"], Path("results.zip"))
+
+
+def test_the_command_says_one_line(tmp_path):
+    (tmp_path / "results.zip").write_text("no archive")
+    command = [sys.executable, "-m", "dperm", "results", "unpack", "results.zip"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("ArchiveError: results.zip is no archive of results")
+
+
+def test_words_are_papers_and_overrides():
+    asked = packed._asked(["dpcd", "seed=7", "scale=smoke"])
+    assert asked == (["dpcd"], ["scale=smoke", "seed=7"])
