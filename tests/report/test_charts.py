@@ -121,10 +121,39 @@ def test_what_a_paper_printed_is_a_star_in_the_colour_of_its_method():
     assert printed["mark"] == charts._mark("*") != ours["mark"]
 
 
-def test_long_curves_keep_both_ends():
+def test_long_curves_are_thinned_where_nobody_sees_it():
     (curve,) = made(rows("a", count=101))[0]["curves"]
-    assert len(curve["x"]) == len(curve["range"][0]) == charts.MOST
+    assert len(curve["x"]) == len(curve["range"][0]) < 30
     assert (curve["x"][0], curve["x"][-1]) == (1.0, 101.0)
+    x = np.arange(1.0, 102)
+    drawn = np.interp(x, curve["x"], np.log(curve["mean"]))
+    assert np.abs(drawn + np.log(x)).max() < 1.1 * charts.LOST * np.log(101)
+
+
+def test_a_zigzag_keeps_all_its_corners():
+    mean = np.where(np.arange(101) % 2, 1.0, 2.0)
+    (curve,) = made(rows("a", count=101, mean=mean))[0]["curves"]
+    assert len(curve["x"]) == 101
+
+
+def test_labels_that_end_in_numbers_look_like_their_method():
+    names = ["DP-FW: -0.03 [-0.07, 0.00]", "K = 2: 0.01", "K = 4: 0.02"]
+    others = ["DP-FW: -0.25 [-0.29, -0.21]", "K = 2: 0.02", "K = 4: 0.01"]
+    data = pd.concat([rows(n) for n in names] + [rows(n, "b") for n in others])
+    one, two = (
+        [(c["look"], c["mark"], c["dash"]) for c in panel["curves"]]
+        for panel in made(data)
+    )
+    assert one == two and len(set(one)) == 3
+
+
+@pytest.mark.parametrize(
+    ("panel", "expected"),
+    [("a_b", "Title"), ("a_b: convex", "Title: convex"), ("x_y", "x y"),
+     ("d = 4, stated", "d = 4, stated")],
+)  # fmt: skip
+def test_panels_carry_titles_and_no_identifiers(panel, expected):
+    assert charts._named(panel, {"a_b": "Title"}) == expected
 
 
 def test_every_marker_of_the_registry_is_drawn():
@@ -139,6 +168,15 @@ def test_a_still_picture_stays_inside_of_its_frame():
         numbers = [float(v) for v in re.findall(r"-?\d+\.?\d*", path.get("d"))]
         assert all(0 <= v <= stills.WIDTH for v in numbers)
     assert root.get("role") == "img" and "against" in root.get("aria-label")
+
+
+def test_the_start_of_a_run_keeps_its_place_on_the_axis():
+    panel = made(rows("a", x=[0.0, 1.0, 10.0, 50.0, 100.0]))[0]
+    first = re.search(r'd="M(\d+) \d+L', str(stills.still(panel)))[1]
+    assert int(first) < stills.LEFT + 20
+    drawn = ET.fromstring(stills.still(panel | {"x": "seconds"}))
+    texts = [text.text for text in drawn.iter("text")]
+    assert "10" in texts and "20" not in texts  # logarithmic, as in the picture
 
 
 @pytest.mark.parametrize("values", [[], [None], [0.0], [3.0, 3.0], [-1.0, 2.0]])

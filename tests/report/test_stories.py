@@ -64,6 +64,11 @@ def test_noise_that_costs_more_is_said_to():
     assert "more than it says somewhere" in story([], costs, NONE)[4].text
 
 
+def test_noise_without_a_finite_price_is_said_to_have_none():
+    costs = [{"name": "a", "target": 1.0, "low": 0.5, "high": float("inf")}]
+    assert "to no finite epsilon at all" in story([], costs, NONE)[4].text
+
+
 def test_the_leader_is_counted():
     best = pd.DataFrame({"algorithm": ["A", "B", "B"]})
     assert leading(best).text == (

@@ -26,7 +26,7 @@ BANDS = {
     "interval": "95 % interval",
 }
 ENDS = {"range": ("min", "max"), "interval": ("ci_low", "ci_high")}
-MOST = 31  # points of a curve that the page keeps; the CSV file has all
+LOST = 0.01  # of its height that thinning may move a curve by; the CSV file has all
 DARK = "#14171a"  # the page's ground in dark mode
 _LATEX = {
     r"\epsilon": "ε", r"\varepsilon": "ε", r"\eta": "η", r"\tau": "τ", r"\kappa": "κ",
@@ -103,12 +103,12 @@ def figure_data(
         What the picture says.
     palette : Palette
     titles : dict
-        Of panels that are problems.
+        Of problems that panels are of.
     cost, setting : callable
         What the legend says of a curve besides its name, and what its reading does.
     """
     algorithms = data["algorithm"].unique()
-    chosen = looks.of(name.removesuffix(PUBLISHED) for name in algorithms)
+    chosen = looks.of(_base(name.removesuffix(PUBLISHED)) for name in algorithms)
     parts = list(data.groupby("panel", sort=False))
     panels = []
     for place, (panel, part) in enumerate(parts):
@@ -120,7 +120,7 @@ def figure_data(
             for algorithm, rows in part.groupby("algorithm", sort=False)
         ]  # fmt: skip
         _share(curves)
-        name = titles.get(str(panel), _spaced(str(panel)))
+        name = _named(str(panel), titles)
         name = plain(name)
         labels = {"x": plain(known.x) or "x", "y": plain(known.y) or name}
         panels.append({"name": name, **labels, "curves": curves})
@@ -134,9 +134,16 @@ def _share(curves: list[dict[str, Any]]) -> None:
             curve["x"] = None
 
 
-def _spaced(name: str) -> str:
-    """An identifier as words; other texts as they are."""
-    return name.replace("_", " ") if name.isidentifier() else name
+def subject(panel: str) -> str:
+    """What a panel is of, before what is added to it: "a_b: convex" is of "a_b"."""
+    return re.split(r"[:,]", panel)[0]
+
+
+def _named(panel: str, titles: dict[str, str]) -> str:
+    """A panel for a reader: the title of a problem it begins with, no identifiers."""
+    first = subject(panel)
+    name = titles.get(first, first.replace("_", " ") if first.isidentifier() else first)
+    return name + panel[len(first) :]
 
 
 def _curve(
@@ -149,13 +156,12 @@ def _curve(
     """Numbers and look of one curve; long ones are thinned."""
     name = algorithm.removesuffix(PUBLISHED)
     star = name != algorithm
-    if len(rows) > MOST:
-        kept = np.unique(np.linspace(0, len(rows) - 1, MOST).round().astype(int))
-        rows = rows.iloc[kept]
-    look = chosen[name]
+    rows = rows.iloc[_telling(rows["x"].to_numpy(float), rows["mean"].to_numpy(float))]
+    base = _base(name)
+    look = chosen[base]
     colour, dash = str(look["color"]), _dash(look["linestyle"])
     drawn = [each for label, each in legend.items() if each[0] and _says(label, name)]
-    if drawn and name not in looks.METHODS:
+    if drawn and base not in looks.METHODS:
         colour, dash = drawn[0]
     return {
         "name": plain(algorithm), "x": _numbers(rows, "x"),
@@ -163,6 +169,43 @@ def _curve(
         "look": palette.of(colour), "star": star,
         "dash": dash, "mark": _mark("*" if star else look["marker"]),
     }  # fmt: skip
+
+
+def _base(name: str) -> str:
+    """The method of a label that goes on with a number: "DP-FW: -0.03"."""
+    return name.split(": ")[0]
+
+
+def _telling(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Places of the points that a curve is drawn by, in order.
+
+    The others lie within ``LOST`` of its height from the line, on a logarithmic axis
+    where that is what the curve spans.
+    """
+    if len(x) < 3 or not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return np.arange(len(x))
+    if y.min() > 0 and y.max() > 8 * y.min():
+        y = np.log(y)
+    if (np.diff(x) < 0).any():
+        return np.arange(len(x))
+    return np.array(outline(x, y, LOST * float(np.ptp(y))))
+
+
+def outline(x: np.ndarray, y: np.ndarray, within: float) -> list[int]:
+    """Places that keep a line within a distance in y (Ramer, Douglas and Peucker)."""
+    kept, parts = {0, len(x) - 1}, [(0, len(x) - 1)]
+    while parts:
+        first, last = parts.pop()
+        if last - first < 2:
+            continue
+        between = slice(first + 1, last)
+        line = np.interp(x[between], x[[first, last]], y[[first, last]])
+        off = np.abs(y[between] - line)
+        if off.max() > within:
+            far = first + 1 + int(off.argmax())
+            kept.add(far)
+            parts += [(first, far), (far, last)]
+    return sorted(kept)
 
 
 def _numbers(rows: pd.DataFrame, key: str, digits: int = 4) -> list[float | None]:
@@ -205,7 +248,7 @@ def _told(algorithm: str, legend: dict[str, Stroke]) -> str:
     """The true epsilon that the picture's legend has for a curve."""
     found = [label[len(algorithm) :] for label in legend if _says(label, algorithm)]
     kept = [rest for rest in found if "epsilon" in rest]
-    return plain(kept[0]).strip(" ()") if kept else ""
+    return plain(kept[0]).strip(" (),:") if kept else ""
 
 
 def told(curve: dict[str, Any]) -> str:

@@ -15,8 +15,8 @@ import yaml
 from dperm import schema
 from dperm.pipeline import plan, seeds
 from dperm.report import charts, drawn
-from dperm.report.charts import PUBLISHED, Extra, Palette, plain, short
-from dperm.report.entries import figure_id
+from dperm.report.charts import PUBLISHED, Extra, Palette, plain, short, subject
+from dperm.report.entries import Names, figure_id
 from dperm.report.evidence import read_or_empty
 from dperm.report.ledgers import Ledgers
 
@@ -47,7 +47,7 @@ def figures(
     folder: Path,
     palette: Palette,
     ledgers: Ledgers,
-    titles: dict[str, str],
+    known: Names,
     commit: str,
 ) -> Iterator[Figure]:
     """The figures of a paper that have data.
@@ -62,13 +62,15 @@ def figures(
         Collects the colours.
     ledgers : Ledgers
         Of the paper.
-    titles : dict
-        Of problems.
+    known : Names
+        Titles of problems, and labels of solvers that stand by their names.
     commit : str
         That the results are of.
     """
+    labels = {name: label for name, label in known.methods.items() if name != label}
     for name, product in config.paper.figures.items():
         stem = plan.figures_folder(config, config.paper.name, name)
+        picture = stem.with_suffix(".svg")
         points = read_or_empty(stem.with_suffix(".csv"))
         if points.empty:
             continue
@@ -78,16 +80,17 @@ def figures(
             key=f"{config.paper.name}/{name}",
             name=name.replace("_", " "),
             caption=plain(product.caption),
-            data=charts.figure_data(points, drawn.read(stem.with_suffix(".svg")),
-                                    palette, titles,
-                                    **_texts(product, ledgers, settings)),
+            data=charts.figure_data(
+                points.replace({"algorithm": labels}), drawn.read(picture), palette,
+                known.problems, **_texts(product, ledgers, settings),
+            ),
             links=_links(stem, folder),
             command=_command(config, name),
             setting=_recipe(config, product, settings),
             seeds=_seeds(config, product, settings, ledgers.solvers),
             commit=commit,
             missing=_missing(config, product, points),
-            problems=[str(panel) for panel in points["panel"].unique()],
+            problems=sorted({subject(str(panel)) for panel in points["panel"]}),
         )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from dperm.pipeline import plan
 from dperm.report import selection_bias as selection
 from dperm.report import stories, views
 from dperm.report.board import board, leaders
-from dperm.report.charts import BANDS, MARKERS, MOST, Palette, plain, short, span, told
+from dperm.report.charts import BANDS, MARKERS, Palette, plain, short, span, told
 from dperm.report.claims import HEADLINE, KINDS, papers
 from dperm.report.entries import Names, counted, entries, names
 from dperm.report.evidence import read_or_empty
@@ -120,12 +120,12 @@ def page(
     every.sort(key=lambda claim: (not claim["first"], list(KINDS).index(claim["kind"])))
     return _environment(known, folder).get_template("page.html").render(
         papers=shown, claims=every, counts=_counts(every),
-        card=scorecard(claims).to_dict("records"), totals=_totals(claims),
+        card=_card(claims, [paper.name for paper in shown]), totals=_totals(claims),
         board=ranked.to_dict("records"), leaders=leaders(ranked).to_dict("records"),
         sets=views.data_sets(ranked, shown, known.problems),
         methods=views.methods(ranked, shown),
         verdicts=VERDICTS, marks=MARKS, classes=CLASSES, kinds=KINDS,
-        bands=Markup(_json(BANDS)), most=MOST, markers=MARKERS,
+        bands=Markup(_json(BANDS)), markers=MARKERS,
         judged=plan.results_folder(config, "claims.csv").is_file(),
         selection=_listed(selection.summary(chosen)),
         audits=_audits(plan.results_folder(config, "audit")),
@@ -165,6 +165,12 @@ def _counts(claims: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
     return found
 
 
+def _card(claims: pd.DataFrame, order: list[str]) -> list[dict[str, Any]]:
+    """The scorecard, its papers in this order."""
+    rows = scorecard(claims).to_dict("records")
+    return sorted(rows, key=lambda row: order.index(row["paper"]))
+
+
 def _totals(claims: pd.DataFrame) -> dict[str, int]:
     """Verdicts on the papers' own sentences and cells."""
     own = claims[claims["kind"].isin(HEADLINE)]
@@ -199,8 +205,7 @@ def _paper(
     return Paper(
         name=paper.name, title=paper.title, reference=paper.reference,
         thresholds=paper.thresholds, claims=own,
-        figures=list(figures(config, folder, palette, ledgers, known.problems,
-                             commit)),
+        figures=list(figures(config, folder, palette, ledgers, known, commit)),
         story=stories.story(own, costs, best[best["problem"].isin(paper.problems)]),
         epsilons=_tables(results, EPSILONS), costs=costs, manifest=manifest,
     )  # fmt: skip

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
+from dperm.report.charts import outline
+
 WIDTH, HEIGHT = 360, 250
 LEFT, RIGHT, TOP, BOTTOM = 58, 10, 8, 40
 
@@ -19,7 +21,10 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 10, 8, 40
 def still(panel: dict[str, Any]) -> Markup:
     """A panel as SVG, for a reader without scripts and for print."""
     curves = unshared(panel["curves"])
-    across = _Scale([x for c in curves for x in c["x"]], LEFT, WIDTH - RIGHT, 60)
+    xs = [x for curve in curves for x in curve["x"]]
+    if "seconds" in panel["x"]:  # 0 seconds have no place on a logarithmic axis
+        xs = [x for x in xs if x]
+    across = _Scale(xs, LEFT, WIDTH - RIGHT, math.inf if 0 in xs else 12)
     up = _Scale([y for c in curves for y in c["mean"]], HEIGHT - BOTTOM, TOP, 8)
     parts = [_grid(across, up)]
     parts += [_line(curve, across, up) for curve in curves]
@@ -80,14 +85,14 @@ class _Scale:
         return self.start + share * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Round values on the axis: powers of ten, or about four even steps."""
+        """Round values on the axis: powers of ten, or about five even steps."""
         if self.log:
             first = math.ceil(math.log10(self.low))
             last = math.floor(math.log10(self.high))
             if last > first:
                 step = max(1, math.ceil((last - first + 1) / 6))
                 return [10.0**power for power in range(first, last + 1, step)]
-        raw = (self.high - self.low) / 4
+        raw = (self.high - self.low) / 5
         unit = 10.0 ** math.floor(math.log10(raw))
         step_ = next(k * unit for k in (1, 2, 5, 10) if k * unit >= raw)
         first_ = math.ceil(self.low / step_)
@@ -118,14 +123,15 @@ def _tick(value: float) -> str:
 
 
 def _line(curve: dict[str, Any], across: _Scale, up: _Scale) -> str:
-    """A curve of at most twelve points, and a few markers on it."""
+    """A curve to two pixels, with a few markers on it."""
     points = sorted(
         (x, y)
         for x, y in zip(map(across, curve["x"]), map(up, curve["mean"]), strict=True)
         if x is not None and y is not None
     )
-    if len(points) > 12:
-        points = [points[k] for k in np.linspace(0, len(points) - 1, 12).astype(int)]
+    if len(points) > 2:
+        x, y = np.array(points).T
+        points = [points[k] for k in outline(x, y, 2.0)]
     places = [f"{x:.0f} {y:.0f}" for x, y in points]
     dash = f' stroke-dasharray="{curve["dash"]}"' if curve["dash"] else ""
     line = f'<path d="M{"L".join(places)}" fill="none" stroke="currentColor"{dash}/>'

@@ -7,6 +7,7 @@ another sentence.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,6 +133,11 @@ def _price(costs: Claims, claims: Claims) -> Sentence | None:
         return Sentence(_told(found), found["id"]) if found else None
     low = min(cost["low"] / cost["target"] for cost in known)
     high = max(cost["high"] / cost["target"] for cost in known)
+    if high == math.inf:
+        return Sentence(
+            f"Its printed noise costs from {shown(low)} times the epsilon it states "
+            "to no finite epsilon at all, under the strict accountant."
+        )
     verdict = "never more than it says" if high <= 1 else "more than it says somewhere"
     return Sentence(
         f"Its printed noise costs {shown(low)} to {shown(high)} times the epsilon "

@@ -49,7 +49,7 @@
       if (kept.length >= 2) return kept;
       low = Math.max(low, 1e-300);
     }
-    const raw = (high - low) / 4, unit = 10 ** Math.floor(Math.log10(raw));
+    const raw = (high - low) / 5, unit = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map(k => k * unit).find(k => k >= raw), found = [];
     for (let v = Math.ceil(low / step) * step; v <= high + step * 1e-6; v += step) found.push(+v.toPrecision(10));
     return log ? found.filter(v => v > 0) : found;
@@ -61,7 +61,8 @@
       panel.curves.forEach((c, i) => { c.x = c.x || panel.curves[i - 1].x; });
       this.panel = panel; this.off = new Set(); this.at = [0, 0]; this.view = null;
       const ys = panel.curves.flatMap(c => c.mean), xs = panel.curves.flatMap(c => c.x);
-      this.log = { x: this.wide(xs, 60), y: this.wide(ys, 8) };
+      const timed = panel.x.includes("seconds");  // 0 seconds have no place there
+      this.log = { x: (timed || !xs.includes(0)) && this.wide(xs.filter(x => !timed || x), 12), y: this.wide(ys, 8) };
       this.bands = Object.keys(BANDS).filter(key => panel.curves.some(c => key in c)).concat("");
       this.band = this.bands[0];
       const node = html("div", { class: "chart" }, parent);
