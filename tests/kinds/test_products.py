@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from dperm import schema
+from dperm.kinds import figures
 from dperm.locate import ConfigError, conf_dir
 from dperm.pipeline import (
     evaluate as evaluation,
@@ -132,6 +134,17 @@ def test_an_unavailable_problem_is_an_empty_panel_with_its_reason():
 def test_a_product_that_does_not_exist(solved):
     with pytest.raises(ConfigError, match="did you mean figure2"):
         products.figure(solved("product=figur2"))
+
+
+def test_a_panel_without_data_shows_no_trace_and_the_log_has_it(caplog):
+    trace = "NameResolutionError: HTTPSConnection(host='www.openml.org')"
+    lost = results.Result("mtp", "dp_cd", "DP-CD", *[pd.DataFrame()] * 2, trace)
+    figure, (axes,) = drawing.panels(1, 1)
+    assert figures._panel(axes, [lost], schema.Product(), {}, pd.DataFrame()) == []
+    (shown,) = [text.get_text() for text in axes.texts]
+    assert shown.replace("\n", " ") == "data not available when this was run"
+    assert trace in caplog.text
+    drawing.plt.close(figure)
 
 
 def test_numbers_for_readers():

@@ -1,5 +1,7 @@
 """Every method has its look, and no two of one figure have the same."""
 
+import pytest
+
 from dperm.config import read
 from dperm.present import looks
 
@@ -24,3 +26,22 @@ def test_unlisted_methods_do_not_look_like_listed_ones():
     listed = {str(look) for look in looks.of(looks.METHODS).values()}
     spare = looks.of(f"new {k}" for k in range(24)).values()
     assert not listed & {str(look) for look in spare}
+
+
+def test_every_look_can_be_seen_on_a_white_page():
+    for look in looks.of([*looks.METHODS, *(f"new {k}" for k in range(24))]).values():
+        assert looks.contrast(look["color"], "#ffffff") >= 3
+
+
+def test_contrast_is_that_of_wcag():
+    assert looks.contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert looks.contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+    assert looks.contrast("#fff000", "#fff000") == 1
+
+
+def test_a_colour_changes_no_more_than_its_ground_asks():
+    assert looks.readable("#0072b2") == "#0072b2"
+    for ground in ("#ffffff", "#14171a"):
+        found = looks.readable("#777777", ground, 7.0)
+        assert 7.0 <= looks.contrast(found, ground) < 7.3
+    assert looks.readable("#777777", "#777777", 20.0) == "#000000"

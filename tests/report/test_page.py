@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import html.parser
 import json
+import os
 import re
 import shutil
 import struct
 import subprocess
+from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -62,9 +65,10 @@ def test_the_page_loads_nothing_and_its_links_lead_somewhere(report):
     assert parser.loaded == ["data:,"]
     for link in parser.links:
         if link.startswith("#"):
-            assert link[1:] in parser.ids
-        elif not link.endswith((".pdf", ".svg")):
+            assert link[1:].split("?")[0] in parser.ids, link
+        else:
             assert (report.parent / link).is_file(), link
+            assert not link.endswith(".pdf"), "Git holds none"
 
 
 def test_what_is_written_into_a_script_cannot_end_or_begin_one():
@@ -77,7 +81,7 @@ def test_a_figure_says_where_it_comes_from(report):
     text = report.read_text()
     assert "snakemake -j 2 figures/dpcd/figure1.svg" in text
     assert "master seed 20220202" in text
-    assert 'id="dpcd/figure1"' in text
+    assert 'id="f-dpcd-figure1"' in text
     assert "Not available: electricity_raw, california_raw" in text
 
 
@@ -89,10 +93,92 @@ def test_tables_of_the_audit_are_shown_where_there_are_any(report):
 
 def test_the_data_are_the_csv(report):
     block = re.search(r'id="data">(.*?)</script>', report.read_text(), re.S)[1]
-    (panel,) = json.loads(block)["dpcd/figure1"]["panels"]
+    (panel,) = json.loads(block)["dpcd/figure1"]
     assert panel["name"] == "a b"
     assert [curve["name"] for curve in panel["curves"]] == ["ε = 1", "DP-SGD"]
     assert panel["curves"][1]["mean"][:3] == [2.0, 1.0, 0.6667]
+
+
+def test_every_id_is_there_once(report):
+    parser = Links()
+    parser.feed(report.read_text())
+    found = [each for each in parser.ids if each]
+    assert len(found) == len(set(found))
+    assert sum(each.startswith("c-dpcd-") for each in found) > 100
+
+
+class Filters(html.parser.HTMLParser):
+    """Choices of the claims' filters, and what the claims say of themselves."""
+
+    def __init__(self):
+        super().__init__()
+        self.inside, self.name, self.claims = False, "", []
+        self.choices = {}
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        if tag == "form":
+            self.inside = given["data-of"] == "claim-list"
+        elif tag == "select":
+            self.name = given["name"]
+        elif tag == "option" and self.inside and given["value"]:
+            self.choices.setdefault(self.name, []).append(given["value"])
+        elif "data-verdict" in given:
+            self.claims.append(given)
+
+
+def test_every_choice_of_a_filter_finds_claims_and_all_claims_are_listed(
+    report, judged
+):
+    parser = Filters()
+    parser.feed(report.read_text())
+    assert len(parser.claims) == len(judged)
+    for key in ("paper", "kind", "verdict", "set", "method"):
+        held = {value for claim in parser.claims
+                for value in claim[f"data-{key}"].split("|") if value}  # fmt: skip
+        assert set(parser.choices[key]) == held
+    papers = pd.Series([claim["data-paper"] for claim in parser.claims])
+    assert papers.value_counts().to_dict() == judged["paper"].value_counts().to_dict()
+    assert f"dpcd ({papers.eq('dpcd').sum()})" in report.read_text()
+
+
+def test_claims_lead_to_figures_and_back(report):
+    text = report.read_text()
+    of_claim = re.search(r'<details class="claim[^>]*id="(c-dpcd-section-6-1-figure-1-'
+                         r'\w+)".*?</details>', text, re.S)  # fmt: skip
+    assert '<a href="#f-dpcd-figure1">' in of_claim[0]
+    of_figure = re.search(r'<figure class="figure" id="f-dpcd-figure1">.*?</figure>',
+                          text, re.S)  # fmt: skip
+    assert f'<a href="#{of_claim[1]}"' in of_figure[0]
+
+
+def test_each_paper_has_its_story_of_five_sentences_and_a_still_picture(report):
+    stories = re.findall(r'<article class="story".*?</article>', report.read_text(),
+                         re.S)  # fmt: skip
+    assert len(stories) >= 5
+    assert all(each.count("<li>") - each.count("<li><svg") == 5 for each in stories)
+    (drawn,) = [each for each in stories if 'id="dpcd"' in each]
+    assert '<svg viewBox="0 0 360 250" role="img"' in drawn
+
+
+def test_the_page_is_small(report):
+    assert len(report.read_bytes()) < 3e6
+
+
+def test_no_trace_of_an_exception_is_shown(report):
+    text = report.read_text()
+    assert "Traceback" not in text and "HTTPSConnection" not in text
+
+
+def test_a_paper_without_a_first_claim_shows_its_first_figure():
+    figures = [SimpleNamespace(key=f"p/{name}") for name in ("a", "b")]
+    empty = dict.fromkeys(("name", "title", "reference", "thresholds"), "")
+    made = {"story": [], "epsilons": [], "costs": [], "manifest": {}}
+    claims = [{"first": True, "figures": ["b"]}, {"first": False, "figures": ["a"] * 9}]
+    shown = page.Paper(**empty, **made, claims=claims, figures=figures)
+    assert shown.picture is figures[1]
+    assert page.Paper(**empty, **made, claims=[], figures=figures).picture is figures[0]
+    assert page.Paper(**empty, **made, claims=claims, figures=[]).picture is None
 
 
 def test_text_from_files_cannot_break_the_page():
@@ -111,12 +197,14 @@ CHECK = """
 <script>
 addEventListener("error", e => document.title = "error: " + e.message);
 addEventListener("load", () => setTimeout(() => {
-  const chart = document.querySelector(".chart"), svg = chart.querySelector("svg");
+  const chart = document.querySelector("#f-dpcd-figure1 .chart");
+  const svg = chart.querySelector("svg");
   const press = key => svg.dispatchEvent(
     new KeyboardEvent("keydown", { key, bubbles: true }));
   const line = () => svg.querySelector("polyline").getAttribute("points");
   const tip = () => chart.querySelector(".tip").textContent;
-  const found = { charts: document.querySelectorAll(".chart svg polyline").length,
+  const found = { charts: document.querySelectorAll("figure[id] polyline").length,
+    still: document.querySelectorAll(".chart svg[role=img]").length,
     wide: document.documentElement.scrollWidth - innerWidth, focus: svg.tabIndex };
   press("ArrowRight"); found.first = tip();
   press("ArrowDown"); found.second = tip();
@@ -124,8 +212,19 @@ addEventListener("load", () => setTimeout(() => {
   press("0"); found.back = line() === before;
   [...chart.querySelectorAll("button")].find(b => b.textContent === "log y").click();
   found.switched = line() !== before;
-  const filter = document.querySelector("#dpcd .filters .untested"); filter.click();
-  found.hidden = document.querySelectorAll("#dpcd .claim.untested:not(.hidden)").length;
+  const form = document.querySelector("form[data-of=claim-list]");
+  const shown = () => document.querySelectorAll(".claim:not(.hidden)");
+  form.elements.paper.value = "dpcd"; form.elements.q.value = "sparse lasso";
+  form.dispatchEvent(new Event("input"));
+  found.kept = shown().length;
+  found.right = [...shown()].every(c => c.dataset.paper === "dpcd");
+  found.said = form.parentNode.querySelector("[role=status]").textContent;
+  found.address = location.hash;
+  location.hash = "#claims?verdict=not+yet+run&paper=dpgcd";
+  dispatchEvent(new Event("hashchange"));
+  found.sent = [...shown()].map(c => c.dataset.paper + c.dataset.verdict);
+  scrollTo({ top: 3000, behavior: "instant" });
+  found.bar = document.querySelector("nav").getBoundingClientRect().top;
   document.body.setAttribute("data-found", JSON.stringify(found));
 }, 300));
 </script>
@@ -159,10 +258,44 @@ def test_in_chromium_charts_are_drawn_and_work_by_keyboard(report, tmp_path, wid
     assert found["charts"] == 2
     assert found["wide"] <= 0, "the page scrolls sideways"
     assert found["focus"] == 0
-    assert found["first"].startswith("ε = 1: 0.5 [")
-    assert found["second"].startswith("DP-SGD: 1 [")
+    assert found["first"].startswith("ε = 1: 0.5 at ")
+    assert found["second"].startswith("DP-SGD: 1 at ")
     assert found["zoomed"] and found["back"] and found["switched"]
-    assert found["hidden"] == 0
+    assert found["still"] == 0, "a chart takes the place of its still picture"
+    assert 0 < found["kept"] < 40 and found["right"]
+    assert found["said"].startswith(f"{found['kept']} of ")
+    assert found["address"] == "#claims?q=sparse+lasso&paper=dpcd"
+    assert set(found["sent"]) == {"dpgcdnot yet run"}
+    assert found["bar"] == 0, "the bar stays in view"
+
+
+AXE = os.environ.get("DPERM_AXE")  # axe.min.js, of the npm package axe-core
+CHECKED = """
+<script>
+addEventListener("load", () => axe.run(document, { resultTypes: ["violations"],
+  runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }).then(seen =>
+  document.body.setAttribute("data-found", JSON.stringify(seen.violations.map(
+    each => each.id + ": " + each.nodes.slice(0, 3).map(node => node.html))))));
+</script>
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+@pytest.mark.skipif(AXE is None, reason="DPERM_AXE names no axe.min.js (axe-core)")
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_axe_finds_nothing_against_wcag_aa(report, tmp_path, mode):
+    checked = report.with_name("axe.html")
+    text = report.read_text()
+    script = f"<script>{Path(AXE).read_text()}</script>{CHECKED}"
+    checked.write_text(text.replace("</body>", f"{script}</body>"))
+    scheme = (
+        "--blink-settings=preferredColorScheme=" + {"dark": "0", "light": "1"}[mode]
+    )
+    budget = "--virtual-time-budget=60000"
+    seen = browse(checked, 1400, tmp_path, "--dump-dom", scheme, budget)
+    found = re.search(r'data-found="([^"]*)"', seen.stdout)
+    assert found and json.loads(html.unescape(found[1])) == []
 
 
 @pytest.mark.slow

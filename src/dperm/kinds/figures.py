@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,8 @@ from dperm.present import drawing, looks
 from dperm.present.curves import against
 from dperm.present.drawing import Row, Rows
 from dperm.present.looks import Look
+
+log = logging.getLogger(__name__)
 
 
 def trajectories(
@@ -122,10 +125,11 @@ def _panel(
     chosen: dict[str, Look],
     printed: pd.DataFrame,
 ) -> Rows:
-    """The curves of one problem; only a reason where a result is lost."""
-    lost = [result.reason for result in found if not result.available]
+    """The curves of one problem; only that there are none where a result is lost."""
+    lost = [result for result in found if not result.available]
     if lost:
-        drawing.empty(axes, lost[0])
+        log.warning("%s: no panel. %s", lost[0].problem, lost[0].reason)
+        drawing.empty(axes, drawing.UNAVAILABLE)
         return []
     options, calibration = product.options, product.calibration
     ran = [result for result in found if result.ran(calibration)]
@@ -260,7 +264,7 @@ def against_epsilon(
     figure, axes = drawing.panels(max(1, len(shown)), product.options.get("columns", 3))
     if not shown:
         asked = not set(problems).isdisjoint(swept["problem"])
-        lost = "no data set could be had" if asked else "swept on other problems only"
+        lost = drawing.UNAVAILABLE if asked else "swept on other problems only"
         drawing.empty(axes[0], lost)
         return figure, []
     chosen = looks.of(known["algorithm"].unique())

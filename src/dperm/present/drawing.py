@@ -29,6 +29,7 @@ Rows = list[Row]
 FORMATS = ("pdf", "svg", "png")
 COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 PANEL = (3.1, 2.7)  # inches
+UNAVAILABLE = "data not available when this was run"
 _STYLE: Any = {
     "font.size": 8.5,
     "axes.titlesize": 9.5,
@@ -144,14 +145,13 @@ def band(
 
 
 def empty(axes: Axes, reason: str) -> None:
-    """An empty panel that says why."""
+    """An empty panel that says why, in words for a reader; a trace goes to the log."""
     axes.set_xticks([])
     axes.set_yticks([])
     axes.grid(False)
     axes.spines[:].set_visible(False)
-    reason = f"Not available: {reason}"
-    text = textwrap.fill(reason, 44, max_lines=14, placeholder=" ...")
-    axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=6.5, color="0.35",
+    text = textwrap.fill(reason, 30, max_lines=5, placeholder=" ...")
+    axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=8, color="0.35",
               transform=axes.transAxes)  # fmt: skip
 
 

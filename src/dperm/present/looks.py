@@ -1,7 +1,8 @@
 """What each method looks like: one registry for all figures.
 
-Colours are Okabe and Ito's and Tol's, told apart by the colour-blind; line styles and
-markers tell the curves apart in greyscale.
+Colours are Okabe and Ito's and Tol's, told apart by the colour-blind, darkened as far
+as a white page asks (3 : 1, WCAG 1.4.11); line styles and markers tell the curves apart
+in greyscale.
 """
 
 from __future__ import annotations
@@ -73,9 +74,48 @@ def of(methods: Iterable[str]) -> dict[str, Look]:
 
 def _look(known: tuple[str, Any, str]) -> Look:
     colour, line, marker = known
-    return {"color": colour, "linestyle": line, "marker": marker}
+    return {"color": readable(colour), "linestyle": line, "marker": marker}
 
 
 def _spare(index: int) -> tuple[str, Any, str]:
     turn, place = divmod(index, len(_HUES))
     return _HUES[place], _STROKES[turn % len(_STROKES)], _MARKS[place]
+
+
+def readable(colour: str, ground: str = "#ffffff", least: float = 3.0) -> str:
+    """The colour, mixed with as little black or white as its ground asks for.
+
+    Parameters
+    ----------
+    colour, ground : str
+        As ``#rrggbb``.
+    least : float
+        Contrast that is wanted; what the ground allows where that is less.
+    """
+    target = max(("#000000", "#ffffff"), key=lambda end: contrast(end, ground))
+    for percent in range(101):
+        mixed = _mixed(colour, target, percent / 100)
+        if contrast(mixed, ground) >= least:
+            return mixed
+    return target
+
+
+def contrast(first: str, second: str) -> float:
+    """Contrast of two colours, from 1 to 21 (WCAG 2.2, "contrast ratio")."""
+    low, high = sorted((_luminance(first), _luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [each / 255 for each in _parts(colour)]
+    light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]
+
+
+def _mixed(colour: str, target: str, share: float) -> str:
+    pairs = zip(_parts(colour), _parts(target), strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+
+
+def _parts(colour: str) -> list[int]:
+    return [int(colour[k : k + 2], 16) for k in (1, 3, 5)]

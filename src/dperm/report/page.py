@@ -1,44 +1,47 @@
 """The report: one HTML page that needs no network, made of the committed results.
 
-It reads ``claims.csv``, the figures' data, the tables' CSV files and the manifests;
-what is not there is left out. Charts are drawn in the browser by a small script of ours
-(``page_files/page.js``, 15 kB): the plotting library at hand weighs 4.5 MB, several
-times all data, and its charts cannot be read with a keyboard.
+It reads ``claims.csv``, the figures' data and pictures, the tables' CSV files, ledgers
+and manifests; what is not there is left out. Charts are drawn in the browser by a small
+script of ours (``page_files/page.js``): the plotting library at hand weighs 4.5 MB,
+several times all data, and its charts cannot be read with a keyboard. Without scripts
+their still pictures stay.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import math
 import os
-import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
 
 from dperm import schema
-from dperm.pipeline import plan, seeds
-from dperm.present.tables import number
+from dperm.pipeline import plan
 from dperm.report import selection_bias as selection
+from dperm.report import stories, views
+from dperm.report.board import board, leaders
+from dperm.report.charts import BANDS, MARKERS, Palette, plain, short, span, told
 from dperm.report.claims import HEADLINE, KINDS, papers
+from dperm.report.entries import Names, counted, entries, names
 from dperm.report.evidence import read_or_empty
-from dperm.report.judging import COLUMNS, table
+from dperm.report.figures import Figure, figures
+from dperm.report.judging import table
+from dperm.report.ledgers import Ledgers
 from dperm.report.scorecard import scorecard
-from dperm.report.verdicts import VERDICTS
+from dperm.report.stills import still
+from dperm.report.verdicts import HELD, VERDICTS
 from dperm.store import files as store
 from dperm.store import provenance
 
 log = logging.getLogger(__name__)
 
 FILES = Path(__file__).with_name("page_files")
-FIGURE_COLUMNS = ("x", "mean", "ci_low", "ci_high", "min", "max")
 MARKS = dict(zip(VERDICTS, ("✓", "◐", "✗", "?", "∅", "≠", "–", "…"), strict=True))
 CLASSES = dict(
     zip(
@@ -47,11 +50,43 @@ CLASSES = dict(
         strict=True,
     )
 )
+LONGEST = 60  # rows of a table that the page shows; the CSV file has all
 EPSILONS = ("noise", "privacy")  # tables of true epsilons
-_LATEX = {
-    r"\epsilon": "ε", r"\eta": "η", r"\tau": "τ", r"\kappa": "κ", r"\alpha": "α",
-    r"\nabla": "∇", r"\|": "‖", r"\,": " ", r"\sqrt": "√",
-}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Paper:
+    """What the page shows of one paper."""
+
+    name: str
+    title: str
+    reference: str
+    thresholds: str
+    claims: list[dict[str, Any]]
+    figures: list[Figure]
+    story: list[stories.Sentence]
+    epsilons: list[dict[str, Any]]
+    costs: list[dict[str, Any]]
+    manifest: dict[str, Any]
+
+    @property
+    def held(self) -> float:
+        """Share of its sentences and cells that were reproduced."""
+        own = [claim for claim in self.claims if claim["kind"] in HEADLINE]
+        return sum(claim["verdict"] in HELD for claim in own) / max(1, len(own))
+
+    @property
+    def picture(self) -> Figure | None:
+        """The figure that most of the claims to see first rest on, or else the first.
+
+        The earliest where several are named as often.
+        """
+        named = Counter(
+            name for claim in self.claims if claim["first"] for name in claim["figures"]
+        )
+        of = {figure.key.split("/")[1]: figure for figure in self.figures}
+        ranked = sorted(of, key=lambda name: -named[name])  # a stable sort
+        return of[ranked[0]] if ranked else None
 
 
 def report(config: schema.Config) -> list[Path]:
@@ -72,25 +107,68 @@ def page(
     config: schema.Config, claims: pd.DataFrame, chosen: pd.DataFrame, folder: Path
 ) -> str:
     """The whole page as text; ``folder`` is where links start from."""
-    shown = [_paper(paper, claims, folder) for paper in papers(config)]
-    figures = {made.key: made.data for paper in shown for made in paper["figures"]}
+    known, palette = names(config), Palette()
+    configs = [(each, Ledgers(each)) for each in papers(config)]
+    ranked = board(configs)
+    shown = [
+        _paper(paper, ledgers, claims, ranked, known, palette, folder)
+        for paper, ledgers in configs
+    ]
+    shown = [paper for paper in shown if paper.claims or paper.figures]
+    shown.sort(key=lambda paper: -paper.held)
+    every = [claim for paper in shown for claim in paper.claims]
+    every.sort(key=lambda claim: (not claim["first"], list(KINDS).index(claim["kind"])))
+    return _environment(known, folder).get_template("page.html").render(
+        papers=shown, claims=every, counts=_counts(every),
+        card=_card(claims, [paper.name for paper in shown]), totals=_totals(claims),
+        board=ranked.to_dict("records"), leaders=leaders(ranked).to_dict("records"),
+        sets=views.data_sets(ranked, shown, known.problems),
+        methods=views.methods(ranked, shown),
+        verdicts=VERDICTS, marks=MARKS, classes=CLASSES, kinds=KINDS,
+        bands=Markup(_json(BANDS)), markers=MARKERS,
+        judged=plan.results_folder(config, "claims.csv").is_file(),
+        selection=_listed(selection.summary(chosen)),
+        audits=_audits(plan.results_folder(config, "audit")),
+        scale=config.scale.name, versions=provenance.versions(),
+        css=Markup((FILES / "page.css").read_text()), colours=palette.css(),
+        scripts=[Markup((FILES / name).read_text())
+                 for name in ("page.js", "explore.js")],
+        data=Markup(_json({made.key: made.data["panels"]
+                           for paper in shown for made in paper.figures})),
+    )  # fmt: skip
+
+
+def _environment(known: Names, folder: Path) -> Environment:
+    """Templates, and the filters they use; links start from ``folder``."""
     environment = Environment(
         loader=FileSystemLoader(FILES), autoescape=select_autoescape(["html"]),
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"short": short, "plain": plain}
-    return environment.get_template("page.html").render(
-        papers=shown,
-        card=scorecard(claims).to_dict("records"),
-        totals=_totals(claims),
-        verdicts=VERDICTS, marks=MARKS, classes=CLASSES, kinds=KINDS,
-        selection=_listed(selection.summary(chosen)),
-        audits=_audits(plan.results_folder(config, "audit")),
-        scale=config.scale.name, versions=provenance.versions(),
-        css=Markup((FILES / "page.css").read_text()),
-        js=Markup((FILES / "page.js").read_text()),
-        data=Markup(_json(figures)),
-    )  # fmt: skip
+    environment.filters |= {
+        "short": short, "plain": plain, "still": still, "told": told, "span": span,
+        "number": stories.number, "titled": lambda name: known.problems.get(name, name),
+        "data_id": views.data_id, "method_id": views.method_id,
+        "link": lambda path: os.path.relpath(path, folder),
+    }  # fmt: skip
+    return environment
+
+
+def _counts(claims: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """How many claims each choice of each filter has."""
+    keys = ("paper", "kind", "verdict", "problems", "methods")
+    found = {key: counted(claims, key) for key in keys}
+    found["verdict"] = {
+        verdict: found["verdict"][verdict]
+        for verdict in VERDICTS
+        if verdict in found["verdict"]
+    }
+    return found
+
+
+def _card(claims: pd.DataFrame, order: list[str]) -> list[dict[str, Any]]:
+    """The scorecard, its papers in this order."""
+    rows = scorecard(claims).to_dict("records")
+    return sorted(rows, key=lambda row: order.index(row["paper"]))
 
 
 def _totals(claims: pd.DataFrame) -> dict[str, int]:
@@ -108,29 +186,29 @@ def _json(value: Any) -> str:
 # --- one paper ------------------------------------------------------------------------
 
 
-def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> dict[str, Any]:
+def _paper(
+    config: schema.Config,
+    ledgers: Ledgers,
+    claims: pd.DataFrame,
+    ranked: pd.DataFrame,
+    known: Names,
+    palette: Palette,
+    folder: Path,
+) -> Paper:
     paper = config.paper
-    empty = dict.fromkeys(("published", "reason", "control", "set"), "")
-    own = claims[claims["paper"] == paper.name].fillna(empty)
-    is_cell = own["kind"] == "cell"
-    own["kind"] = pd.Categorical(own["kind"], list(KINDS), ordered=True)
     results = plan.results_folder(config, paper.name)
-    return {
-        "name": paper.name,
-        "title": paper.title,
-        "reference": paper.reference,
-        "thresholds": paper.thresholds,
-        "sentences": own[~is_cell]
-        .sort_values("kind", kind="stable")[COLUMNS]
-        .to_dict("records"),
-        "cells": own[is_cell][COLUMNS].to_dict("records"),
-        "figures": list(_figures(config, folder)),
-        "epsilons": _tables(results, EPSILONS),
-        "costs": [
-            cost for name in EPSILONS for cost in _costs(results / f"{name}.csv")
-        ],
-        "manifest": _manifest(config),
-    }
+    manifest = _manifest(config)
+    commit = ", ".join(manifest.get("commit", [])) or "unknown"
+    own = entries(config, claims, known)
+    costs = [cost for name in EPSILONS for cost in _costs(results / f"{name}.csv")]
+    best = leaders(ranked)
+    return Paper(
+        name=paper.name, title=paper.title, reference=paper.reference,
+        thresholds=paper.thresholds, claims=own,
+        figures=list(figures(config, folder, palette, ledgers, known, commit)),
+        story=stories.story(own, costs, best[best["problem"].isin(paper.problems)]),
+        epsilons=_tables(results, EPSILONS), costs=costs, manifest=manifest,
+    )  # fmt: skip
 
 
 def _manifest(config: schema.Config) -> dict[str, Any]:
@@ -147,9 +225,11 @@ def _tables(folder: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """The named tables that are there, for reading."""
     found = []
     for name in names:
-        data = read_or_empty(folder / f"{name}.csv")
+        path = folder / f"{name}.csv"
+        data = read_or_empty(path)
         if len(data):
-            found.append({"name": name, **_listed(data)})
+            listed = _listed(data.head(LONGEST))
+            found.append({"name": name, "path": path, "of": len(data), **listed})
     return found
 
 
@@ -173,181 +253,3 @@ def _listed(data: pd.DataFrame) -> dict[str, Any]:
     """Headers and rows of a table, numbers with three digits."""
     rows = [[short(value) for value in row] for row in data.itertuples(index=False)]
     return {"columns": [name.replace("_", " ") for name in data.columns], "rows": rows}
-
-
-def short(value: Any) -> str:
-    """A value for a reader: three significant digits, whole numbers as they are."""
-    if isinstance(value, bool | str):
-        return str(value)
-    if value is None or pd.isna(value):
-        return ""
-    if math.isinf(value) or (value == int(value) and abs(value) < 1e6):
-        return f"{value:g}"
-    return number(value)
-
-
-# --- figures --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One figure: what the script draws, and where it comes from."""
-
-    key: str  # paper/name
-    name: str
-    caption: str
-    data: dict[str, Any]
-    links: dict[str, str]
-    command: str
-    setting: str
-    seeds: str
-    commit: str
-    missing: list[str]  # problems whose data could not be had
-
-
-def _figures(config: schema.Config, folder: Path) -> Iterator[Figure]:
-    commit = ", ".join(_manifest(config).get("commit", [])) or "unknown"
-    for name, product in config.paper.figures.items():
-        stem = plan.figures_folder(config, config.paper.name, name)
-        points = read_or_empty(stem.with_suffix(".csv"))
-        if points.empty:
-            continue
-        settings = _settings(config, product)
-        yield Figure(
-            key=f"{config.paper.name}/{name}",
-            name=name.replace("_", " "),
-            caption=plain(product.caption),
-            data=_curves(points, product, settings),
-            links={
-                kind: os.path.relpath(stem.with_suffix(f".{kind}"), folder)
-                for kind in ("csv", "svg", "pdf")
-            },
-            command=_command(config, name),
-            setting=_recipe(config, product, settings),
-            seeds=_seeds(config, product, settings),
-            commit=commit,
-            missing=_missing(config, product, points),
-        )
-
-
-def _missing(
-    config: schema.Config, product: schema.Product, points: pd.DataFrame
-) -> list[str]:
-    """Problems of a figure of trajectories that have no panel."""
-    if product.kind != "trajectories":
-        return []
-    names = plan.product_problems(product, plan.problem_names(config))
-    return [name for name in names if name not in set(points["panel"])]
-
-
-def _command(config: schema.Config, name: str) -> str:
-    """What rebuilds one figure alone."""
-    scale = config.scale
-    path = Path("figures", scale.folder, config.paper.name, f"{name}.svg").as_posix()
-    small = f" --config scale={scale.name} --" if scale.folder else ""
-    return f"snakemake -j 2{small} {path}"
-
-
-def _curves(
-    data: pd.DataFrame, product: schema.Product, settings: pd.DataFrame
-) -> dict[str, Any]:
-    """Panels with curves, in the order of the data; numbers rounded to four digits."""
-    chosen = {
-        (row["problem"], row["algorithm"]): _setting_text(row)
-        for row in settings.to_dict("records")
-    }
-    panels = []
-    for panel, part in data.groupby("panel", sort=False):
-        curves = []
-        for algorithm, rows in part.groupby("algorithm", sort=False):
-            values = {name: _numbers(rows[name]) for name in FIGURE_COLUMNS}
-            curves.append({"name": plain(algorithm), **values,
-                           "setting": chosen.get((panel, algorithm), "")})  # fmt: skip
-        name = str(panel).replace("_", " ") if str(panel).isidentifier() else panel
-        panels.append({"name": plain(str(name)), "curves": curves})
-    axis = product.options.get("x", "passes")
-    return {"panels": panels, "x": axis if product.kind == "trajectories" else "x"}
-
-
-def _numbers(column: pd.Series) -> list[float | None]:
-    return [float(f"{v:.4g}") if math.isfinite(v) else None for v in column]
-
-
-def plain(text: str) -> str:
-    """A label without LaTeX."""
-    for latex, letter in _LATEX.items():
-        text = text.replace(latex, letter)
-    return re.sub(r"[${}]", "", text.replace("_{", "_"))
-
-
-def _settings(config: schema.Config, product: schema.Product) -> pd.DataFrame:
-    """The chosen passes, step and clip of every curve, from the paper's own tables."""
-    keys = ["problem", "algorithm"]
-    for name, made in config.paper.tables.items():
-        if made.calibration != product.calibration or product.kind != "trajectories":
-            continue
-        path = plan.results_folder(config, config.paper.name, f"{name}.csv")
-        data = read_or_empty(path)
-        if {*keys, "passes", "step", "clip", "mean"} <= set(data.columns):
-            known = data.dropna(subset="mean")
-            best = known.groupby(keys, sort=False)["mean"].idxmin()
-            return known.loc[best, [*keys, "passes", "step", "clip"]]
-    return pd.DataFrame(columns=[*keys, "passes", "step", "clip"])
-
-
-def _setting_text(row: dict[str, Any]) -> str:
-    return ", ".join(f"{key} {short(row[key])}" for key in ("passes", "step", "clip"))
-
-
-def _recipe(
-    config: schema.Config, product: schema.Product, settings: pd.DataFrame
-) -> str:
-    """The YAML that makes the figure: product, sweeps or grids, and what was chosen."""
-    paper = config.paper
-    told: dict[str, Any] = {
-        "scale": config.scale.name,
-        "figure": _clean(asdict(product)),
-    }
-    told["figure"].pop("caption", None)
-    for name in product.sweeps:
-        told.setdefault("sweeps", {})[name] = _clean(asdict(paper.sweeps[name]))
-    if not product.sweeps:
-        told["runs"] = {name: run.grid for name, run in paper.runs.items()}
-        told["replicates"], told["fresh"] = paper.replicates, paper.fresh
-    text = yaml.safe_dump(told, sort_keys=False, default_flow_style=None, width=100)
-    chosen = [
-        f"{row['problem']}, {row['algorithm']}: {_setting_text(row)}"
-        for row in settings.to_dict("records")
-    ]
-    return text + ("\nchosen:\n" + "\n".join(chosen) if chosen else "")
-
-
-def _clean(value: dict[str, Any]) -> dict[str, Any]:
-    return {key: each for key, each in value.items() if each not in (None, [], {}, "")}
-
-
-def _seeds(
-    config: schema.Config, product: schema.Product, settings: pd.DataFrame
-) -> str:
-    """The master seed, how it is spread, and the seeds of every tuned curve."""
-    fresh = config.scale.fresh or config.paper.fresh
-    text = f"master seed {config.seed}; SHA-256 of stage, names and replicate"
-    if product.sweeps:
-        counts = {
-            config.scale.replicates or config.paper.sweeps[name].replicates
-            for name in product.sweeps
-        }
-        return f"{text}; replicates 0 to {max(counts) - 1} of every point"
-    text += f"; fresh replicates 0 to {fresh - 1}"
-    names = {plan.label(config, name): name for name in config.paper.runs}
-    lines = [
-        f"{row['problem']}, {row['algorithm']}: "
-        + " ".join(
-            str(seeds.seed(config.seed, "evaluate", row["problem"],
-                           names[row["algorithm"]], row["passes"], replicate))
-            for replicate in range(fresh)
-        )
-        for row in settings.to_dict("records")
-        if row["algorithm"] in names
-    ]  # fmt: skip
-    return "\n".join([text, *lines])

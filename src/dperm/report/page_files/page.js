@@ -1,9 +1,8 @@
 "use strict";
 (() => {
   const FIGURES = JSON.parse(document.getElementById("data").textContent);
-  const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999933", "#8c8c8c"];
-  const DASHES = ["", "6 3", "2 3", "8 3 2 3", "", "5 2", "2 2", "9 3", "4 4"];
-  const W = 360, H = 250, M = { l: 52, r: 10, t: 8, b: 28 };
+  const BANDS = JSON.parse(document.getElementById("bands").textContent);
+  const W = 360, H = 250, M = { l: 58, r: 10, t: 8, b: 40 };
   const NS = "http://www.w3.org/2000/svg";
 
   function svg(tag, attributes, parent) {
@@ -50,7 +49,7 @@
       if (kept.length >= 2) return kept;
       low = Math.max(low, 1e-300);
     }
-    const raw = (high - low) / 4, unit = 10 ** Math.floor(Math.log10(raw));
+    const raw = (high - low) / 5, unit = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map(k => k * unit).find(k => k >= raw), found = [];
     for (let v = Math.ceil(low / step) * step; v <= high + step * 1e-6; v += step) found.push(+v.toPrecision(10));
     return log ? found.filter(v => v > 0) : found;
@@ -58,15 +57,17 @@
 
   // --- one chart ----------------------------------------------------------------------
   class Chart {
-    constructor(panel, data, parent) {
-      const axis = this.axis = data.x;
-      this.panel = panel; this.look = panel.curves.map(c => data.names.indexOf(c.name) % COLOURS.length); this.off = new Set(); this.at = [0, 0]; this.view = null;
+    constructor(panel, parent) {
+      panel.curves.forEach((c, i) => { c.x = c.x || panel.curves[i - 1].x; });
+      this.panel = panel; this.off = new Set(); this.at = [0, 0]; this.view = null;
       const ys = panel.curves.flatMap(c => c.mean), xs = panel.curves.flatMap(c => c.x);
-      this.log = { x: axis === "seconds" || (!xs.includes(0) && this.wide(xs, 60)), y: this.wide(ys, 8) };
+      const timed = panel.x.includes("seconds");  // 0 seconds have no place there
+      this.log = { x: (timed || !xs.includes(0)) && this.wide(xs.filter(x => !timed || x), 12), y: this.wide(ys, 8) };
+      this.bands = Object.keys(BANDS).filter(key => panel.curves.some(c => key in c)).concat("");
+      this.band = this.bands[0];
       const node = html("div", { class: "chart" }, parent);
-      const top = html("div", { class: "top" }, node);
-      html("span", {}, top, panel.name);
-      const tools = html("span", { class: "tools" }, top);
+      html("p", { class: "top" }, node, panel.name);
+      const tools = html("div", { class: "tools" }, node);
       this.buttons = {};
       for (const key of ["x", "y"]) {
         this.buttons[key] = this.button(tools, "log " + key, () => { this.log[key] = !this.log[key]; this.view = null; this.draw(); });
@@ -75,18 +76,23 @@
         this.button(tools, text, () => this.step(factor)).setAttribute("aria-label", title);
       }
       this.button(tools, "all", () => { this.view = null; this.draw(); }).setAttribute("title", "show all");
+      if (this.bands.length > 1) this.named = this.button(tools, "", () => {
+        this.band = this.bands[(this.bands.indexOf(this.band) + 1) % this.bands.length]; this.draw();
+      });
       this.svg = svg("svg", { viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "application", "aria-roledescription": "chart",
-        "aria-label": `${panel.name}: ${panel.curves.map(c => c.name).join(", ")}. Arrow keys read the values.` });
+        "aria-label": `${panel.name}: ${panel.y} against ${panel.x}; ${panel.curves.map(c => c.name).join(", ")}. Arrow keys read the values.` });
       node.appendChild(this.svg);
-      const legend = html("div", { class: "legend" }, node);
+      const legend = html("ul", { class: "legend" }, node);
       panel.curves.forEach((curve, i) => {
-        const b = this.button(legend, "", () => {
+        const b = this.button(html("li", {}, legend), "", () => {
           this.off.has(i) ? this.off.delete(i) : this.off.add(i);
           b.setAttribute("aria-pressed", String(!this.off.has(i))); this.draw();
         });
         b.setAttribute("aria-pressed", "true");
-        html("i", { style: `border-color:${COLOURS[this.look[i]]};border-top-style:${DASHES[this.look[i]] ? "dashed" : "solid"}` }, b);
-        b.append(curve.name);
+        const key = svg("svg", { class: `key ${curve.look}`, viewBox: "0 0 30 10", "aria-hidden": "true" }, b);
+        if (!curve.star) svg("path", { d: "M0 5H30", stroke: "currentColor", "stroke-dasharray": curve.dash }, key);
+        svg("use", { href: "#" + curve.mark, x: 15, y: 5 }, key);
+        b.append(curve.cost ? `${curve.name}, ${curve.cost}` : curve.name);
       });
       this.tip = html("div", { class: "tip", "aria-live": "polite" }, node, "Point at a curve, or press an arrow key, to read it.");
       this.events(); this.draw();
@@ -106,13 +112,15 @@
     whole() {
       const curves = this.shown().map(([c]) => c);
       const xs = curves.flatMap(c => c.x), ys = curves.flatMap(c => c.mean);
-      const spread = curves.flatMap(c => [...c.ci_low, ...c.ci_high]).filter(v => v !== null && (!this.log.y || v > 0));
+      const ends = this.band ? curves.flatMap(c => (c[this.band] || []).flat()) : [];
+      const spread = ends.filter(v => v !== null && (!this.log.y || v > 0));
       const [low, high] = extent(ys, this.log.y);
       const near = this.log.y ? spread.filter(v => v >= low / 4 && v <= high * 4) : spread;
       return { x: padded(extent(xs, this.log.x), this.log.x), y: padded(extent([...ys, ...near], this.log.y), this.log.y) };
     }
     draw() {
       for (const key of ["x", "y"]) this.buttons[key].setAttribute("aria-pressed", String(this.log[key]));
+      if (this.named) this.named.textContent = `band: ${this.band ? BANDS[this.band] : "none"}`;
       const view = this.now = this.view || this.whole();
       this.sx = scale(view.x, this.log.x, M.l, W - M.r); this.sy = scale(view.y, this.log.y, H - M.b, M.t);
       this.svg.replaceChildren();
@@ -127,40 +135,47 @@
       for (const v of ticks(view.x, this.log.x)) {
         const x = this.sx(v); if (x === null || x < M.l - 1 || x > W - M.r + 1) continue;
         svg("line", { class: "axis", x1: x, x2: x, y1: M.t, y2: H - M.b }, this.svg);
-        svg("text", { x, y: H - M.b + 13, "text-anchor": "middle" }, this.svg).textContent = format(v);
+        svg("text", { x, y: H - M.b + 14, "text-anchor": "middle" }, this.svg).textContent = format(v);
       }
       for (const v of ticks(view.y, this.log.y)) {
         const y = this.sy(v); if (y === null || y < M.t - 1 || y > H - M.b + 1) continue;
         svg("line", { class: "axis", x1: M.l, x2: W - M.r, y1: y, y2: y }, this.svg);
         svg("text", { x: M.l - 5, y: y + 4, "text-anchor": "end" }, this.svg).textContent = format(v);
       }
-      svg("text", { x: W - M.r, y: H - 3, "text-anchor": "end" }, this.svg).textContent = this.axis === "x" ? "" : this.axis;
+      svg("text", { x: (M.l + W - M.r) / 2, y: H - 6, "text-anchor": "middle" }, this.svg).textContent = this.panel.x;
+      svg("text", { transform: `translate(11 ${(H - M.b) / 2}) rotate(-90)`, "text-anchor": "middle" }, this.svg).textContent = this.panel.y;
     }
     curve(parent, curve, i) {
-      const colour = COLOURS[this.look[i]], floor = this.sy(this.now.y[0]);
-      const points = curve.x.map((x, k) => [this.sx(x), this.sy(curve.mean[k]), this.sy(curve.ci_high[k]), this.sy(curve.ci_low[k])])
+      const group = svg("g", { class: `${curve.look} line` }, parent), f = v => v.toFixed(1), floor = this.sy(this.now.y[0]);
+      const band = this.band && curve[this.band], [low, high] = band || [curve.mean, curve.mean];
+      const points = curve.x.map((x, k) => [this.sx(x), this.sy(curve.mean[k]), this.sy(high[k]), this.sy(low[k])])
         .filter(p => p[0] !== null && p[1] !== null).sort((a, b) => a[0] - b[0]);
       if (!points.length) return;
-      const f = v => v.toFixed(1), up = points.map(p => `${f(p[0])},${f(p[2] === null ? p[1] : p[2])}`);
+      const up = points.map(p => `${f(p[0])},${f(p[2] === null ? p[1] : p[2])}`);
       const down = points.map(p => `${f(p[0])},${f(p[3] === null ? (p[2] === null ? p[1] : floor + 50) : p[3])}`).reverse();
-      if (points.length > 1) {
-        svg("polygon", { points: [...up, ...down].join(" "), fill: colour, opacity: 0.15 }, parent);
-        svg("polyline", { points: points.map(p => `${f(p[0])},${f(p[1])}`).join(" "), fill: "none", stroke: colour,
-          "stroke-width": 2, "stroke-dasharray": DASHES[this.look[i]], "stroke-linejoin": "round" }, parent);
-      }
-      if (points.length <= 25) for (const p of points) {
-        svg("circle", { cx: f(p[0]), cy: f(p[1]), r: 2.6, fill: colour }, parent);
-        if (points.length === 1 && p[2] !== null && p[3] !== null) svg("line", { x1: p[0], x2: p[0], y1: p[2], y2: p[3], stroke: colour, "stroke-width": 1.5 }, parent);
-      }
+      if (points.length > 1 && !curve.star) {
+        if (band) svg("polygon", { points: [...up, ...down].join(" "), class: "band" }, group);
+        svg("polyline", { points: points.map(p => `${f(p[0])},${f(p[1])}`).join(" "), fill: "none", stroke: "currentColor",
+          "stroke-dasharray": curve.dash }, group);
+      } else for (const p of points) if (p[2] !== null && p[3] !== null && p[2] !== p[3])
+        svg("line", { x1: p[0], x2: p[0], y1: p[2], y2: p[3], stroke: "currentColor" }, group);
+      const every = Math.max(1, Math.floor(points.length / 8));
+      points.forEach((p, k) => { if (k % every === 0 || k === points.length - 1)
+        svg("use", { href: "#" + curve.mark, x: f(p[0]), y: f(p[1]), class: curve.star ? "star" : "" }, group); });
     }
     mark(i, k) {
       const curve = this.panel.curves[i];
       this.at = [i, k]; this.cursor.replaceChildren();
       const x = this.sx(curve.x[k]), y = this.sy(curve.mean[k]);
-      if (x !== null && y !== null) svg("circle", { cx: x, cy: y, r: 5, fill: "none", stroke: COLOURS[this.look[i]], "stroke-width": 2.5 }, this.cursor);
-      const band = curve.ci_low[k] !== null && curve.ci_low[k] !== curve.ci_high[k] ? ` [${format(curve.ci_low[k])}, ${format(curve.ci_high[k])}]` : "";
-      const set = curve.setting ? ` · ${curve.setting}` : "";
-      this.tip.textContent = `${curve.name}: ${format(curve.mean[k])}${band} at ${this.axis === "x" ? "" : this.axis + " "}${format(curve.x[k])}${set}`;
+      this.cursor.setAttribute("class", curve.look);
+      if (x !== null && y !== null) svg("circle", { cx: x, cy: y, r: 6, fill: "none", stroke: "currentColor", "stroke-width": 2.5 }, this.cursor);
+      const told = ([key, name]) => {
+        const [low, high] = (curve[key] || [[], []]).map(end => end[k]);
+        return low !== high ? `, ${name} ${format(low)} to ${format(high)}` : "";
+      };
+      const set = [curve.cost, curve.setting].filter(Boolean).join(", ");
+      this.tip.textContent = `${curve.name}: ${format(curve.mean[k])} at ${this.panel.x} ${format(curve.x[k])}` +
+        Object.entries(BANDS).map(told).join("") + (set ? ` · ${set}` : "");
     }
     nearest(px, py) {
       let best = null, least = Infinity;
@@ -225,28 +240,17 @@
   }
 
   // --- the page -----------------------------------------------------------------------
-  function open(figure) {
-    const data = FIGURES[figure.dataset.key], parent = figure.querySelector(".charts");
-    if (parent.dataset.drawn) return;
-    parent.dataset.drawn = "yes";
-    data.names = [...new Set(data.panels.flatMap(panel => panel.curves.map(curve => curve.name)))];
-    for (const panel of data.panels) new Chart(panel, data, parent);
+  // The still picture stays until the chart that replaces it comes into view.
+  function open(charts) {
+    const old = [...charts.children];
+    for (const panel of FIGURES[charts.dataset.key]) new Chart(panel, charts);
+    old.forEach(each => each.remove());
   }
-  const figures = document.querySelectorAll("figure[data-key]");
+  const all = document.querySelectorAll(".charts[data-key]");
   if ("IntersectionObserver" in window && !location.hash.includes("draw-all")) {
     const watch = new IntersectionObserver(seen => {
       for (const entry of seen) if (entry.isIntersecting) { open(entry.target); watch.unobserve(entry.target); }
-    }, { rootMargin: "600px" });
-    figures.forEach(figure => watch.observe(figure));
-  } else figures.forEach(open);
-  addEventListener("beforeprint", () => figures.forEach(open));
-
-  for (const group of document.querySelectorAll(".filters")) {
-    const section = group.closest("section");
-    for (const button of group.querySelectorAll("button")) button.addEventListener("click", () => {
-      const on = button.getAttribute("aria-pressed") !== "true";
-      button.setAttribute("aria-pressed", String(on));
-      section.querySelectorAll(`.claim.${button.dataset.filter}`).forEach(node => node.classList.toggle("hidden", !on));
-    });
-  }
+    }, { rootMargin: "300px" });
+    all.forEach(charts => watch.observe(charts));
+  } else all.forEach(open);
 })();

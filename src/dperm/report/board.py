@@ -1,0 +1,137 @@
+"""The leaderboard: data set x algorithm x true epsilon, error on fresh runs.
+
+Rows come from what the papers' products wrote, never from tuning means: of several
+settings of a method the one that TUNING liked best is taken and its fresh mean shown.
+The epsilon is what a ledger costs under the strict accountant, so rows of printed noise
+stand where that noise puts them, and not at the target.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dperm import schema
+from dperm.pipeline import plan
+from dperm.report.evidence import read_or_empty
+from dperm.report.ledgers import Ledgers
+
+COLUMNS = ["problem", "algorithm", "epsilon", "mean", "ci_low", "ci_high", "setting",
+           "noise", "paper", "source", "ledger"]  # fmt: skip
+_TUNED = {"problem", "algorithm", "mean", "fresh_mean", "fresh_ci_low", "fresh_ci_high"}
+_PRICED = {"problem", "algorithm", "true_epsilon", "mean", "ci_low", "ci_high"}
+_SWEPT = "against_epsilon"  # the kind of figure whose x is a true epsilon
+
+
+def board(papers: list[tuple[schema.Config, Ledgers]]) -> pd.DataFrame:
+    """All rows of all papers, ranked within data set and epsilon.
+
+    Parameters
+    ----------
+    papers : list of (Config, Ledgers)
+
+    Returns
+    -------
+    DataFrame
+        ``COLUMNS``; ``at``, the epsilon to two digits, which is what rows are ranked
+        within; ``place``, from 1; ``of``; ``tied``, whether the interval of the row
+        meets that of the first (a row without one is tied where it is the first).
+    """
+    rows = [row for paper in papers for row in _rows(*paper)]
+    table = pd.DataFrame(rows, columns=COLUMNS).dropna(subset=["mean", "epsilon"])
+    if table.empty:
+        return table.assign(at=[], place=[], of=[], tied=[])
+    table = table[(table["epsilon"] > 0) & (table["epsilon"] < math.inf)]
+    table["at"] = [float(f"{epsilon:.2g}") for epsilon in table["epsilon"]]
+    table = table.drop_duplicates(["problem", "algorithm", "at", "mean"])  # two tables
+    keys = ["problem", "at"]
+    table = table.sort_values([*keys, "mean", "algorithm"], kind="stable")
+    groups = table.groupby(keys, sort=False)
+    table["place"] = groups.cumcount() + 1
+    table["of"] = groups["mean"].transform("size")
+    first = groups["ci_high"].transform("first")
+    table["tied"] = (table["ci_low"] <= first) | (table["place"] == 1)
+    return table.reset_index(drop=True)
+
+
+def leaders(table: pd.DataFrame) -> pd.DataFrame:
+    """The first of every data set and epsilon at which there are others."""
+    return table[(table["place"] == 1) & (table["of"] > 1)]
+
+
+def _rows(config: schema.Config, ledgers: Ledgers) -> Iterator[dict[str, Any]]:
+    """What one paper knows of errors on fresh runs at a known epsilon."""
+    paper = config.paper
+    for name, product in paper.tables.items():
+        path = plan.results_folder(config, paper.name, f"{name}.csv")
+        data = read_or_empty(path)
+        if set(data.columns) >= _TUNED:
+            for row in _tuned(data):
+                yield _row(config, ledgers, product, row) | {"source": path}
+        elif set(data.columns) >= _PRICED:
+            yield from _priced(config, data, path)
+    for name, product in paper.figures.items():
+        if product.kind == _SWEPT:
+            path = plan.figures_folder(config, paper.name, f"{name}.csv")
+            yield from _swept(config, read_or_empty(path), path)
+
+
+def _tuned(data: pd.DataFrame) -> list[dict[str, Any]]:
+    """One row a problem and method: the passes that tuning likes best."""
+    known = data.dropna(subset=["mean", "fresh_mean"])
+    best = known.groupby(["problem", "algorithm"], sort=False)["mean"].idxmin()
+    return known.loc[best].to_dict("records")
+
+
+def _row(
+    config: schema.Config,
+    ledgers: Ledgers,
+    product: schema.Product,
+    row: dict[str, Any],
+) -> dict[str, Any]:
+    """A tuned row with its price, by its own column or by its ledger."""
+    passes, epsilon = row.get("passes"), row.get("true_epsilon")
+    if epsilon is None:
+        epsilon = ledgers.epsilon(row, product.calibration)
+    return {
+        "problem": row["problem"], "algorithm": row["algorithm"], "epsilon": epsilon,
+        "mean": row["fresh_mean"], "ci_low": row["fresh_ci_low"],
+        "ci_high": row["fresh_ci_high"],
+        "setting": "" if passes is None else f"{passes:g} passes",
+        "noise": product.calibration, "paper": config.paper.name,
+        "ledger": ledgers.path(row["problem"], row["algorithm"]),
+    }  # fmt: skip
+
+
+def _priced(
+    config: schema.Config, data: pd.DataFrame, path: Path
+) -> Iterator[dict[str, Any]]:
+    """Rows that bring their epsilon; with tuning over the whole grid where it says."""
+    if "tuning" in data:
+        data = data[data["tuning"] == "grid"]
+    if "public_scales" in data:
+        data = data[data["public_scales"].astype(str) == "True"]
+    for row in data.dropna(subset=["mean", "ci_low"]).to_dict("records"):
+        yield {
+            **{key: row[key] for key in ("problem", "algorithm", "mean", "ci_low",
+                                         "ci_high")},
+            "epsilon": row["true_epsilon"], "setting": "", "noise": "strict",
+            "paper": config.paper.name, "source": path, "ledger": None,
+        }  # fmt: skip
+
+
+def _swept(
+    config: schema.Config, data: pd.DataFrame, path: Path
+) -> Iterator[dict[str, Any]]:
+    for row in data.to_dict("records"):
+        yield {
+            "problem": row["panel"], "algorithm": row["algorithm"],
+            "epsilon": row["x"], "mean": row["mean"], "ci_low": row["ci_low"],
+            "ci_high": row["ci_high"], "setting": "tuned at each epsilon",
+            "noise": "strict", "paper": config.paper.name, "source": path,
+            "ledger": None,
+        }  # fmt: skip

@@ -1,0 +1,178 @@
+"""Claims as the page lists them: a permanent name, data sets, methods, figures.
+
+What a claim is about is read off its text, its place and its rule's options: names of
+problems, labels and names of solvers, and the files it was judged by.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dperm import config as configuration
+from dperm import schema
+from dperm.locate import available
+from dperm.pipeline import plan
+from dperm.present.looks import METHODS
+from dperm.report.claims import load
+from dperm.report.verdicts import PENDING
+from dperm.store import files as store
+
+_FILE = re.compile(r"\b(results|figures)/(?:\w+/)*?(\w+)/(\w+)\.csv")
+_FIGURE = re.compile(r"Figures? (\d+)")
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a claim may be about: names in texts to what the page calls them.
+
+    Attributes
+    ----------
+    problems : dict
+        Name of a problem to its title.
+    methods : dict
+        Label, or name, of a solver to its label.
+    """
+
+    problems: dict[str, str]
+    methods: dict[str, str]
+
+
+def slug(*parts: str) -> str:
+    """Letters, digits and hyphens, for the address of a place in the page.
+
+    >>> slug("dpcd", "Table 2, electricity_raw")
+    'dpcd-table-2-electricity-raw'
+    """
+    text = re.sub(r"[^a-z0-9]+", "-", " ".join(parts).lower())
+    return text.strip("-")
+
+
+def claim_id(row: dict[str, Any]) -> str:
+    """A name that lasts as long as the paper, place, words and rule of the claim do."""
+    words = [str(row[key]) for key in ("paper", "place", "claim", "rule")]
+    place = slug(row["place"])[:40].rstrip("-")
+    return f"c-{slug(row['paper'])}-{place}-{store.digest(words)[:6]}"
+
+
+def figure_id(paper: str, name: str) -> str:
+    """The name of a figure in the page's addresses."""
+    return slug("f", paper, name)
+
+
+def names(config: schema.Config) -> Names:
+    """All problems and solvers that there are configurations of."""
+    given = config.overrides
+    problems = {
+        name: configuration.read("problem", name, given).title or name
+        for name in available("problem")
+    }
+    methods = {label: label for label in METHODS}
+    for name in available("solver"):
+        label = configuration.read("solver", name, given).label
+        methods |= {name: label, label: label}
+    return Names(problems, methods)
+
+
+def mentioned(text: str, known: dict[str, str]) -> list[str]:
+    """Values of the keys that occur in a text as words, the longest key first.
+
+    A key inside of a longer one that was found does not count: "DP-CD-uniform" is no
+    "DP-CD". In the order of ``known``.
+    """
+    found = set()
+    for key in sorted(known, key=len, reverse=True):
+        pattern = rf"(?<![\w-]){re.escape(key)}(?![\w-])"
+        text, hits = re.subn(pattern, "\0", text)
+        if hits:
+            found.add(known[key])
+    return [value for value in dict.fromkeys(known.values()) if value in found]
+
+
+def entries(
+    config: schema.Config, claims: pd.DataFrame, known: Names
+) -> list[dict[str, Any]]:
+    """The claims of one paper with ``id``, ``problems``, ``methods``, ``figures``.
+
+    Parameters
+    ----------
+    config : schema.Config
+        With the paper.
+    claims : DataFrame
+        Of ``judging.table``, of all papers.
+    known : Names
+        Of ``names``.
+    """
+    own = claims[claims["paper"] == config.paper.name]
+    texts = ("published", "reason", "control", "set")
+    own = own.fillna(dict.fromkeys(texts, "")).astype(dict.fromkeys(texts, str))
+    options = _options(config)
+    problems = {name: name for name in known.problems}
+    return [
+        {**row, "id": claim_id(row), "problems": mentioned(text, problems),
+         "methods": mentioned(text, known.methods), "figures": _figures(config, row),
+         "files": _files(config, row)}
+        for row in own.to_dict("records")
+        for text in [_text(row, options)]
+    ]  # fmt: skip
+
+
+def _options(config: schema.Config) -> dict[str, str]:
+    """Words of a claim to all words of its options and readings."""
+    return {
+        claim.claim: " ; ".join(_words([claim.options, claim.readings]))
+        for claim in load(config)
+        if claim.rule != "cells"
+    }
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Every text inside lists and dictionaries, keys too."""
+    if isinstance(value, dict):
+        yield from _words([*value, *value.values()])
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _words(each)
+    else:
+        yield str(value)
+
+
+def _text(row: dict[str, Any], options: dict[str, str]) -> str:
+    """What is searched for names: also the reason, where the claim was judged."""
+    judged = "" if row["verdict"] == PENDING else row["reason"].split(". Note:")[0]
+    parts = (row["place"], row["claim"], options.get(row["claim"], ""), judged)
+    return " ; ".join(parts)
+
+
+def _figures(config: schema.Config, row: dict[str, Any]) -> list[str]:
+    """Figures that a claim was read from, or whose number its place has."""
+    known = config.paper.figures
+    read = [name for top, paper, name in _FILE.findall(row["reason"])
+            if top == "figures" and paper == config.paper.name]  # fmt: skip
+    placed = [f"figure{number}" for number in _FIGURE.findall(row["place"])]
+    return [name for name in dict.fromkeys([*read, *placed]) if name in known]
+
+
+def _files(config: schema.Config, row: dict[str, Any]) -> list[Path]:
+    """Tables that a claim was read from, as far as they are there."""
+    found = [
+        plan.results_folder(config, paper, f"{name}.csv")
+        for top, paper, name in _FILE.findall(row["reason"])
+        if top == "results"
+    ]
+    return [path for path in dict.fromkeys(found) if path.is_file()]
+
+
+def counted(rows: Iterable[dict[str, Any]], key: str) -> dict[str, int]:
+    """How many claims have each value of a column, or hold it in their list."""
+    found: dict[str, int] = {}
+    for row in rows:
+        values = row[key] if isinstance(row[key], list) else [row[key]]
+        for value in values:
+            found[value] = found.get(value, 0) + 1
+    return found
