@@ -73,7 +73,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "try": Command(
         "compare private methods on a file of yours, at one true epsilon",
-        "direct.command:main",
+        "direct.asked:main",
         is_stage=False,
     ),
     "privacy": Command(

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import math
+import os
+import sys
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, get_type_hints
@@ -11,8 +15,9 @@ from typing import Any, get_type_hints
 import yaml
 
 from dperm.locate import ConfigError
-from dperm.papers.arena.contest import TUNINGS
 
+TUNINGS = ("default", "ten", "grid", "paid")  # those of the arena
+DEBUG = "DPERM_DEBUG"  # set to anything: what fails shows its traceback
 KEYS = {
     "problem": "a file (.csv, .tsv, .arff, .npz, .svm), or a problem of conf/problem",
     "target": "column that holds y; the last one",
@@ -81,6 +86,44 @@ class Asked:
     name: str | None = None
     given: list[str] = field(default_factory=list)  # the keys that were given
     overrides: list[str] = field(default_factory=list)  # of the configuration
+
+
+def main() -> None:
+    """Run what the command line asks for; whatever is wrong ends in one line."""
+    words = sys.argv[1:]
+    if {"-h", "--help"} & {*words}:
+        print(helped())
+        return
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("dperm").setLevel(logging.INFO)
+    try:
+        asked = parsed(words)
+        from threadpoolctl import threadpool_limits
+
+        from dperm.direct import command  # brings the solvers and what they need
+
+        with threadpool_limits(1):  # of what is loaded by now
+            print(command.tried(asked))
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        more = "" if isinstance(error, ConfigError) else f"; {DEBUG}=1 shows where"
+        raise SystemExit(text + more) from error
+
+
+def helped() -> str:
+    """What the command does, and what may follow it."""
+    keys = [
+        textwrap.fill(f"{key + '=':15} {text}", 86, initial_indent="  ",
+                      subsequent_indent=" " * 18)
+        for key, text in KEYS.items()
+    ]  # fmt: skip
+    return (
+        "usage: dperm try problem=mine.csv target=y solvers=[dp_cd,dp_gd,mine] "
+        "epsilon=1\n\ncompare private methods on data of your own, at one true "
+        "epsilon\n\n" + "\n".join(keys)
+    )
 
 
 def parsed(words: Iterable[str]) -> Asked:

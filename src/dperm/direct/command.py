@@ -8,9 +8,6 @@ choose its setting.
 from __future__ import annotations
 
 import logging
-import os
-import sys
-import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from dperm.config import compose, read
 from dperm.direct import arrays, methods, shown
-from dperm.direct.asked import KEYS, Asked, parsed
+from dperm.direct.asked import Asked
 from dperm.direct.files import Given, load, slug
 from dperm.direct.methods import Method
 from dperm.erm.optimum import solve
@@ -37,43 +34,11 @@ from dperm.present.tables import made_of, save
 
 log = logging.getLogger(__name__)
 
-DEBUG = "DPERM_DEBUG"
 BESIDE = {  # what is taken beside nothing that was asked for, as far as they are able
     "logistic": ("dp_cd", "dp_gcd_gumbel", "dp_gd", "objective_perturbation"),
     "least_squares": ("dp_cd", "dp_gcd_gumbel", "dp_gd", "moments"),
 }
 OTHERS = ("dp_cd", "dp_gcd_gumbel", "dp_gd")
-
-
-def main() -> None:
-    """Run what the command line asks for; whatever is wrong ends in one line."""
-    words = sys.argv[1:]
-    if {"-h", "--help"} & {*words}:
-        print(helped())
-        return
-    logging.basicConfig(format="%(message)s", stream=sys.stderr)
-    logging.getLogger("dperm").setLevel(logging.INFO)
-    try:
-        print(tried(parsed(words)))
-    except Exception as error:
-        if os.environ.get(DEBUG):
-            raise
-        text = " ".join(str(error).split())
-        raise SystemExit(f"{type(error).__name__}: {text}") from error
-
-
-def helped() -> str:
-    """What the command does, and what may follow it."""
-    lines = [
-        textwrap.fill(f"{key + '=':15} {text}", 86, subsequent_indent=" " * 18,
-                      initial_indent="  ")
-        for key, text in KEYS.items()
-    ]  # fmt: skip
-    return (
-        "usage: dperm try problem=mine.csv target=y solvers=[dp_cd,dp_gd,mine] "
-        "epsilon=1\n\ncompare private methods on data of your own, at one true "
-        "epsilon\n\n" + "\n".join(lines)
-    )
 
 
 def tried(asked: Asked) -> str:

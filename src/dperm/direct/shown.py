@@ -75,8 +75,11 @@ def told(
     """The table for a terminal, who is ahead, and what epsilon takes as public."""
     shown = [_line(row) for row in table.to_dict("records")]
     words = tabulate(shown, headers="keys", disable_numparse=True)
-    given = dict.fromkeys(table["given"].dropna())
-    public = [f"epsilon holds given: {text}" for text in given]
+    ran = table[table["given"].notna()].drop_duplicates("algorithm")
+    public = [
+        f"epsilon of {', '.join(some['algorithm'])} holds given: {given}"
+        for given, some in ran.groupby("given", sort=False)
+    ]
     said = own.sentences(table, zero, tunings)
     return "\n".join([words, "", *said, *filter(None, [ceiling]), *public])
 
