@@ -13,7 +13,7 @@ from dperm.direct.asked import KEYS, TUNINGS, main, parsed
 from dperm.direct.files import load
 from dperm.erm.problem import build
 from dperm.locate import ConfigError
-from dperm.papers.arena import contest
+from dperm.papers.arena import contest, contestants
 from dperm.papers.arena.contest import Seeds
 from dperm.papers.arena.contestants import clip_unit
 from dperm.pipeline import seeds
@@ -92,6 +92,21 @@ def test_declared_scales_leave_nothing_but_n_and_the_preparation(mine):
     assert {row["given"] for row in rows} == {"n"}
 
 
+def test_runs_on_a_part_have_the_declared_scales_too(mine):
+    asks, one = asked("feature_scale=2", "tunings=[default]"), methods.method("dp_cd")
+    given = load(asks)
+    problem = command.scaled(asks, given.problem)
+    known = command._held_out(asks, problem, given.y)
+    rows = command.runs_of(asks, one, problem, given.optimum.value, known, np.inf)
+    on = one.on(command.arrays.declared(known.train, np.full(problem.p, 2.0), 1.0))
+    priced = contest.Prices().one(on, one.default)
+    for row in rows[asks.fresh :]:
+        job = contestants.Job(one.default, priced[0], row["run_seed"])
+        plain = on.run([job], lambda W: {"test": known.measure(W)})["test"][0]
+        assert row["test"] == plain
+    assert len(rows) == asks.fresh + asks.held
+
+
 def test_what_takes_too_long_is_a_gap_with_a_reason(mine):
     asks, one = asked(), methods.method("dp_cd")
     given = load(asks)
@@ -108,7 +123,8 @@ REFUSED = {
     "expected others, such as dp_cd, ",
     "solvers=[dp_cd] grids.dp_gd.step=1": "grids: dp_gd: expected one of solvers=",
     "solvers=[dp_cd] grids.dp_cd.stpe=1": r"setting stpe: .*did you mean step\?",
-    "solvers=[dp_gd] defaults.dp_gd.steps=-1": "steps: expected a positive number",
+    "solvers=[dp_gd] defaults.dp_gd.steps=-1": "setting: options.steps: expected",
+    "solvers=[dp_cd] defaults.dp_cd.step=0": "setting step: expected a positive",
     "solvers=[dp_cd] label_scale=2": "label_scale: logistic labels are signs",
     "solvers=[dp_cd] problem=real.csv feature_scale=1": "expected a number for both",
 }

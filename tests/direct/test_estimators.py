@@ -168,7 +168,7 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"solver": "dp_dc"}, r"did you mean dp_cd\?"),
+        ({"solver": "dp_gdd"}, r"did you mean dp_gd\?"),
         ({"solver": "objective_perturbation"}, "cannot do this: loss least_squares"),
         ({"loss": "logistic"}, "loss must be one of least_squares"),
         ({"epsilon": 0}, "epsilon must be positive"),
@@ -181,6 +181,7 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
         ({"feature_scale": 0.0}, "feature_scale must be positive"),
         ({"label_scale": "max"}, "label_scale must be positive or 'data'"),
         ({"setting": {"stpe": 1}}, r"did you mean step\?"),
+        ({"solver": "dp_gd", "setting": {"momentum": 1.0}}, "momentum: expected in"),
     ],
 )
 def test_what_makes_no_sense_is_refused(data, given, said):

@@ -38,6 +38,7 @@ BESIDE = {  # what is taken beside nothing that was asked for, as far as they ar
     "logistic": ("dp_cd", "dp_gcd_gumbel", "dp_gd", "objective_perturbation"),
     "least_squares": ("dp_cd", "dp_gcd_gumbel", "dp_gd", "moments"),
 }
+FEWEST = 20  # records, of which a fifth is held out
 OTHERS = ("dp_cd", "dp_gcd_gumbel", "dp_gd")
 
 
@@ -64,10 +65,10 @@ def tried(asked: Asked) -> str:
     best = found.optimum
     log.info("F* = %.9g, certified to %.0e of it; w = 0 has relative error %.4g",
              best.value, max(best.gap / best.value, 1e-16), zero)  # fmt: skip
-    known = split(problem, found.y) if asked.held else None
+    known = _held_out(asked, problem, found.y)
     rows = [row for made in _runs(asked, chosen, found, problem, known) for row in made]
     table = shown.summary(rows, problem.epsilon)
-    name = asked.name or slug(Path(asked.problem))
+    name = slug(asked.name or Path(asked.problem).stem)
     written = _written(asked, table, zero, name)
     log.info("%s", "\n".join(map(str, written)))
     log.info("%.0f seconds", time.perf_counter() - start)
@@ -170,7 +171,7 @@ def runs_of(
         Settings that read more entries of the data are left out.
     """
     on, name = one.on(problem), {"solver": one.name, "algorithm": one.section.label}
-    trained = None if known is None else one.on(known.train)
+    trained = None if known is None else one.on(scaled(asked, known.train))
     settings = [setting for setting in one.grid if on.work(setting) <= work]
     default = on.within(one.default, work)
     if not settings or default is None:
@@ -193,11 +194,21 @@ def _brief(rows: list[Row]) -> str:
     return ", ".join(f"{name} {value:.3g}" for name, value in means.items())
 
 
+def _held_out(asked: Asked, problem: Problem, y: np.ndarray) -> Split | None:
+    """The split for the metric, where there are enough records to be split."""
+    if not asked.held or problem.n < FEWEST or problem.is_centred:
+        return None
+    return split(problem, y)
+
+
 def _ceiling(known: Split | None) -> str:
     """What the metric is on the held-out fifth without privacy."""
     if known is None:
         return ""
-    best = solve(known.train).w[None]
+    try:
+        best = solve(known.train).w[None]
+    except ArithmeticError:  # what is left may be separable
+        return ""
     return f"held out, without privacy: {known.metric} {known.measure(best)[0]:.3f}"
 
 

@@ -142,7 +142,7 @@ def _of_file(asked: Asked, path: Path) -> Given:
     if not 0 < delta < 1:
         raise ConfigError(f"delta={asked.delta}: expected in (0, 1)")
     epsilon = 1.0 if asked.epsilon is None else asked.epsilon
-    made = problem_of(slug(path), X, labels, loss, penalty, epsilon, delta, given)
+    made = problem_of(slug(path.stem), X, labels, loss, penalty, epsilon, delta, given)
     log.info("%s: n = %d, p = %d%s, %s%s", path.name, n, X.shape[1],
              " with the intercept" if asked.intercept else "", loss,
              f", +1 is {_class(asked, y)}" if labels is not y else "")  # fmt: skip
@@ -153,9 +153,9 @@ def _class(asked: Asked, y: np.ndarray) -> str:
     return asked.positive or f"{y.max():g}"
 
 
-def slug(path: Path) -> str:
-    """A file's name as that of a folder."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", path.stem) or "data"
+def slug(name: str) -> str:
+    """A file's name, or any, as that of a folder."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", name) or "data"
 
 
 def _told(text: str) -> str | float:

@@ -8,9 +8,10 @@ those of its like.
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from dperm.papers.arena.contestants import KINDS, Contestant, Setting, contestan
 from dperm.pipeline import checks
 
 RECORDWISE = ("sgd", "svrg")  # in the names of algorithms that step record by record
-LANES = ("passes", "step", "clip")
+KEYS = {"lanes": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
 
 
 @dataclass(frozen=True)
@@ -91,29 +92,37 @@ def method(
 
 
 def check_setting(section: schema.Solver, setting: Mapping[str, Any]) -> None:
-    """Refuse a setting that names what the solver has not.
+    """Refuse a setting that names what the solver has not, or gives it a wrong value.
 
     Raises
     ------
     ConfigError
         With the nearest known key.
     """
+    where = f"solver {section.name}: setting"
     module = solvers.load(section.algorithm)
-    able = [field.name for field in fields(module.Options)]
-    able = {"lanes": [*LANES], "frank_wolfe": ["steps", "radius"]}.get(
-        solvers.family(module), able
-    )
+    options = solvers.make_options(module, section.options)
+    family = solvers.family(module)
+    able = KEYS.get(family) or [field.name for field in fields(options)]
     for key, value in setting.items():
         if key not in able:
             raise ConfigError(
-                f"solver {section.name}: setting {key}: expected one of "
-                f"{', '.join(able)}{hint(key, able)}"
+                f"{where} {key}: expected one of {', '.join(able)}{hint(key, able)}"
             )
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        if family in KEYS and not _is_positive(value):
             raise ConfigError(
-                f"solver {section.name}: setting {key}: expected a positive number, "
-                f"found {value!r}"
+                f"{where} {key}: expected a positive number, found {value!r}"
             )
+    if family not in KEYS:
+        try:
+            replace(options, **setting)
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{where}: {error}") from error
+
+
+def _is_positive(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < value < math.inf
 
 
 def _settings(

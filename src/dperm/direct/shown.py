@@ -118,9 +118,10 @@ def drawn(table: pd.DataFrame, zero: float, title: str) -> tuple[Figure, drawing
     for one in some.to_dict("records"):
         shift = tunings.index(one["tuning"]) - (len(tunings) - 1) / 2
         _mark(axes, one, order.index(one["algorithm"]) + APART * shift)
-    axes.axvline(zero, color="0.4", linestyle=":", label="w = 0")
+    if zero > 0:
+        axes.axvline(zero, color="0.4", linestyle=":", label="w = 0")
     axes.set_yticks(range(len(order)), order)
-    axes.set_ylim(len(order) - 0.5, -0.5)
+    axes.set_ylim(max(1, len(order)) - 0.5, -0.5)
     axes.set_xlabel("relative error")
     axes.set_title(title)
     _logarithmic(axes)
