@@ -225,4 +225,5 @@ def _written(asked: Asked, table: pd.DataFrame, zero: float, name: str) -> list[
         "grid is not paid for in epsilon."
     )
     written = save(made_of(table.to_dict("records")), folder / "try", caption)
-    return written + drawing.save(*shown.drawn(table, zero, name), folder / "errors")
+    figure, behind = shown.drawn(table, zero, name)
+    return written + drawing.save(figure, behind, folder / "errors")
