@@ -9,9 +9,11 @@ out what it has for wider vectors. What is set already stays.
 """
 
 import hashlib
+import importlib
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_dir
 
@@ -58,3 +60,12 @@ def has_avx2() -> bool:
 if has_avx2():
     for name, value in ONE_PROCESSOR.items():
         os.environ.setdefault(name, value)
+
+# Names that are imported when they are first asked for: they bring scikit-learn.
+LAZY = ("DPClassifier", "DPRegressor", "PrivacyLeakWarning", "fit")
+
+
+def __getattr__(name: str) -> Any:
+    if name in LAZY:
+        return getattr(importlib.import_module("dperm.direct.estimators"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -73,6 +73,11 @@ COMMANDS: dict[str, Command] = {
         "audit a solver's privacy, or any function's: audit module:fit --epsilon 1",
         "pipeline.auditing:audit",
     ),
+    "try": Command(
+        "compare private methods on a file of yours, at one true epsilon",
+        "direct.asked:main",
+        is_stage=False,
+    ),
     "privacy": Command(
         "what a setting costs, and the noise it needs", "pipeline.prices:report"
     ),
@@ -146,6 +151,7 @@ examples:
   dperm -n all                               what would run, and why
   dperm figures/dpcd/figure1.svg -j 2        one figure and what it needs
   dperm arena problem=diabetes               every private method; which to take
+  dperm try problem=mine.csv target=y        a few of them, and yours, on your data
   dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help says more
   dperm audit mine:fit --epsilon 1           is a function of mine as private as that?
 completion of names, in bash or zsh, and in fish:

@@ -94,7 +94,9 @@ def _brief(rows: pd.DataFrame) -> str:
 # --- what to take ---------------------------------------------------------------------
 
 
-def sentences(table: pd.DataFrame, zero: float) -> list[str]:
+def sentences(
+    table: pd.DataFrame, zero: float, shown: tuple[str, ...] = SHOWN
+) -> list[str]:
     """What the table says, by rule: whom to take, who is as good, if any is good.
 
     Parameters
@@ -103,9 +105,11 @@ def sentences(table: pd.DataFrame, zero: float) -> list[str]:
         Of ``outcomes.means``.
     zero : float
         Relative error of w = 0.
+    shown : tuple of str
+        Tunings, a sentence each.
     """
     found = []
-    for tuning in SHOWN:
+    for tuning in shown:
         some = table[(table["tuning"] == tuning) & (table["status"] == "ok")]
         some = some[np.isfinite(some["mean"])].sort_values("mean")
         if some.empty:

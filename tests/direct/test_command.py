@@ -1,0 +1,185 @@
+"""``dperm try``: one line compares methods at one true epsilon."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dperm.direct import command, methods
+from dperm.direct.asked import KEYS, TUNINGS, main, parsed
+from dperm.direct.files import load
+from dperm.erm.problem import build
+from dperm.locate import ConfigError
+from dperm.papers.arena import contest, contestants
+from dperm.papers.arena.contest import Seeds
+from dperm.papers.arena.contestants import clip_unit
+from dperm.pipeline import seeds
+from dperm.solvers.lanes import dp_cd, trials
+
+FEW = ("fresh=4", "held=2", "grids.dp_cd.step=[0.5,1]")
+
+
+def asked(*words):
+    return parsed(["problem=mine.csv", "target=y", *FEW, *words])
+
+
+def test_methods_meet_one_epsilon_and_the_table_says_so(mine, caplog):
+    words = ("solvers=[dp_cd,dp_gd,mine]", "epsilon=2", "grids.dp_gd.step=[1,3]",
+             "grids.mine.step=[0.5,1]")  # fmt: skip
+    with caplog.at_level("INFO"):
+        told = command.tried(asked(*words))
+    table = pd.read_csv("results/try/mine/try.csv")
+    assert table["solver"].tolist() == [
+        name for name in ("dp_cd", "dp_gd", "mine") for _ in range(2)
+    ]
+    assert (table["epsilon"] == 2).all() and (table["runs"] == 4).all()
+    assert (table["true_epsilon"] <= 2).all() and (table["true_epsilon"] > 1.99).all()
+    assert (
+        table["test_metric"].eq("auc").all() and table["test_mean"].between(0, 1).all()
+    )
+    assert table["given"].str.startswith("n; standardisation of columns").all()
+    assert (table["ci_low"] < table["mean"]).all()
+    for text in (
+        *table["algorithm"],
+        "without tuning: ",
+        "best of the grid, for free: ",
+        "epsilon of DP-CD, DP-GD holds given: n; standardisation",
+        "without privacy: auc",
+    ):
+        assert text in told
+    said = [record.getMessage() for record in caplog.records]
+    assert [line[:6] for line in said if " of 3: " in line] == ["1 of 3", "2 of 3",
+                                                               "3 of 3"]  # fmt: skip
+    for name in ("try.md", "errors.svg", "errors.png", "errors.csv"):
+        assert (mine / "results/try/mine" / name).stat().st_size > 100
+
+
+def test_runs_are_what_trials_of_the_solver_are(mine):
+    """The same objective, noise, setting and seeds, by another way."""
+    asks = asked("tunings=[default]", "epsilon=20")
+    given, one = load(asks), methods.method("dp_cd")
+    rows = command.runs_of(asks, one, given.problem, given.optimum.value, None, np.inf)
+    seed = seeds.seed(asks.seed, "try", "mine", "dp_cd", 0, 0)
+    fresh = Seeds.of(seed, 4, 2).fresh
+    on = trials.Trials(given.problem, dp_cd, dp_cd.Options(first=1), "strict")
+    point = {**one.default, "clip": one.default["clip"] * clip_unit(given.problem)}
+    plain = (on.fresh(point, fresh) - given.optimum.value) / given.optimum.value
+    assert [row["run_seed"] for row in rows] == fresh
+    assert [row["relative_error"] for row in rows] == pytest.approx(plain, rel=1e-12)
+
+
+def test_seeds_that_choose_do_not_judge(mine):
+    asks = asked("tunings=[default,grid]")
+    given, one = load(asks), methods.method("dp_cd", {}, asks.grids)
+    rows = command.runs_of(asks, one, given.problem, given.optimum.value, None, np.inf)
+    drawn = Seeds.of(rows[0]["seed"], asks.fresh, asks.held)
+    assert {row["run_seed"] for row in rows}.isdisjoint(drawn.tuning)
+    assert {row["setting"] for row in rows if row["tuning"] == "grid"} <= {
+        "passes 10, step 0.5, clip 2", "passes 10, step 1, clip 2"}  # fmt: skip
+
+
+def test_declared_scales_leave_nothing_but_n_and_the_preparation(mine):
+    asks = asked("feature_scale=1", "standardize=no", "tunings=[default]")
+    given = load(asks)
+    problem = command.scaled(asks, given.problem)
+    moved = replace(problem, A=np.asfortranarray(7 * given.problem.A))
+    assert np.array_equal(problem.smoothness, moved.smoothness)
+    one = methods.method("dp_cd")
+    rows = command.runs_of(asks, one, problem, given.optimum.value, None, np.inf)
+    assert {row["given"] for row in rows} == {"n"}
+
+
+def test_runs_on_a_part_have_the_declared_scales_too(mine):
+    asks, one = asked("feature_scale=2", "tunings=[default]"), methods.method("dp_cd")
+    given = load(asks)
+    problem = command.scaled(asks, given.problem)
+    known = command._held_out(asks, problem, given.y)
+    rows = command.runs_of(asks, one, problem, given.optimum.value, known, np.inf)
+    on = one.on(command.arrays.declared(known.train, np.full(problem.p, 2.0), 1.0))
+    priced = contest.Prices().one(on, one.default)
+    for row in rows[asks.fresh :]:
+        job = contestants.Job(one.default, priced[0], row["run_seed"])
+        plain = on.run([job], lambda W: {"test": known.measure(W)})["test"][0]
+        assert row["test"] == plain
+    assert len(rows) == asks.fresh + asks.held
+
+
+def test_what_takes_too_long_is_a_gap_with_a_reason(mine):
+    asks, one = asked(), methods.method("dp_cd")
+    given = load(asks)
+    (row,) = command.runs_of(asks, one, given.problem, given.optimum.value, None, 1.0)
+    assert row["status"] == "gap" and "takes longer" in row["reason"]
+    table = command.shown.summary([row], 1.0)
+    assert "takes longer" in command.shown.told(table, 1.0, ("default",), "")
+
+
+REFUSED = {
+    "solvers=[dp_gdd]": r"solver dp_gdd: expected one of .*did you mean dp_gd\?",
+    "solvers=[phased_sgd]": "solver phased_sgd: solves no problem of this kind",
+    "solvers=[dp_cd,moments]": "solver moments: cannot do this problem: loss logistic.*"
+    "expected others, such as dp_cd, ",
+    "solvers=[dp_cd] grids.dp_gd.step=1": "grids: dp_gd: expected one of solvers=",
+    "solvers=[dp_cd] grids.dp_cd.stpe=1": r"setting stpe: .*did you mean step\?",
+    "solvers=[dp_gd] defaults.dp_gd.steps=-1": "setting: options.steps: expected",
+    "solvers=[dp_cd] defaults.dp_cd.step=0": "setting step: expected a positive",
+    "solvers=[dp_cd] label_scale=2": "label_scale: logistic labels are signs",
+    "solvers=[dp_cd] problem=real.csv feature_scale=1": "expected a number for both",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_cannot_be_done_is_refused_before_anything_runs(mine, line, monkeypatch):
+    monkeypatch.setattr(command, "_runs", lambda *_: pytest.fail("it ran"))
+    with pytest.raises(ConfigError, match=REFUSED[line]) as refused:
+        command.tried(asked(*line.split()))
+    assert "\n" not in str(refused.value)
+
+
+def test_methods_are_chosen_for_one_who_names_none(mine):
+    y = np.where(np.arange(20) % 2, 1.0, -1.0)
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    for loss, name in (("logistic", "objective_perturbation"),
+                       ("least_squares", "moments")):  # fmt: skip
+        problem = build("a", X, y, loss, command.load(asked()).problem.penalty)
+        found = [one.name for one in command._beside(asked(), problem)]
+        assert name in found and "dp_cd" in found
+
+
+def test_a_method_without_grid_takes_that_of_its_like():
+    assert methods.method("dp_cd_uniform").grid == methods.method("dp_cd").grid
+    assert methods.method("dp_sgd").default == methods.method("dp_svrg").default
+    assert len(methods.method("approximate_minima").grid) == 18
+
+
+@pytest.mark.parametrize("word", ["--help", "epsilon=0"])
+def test_the_command_answers_at_once_and_in_lines_for_people(folder, word):
+    """Without waiting for what the runs would need."""
+    code = (
+        f"import sys; sys.argv = ['dperm', 'try', 'problem=a.csv', {word!r}]\n"
+        "from dperm.cli import main\n"
+        "try: main()\nexcept SystemExit as error: print(error)\n"
+        "print([m for m in ('numpy', 'numba', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    *said, heavy = done.stdout.splitlines()
+    assert heavy == "[]", done.stderr
+    if word == "--help":
+        assert said[0].startswith("usage: dperm try") and len(said) > len(KEYS)
+    else:
+        assert said == ["ConfigError: epsilon=0: expected more than 0"]
+
+
+def test_a_failure_is_one_line(mine, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["dperm try", "problem=a.csv"])
+    monkeypatch.setattr(command, "tried", lambda given: 1 / 0)
+    with pytest.raises(
+        SystemExit, match=r"^ZeroDivisionError: .*; DPERM_DEBUG=1 shows"
+    ):
+        main()
+
+
+def test_tunings_are_those_of_the_arena():
+    assert TUNINGS == contest.TUNINGS

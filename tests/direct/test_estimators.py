@@ -1,0 +1,228 @@
+"""Private models from Python, by scikit-learn's conventions and checks."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dperm
+from dperm import DPClassifier, DPRegressor, PrivacyLeakWarning
+from dperm.direct import arrays, estimators
+from dperm.erm.optimum import solve
+from dperm.erm.penalties import Penalty
+from dperm.privacy.accounting import true_epsilon
+
+FEW = "asks for R^2 > 0.5 from 200 records, which epsilon 1 does not buy"
+EXPECTED = {DPRegressor: {"check_regressors_train": FEW}}
+
+
+def failing(estimator):
+    """Checks that are expected to fail, with reasons; none at a large epsilon."""
+    return EXPECTED.get(type(estimator), {}) if estimator.epsilon == 1.0 else {}
+
+
+@parametrize_with_checks(
+    [DPClassifier(), DPRegressor(), DPRegressor(epsilon=100.0)],
+    expected_failed_checks=failing,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_own(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 3)) * [1.0, 2.0, 0.5]
+    return X, X @ [1.0, -0.5, 2.0] + 0.3 + 0.2 * rng.standard_normal(300)
+
+
+# --- what is minimised ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_without_noise_and_with_many_steps_it_is_the_minimiser(data, make):
+    X, y = data
+    setting = {"passes": 300, "step": 1, "clip": 1e6}
+    model = DPRegressor(epsilon=np.inf, l1=0.05, l2=0.1, setting=setting,
+                        feature_scale=[1.2, 2.5, 0.7], random_state=0)  # fmt: skip
+    model.fit(make(X), y)
+    A, penalty = np.column_stack((X, np.ones(300))), Penalty(0.05, 0.1)
+    best = solve(arrays.problem_of("a", A, y, "least_squares", penalty, 1.0, 1e-5)).w
+    assert [*model.coef_, model.intercept_] == pytest.approx(best, abs=1e-6)
+    assert model.predict(make(X[:5])) == pytest.approx(A[:5] @ best, abs=1e-5)
+
+
+def test_classes_scores_and_probabilities_agree(data):
+    X, y = data
+    names = np.where(y > 0, "yes", "no")
+    model = DPClassifier(epsilon=50.0, random_state=0).fit(X, names)
+    assert model.classes_.tolist() == ["no", "yes"] and model.score(X, names) > 0.9
+    scores = X @ model.coef_[0] + model.intercept_[0]
+    assert model.decision_function(X) == pytest.approx(scores)
+    assert model.predict_proba(X)[:, 1] == pytest.approx(1 / (1 + np.exp(-scores)))
+    assert np.exp(model.predict_log_proba(X)) == pytest.approx(model.predict_proba(X))
+    assert not hasattr(DPClassifier(loss="smoothed_hinge"), "predict_proba")
+    bare = DPClassifier(fit_intercept=False, random_state=0).fit(X, names)
+    assert bare.intercept_.tolist() == [0.0] and bare.coef_.shape == (1, 3)
+
+
+# --- what it costs --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["dp_cd", "dp_gd", "objective_perturbation"])
+def test_epsilon_is_the_price_of_the_noise_that_is_drawn(data, solver, monkeypatch):
+    drawn, real = [], estimators.weights
+
+    def seen(on, setting, noise_multiplier, seed):
+        drawn.append((on, setting, noise_multiplier))
+        return real(on, setting, noise_multiplier, seed)
+
+    monkeypatch.setattr(estimators, "weights", seen)
+    X, y = data
+    model = DPClassifier(solver, epsilon=0.7, delta=1e-4, random_state=0)
+    cost = model.fit(X, y > 0).epsilon_
+    ((on, setting, noise),) = drawn
+    price = true_epsilon(on.ledger(setting, noise), 1e-4)
+    assert cost.high == pytest.approx(price) and 0.69 < cost.high <= 0.7
+    assert cost.low <= cost.high and cost.delta == 1e-4
+    assert cost.relation == "replace_one" and f"{cost.high:.6g}" in str(cost)
+
+
+def test_the_noise_has_the_spread_that_the_ledger_says(data):
+    """One step of DP-GD from 0: its weights are affine in the noise."""
+    X, y = data
+    setting = {"steps": 1, "step": 1.0, "clip": 1.0}
+    given = {"solver": "dp_gd", "setting": setting, "l2": 0.0, "fit_intercept": False}
+    fits = [DPRegressor(random_state=k, **given).fit(X, y) for k in range(300)]
+    event = fits[0].epsilon_.ledger.events[0]
+    spread = np.array([model.coef_ for model in fits]).std(axis=0)
+    assert spread == pytest.approx(np.full(3, event.scale / (3 * len(y))), rel=0.15)
+
+
+def test_nothing_but_n_is_public_when_all_is_declared(data):
+    X, y = data
+    model = DPClassifier(classes=(False, True), random_state=0).fit(X, y > 0)
+    assert model.epsilon_.given == ("n",) and model.epsilon_.unconditional
+    regression = DPRegressor("moments", random_state=0).fit(X, y)
+    assert regression.epsilon_.given == ("n",)
+
+
+@pytest.mark.parametrize("solver", ["dp_cd", "dp_gd", "moments", "dp_fw"])
+def test_what_a_fit_knows_does_not_move_with_a_record(data, solver, monkeypatch):
+    """Noise, clips and steps are the same on a neighbour of another size."""
+    X, y = data
+    known = []
+
+    def seen(on, setting, noise_multiplier, seed):
+        events = [
+            event.to_dict() for event in on.ledger(setting, noise_multiplier).events
+        ]
+        problem = on.problem
+        known.append((noise_multiplier, events, problem.smoothness.tolist(),
+                      problem.global_smoothness, estimators.Contestant.given(
+                          on, on.ledger(setting, noise_multiplier))))  # fmt: skip
+        return np.zeros(problem.p)
+
+    monkeypatch.setattr(estimators, "weights", seen)
+    for size in (1.0, 1e3):
+        X[0], y[0] = size, size
+        DPRegressor(solver, random_state=0).fit(X, y)
+    assert known[0] == known[1]
+
+
+def test_what_is_read_off_the_data_is_warned_of_and_named(data):
+    X, y = data
+    model = DPRegressor(feature_scale="data", label_scale="data", random_state=0)
+    with pytest.warns(PrivacyLeakWarning) as said:
+        model.fit(X, y)
+    assert [str(one.message).split(" is read")[0] for one in said] == [
+        "coordinate smoothness M_j", "root mean square of labels"]  # fmt: skip
+    assert model.epsilon_.given == (
+        "n", "coordinate smoothness M_j", "root mean square of labels"
+    )  # fmt: skip
+    assert not model.epsilon_.unconditional
+    read = DPClassifier(random_state=0).fit(X, y > 0).epsilon_
+    assert read.given == ("n", arrays.CLASSES)
+
+
+def test_noise_is_secret_unless_a_seed_is_given(data):
+    X, y = data
+    fits = [
+        DPRegressor(random_state=seed).fit(X, y).coef_ for seed in (0, 0, None, None)
+    ]
+    assert np.array_equal(fits[0], fits[1]) and not np.array_equal(fits[2], fits[3])
+    np.random.seed(0)
+    again = DPRegressor().fit(X, y).coef_
+    np.random.seed(0)
+    assert not np.array_equal(again, DPRegressor().fit(X, y).coef_)
+
+
+# --- refusals -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"solver": "dp_gdd"}, r"did you mean dp_gd\?"),
+        ({"solver": "objective_perturbation"}, "cannot do this: loss least_squares"),
+        ({"loss": "logistic"}, "loss must be one of least_squares"),
+        ({"epsilon": 0}, "epsilon must be positive"),
+        ({"delta": 1.0}, "delta must lie in"),
+        ({"l2": -1.0}, "l1 and l2 must be 0 or more"),
+        (
+            {"feature_scale": [1.0, 2.0]},
+            "feature_scale must be positive, a number or 3",
+        ),
+        ({"feature_scale": 0.0}, "feature_scale must be positive"),
+        ({"label_scale": "max"}, "label_scale must be positive or 'data'"),
+        ({"setting": {"stpe": 1}}, r"did you mean step\?"),
+        ({"solver": "dp_gd", "setting": {"momentum": 1.0}}, "momentum: expected in"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(data, given, said):
+    with pytest.raises(ValueError, match=said):
+        DPRegressor(**given).fit(*data)
+
+
+def test_labels_that_are_not_declared_are_refused(data):
+    X, y = data
+    with pytest.raises(ValueError, match=r"y: expected \[0, 1\], found"):
+        DPClassifier(classes=(0, 1)).fit(X, np.where(y > 0, 1, -1))
+    with pytest.raises(ValueError, match="Only binary classification"):
+        DPClassifier().fit(X, np.arange(300) % 3)
+    with pytest.raises(NotFittedError, match="call fit"):
+        DPClassifier().epsilon_  # noqa: B018
+
+
+def test_a_run_that_diverged_is_told_and_zero():
+    with pytest.warns(RuntimeWarning, match="diverged"):
+        assert estimators._finite(np.array([1.0, np.nan])).tolist() == [0.0, 0.0]
+
+
+# --- the package ----------------------------------------------------------------------
+
+
+def test_fit_takes_a_classifier_for_two_labels_else_a_regression(data):
+    X, y = data
+    assert isinstance(dperm.fit(X, y > 0, random_state=0), DPClassifier)
+    assert isinstance(dperm.fit(X, y, "dp_gd", 2.0, random_state=0), DPRegressor)
+    signs = dperm.fit(X, np.sign(y), loss="least_squares", random_state=0)
+    assert isinstance(signs, DPRegressor)
+
+
+def test_the_package_alone_stays_light():
+    code = (
+        "import sys, dperm; heavy = ('numpy', 'numba', 'sklearn', 'scipy', 'pandas')\n"
+        "print([m for m in heavy if m in sys.modules]); dperm.fit\n"
+        "print('sklearn' in sys.modules)\n"
+        "try: dperm.fti\nexcept AttributeError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "[]", "True", "module 'dperm' has no attribute 'fti'"
+    ], done.stderr  # fmt: skip

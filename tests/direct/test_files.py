@@ -1,0 +1,105 @@
+"""Files become problems: the objective is the one that is told."""
+
+import numpy as np
+import pytest
+
+from direct.conftest import N, P, drawn
+from dperm.direct.asked import parsed
+from dperm.direct.files import load
+from dperm.locate import ConfigError
+
+
+def found(*words):
+    return load(parsed(words))
+
+
+def test_the_optimum_is_that_of_ridge_regression(mine):
+    given = found("problem=real.csv", "target=y", "l2=0.3")
+    table = drawn(True)
+    X, y = table[["a", "b", "c"]].to_numpy(), table["y"].to_numpy()
+    A = np.column_stack(((X - X.mean(axis=0)) / X.std(axis=0), np.ones(N)))
+    w = np.linalg.solve(A.T @ A / N + 0.3 * np.eye(P + 1), A.T @ y / N)
+    value = 0.5 * np.mean((A @ w - y) ** 2) + 0.15 * w @ w
+    assert given.optimum.w == pytest.approx(w, rel=1e-6)
+    assert given.optimum.value == pytest.approx(value, rel=1e-9)
+    assert given.problem.given == ("n", "standardisation of columns")
+    assert given.problem.delta == pytest.approx(1 / N**2)
+
+
+def test_two_classes_are_signs_and_the_penalty_is_one_over_n(mine):
+    given = found("problem=mine.csv", "target=y", "intercept=no", "standardize=no")
+    y = drawn(False)["y"].to_numpy()
+    assert given.problem.loss.name == "logistic" and given.problem.p == P
+    assert np.array_equal(given.y, np.where(y == 1, 1.0, -1.0))
+    assert given.problem.penalty.l2 == 1 / N and given.problem.given == ("n",)
+    other = found("problem=mine.csv", "target=y", "positive=0")
+    assert np.array_equal(other.y, -given.y)
+
+
+def test_classes_of_text_separators_and_columns_left_out(mine):
+    table = drawn(False)
+    table["y"] = np.where(table["y"] == 1, "yes", "no")
+    table["who"] = "someone"
+    table.to_csv("text.tsv", sep="\t", index=False)
+    given = found("problem=text.tsv", "target=y", "positive=yes", "drop=[who]")
+    assert np.array_equal(given.y, np.where(table["y"] == "yes", 1.0, -1.0))
+    assert given.problem.p == P + 1
+
+
+def test_what_fills_gaps_in_is_taken_as_public(mine):
+    table = drawn(True)
+    table.loc[3, "a"] = np.nan
+    table.to_csv("gaps.csv", index=False)
+    given = found("problem=gaps.csv", "missing=median")
+    assert given.problem.given[-1] == "median of columns"
+
+
+def test_a_problem_of_the_configuration_has_its_own_words(folder):
+    given = found("problem=diabetes", "epsilon=2", "delta=1/n", "l1=0.5")
+    problem = given.problem
+    assert (problem.epsilon, problem.delta) == (2.0, 1 / problem.n)
+    assert problem.penalty.l1 == 0.5 and given.optimum.gap < 1e-9
+
+
+REFUSED = {
+    "problem=mien.csv": "mien.csv: no such file, nor a problem of conf/problem: .* "
+    r"\(did you mean mine.csv\?\)",
+    "problem=diabtes": r"did you mean diabetes\?",
+    "problem=mine.py": "problem=mine.py: expected a file that ends in .csv",
+    "problem=mine.csv target=z": "target=z: no such column in mine.csv; it has a, b",
+    "problem=real.csv target=yy": r"it has a, b, c, y \(did you mean y\?\)",
+    "problem=real.csv target=y loss=logistic": "target=y: logistic loss takes two "
+    r"classes, found 80 values \(.*\): expected positive=VALUE",
+    "problem=real.csv loss=logistc": r"did you mean logistic\?",
+    "problem=text.csv target=y": "target=y: found classes such as no, yes: expected "
+    "positive=CLASS",
+    "problem=text.csv target=y positive=maybe": "found the classes no, yes, expected "
+    "'maybe'",
+    "problem=same.csv target=y": "target=y: expected labels that differ, found 1",
+    "problem=same.csv target=c": r"standardize: column 0, 2 .* constant.*drop=\[NAME\]",
+    "problem=one.csv": "one.csv: expected 2 records or more, found 1",
+    "problem=gap.csv": r"gap.csv: column 'a', line 2: .*missing=mean, median",
+    "problem=numbers.csv": "header=false",
+    "problem=mine.csv missing=zero": "missing=zero: expected mean, median or drop",
+    "problem=mine.csv delta=2": r"delta=2: expected in \(0, 1\)",
+    "problem=mine.csv delta=n": "delta=n: expected a number, 1/n",
+    "problem=mine.csv problem.privacy.epsilon=1": "expected with a problem of conf",
+    "problem=diabetes target=y": "target: expected with a file",
+    "problem=data.npz separator=;": "separator: a .npz file has no such thing",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_cannot_be_used_is_refused_in_one_line(mine, line):
+    table = drawn(False)
+    table.assign(y=np.where(table["y"] == 1, "yes", "no")).to_csv(
+        "text.csv", index=False
+    )
+    table.assign(y=1.0, a=2.0).to_csv("same.csv", index=False)
+    table[:1].to_csv("one.csv", index=False)
+    table.assign(a=table["a"].where(table.index > 0)).to_csv("gap.csv", index=False)
+    table.to_csv("numbers.csv", index=False, header=False)
+    np.savez("data.npz", X=table[["a"]].to_numpy(), y=table["y"].to_numpy())
+    with pytest.raises(ConfigError, match=REFUSED[line]) as refused:
+        found(*line.split())
+    assert "\n" not in str(refused.value) and "reader." not in str(refused.value)
