@@ -12,6 +12,16 @@ def test_all_solvers_of_a_tuned_grid_are_listed():
             assert read("solver", solver).label in looks.METHODS
 
 
+def test_methods_of_the_arena_look_the_same_in_every_figure():
+    for solver in read("paper", "arena").sweeps["contest"].grid["solver"]:
+        assert read("solver", solver).label in looks.METHODS
+
+
+def test_no_two_methods_have_the_same_look():
+    found = [str(look) for look in looks.of(looks.METHODS).values()]
+    assert len(set(found)) == len(found)
+
+
 def test_unlisted_methods_differ_and_keep_their_order():
     names = ["DP-CD", *(f"new {k}" for k in range(24))]
     found = looks.of(names)
