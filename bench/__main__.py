@@ -1,4 +1,4 @@
-"""Kernels against C, lanes against single runs, growth with n, p and lanes, memory.
+"""Kernels against C, lanes against single runs, growth, processors, sizes, memory.
 
 Every comparison is taken in turns within this run, and the median of the turns is
 printed, because machines drift. Writes ``results/bench.md`` as well.
@@ -17,7 +17,16 @@ from scipy import sparse
 from tabulate import tabulate
 from threadpoolctl import threadpool_limits
 
-from bench import dpsco, featurewise, growth, limits, noise, reference
+from bench import (
+    dpsco,
+    featurewise,
+    growth,
+    limits,
+    noise,
+    processors,
+    reference,
+    sizes,
+)
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
 from dperm.privacy.mechanisms import streams
@@ -174,6 +183,10 @@ def report() -> str:
          ("problem", "gradient kept", "residual kept", "recomputed", "ratio")),
         ("Frank-Wolfe, microseconds a step as d doubles, n = 1000, 1 % non-zeros",
          featurewise.growth(in_turns), ("d", "gradient kept", "recomputed", "ratio")),
+        ("Code for any processor with AVX2, as it is run, against code for this one: "
+         "256 lanes, nanoseconds a step and lane", processors.table(), processors.HEAD),
+        ("The pipeline at sizes of its own, each command on its own",
+         sizes.table(), sizes.HEAD),
     ]  # fmt: skip
     parts = [f"Machine: {provenance.machine()}; {provenance.versions()}."]
     parts.append(limits.told(at))
