@@ -72,6 +72,29 @@ def test_the_least_bound_is_below_every_other(at, name):
     assert bound > 0
 
 
+def test_equation_54_at_its_t(at):
+    """mu_{M,1} is at least mu_{M,2} / p."""
+    T, bound = theorem44.strongly_convex(at, 10**7)
+    kept = (1 - at.mu / (4 * at.p)) ** T * at.start
+    assert bound == pytest.approx(kept + 4 * at.p * at.noise(10**7, T) / at.mu)
+
+
+def test_equation_66_at_its_t_and_tau(at):
+    """The least over tau, with a rest that is left out and still counts."""
+    small = replace(at, sizes=np.where(np.arange(at.p) < 1, 1.0, 1e-3))
+    n = 10**8
+    T, bound = theorem44.quasi_sparse(small, n)
+    found = []
+    for tau in range(at.p + 1):
+        rest = small.sizes[tau] if tau < at.p else 0.0
+        wide, left = min(T, at.p) + tau, (at.p - tau) * at.M.max() * rest**2
+        kept = (1 - at.mu / (4 * wide)) ** T * at.start
+        over = 4 * wide * at.noise(n, T) / at.mu
+        found.append(kept + over + wide * left / 8)
+    assert bound == pytest.approx(min(found), rel=1e-12)
+    assert np.argmin(found) < at.p
+
+
 def test_a_sparse_solution_has_the_lower_bound(at):
     sparse = replace(at, sizes=np.where(np.arange(at.p) < 1, at.sizes, 0.0))
     n = 10**8
