@@ -36,6 +36,16 @@ def test_both_agree_within_rounding_but_for_sampling(name, delta):
     assert low >= (0.8 if name == "sampled" else 0.99) * high > 0
 
 
+@pytest.mark.parametrize("scale", [0.05, 1e-6])
+def test_hardly_any_noise_is_told_without_a_grid(scale):
+    """Beside another release, which leaves it as a bound from below."""
+    loud = Gaussian(1.0, scale, 9, *AT)
+    low, high = bounds(Ledger((loud, *LEDGERS["laplace"])), 1e-5)
+    alone = true_epsilon(Ledger((loud,)), 1e-5)
+    assert low == pytest.approx(alone, rel=1e-6)
+    assert high == float("inf")
+
+
 def test_an_accountant_that_forgets_a_release_is_caught(monkeypatch):
     """Calibrated by it, a run costs more than its target: both rungs say so."""
     right = accounting._composed_mu

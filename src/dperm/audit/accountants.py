@@ -27,6 +27,7 @@ Array = np.ndarray
 
 CELLS = 2000  # of the grid, over the losses of the loudest release
 NEAR = 3e-3  # relative, what rounding on grids may make
+MOST = 10_000_000  # cells that a Gaussian release beside others may take
 ORDERS = 1 + np.geomspace(1e-2, 1e4, 1200)  # of Rényi curves
 
 
@@ -60,6 +61,8 @@ def bounds(ledger: Ledger, delta: float) -> tuple[float, float]:
     others = [event for event in events if not isinstance(event, Gaussian)]
     if any(_has_no_curve(event) for event in others):
         return renyi, renyi
+    if mu * (mu / 2 + 8) > MOST * _interval(others):  # with others it costs no less
+        return gaussian_epsilon(mu, delta), math.inf
     low, high = (_composed(others, mu, delta, up) for up in (False, True))
     sampled = [event for event in others if isinstance(event, SampledGaussian)]
     if sampled == others:
@@ -123,8 +126,8 @@ def _at(epsilon: float, mu: float) -> float:
 
 
 def _composed(events: Sequence[Event], mu: float, delta: float, up: bool) -> float:
-    interval = max(map(_top, events)) / CELLS
-    given = {"pessimistic_estimate": up, "value_discretization_interval": interval}
+    given = {"pessimistic_estimate": up,
+             "value_discretization_interval": _interval(events)}  # fmt: skip
     made = [
         _distribution(event, given).self_compose(event.count)
         if event.count > 1
@@ -135,6 +138,10 @@ def _composed(events: Sequence[Event], mu: float, delta: float, up: bool) -> flo
         made.append(_gaussian(1 / mu, given))
     total = reduce(lambda a, b: a.compose(b), made)
     return float(total.get_epsilon_for_delta(delta))
+
+
+def _interval(events: Sequence[Event]) -> float:
+    return max(map(_top, events)) / CELLS
 
 
 def _top(event: Event) -> float:
