@@ -39,7 +39,7 @@ types: $(VENV)/.done  ## mypy
 	mypy
 
 unit: $(VENV)/.done  ## unit tests
-	pytest
+	pytest -n $(JOBS) --dist loadfile
 
 smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids
 	snakemake -j $(JOBS) -q rules --config scale=smoke -- all
