@@ -30,7 +30,7 @@ def histograms(
         at.set_title(TITLES["penalty"](titles[name]))
         composed = plan.at_problem(config, name)
         if inputs.load_optimum_record(composed, name).get("status") == "unavailable":
-            drawing.empty(at, inputs.unavailable_reason(composed))
+            drawing.empty(at, drawing.UNAVAILABLE)
             continue
         rows += _histogram(at, name, inputs.load_optimum(composed).w)
     return figure, rows

@@ -28,7 +28,7 @@ def _size(config: schema.Config, name: str) -> dict[str, Any]:
     composed = plan.at_problem(config, name)
     problem = inputs.load_problem(composed)
     if problem is None:
-        return {"problem": name, "status": inputs.unavailable_reason(composed)}
+        return {"problem": name, "status": _MISSING}
     optimum = inputs.load_optimum(composed)
     start = float(problem.objective(np.zeros(problem.p))[0])
     entries = problem.A.nnz if problem.is_sparse else np.count_nonzero(problem.A)
