@@ -46,6 +46,8 @@ BAD = [
     (DPSCO, "sweeps.quantiles.options.run", 5, "options: expected one of.*mean runs"),
     (DPSCO, "sweeps.quantiles.options.runs", 1.5, "runs: expected a whole number"),
     (DPSCO, "sweeps.rates.grid", {"solver": ["poly_swf"]}, "solver: .*mean poly_sfw"),
+    (DPGCD, "sweeps.tuning_law.grid", {"problem": ["square"], "solvr": ["dp_cd"]},
+     "sweeps.tuning_law: expected an axis 'solver'"),
     (DPCD, "calibrations", [], "calibrations: expected one or more of them, found none"),
     (DPCD, "runs.dp_cd.calibrations", [], "runs.dp_cd.calibrations: .*found none"),
     (DPCD, "problems", [], "problems: expected one or more of them, found none"),

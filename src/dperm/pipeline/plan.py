@@ -58,11 +58,24 @@ def sweep_prepared(config: schema.Config, sweep: schema.Sweep) -> list[str]:
     return config.paper.offline if offline else sweep.prepared
 
 
-def sweep_tuned(config: schema.Config, what: schema.Sweep) -> list[tuple[str, str]]:
-    """(problem, solver) whose tuning a sweep starts from, by its points."""
+def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
+    """(problem, solver) whose tuning a sweep starts from, by its points.
+
+    Raises
+    ------
+    ConfigError
+        If its points do not say which.
+    """
+    what = config.paper.sweeps[name]
     if not what.tuned:
         return []
     every = sweep_points(config, what)
+    for key in ("problem", "solver"):
+        if any(key not in at for at in every):
+            raise ConfigError(
+                f"conf/paper/{config.paper.name}/paper.yaml: sweeps.{name}: expected "
+                f"an axis {key!r}, as tuned: true starts from a tuning"
+            )
     return list(dict.fromkeys((at["problem"], at["solver"]) for at in every))
 
 

@@ -133,8 +133,8 @@ def _add_products(
             for name, sweep in paper.sweeps.items()
         },
         tuned={
-            name: ["/".join(pair) for pair in plan.sweep_tuned(config, sweep)]
-            for name, sweep in paper.sweeps.items()
+            name: ["/".join(pair) for pair in plan.sweep_tuned(config, name)]
+            for name in paper.sweeps
         },
     )
 
@@ -169,7 +169,7 @@ def _add_sweep(
     read = [table.digests[f"optimum/{problem}"] for problem in problems]
     arrays = plan.sweep_prepared(config, sweep)
     read += [table.digests[f"prepare/{problem}"] for problem in arrays]
-    pairs = plan.sweep_tuned(config, sweep)
+    pairs = plan.sweep_tuned(config, name)
     _require_run(table, paper.name, name, pairs)
     read += [table.digests["/".join(["tune", paper.name, *pair])] for pair in pairs]
     points = plan.sweep_points(config, sweep)

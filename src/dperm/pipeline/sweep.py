@@ -88,7 +88,7 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
         [data.load_prepared(problem, config.data).meta["digest"]]
         for problem in plan.sweep_prepared(config, what)
     ]
-    tuned = {pair: _tuned(config, *pair) for pair in plan.sweep_tuned(config, what)}
+    tuned = {pair: _tuned(config, *pair) for pair in plan.sweep_tuned(config, name)}
     given = [config.paper.name, name, what.kind, what.options, config.seed, read]
     found = []
     for point in every:
