@@ -33,6 +33,8 @@ FREE = re.compile(
     r"|paper\.yaml (figures|tables)\.\w+\.options\b.*"
     r"|paper\.yaml (figures|tables|sweeps|published|runs)\.\w+"
     r"|claims\.yaml \d+\.(options|provided|readings)\b.*)"
+    r"|problem/\w+\.yaml dataset\.name"
+    r"|scale/\w+\.yaml (folder|keep\.\w+)"
 )
 # What Hydra reads of config.yaml, and we do not.
 HYDRA = re.compile(r"config\.yaml (hydra\b.*|defaults\.\d+\.override .*)")
@@ -230,6 +232,9 @@ class Judge:
             return repr(section)
         made = runtable.run_table([paper], [f"scale={scale}"]).to_json()
         extra = config.read(group, name.removesuffix("/paper"))
+        if group == "paper":  # of a grid its points count, which the table has
+            runs = {key: replace(run, grid={}) for key, run in extra.runs.items()}
+            extra = replace(extra, runs=runs)
         return json.dumps(made, sort_keys=True) + repr(extra)
 
 
@@ -277,7 +282,8 @@ def has_default(mutation: Mutation) -> bool:
     if mutation.file.endswith("claims.yaml"):
         section, above = schema.Claim, above.partition(".")[2]
     fields = fields_of(section, re.sub(r"\.\d+", "", above))
-    optional = above.endswith("options") and group in ("dataset", "solver")
+    inline = group == "problem" and above.startswith("dataset.")
+    optional = above.endswith("options") and (group in ("dataset", "solver") or inline)
     return last in fields or last == "defaults" or optional
 
 

@@ -1,5 +1,6 @@
 """A start reads what it is asked for, once, and never what has changed since."""
 
+import functools
 import json
 import os
 import shlex
@@ -14,7 +15,7 @@ import pytest
 import dperm
 from dperm import config, locate
 from dperm.locate import ConfigError
-from dperm.pipeline import jobs, kept, runtable
+from dperm.pipeline import digests, jobs, kept, runtable
 from dperm.pipeline.targets import asked
 from dperm.store import closure, provenance
 
@@ -72,21 +73,23 @@ def test_who_is_not_snakemake_asks_for_all():
 
 
 def test_only_what_is_asked_for_is_read(monkeypatch):
-    names = []
-    real = config.read
+    """By the table, and by the digests of what sweeps name."""
+    real, by = config.read, {config: [], runtable: []}
+    digests.solver_of.cache_clear()
 
-    def seen(group, name, overrides=()):
-        names.append((group, name))
+    def seen(module, group, name, overrides=()):
+        by[module].append((group, name))
         return real(group, name, overrides)
 
-    for module in (config, runtable):
-        monkeypatch.setattr(module, "read", seen)
+    for module in by:
+        monkeypatch.setattr(module, "read", functools.partial(seen, module))
     table = runtable.run_table(["dpcd"], ["scale=smoke"])
     assert list(table.papers) == ["dpcd"]
+    names = [*by[config], *by[runtable]]
     read = {group: {n for g, n in names if g == group} for group, _ in names}
     assert read["paper"] == {"dpcd"}
     assert read["solver"] == {"dp_cd", "dp_cd_uniform", "dp_sgd"}
-    assert len(names) == len(set(names))  # each once
+    assert all(len(found) == len(set(found)) for found in by.values())  # each once
 
 
 # --- a paper that is broken -----------------------------------------------------------

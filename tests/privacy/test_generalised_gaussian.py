@@ -85,7 +85,8 @@ def test_moments(r, d, m):
     error = powers.std() / math.sqrt(len(powers))
     assert abs(powers.mean() - moment(m, d)) < 4 * error
     assert moment(2, d) == pytest.approx(d)
-    assert (np.abs(rows).max(axis=1) ** m).mean() <= powers.mean()
+    largest = np.abs(rows).max(axis=1) ** m
+    assert largest.mean() <= powers.mean() * (1 + 1e-12)  # equal where d is 1
 
 
 @pytest.mark.parametrize(("r", "d"), CASES)

@@ -97,7 +97,10 @@ def test_the_grid_meets_dp_accounting():
 
 
 def test_rounding_of_millions_of_steps_is_relative_to_delta():
-    """Untilted, as dp_accounting composes, it moves epsilon by several percent."""
+    """Untilted, as dp_accounting composes, it moves epsilon by about two percent.
+
+    By how much depends on the order in which a processor sums.
+    """
     from dp_accounting.pld import pld_pmf
 
     release, delta, interval = sgd(45_312, 50, 0.6506), 45_312**-2, 7.3671e-5
@@ -110,7 +113,7 @@ def test_rounding_of_millions_of_steps_is_relative_to_delta():
     )
     tilted, _ = epsilon_on_grid([release], [2.4140625], delta, interval)
     assert tilted == pytest.approx(1.003, abs=2e-3)
-    assert abs(untilted - 1.003) > 0.02
+    assert abs(untilted - 1.003) > 0.01
 
 
 def test_masses_are_a_symmetric_distribution():
