@@ -173,6 +173,8 @@ def _add_sweep(
     _require_run(table, paper.name, name, pairs)
     read += [table.digests["/".join(["tune", paper.name, *pair])] for pair in pairs]
     points = plan.sweep_points(config, sweep)
+    for solver in points.values("solver"):
+        sections.solver(solver)
     made = digests.sweep(config, name, points, read)
     table.digests[f"sweeps/{paper.name}/{name}"] = made
     replicates = config.scale.replicates or sweep.replicates
