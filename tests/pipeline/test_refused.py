@@ -26,6 +26,7 @@ def conf(tmp_path, monkeypatch):
 DPCD, DPGCD, DPSCO = (f"paper/{name}/paper.yaml" for name in ("dpcd", "dpgcd", "dpsco"))
 CLAIMS = "paper/dpcd/claims.yaml"
 CANCER = "dataset/breast_cancer.yaml"
+SWEPT = "solver/noisy_sfw_all.yaml"  # named by points of a sweep alone
 LOGNORMAL = "dataset/lognormal1.yaml"
 BAD = [
     # file, key, value, what is said after the file's name
@@ -66,6 +67,7 @@ BAD = [
     ("problem/diabetes.yaml", "name", None, "name: expected text, found nothing"),
     ("solver/dp_sgd.yaml", "options", {"batch": True}, "batch: expected a whole number"),
     ("solver/dp_sgd.yaml", "options", {"batch": 2.5}, "batch: expected a whole number"),
+    (SWEPT, "algorithm", "noisy_swf", "algorithm .noisy_swf.: .*mean noisy_sfw"),
     ("solver/dp_cd.yaml", "options", {"first": "one"}, "options.first: expected a whole"),
     (CANCER, "digest", "md5:", "digest: found 'md5:', expected sha256"),
     (CANCER, "sources", [{"kind": "sklearn", "loader": "load_wine", "urls": ["x"]}],
@@ -104,7 +106,8 @@ def spoil(path, key, value):
 @pytest.mark.parametrize(("file", "key", "value", "message"), BAD)
 def test_refused_when_all_is_composed(conf, file, key, value, message):
     spoil(conf / file, key, value)
-    paper = {DPGCD: "dpgcd", DPSCO: "dpsco", LOGNORMAL: "dpgcd"}.get(file, "dpcd")
+    of = {DPGCD: "dpgcd", DPSCO: "dpsco", LOGNORMAL: "dpgcd", SWEPT: "dpsco"}
+    paper = of.get(file, "dpcd")
     with pytest.raises(ConfigError, match=rf"{file}: .*{message}") as caught:
         runtable.run_table(
             [paper], ["scale=full" if paper != "dpcd" else "scale=smoke"]
