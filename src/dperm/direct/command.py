@@ -25,6 +25,7 @@ from dperm.direct.methods import Method
 from dperm.erm.optimum import solve
 from dperm.erm.problem import Problem
 from dperm.locate import ConfigError
+from dperm.papers.arena import own
 from dperm.papers.arena.contest import Contest, Prices, Row, Seeds
 from dperm.papers.arena.metrics import Split, split
 from dperm.parallel import away
@@ -144,7 +145,7 @@ def _runs(
     jobs = (away(runs_of, asked, one, *given) for one in chosen)
     made = Parallel(asked.workers, return_as="generator")(jobs)
     for k, (one, rows) in enumerate(zip(chosen, made, strict=True), 1):
-        told = _brief(rows)
+        told = own.brief(pd.DataFrame(rows))
         log.info("%d of %d: %s: %s", k, len(chosen), one.section.label, told)
         yield rows
 
@@ -183,15 +184,6 @@ def runs_of(
     with threadpool_limits(1):
         rows = [*contest.rows(problem.epsilon, tuple(asked.tunings))]
     return [{"status": "ok", "reason": "", "seed": seed, **name, **row} for row in rows]
-
-
-def _brief(rows: list[Row]) -> str:
-    """Means of a method, by tuning, or why there are none."""
-    table = pd.DataFrame(rows)
-    if "relative_error" not in table:
-        return str(rows[0]["reason"])
-    means = table.groupby("tuning", sort=False)["relative_error"].mean()
-    return ", ".join(f"{name} {value:.3g}" for name, value in means.items())
 
 
 def _held_out(asked: Asked, problem: Problem, y: np.ndarray) -> Split | None:

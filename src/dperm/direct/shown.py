@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from tabulate import tabulate
 
-from dperm.papers.arena import own
+from dperm.papers.arena import outcomes, own
 from dperm.papers.arena.contest import Row
-from dperm.papers.arena.outcomes import interval
 from dperm.present import drawing
 from dperm.present.tables import number
 
@@ -52,21 +51,9 @@ def summary(rows: list[Row], epsilon: float) -> pd.DataFrame:
 
 
 def _numbers(group: pd.DataFrame) -> Row:
-    errors = group["relative_error"].dropna().to_numpy()
-    mean, low, high = interval(errors)
     first = group.iloc[0]
     chosen = first["setting"] if first["tuning"] != "paid" else "each run its own"
-    row = {"mean": mean, "ci_low": low, "ci_high": high,
-           "median": float(np.median(errors)), "runs": len(errors),
-           "seconds": float(group["seconds"].mean()), "setting": chosen,
-           "true_epsilon": first["true_epsilon"], "given": first["given"]}  # fmt: skip
-    tests = group["test"].dropna().to_numpy() if "test" in group else np.zeros(0)
-    if len(tests):
-        mean, low, high = interval(tests)
-        metric = group["test_metric"].dropna().iloc[0]
-        row |= {"test_metric": metric, "test_mean": mean, "test_ci_low": low,
-                "test_ci_high": high}  # fmt: skip
-    return row
+    return {**outcomes.numbers(group), "setting": chosen}
 
 
 def told(

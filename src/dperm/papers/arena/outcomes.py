@@ -52,6 +52,13 @@ def _mean(group: pd.DataFrame) -> dict[str, Any]:
     status = group["status"].iloc[0]
     if status != "ok":
         return {"status": status, "reason": group["reason"].iloc[0]}
+    known = group["setting"].dropna().unique()
+    settings = "; ".join(sorted(known)[:1]) if group["tuning"].iloc[0] != "paid" else ""
+    return {**numbers(group), "status": "ok", "settings": settings}
+
+
+def numbers(group: pd.DataFrame) -> dict[str, Any]:
+    """Means of the runs of a setting with 95 % intervals, and their true epsilon."""
     errors = group["relative_error"].dropna().to_numpy()
     mean, low, high = interval(errors)
     first = group.iloc[0]
@@ -60,9 +67,7 @@ def _mean(group: pd.DataFrame) -> dict[str, Any]:
         "median": float(np.median(errors)),
         "runs": len(errors),
         "seconds": group["seconds"].mean(), "true_epsilon": first["true_epsilon"],
-        "given": first["given"], "status": "ok",
-        "settings": "; ".join(sorted(group["setting"].dropna().unique())[:1])
-        if first["tuning"] != "paid" else "",
+        "given": first["given"],
     }  # fmt: skip
     if "test" in group:
         tests = group["test"].dropna().to_numpy()

@@ -67,7 +67,7 @@ def _rows(config: schema.Config) -> pd.DataFrame:
     jobs = (away(_one, config, what, name) for name in names)
     found: list[pd.DataFrame] = []
     for made in Parallel(config.workers, return_as="generator")(jobs):
-        log.info("%-24s %s", made["solver"].iloc[0], _brief(made))
+        log.info("%-24s %s", made["solver"].iloc[0], brief(made))
         found.append(made)
     return pd.concat(found, ignore_index=True)
 
@@ -84,7 +84,8 @@ def _one(config: schema.Config, what: schema.Sweep, solver: str) -> pd.DataFrame
     return rows.assign(**point, seed=seed)
 
 
-def _brief(rows: pd.DataFrame) -> str:
+def brief(rows: pd.DataFrame) -> str:
+    """Means of a method, by tuning, or why there are none."""
     if "relative_error" not in rows:
         return str(rows["reason"].iloc[0])
     means = rows.groupby("tuning", sort=False)["relative_error"].mean()
