@@ -150,6 +150,13 @@ def _instance(
     return prepared(problem, inputs.load_optimum(at).w)
 
 
+def _drawn(config: schema.Config, point: Mapping[str, Any], seed: int) -> Instance:
+    """The data of a point that has them."""
+    at = _instance(config, point, seed)
+    assert isinstance(at, Instance)
+    return at
+
+
 def _integers(sizes: dict[str, Any]) -> dict[str, Any]:
     whole = ("n", "d", "rows")
     return {key: int(v) if key in whole else v for key, v in sizes.items()}
@@ -177,8 +184,7 @@ def samplings(
     published_p_min : float
         What Section V-A takes, (tau / d)^2; Table III prints (K tau)^2 / d^2.
     """
-    at = _instance(config, point, seed)
-    assert isinstance(at, Instance)
+    at = _drawn(config, point, seed)
     tau, rows = round(chance * at.problem.p), []
     for constraint in bcfw.CONSTRAINTS:
         size = at.largest if constraint == "box" else at.radius
@@ -209,8 +215,7 @@ def sampled_balls(
 
     ``ball`` of the point is eta itself, ||x_true||_1 where that is less.
     """
-    at = _instance(config, point, seed)
-    assert isinstance(at, Instance)
+    at = _drawn(config, point, seed)
     count, tau = int(point["iterations"]), round(chance * at.problem.p)
     size: dict[str, Any] = {"radius": min(point["ball"], at.radius)}
     both = ("distributed", tau, nodes)
@@ -233,8 +238,7 @@ def blocks(
     config: schema.Config, point: Mapping[str, Any], seed: int, nodes: list[int]
 ) -> Rows:
     """Figure 2 as Algorithm 1: each of K nodes samples d over max K coordinates."""
-    at = _instance(config, point, seed)
-    assert isinstance(at, Instance)
+    at = _drawn(config, point, seed)
     tau, rows = at.problem.p // max(nodes), []
     for constraint in bcfw.CONSTRAINTS:
         size = at.largest if constraint == "box" else at.radius
@@ -271,8 +275,7 @@ def curvature(
     nodes: int,
 ) -> Rows:
     """Table III in numbers: curvatures, bounds and what Algorithm 1 reaches."""
-    at = _instance(config, point, seed)
-    assert isinstance(at, Instance)
+    at = _drawn(config, point, seed)
     tau = round(chance * at.problem.p)
     return theory.table3(at, tau, nodes, int(point["iterations"]), seed)
 
@@ -292,8 +295,7 @@ def losses(
     ``formula`` and ``printed`` are the relative errors, at the last iterate of the run,
     of the partial gradient by q, corrected and as printed.
     """
-    base = _instance(config, point, seed)
-    assert isinstance(base, Instance)
+    base = _drawn(config, point, seed)
     at = _with_loss(base, str(point["loss_name"]))
     rows = []
     for length in lengths:
@@ -372,8 +374,7 @@ def communication(
     theta : float
         Distortion of Theorem 4.
     """
-    at = _instance(config, point, seed)
-    assert isinstance(at, Instance)
+    at = _drawn(config, point, seed)
     keys = {key: point[key] for key in SETTING if key in point}
     setting = Setting(**_whole({**keys, "noise": noise}))
     theorem = theory.iterations(at, setting, theta)
@@ -397,8 +398,7 @@ def sensitivity(
     config: schema.Config, point: Mapping[str, Any], seed: int, trials: int
 ) -> Rows:
     """Largest change of what a node releases, over replaced records that were tried."""
-    at = _instance(config, point, seed)
-    assert isinstance(at, Instance)
+    at = _drawn(config, point, seed)
     setting = Setting(**_whole({key: point[key] for key in SETTING if key in point}))
     return neighbours.search(at, setting, seed, trials)
 
@@ -414,8 +414,7 @@ def rates(
     nodes: int,
 ) -> Rows:
     """Theorem 1's O(1/t): gaps of Algorithm 1 over the last decade of a run."""
-    at = _instance(config, point, seed)
-    assert isinstance(at, Instance)
+    at = _drawn(config, point, seed)
     tau, T = round(chance * at.problem.p), int(point["iterations"])
     return convergence.gaps(at, float(point["share"]), tau, nodes, T, seed)
 
@@ -432,8 +431,7 @@ def approximation(
     config: schema.Config, point: Mapping[str, Any], seed: int, lengths: list[int]
 ) -> Rows:
     """Assumption 2: the errors of private runs at every iteration; 0 is no sketch."""
-    at = _instance(config, point, seed)
-    assert isinstance(at, Instance)
+    at = _drawn(config, point, seed)
     given = {key: point[key] for key in SETTING if key in point}
     given["share"] = min(1.0, point["ball"] / at.radius)
     reading, rows = Reading(point["objective"], point["per"]), list[dict[str, Any]]()

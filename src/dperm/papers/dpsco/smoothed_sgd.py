@@ -87,17 +87,9 @@ class _Part(phased_sgd._Part):
         self.hinge = options.loss == "hinge"
         self.width = smoothing(options.loss, self.eta)
 
-    def read(self, batch: Any, source: Source, phase: int) -> None:
-        """Take a step for every record of the batch, for every target."""
-        setup, eta = self.setup, self.eta / 4**phase
-        given = (*batch, source.factors(batch, setup.q), self.hinge)
-        rules = (self.shape, setup.p, setup.radius)
-        for lane in range(len(eta)):
-            k, x = 0, self.x[lane]
-            how = (self.width[lane], *rules, eta[lane])
-            while k < len(batch.labels):
-                k = smoothed_steps(*given, *how, k, x, self.sums[lane])
-                if k <= 0:  # left the ball at record -k
-                    x[:] = setup.ball.project(x)[0]
-                    self.sums[lane] += x
-                    k = 1 - k
+    def steps(self, lane: int, rows: Any, labels: Any, factors: Any, *at: Any) -> int:
+        """Steps of a lane on its own smoothing."""
+        rules = (self.shape, self.setup.p, self.setup.radius)
+        how = (self.hinge, self.width[lane], *rules)
+        found: int = smoothed_steps(rows, labels, factors, *how, *at)
+        return found

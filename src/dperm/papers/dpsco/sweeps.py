@@ -93,7 +93,7 @@ def between(
         By solver.
     """
     solver, n, d = point["solver"], int(point["n"]), int(point["d"])
-    run = Runs(solver, *_algorithm(solver), _targets(epsilons, CALIBRATIONS, n), seed)
+    run = _runs(solver, epsilons, n, seed)
     return run.on("least_squares", Signs(d, seed), norms[solver], n)
 
 
@@ -217,7 +217,7 @@ def hard(
         By solver.
     """
     solver, n, d = point["solver"], int(point["n"]), int(point["d"])
-    run = Runs(solver, *_algorithm(solver), _targets(epsilons, CALIBRATIONS, n), seed)
+    run = _runs(solver, epsilons, n, seed)
     return run.worst(norms[solver], n, d)
 
 
@@ -240,8 +240,7 @@ def unlearnable(
     """
     n, d, rows = int(point["n"]), int(point["d"]), []
     for epsilon in epsilons:
-        targets = _targets([epsilon, math.inf], CALIBRATIONS, n)
-        run = Runs("noisy_sfw", *_algorithm("noisy_sfw"), targets, seed)
+        run = _runs("noisy_sfw", [epsilon, math.inf], n, seed)
         rows += run.hidden(epsilon, norms, n, d, constants)
     return rows
 
@@ -414,6 +413,11 @@ def _measure(
         }
         for row, w, setup in found
     ]
+
+
+def _runs(solver: str, epsilons: Sequence[float], n: int, seed: int) -> Runs:
+    """A solver for every target under both calibrations."""
+    return Runs(solver, *_algorithm(solver), _targets(epsilons, CALIBRATIONS, n), seed)
 
 
 def _algorithm(solver: str) -> tuple[Any, Any]:

@@ -140,17 +140,21 @@ class _Part:
 
     def read(self, batch, source: Source, phase: int) -> None:
         """Take a step for every record of the batch, for every target."""
-        setup, eta = self.setup, self.eta / 4**phase
-        given = (*batch, source.factors(batch, setup.q), setup.code)
-        rules = (setup.lipschitz, self.shape, setup.p, setup.radius)
-        for lane in range(len(eta)):
+        given = (*batch, source.factors(batch, self.setup.q))
+        for lane, eta in enumerate(self.eta / 4**phase):
             k, x = 0, self.x[lane]
             while k < len(batch.labels):
-                k = _steps(*given, *rules, eta[lane], k, x, self.sums[lane])
+                k = self.steps(lane, *given, eta, k, x, self.sums[lane])
                 if k <= 0:  # left the ball at record -k
-                    x[:] = setup.ball.project(x)[0]
+                    x[:] = self.setup.ball.project(x)[0]
                     self.sums[lane] += x
                     k = 1 - k
+
+    def steps(self, lane: int, rows, labels, factors, *at) -> int:
+        """Steps of a lane from a record on, see ``_steps``."""
+        setup = self.setup
+        rules = (setup.code, setup.lipschitz, self.shape, setup.p, setup.radius)
+        return _steps(rows, labels, factors, *rules, *at)
 
     def release(self, phase: int, size: int) -> None:
         """End the phase at the noisy average of its iterates."""
