@@ -37,6 +37,7 @@ def test_every_key_is_told_and_is_a_field():
         ("epsilon=0", "epsilon=0: expected more than 0"),
         ("epsilon=much", "epsilon=much: expected a finite number"),
         ("epsilon=inf", "epsilon=inf: expected a finite number"),
+        ("fresh=1", "fresh=1: expected 2 or more"),
         ("fresh=2.5", "fresh=2.5: expected a whole number"),
         ("l2=-1", "l2=-1: expected a finite number, 0 or more"),
         ("label_scale=0", "label_scale=0: expected more than 0"),

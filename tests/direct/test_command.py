@@ -82,7 +82,8 @@ def test_seeds_that_choose_do_not_judge(mine):
 
 
 def test_declared_scales_leave_nothing_but_n_and_the_preparation(mine):
-    asks = asked("feature_scale=1", "standardize=no", "tunings=[default]")
+    words = ("feature_scale=1", "standardize=no", "loss=logistic", "positive=1")
+    asks = asked(*words, "tunings=[default]")
     given = load(asks)
     problem = command.scaled(asks, given.problem)
     moved = replace(problem, A=np.asfortranarray(7 * given.problem.A))
@@ -98,7 +99,8 @@ def test_runs_on_a_part_have_the_declared_scales_too(mine):
     problem = command.scaled(asks, given.problem)
     known = command._held_out(asks, problem, given.y)
     rows = command.runs_of(asks, one, problem, given.optimum.value, known, np.inf)
-    on = one.on(command.arrays.declared(known.train, np.full(problem.p, 2.0), 1.0))
+    scales = np.append(np.full(problem.p - 1, 2.0), 1.0)  # the column of ones is one
+    on = one.on(command.arrays.declared(known.train, scales, 1.0))
     priced = contest.Prices().one(on, one.default)
     for row in rows[asks.fresh :]:
         job = contestants.Job(one.default, priced[0], row["run_seed"])

@@ -22,7 +22,9 @@ def test_the_optimum_is_that_of_ridge_regression(mine):
     value = 0.5 * np.mean((A @ w - y) ** 2) + 0.15 * w @ w
     assert given.optimum.w == pytest.approx(w, rel=1e-6)
     assert given.optimum.value == pytest.approx(value, rel=1e-9)
-    assert given.problem.given == ("n", "standardisation of columns")
+    assert given.problem.given == (
+        "n", "standardisation of columns", "whether labels are of two classes"
+    )  # fmt: skip
     assert given.problem.delta == pytest.approx(1 / N**2)
 
 
@@ -31,7 +33,9 @@ def test_two_classes_are_signs_and_the_penalty_is_one_over_n(mine):
     y = drawn(False)["y"].to_numpy()
     assert given.problem.loss.name == "logistic" and given.problem.p == P
     assert np.array_equal(given.y, np.where(y == 1, 1.0, -1.0))
-    assert given.problem.penalty.l2 == 1 / N and given.problem.given == ("n",)
+    assert given.problem.penalty.l2 == 1 / N and given.problem.given == (
+        "n", "whether labels are of two classes", "which two classes there are"
+    )  # fmt: skip
     other = found("problem=mine.csv", "target=y", "positive=0")
     assert np.array_equal(other.y, -given.y)
 
@@ -51,7 +55,9 @@ def test_what_fills_gaps_in_is_taken_as_public(mine):
     table.loc[3, "a"] = np.nan
     table.to_csv("gaps.csv", index=False)
     given = found("problem=gaps.csv", "missing=median")
-    assert given.problem.given[-1] == "median of columns"
+    assert "median of columns" in given.problem.given
+    whole = found("problem=gaps.csv", "missing=drop")
+    assert "which records are whole" in whole.problem.given
 
 
 def test_a_problem_of_the_configuration_has_its_own_words(folder):

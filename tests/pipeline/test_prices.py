@@ -54,3 +54,18 @@ def test_frank_wolfe_methods_say_their_own_scales(priced, solver):
 def test_solvers_of_streams_are_refused(priced):
     with pytest.raises(ConfigError, match="solver=noisy_sfw: it reads a stream"):
         priced("solver=noisy_sfw")
+
+
+@pytest.mark.parametrize("solver", ["dp_gd", "moments", "ada_ssp"])
+def test_methods_without_passes_are_priced_under_the_sound_accountant(priced, solver):
+    said = priced(f"solver={solver}", "setting.noise_multiplier=1000")
+    rows = {row.split()[0]: row.split() for row in said.splitlines() if row.strip()}
+    assert "paper" not in rows and "passes" not in said
+    assert float(rows["strict"][-2]) == pytest.approx(4.0, rel=1e-3)
+    assert 0 < float(rows["given"][-2]) < 0.1
+    assert "Gaussian x " in said and "public {n, standardisation of columns" in said
+
+
+def test_a_method_that_cannot_do_a_problem_says_why(priced):
+    with pytest.raises(ConfigError, match="conf/problem/"):
+        priced("solver=objective_perturbation")

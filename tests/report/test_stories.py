@@ -1,5 +1,6 @@
 """Sentences follow verdicts: other verdicts, other sentences."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -26,7 +27,7 @@ def test_five_sentences_of_a_paper_with_everything():
         claim("undecided"),
         claim("not yet run", "proof"),
     ]
-    costs = [{"name": "a", "target": 2.0, "low": 0.5, "high": 1.0}]
+    costs = [{"name": "a", "target": 2.0, "low": 0.5, "high": 1.0, "proved": 1.0}]
     one, two, three, four, five = story(claims, costs, NONE)
     assert one.text == (
         "Of 3 sentences and 1 cell: 2 reproduced, 1 not reproduced, 1 undecided."
@@ -60,21 +61,27 @@ def test_what_is_not_there_is_said():
 
 
 def test_noise_that_costs_more_is_said_to():
-    costs = [{"name": "a", "target": 1.0, "low": 0.5, "high": 1.2}]
+    costs = [{"name": "a", "target": 1.0, "low": 0.5, "high": 1.2, "proved": 1.1}]
     assert "more than it says somewhere" in story([], costs, NONE)[4].text
+    costs[0]["proved"] = 1.0  # an upper bound alone refutes nothing
+    said = story([], costs, NONE)[4].text
+    assert said.endswith("whether ever more than it says no proof tells.")
 
 
 def test_noise_without_a_finite_price_is_said_to_have_none():
-    costs = [{"name": "a", "target": 1.0, "low": 0.5, "high": float("inf")}]
+    most = {"high": float("inf"), "proved": 0.5}
+    costs = [{"name": "a", "target": np.int64(1), "low": 0.5, **most}]
     assert "to no finite epsilon at all" in story([], costs, NONE)[4].text
 
 
 def test_the_leader_is_counted():
     best = pd.DataFrame({"algorithm": ["A", "B", "B"]})
     assert leading(best).text == (
-        "Over 3 pairs of data set and true epsilon, B has the least error on fresh "
-        "runs most often, 2 times."
+        "Over 3 pairs of data set and true epsilon, B has the least mean error on "
+        "fresh runs most often, 2 times."
     )
+    tied = leading(pd.DataFrame({"algorithm": ["B", "A"]})).text
+    assert "A and B have the least mean error" in tied
 
 
 def test_a_number_has_its_interval():

@@ -16,6 +16,7 @@ from dperm.locate import ConfigError, hint
 
 SIGNED = tuple(name for name in BOUNDED if isinstance(named(name), Signed))
 CLASSES = "which two classes there are"  # a guarantee's assumption, where not declared
+TWO = "whether labels are of two classes"  # where the loss follows from it
 MANY = 5  # values that are quoted
 
 

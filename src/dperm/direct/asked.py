@@ -41,7 +41,7 @@ KEYS = {
     "feature_scale": "a number: scales are declared; data: read off the columns",
     "label_scale": "the same for real labels",
     "fresh": "runs of each chosen setting, on seeds that did not choose it",
-    "held": "runs on four fifths of the records, for the metric on the last fifth",
+    "held": "runs on four fifths of the records, for the metric on the other fifth",
     "seed": "all others are made of it",
     "workers": "processes",
     "name": "of the folder results/try/NAME; that of the problem",
@@ -213,6 +213,9 @@ def _check(made: Asked) -> None:
     for key in ("epsilon", "feature_scale", "label_scale", "fresh", "workers"):
         if getattr(made, key) == 0:
             raise ConfigError(f"{key}=0: expected more than 0")
+    for key in ("fresh", "held"):
+        if getattr(made, key) == 1:
+            raise ConfigError(f"{key}=1: expected 2 or more, for an interval")
     for name in made.tunings:
         if name not in TUNINGS:
             raise ConfigError(f"tunings={name}: expected some of {', '.join(TUNINGS)}")

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from dperm.config import compose, read
 from dperm.direct import arrays, methods, shown
 from dperm.direct.asked import Asked
-from dperm.direct.files import Given, load, slug
+from dperm.direct.files import Given, has_ones, load, slug
 from dperm.direct.methods import Method
 from dperm.erm.optimum import solve
 from dperm.erm.problem import Problem
@@ -95,6 +95,8 @@ def scaled(asked: Asked, problem: Problem) -> Problem:
             "feature_scale, label_scale: expected a number for both, or for neither"
         )
     scales = np.full(problem.p, asked.feature_scale)
+    if has_ones(asked):
+        scales[-1] = 1.0  # of the column of ones
     return arrays.declared(problem, scales, asked.label_scale or 1.0)
 
 

@@ -376,7 +376,7 @@ def fit(
         As for ``DPClassifier``.
     **parameters
         More of ``DPClassifier`` or ``DPRegressor``; ``loss`` or ``classes`` decides
-        which, where they are given.
+        which, where they are given. Else y does, and ``epsilon_.given`` says so.
 
     Examples
     --------
@@ -388,7 +388,10 @@ def fit(
     loss = parameters.get("loss")
     signed = loss in arrays.SIGNED if loss else len(np.unique(np.asarray(y))) == 2
     kind = DPClassifier if signed or "classes" in parameters else DPRegressor
-    return kind(solver, epsilon=epsilon, **parameters).fit(X, y)
+    model = kind(solver, epsilon=epsilon, **parameters).fit(X, y)
+    if loss is None and parameters.get("classes") is None:
+        model._guarantee = model.epsilon_.assuming(arrays.TWO)
+    return model
 
 
 def weights(

@@ -16,14 +16,22 @@ from dperm.data.arrays import standardize
 from dperm.data.errors import RefusedError
 from dperm.data.readers import read_files
 from dperm.data.records import Arrays
-from dperm.direct.arrays import labels_for, loss_for, problem_of, with_ones
+from dperm.direct.arrays import (
+    CLASSES,
+    SIGNED,
+    TWO,
+    labels_for,
+    loss_for,
+    problem_of,
+    with_ones,
+)
 from dperm.direct.asked import OF_FILES, Asked
 from dperm.erm.optimum import Optimum, solve
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem
 from dperm.locate import ConfigError, available, hint
 from dperm.pipeline import checks, inputs, problems
-from dperm.privacy.given import STANDARDISATION, N
+from dperm.privacy.given import STANDARDISATION, N, united
 from dperm.validation import number
 
 log = logging.getLogger(__name__)
@@ -81,6 +89,11 @@ def load(asked: Asked) -> Given:
     )
 
 
+def has_ones(asked: Asked) -> bool:
+    """Whether the last column is one of ones, made here."""
+    return asked.intercept and Path(asked.problem).is_file()
+
+
 def _files() -> Iterator[str]:
     """Files of this folder that could have been meant."""
     return (path.name for path in Path().iterdir() if path.suffix in FORMATS)
@@ -136,6 +149,7 @@ def _of_file(asked: Asked, path: Path) -> Given:
         raise ConfigError(f"{path.name}: expected 2 records or more, found {len(y)}")
     labels = labels_for(y, loss, where)
     X, given = _prepared(asked, X)
+    given = united(given, _read_off(asked, loss))
     n = len(y)
     penalty = Penalty(asked.l1 or 0.0, 1 / n if asked.l2 is None else asked.l2)
     delta = number(_told(asked.delta or "1/n^2"), n, f"delta={asked.delta}")
@@ -147,6 +161,14 @@ def _of_file(asked: Asked, path: Path) -> Given:
              " with the intercept" if asked.intercept else "", loss,
              f", +1 is {_class(asked, y)}" if labels is not y else "")  # fmt: skip
     return Given(made, _certified(made), labels)
+
+
+def _read_off(asked: Asked, loss: str) -> Iterator[str]:
+    """What the labels decide, where nothing is said of them."""
+    if asked.loss is None:
+        yield TWO
+    if loss in SIGNED and asked.positive is None:
+        yield CLASSES
 
 
 def _class(asked: Asked, y: np.ndarray) -> str:
@@ -233,7 +255,8 @@ def _prepared(asked: Asked, X: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]
                 "takes columns as they are"
             ) from error
     filling = asked.missing if asked.missing in ("mean", "median") else None
-    read = {STANDARDISATION: is_moved, f"{filling} of columns": bool(filling)}
+    read = {STANDARDISATION: is_moved, f"{filling} of columns": bool(filling),
+            "which records are whole": asked.missing == "drop"}  # fmt: skip
     given = (N, *(name for name, is_read in read.items() if is_read))
     return (with_ones(X) if asked.intercept else X), given
 

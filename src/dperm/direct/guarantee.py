@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dperm.privacy.given import moves_with_data
+from dperm.privacy.given import moves_with_data, united
 from dperm.privacy.intervals import Interval, epsilon_interval
 from dperm.privacy.ledger import Ledger
 
@@ -27,6 +27,10 @@ class Guarantee:
     ledger: Ledger
     delta: float
     given: tuple[str, ...]
+
+    def assuming(self, *names: str) -> Guarantee:
+        """The same with more taken as public."""
+        return replace(self, given=united(self.given, names))
 
     @cached_property
     def interval(self) -> Interval:

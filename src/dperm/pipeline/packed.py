@@ -134,7 +134,7 @@ def stages(table: RunTable) -> dict[str, str]:
 def unpack(path: Path, replace: bool = False) -> str:
     """Put the files of an archive where the pipeline looks for them; what was unpacked.
 
-    All of them are there afterwards, of one time, or none.
+    All are checked before the first is moved, and are of one time.
 
     Raises
     ------

@@ -5,6 +5,7 @@ price a noise of one's own. Sizes come from the prepared data.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -16,12 +17,14 @@ from dperm.erm.problem import Problem
 from dperm.locate import ConfigError
 from dperm.pipeline import inputs
 from dperm.privacy.accounting import epsilon
+from dperm.privacy.calibration import calibrate
 from dperm.privacy.given import moves_with_data, told
 from dperm.privacy.intervals import epsilon_interval, unconditional
 from dperm.privacy.ledger import Event, Ledger, NonPrivate
 from dperm.privacy.mechanisms import STUDY
 from dperm.schema import Config
 from dperm.solvers.capabilities import obstacle
+from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.lanes import trials
 
 HEAD = ("noise from", "noise multiplier", "published accountant",
@@ -42,6 +45,15 @@ class Asked:
         """Steps."""
         steps: int = self.module.steps(self.problem, self.passes, self.options)
         return steps
+
+    @property
+    def length(self) -> str:
+        """How long a run is, in words."""
+        return f"{self.passes:g} passes = {self.count} steps"
+
+    def kinds(self, known: Sequence[str]) -> Sequence[str]:
+        """Calibrations it can be priced under, of those of a paper."""
+        return known
 
     def noise(self, kind: str) -> tuple[str, Ledger]:
         """The noise of a calibration, in words, and its ledger."""
@@ -65,6 +77,35 @@ class Asked:
         return "see below", noise.ledger.assuming(*self.problem.given)
 
 
+class Fitted(Asked):
+    """A method without passes: all of its setting stands in its options."""
+
+    @property
+    def at(self) -> Scaled:
+        """The problem in units of its public scales."""
+        return Scaled(self.problem)
+
+    @property
+    def length(self) -> str:
+        """Its options."""
+        return str(self.options)
+
+    def kinds(self, known: Sequence[str]) -> Sequence[str]:
+        """No paper has printed a formula for it."""
+        return ("strict",)
+
+    def noise(self, kind: str) -> tuple[str, Ledger]:
+        """The least that the strict accountant proves."""
+        goal = (self.problem.epsilon, self.problem.delta, "strict")
+        found = calibrate(lambda noise: self.given(noise, kind), *goal)
+        return f"{found.noise_multiplier:.5g}", found.ledger
+
+    def given(self, noise: float, kind: str) -> Ledger:
+        """The ledger under a noise multiplier."""
+        made: Ledger = self.module.ledger(self.at, noise, self.options)
+        return made.assuming(*self.problem.given)
+
+
 def report(config: Config) -> None:
     """Print the cost of the noise under both accountants, and the ledger.
 
@@ -74,10 +115,10 @@ def report(config: Config) -> None:
         If the data are unavailable, or the solver does not solve problems.
     """
     asked = _asked(config)
-    problem, kinds = asked.problem, config.paper.calibrations
+    problem, kinds = asked.problem, asked.kinds(config.paper.calibrations)
     target = f"epsilon = {problem.epsilon:g}, delta = {problem.delta:.4g}"
     print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")
-    print(f"{asked.passes:g} passes = {asked.count} steps; target {target}")
+    print(f"{asked.length}; target {target}")
     print("Neighbouring data sets differ by replacing one record.\n")
     rows = [_row(asked, kind, *asked.noise(kind)) for kind in kinds]
     own = config.setting.noise_multiplier
@@ -93,7 +134,7 @@ def report(config: Config) -> None:
     print(f"\nEpsilon given public {told(ledger.given)}.")
     moving = moves_with_data(ledger.given)
     if moving:
-        print(f"Not charged for: {', '.join(moving)}; without them public, infinite.")
+        print(f"Not charged for: {', '.join(moving)}; without that, infinite.")
     print(f"{STUDY}\n")
     for event in ledger.events:
         print(_told(event))
@@ -111,11 +152,16 @@ def _asked(config: Config) -> Asked:
     problem = inputs.load_problem(config)
     if problem is None:
         raise ConfigError(f"problem {config.problem.name}: its data are unavailable")
+    made = Fitted if kind == "fits" else Asked
+    asked = made(problem, module, options, config.setting.passes)
+    reason = ""
     if kind == "lanes":
         reason = obstacle(module, options, config.problem, problem.is_sparse)
-        if reason:
-            raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
-    return Asked(problem, module, options, config.setting.passes)
+    elif isinstance(asked, Fitted):
+        reason = module.refuses(options, asked.at)
+    if reason:
+        raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
+    return asked
 
 
 def _row(asked: Asked, kind: str, noise: str, ledger: Ledger) -> tuple:

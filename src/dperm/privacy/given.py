@@ -2,7 +2,8 @@
 
 A ledger prices noise. Constants that a solver reads off the data without noise are not
 in that price: the epsilon holds *given* them. Neighbours differ by replacing a record,
-so that n is public by the relation itself; everything else here moves with a record.
+so that n is public by the relation itself; everything else here moves with a record, or
+is an assumption that double precision does not keep.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ RADIUS = "l1 norm of the solution"
 LABEL_SCALE = "root mean square of labels"
 STANDARDISATION = "standardisation of columns"
 COLUMNS = "which columns are zero"
+EXACT_MINIMA = "exactness of minima"  # no constant: a proof's assumption on arithmetic
 
 
 def united(*parts: Iterable[str]) -> tuple[str, ...]:
@@ -30,7 +32,7 @@ def united(*parts: Iterable[str]) -> tuple[str, ...]:
 
 
 def moves_with_data(given: Iterable[str]) -> tuple[str, ...]:
-    """The names of what depends on the records: all but n."""
+    """The names of what an epsilon does not hold without: all but n."""
     return tuple(name for name in given if name != N)
 
 

@@ -24,7 +24,10 @@ Hence for every set the chance under D less :math:`e^\epsilon` times that under 
 most :math:`\int f'(q) (dQ - e^{\epsilon - \dots} dQ')_+`, and :math:`f' \le f'(1) =
 E[K]`. ∎
 
-Here :math:`\eta = 0`, the logarithmic distribution, which costs least. One run is a
+Here :math:`\eta = 0`, the logarithmic distribution: its price has no factor that
+grows, and is below that of the geometric one. (Truncated negative binomials with a
+negative :math:`\eta` leave a run a few per cent more for as many runs, at tuned
+parameters: at epsilon 1, n = 45312, 0.805 of the budget for 0.756.) One run is a
 MIXTURE: a setting is drawn, and what is run with it has a ledger of its own. The
 profile of a mixture is at most the largest of its parts, at every epsilon, so that all
 parts are held to one :math:`\hat\epsilon` and one

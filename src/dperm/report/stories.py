@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import pandas as pd
@@ -126,7 +127,7 @@ def _open(claims: Claims) -> Sentence:
 
 def _price(costs: Claims, claims: Claims) -> Sentence | None:
     """What the printed noise costs, over what it is said to cost."""
-    known = [cost for cost in costs if isinstance(cost["target"], int | float)]
+    known = [cost for cost in costs if isinstance(cost["target"], Real)]
     if not known:
         privacy = [claim for claim in claims if claim["kind"] == "privacy"]
         found = _weightiest(privacy, (NOT, REPRODUCED, CAVEAT))
@@ -138,7 +139,12 @@ def _price(costs: Claims, claims: Claims) -> Sentence | None:
             f"Its printed noise costs from {shown(low)} times the epsilon it states "
             "to no finite epsilon at all, under the strict accountant."
         )
-    verdict = "never more than it says" if high <= 1 else "more than it says somewhere"
+    proved = max(cost["proved"] / cost["target"] for cost in known)
+    verdict = "whether ever more than it says no proof tells"
+    if high <= 1:
+        verdict = "never more than it says"
+    elif proved > 1:
+        verdict = "more than it says somewhere"
     return Sentence(
         f"Its printed noise costs {shown(low)} to {shown(high)} times the epsilon "
         f"it states, under the strict accountant: {verdict}."
@@ -150,7 +156,9 @@ def leading(best: pd.DataFrame) -> Sentence:
     if best.empty:
         return Sentence("No error on fresh runs at a known epsilon is there yet.")
     wins = best["algorithm"].value_counts()
+    first = " and ".join(sorted(wins.index[wins == wins.iloc[0]]))
     return Sentence(
-        f"Over {len(best)} pairs of data set and true epsilon, {wins.index[0]} has "
-        f"the least error on fresh runs most often, {wins.iloc[0]} times."
+        f"Over {len(best)} pairs of data set and true epsilon, {first} "
+        f"{'have' if ' and ' in first else 'has'} the least mean error on fresh runs "
+        f"most often, {wins.iloc[0]} times."
     )

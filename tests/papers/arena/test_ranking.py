@@ -15,7 +15,8 @@ def table(errors, tuning="grid", epsilon=1.0):
         for method, value in own_errors.items():
             gap = value is None
             rows.append({
-                "problem": problem, "algorithm": method, "solver": method,
+                "problem": problem, "data": problem,
+                "algorithm": method, "solver": method,
                 "epsilon": math.nan if gap else epsilon,
                 "tuning": None if gap else tuning,
                 "public_scales": True, "mean": value, "median": value,
@@ -59,10 +60,10 @@ def test_wins_are_counted_where_both_can():
     assert of["B", "A"][0] == pytest.approx(1 - of["A", "B"][0])
 
 
-def test_intervals_draw_whole_problems_again():
-    """Many epsilons of one problem are no more evidence than the problem."""
+def test_intervals_draw_whole_data_sets_again():
+    """Many epsilons and problems of one data set are no more evidence than it."""
     index = pd.MultiIndex.from_product(
-        [["a", "b"], range(50)], names=["problem", "epsilon"]
+        [["a", "b"], range(50)], names=["data", "epsilon"]
     )
     column = pd.Series(np.repeat([0.0, 1.0], 50), index=index)
     low, high = ranking.resampled(column)
@@ -74,7 +75,10 @@ def test_intervals_draw_whole_problems_again():
 def test_the_critical_difference_is_nemenyis():
     """Demsar 2006, Section 3.2.2: q = 2.569 for four methods, 14 data sets: 1.25."""
     rng = np.random.default_rng(0)
-    errors = pd.DataFrame(rng.random((14, 4)), columns=list("ABCD"))
+    names = pd.Index(range(14), name="data")
+    errors = pd.DataFrame(rng.random((14, 4)), names, list("ABCD"))
+    twice = pd.concat([errors, errors])  # of the same records
+    assert ranking.critical(twice)[1] == ranking.critical(errors)[1]
     ranks, least = ranking.critical(errors)
     assert least == pytest.approx(1.25, abs=5e-3)
     assert ranks.sum() == pytest.approx(10)
@@ -91,6 +95,34 @@ def test_advice_is_judged_on_problems_it_was_made_without():
     assert row["regret"] == pytest.approx(4 ** (1 / 3))
     # without the odd one A is taken, which is twenty times off there
     assert row["left_out"] == pytest.approx((2 * 2 * 20) ** (1 / 3))
+
+
+def test_advice_that_cannot_be_taken_is_the_next():
+    """A is recommended by the others, and does not do the odd problem: B is 20 off."""
+    errors = {name: {"A": 0.1, "B": 0.2, "C": 0.4} for name in ("one", "two")}
+    errors["odd"] = {"A": None, "B": 2.0, "C": 0.1}
+    found = ranking.left_out(ranking.cells(table(errors)))
+    assert found == pytest.approx(20 ** (1 / 3))
+
+
+def test_problems_of_one_data_set_are_left_out_together():
+    """The twin of a problem is no other evidence."""
+    errors = {name: {"A": 0.1, "B": 0.2} for name in ("one", "two")}
+    errors |= {name: {"A": 2.0, "B": 0.1} for name in ("raw", "norm", "half")}
+    apart = table(errors)
+    known = apart["problem"].replace({"raw": "odd", "norm": "odd", "half": "odd"})
+    assert ranking.left_out(ranking.cells(apart)) < 5
+    together = ranking.left_out(ranking.cells(apart.assign(data=known)))
+    assert together == pytest.approx((2 * 2 * 20**3) ** (1 / 5))
+
+
+def test_declared_scales_are_compared_at_their_epsilon():
+    """At epsilon 1 both rankings agree; that of another epsilon is no part of it."""
+    turned = {name: {"A": 0.9, "B": 0.1, "C": 0.5} for name in THREE}
+    some = [table(THREE), table(turned, epsilon=10.0), table(turned, epsilon=3.0)]
+    declared = table(THREE).assign(public_scales=False)
+    rows = {row["choice"]: row for row in ranking.changes(pd.concat([*some, declared]))}
+    assert rows["scales"]["kendall_tau"] == pytest.approx(1.0)
 
 
 def test_groups_are_of_one_loss_and_budget():

@@ -1,7 +1,7 @@
 """One method on one problem: tuned in four ways at every epsilon, and run afresh.
 
-``default`` runs what the solver's YAML says. ``ten`` and ``grid`` take the setting with
-the least mean error over the tuning's seeds, of ten settings of the grid drawn at
+``default`` runs one setting for all problems. ``ten`` and ``grid`` take that with the
+least mean error over the tuning's seeds, of ten settings of the grid drawn at
 random and of all of it, as the papers do: for free. ``paid`` chooses privately, inside
 the target: a logarithmic number of runs of settings drawn from the grid, each with a
 noisy score of its own, of which the best is published (``privacy.private_choice``).
@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -147,6 +147,23 @@ def score_event(epsilon: float, delta: float) -> Gaussian:
     unit = "b / n, the replace-one change of a mean of losses in [0, b]"
     noise = smallest(lambda z: gaussian_epsilon(1 / z, delta), epsilon, 1e-6)
     return Gaussian(1.0, noise / SCORE, 1, unit, "a private choice's score")
+
+
+class Drawn(NamedTuple):
+    """A run of a private choice.
+
+    Attributes
+    ----------
+    choice : int
+        Which one it belongs to.
+    job : Job
+    scored : int
+        Seed of the score's noise, apart from all that the run draws.
+    """
+
+    choice: int
+    job: Job
+    scored: int
 
 
 class Contest:
@@ -316,21 +333,22 @@ class Contest:
 
     def _choices(
         self, method: Contestant, epsilon: float, seeds: Sequence[int]
-    ) -> tuple[list[tuple[int, Job]], Priced]:
-        """Runs of every choice, with the choice's number, and what each costs."""
+    ) -> tuple[list[Drawn], Priced]:
+        """Runs of every choice, and what each choice costs."""
         able, cost, given = self.prices.paid(method, self.grid, epsilon)
         found = []
         for number, seed in enumerate(seeds if able else ()):
             rng = np.random.default_rng([seed, 1])
             for _ in range(drawn_runs(rng)):
                 setting, noise = able[int(rng.integers(len(able)))]
-                found.append((number, Job(setting, noise, int(rng.integers(2**62)))))
+                own, scored = (int(one) for one in rng.integers(2**62, size=2))
+                found.append(Drawn(number, Job(setting, noise, own), scored))
         return found, (math.nan, cost, given)
 
     def _chosen(
         self,
         method: Contestant,
-        choices: list[tuple[int, Job]],
+        choices: list[Drawn],
         cost: Priced,
         epsilon: float,
         test: Split | None = None,
@@ -338,18 +356,18 @@ class Contest:
         """The run of each choice that scores best, by its noisy score."""
         problem = method.problem
         most = loss_bound(problem)
-        count, jobs = choices[-1][0] + 1, [job for _, job in choices]
+        count, jobs = choices[-1].choice + 1, [drawn.job for drawn in choices]
         measure = partial(_scored, problem, most, test)
         start = time.perf_counter()
         seen = method.run(jobs, measure)
         seconds = (time.perf_counter() - start) / count
         scale = score_event(epsilon, problem.delta).scale * most / problem.n
-        noise = [gaussian(streams(job.seed).smoothness, ()) for job in jobs]
+        noise = [gaussian(streams(drawn.scored).noise, ()) for drawn in choices]
         scores = seen["score"] + scale * np.array(noise)
         errors = self._relative(seen["objective"])
         rows = []
         for number in range(count):
-            own = [k for k, (owner, _) in enumerate(choices) if owner == number]
+            own = [k for k, drawn in enumerate(choices) if drawn.choice == number]
             best = min(own, key=lambda k: scores[k])
             if test is not None:
                 rows += self._tested(seen["test"][[best]], [jobs[best]])

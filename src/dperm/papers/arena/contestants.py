@@ -188,6 +188,10 @@ class Laning(Contestant):
         made: Ledger = self.module.ledger(*given)
         return made
 
+    def given(self, ledger: Ledger) -> tuple[str, ...]:
+        """Clips are in units of the scales, whatever the solver itself reads off."""
+        return super().given(ledger.assuming(SMOOTHNESS))
+
     def work(self, setting: Setting) -> float:
         """Passes times entries; a step that moves all features costs as many more."""
         by_record = "sgd" in self.module.__name__ or "svrg" in self.module.__name__

@@ -43,7 +43,7 @@ def map(
     rows: Rows = []
     for at, epsilon in zip(axes.flat, epsilons, strict=True):
         some = ranking.cells(table, tuning, public, epsilon)
-        some = some.droplevel("epsilon").reindex(index=names, columns=methods)
+        some = some.droplevel(["data", "epsilon"]).reindex(index=names, columns=methods)
         shown = np.log10(some.div(known.loc[names, "zero"], axis=0))
         image = _heat(at, shown)
         at.set_title(f"$\\epsilon$ = {epsilon:g}")
@@ -117,7 +117,7 @@ def curves(
 def ranks(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> tuple[Figure, Rows]:
-    """Critical differences: mean ranks over the problems of a loss, a panel each.
+    """Critical differences: mean ranks over the data sets of a loss, a panel each.
 
     Of methods that do all of the panel's problems; a bar joins those that do not differ
     at 5 % (Nemenyi).
@@ -125,14 +125,16 @@ def ranks(
     table, known = outcomes.contest(config), sizes(config)
     epsilon = float(product.options.get("epsilon", 1.0))
     tuning = str(product.options.get("tuning", "grid"))
-    errors = ranking.cells(table, tuning, True, epsilon).droplevel("epsilon")
+    errors = ranking.cells(table, tuning, True, epsilon)
+    losses = known["loss"].reindex(errors.index.get_level_values("problem")).to_numpy()
     figure, axes = plt.subplots(2, 1, figsize=(6.5, 5.0), squeeze=False)
     rows: Rows = []
     for at, loss in zip(axes.flat, ranking.LOSSES, strict=True):
-        own = [name for name in errors.index if known.loc[name, "loss"] == loss]
-        mine = errors.loc[own].dropna(axis=1, how="all")
+        mine = errors[losses == loss].dropna(axis=1, how="all")
         found, least = ranking.critical(mine)
-        at.set_title(f"{loss}, {len(own)} problems, epsilon = {epsilon:g}")
+        sets = mine.index.get_level_values("data").nunique()
+        at.set_title(f"{loss}, {len(mine)} problems of {sets} data sets, "
+                     f"$\\epsilon$ = {epsilon:g}")  # fmt: skip
         _differences(at, found, least)
         rows += [_row(loss, name, float(rank), least) for name, rank in found.items()]
     return figure, rows

@@ -18,7 +18,7 @@ SEED = 20240219  # of the split, for every problem
 
 @dataclass(frozen=True)
 class Split:
-    """A problem on four fifths of its records, and the last fifth.
+    """A problem on four fifths of its records, and the fifth that is left, drawn once.
 
     Attributes
     ----------
@@ -40,12 +40,12 @@ class Split:
         return "auc" if is_signed(self.train) else "rmse"
 
     def measure(self, W: np.ndarray) -> np.ndarray:
-        """The metric of weights (L, p); nan where they are not finite."""
+        """The metric of weights (L, p); of a run that diverged inf, or half an AUC."""
         with np.errstate(over="ignore", invalid="ignore"):
             margins = np.asarray(self.A @ W.T) + self.offset[:, None]
-        if self.metric == "rmse":
-            with np.errstate(over="ignore", invalid="ignore"):
-                return np.sqrt(np.mean(margins**2, axis=0))
+            if self.metric == "rmse":
+                found = np.sqrt(np.mean(margins**2, axis=0))
+                return np.where(np.isnan(found), np.inf, found)
         scores = (margins * self.y[:, None]).T
         return np.array([area(one, self.y) for one in scores])
 
@@ -67,11 +67,16 @@ def split(problem: Problem, y: np.ndarray) -> Split:
 
 
 def area(scores: np.ndarray, y: np.ndarray) -> float:
-    """Area under the ROC curve; ties count half, scores that are not finite nan."""
+    """Area under the ROC curve; ties count half, and all where a score is not finite.
+
+    nan where the labels are all the same.
+    """
     positive = y > 0
     count = int(positive.sum())
-    if not (np.isfinite(scores).all() and 0 < count < len(y)):
+    if not 0 < count < len(y):
         return float("nan")
+    if not np.isfinite(scores).all():
+        scores = np.zeros(len(y))
     ranks = rankdata(scores)
     excess = ranks[positive].sum() - count * (count + 1) / 2
     return float(excess / (count * (len(y) - count)))

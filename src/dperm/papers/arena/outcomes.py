@@ -10,9 +10,11 @@ import pandas as pd
 
 from dperm import schema
 from dperm.pipeline import digests
+from dperm.pipeline.plan import at_problem
 from dperm.pipeline.results import load_sweep
 from dperm.present.intervals import student
 
+DATA = "data"  # the data set of a problem: what is drawn again for intervals
 KEYS = ["problem", "solver", "epsilon", "tuning", "public_scales"]
 COLUMNS = [
     *("problem", "algorithm", "epsilon", "tuning", "public_scales", "mean", "ci_low"),
@@ -26,6 +28,7 @@ COLUMNS = [
         "solver",
     ),
     *("test_ci_low", "test_ci_high", "runs", "settings", "given", "status", "reason"),
+    DATA,
 ]
 
 
@@ -70,10 +73,10 @@ def numbers(group: pd.DataFrame) -> dict[str, Any]:
         "given": first["given"],
     }  # fmt: skip
     if "test" in group:
-        tests = group["test"].dropna().to_numpy()
+        tests = group[group["test_metric"].notna()]
         if len(tests):
-            mean, low, high = interval(tests)
-            metric = group["test_metric"].dropna().iloc[0]
+            mean, low, high = interval(tests["test"].to_numpy())
+            metric = tests["test_metric"].iloc[0]
             found |= {"test_metric": metric, "test_mean": mean, "test_ci_low": low,
                       "test_ci_high": high}  # fmt: skip
     return found
@@ -93,5 +96,8 @@ def interval(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def contest(config: schema.Config) -> pd.DataFrame:
-    """The means of the sweep ``contest``."""
-    return means(load_sweep(config, "contest"))
+    """The means of the sweep ``contest``, with the data set of every problem."""
+    table = means(load_sweep(config, "contest"))
+    known = {name: at_problem(config, name).problem.dataset.name
+             for name in table["problem"].unique()}  # fmt: skip
+    return table.assign(**{DATA: table["problem"].map(known)})

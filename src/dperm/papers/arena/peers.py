@@ -94,8 +94,8 @@ def run(config: schema.Config) -> list[Path]:
             found += rows
     table = pd.DataFrame(found).reindex(columns=COLUMNS)
     stem = plan.results_folder(config, config.paper.name) / "peers"
-    caption = "Other libraries on the same records and objective, by default settings;"
-    caption += " epsilon as each claims it."
+    caption = "Other libraries on the same records, by default settings, measured by "
+    caption += "the same objective; epsilon as each claims it."
     return save(made_of(table.to_dict("records")), stem, caption)
 
 

@@ -2,7 +2,8 @@
 
 A cell is a problem at an epsilon. Methods that cannot do a problem have no place in its
 cells: a gap is no bad score. A share of rank is 0 for the best of a cell and 1 for the
-worst. Intervals resample problems, which is what a reader's own problem is one more of.
+worst. Intervals resample data sets, which is what a reader's own is one more of:
+problems that share their records are no evidence of their own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def cells(
     epsilon: float | None = None,
     value: str = "mean",
 ) -> pd.DataFrame:
-    """Errors, a row a cell (problem, epsilon) and a column a method; nan are gaps.
+    """Errors, a row a cell (data, problem, epsilon), a column a method; nan is a gap.
 
     A method that meets the target at no setting, or diverges, has an infinite error.
     """
@@ -38,8 +39,8 @@ def cells(
         some = some[some["epsilon"] == epsilon]
     values = some[value].where(some["status"] == "ok", math.inf).fillna(math.inf)
     made = some.assign(value=values).pivot_table(
-        index=["problem", "epsilon"], columns="algorithm", values="value", sort=False,
-        aggfunc="first", dropna=True,
+        index=["data", "problem", "epsilon"], columns="algorithm", values="value",
+        sort=False, aggfunc="first", dropna=True,
     )  # fmt: skip
     return made.clip(lower=FLOOR)
 
@@ -68,10 +69,10 @@ def standing(errors: pd.DataFrame) -> pd.DataFrame:
 
 
 def resampled(column: pd.Series) -> tuple[float, float]:
-    """Percentile interval of a mean over cells, whole problems drawn again."""
-    by_problem = [group.to_numpy() for _, group in column.groupby(level="problem")]
-    sums = np.array([one.sum() for one in by_problem])
-    counts = np.array([len(one) for one in by_problem])
+    """Percentile interval of a mean over cells, whole data sets drawn again."""
+    by_data = [group.to_numpy() for _, group in column.groupby(level="data")]
+    sums = np.array([one.sum() for one in by_data])
+    counts = np.array([len(one) for one in by_data])
     if len(sums) < 2:
         return math.nan, math.nan
     rng = np.random.default_rng(SEED)
@@ -105,14 +106,14 @@ def regrets(errors: pd.DataFrame) -> pd.DataFrame:
 
 
 def critical(errors: pd.DataFrame) -> tuple[pd.Series, float]:
-    """Mean ranks over problems of the methods that do all, and the least that counts.
+    """Mean ranks over data sets of the methods that do all, and the least that counts.
 
-    Nemenyi's critical difference at 5 % (Demsar 2006); nan with fewer than two problems
-    or methods.
+    Nemenyi's critical difference at 5 % (Demsar 2006), problems of one data set as one;
+    nan with fewer than two data sets or methods.
     """
-    whole = errors.dropna(axis=1)
+    whole = errors.dropna(axis=1).rank(axis=1).groupby(level="data").mean()
     n, k = whole.shape
-    ranks = whole.rank(axis=1).mean().sort_values()
+    ranks = whole.mean().sort_values()
     if n < 2 or k < 2:
         return ranks, math.nan
     q = float(stats.studentized_range.ppf(LEVEL, k, math.inf)) / math.sqrt(2)
@@ -137,7 +138,8 @@ def agreement(one: pd.DataFrame, other: pd.DataFrame) -> tuple[float, int]:
 def changes(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Agreement of the ranking with that of every other choice, one changed at a time.
 
-    The ranking is that of the grid with public scales, all epsilons, mean errors.
+    The ranking is that of the grid with public scales, all epsilons, mean errors; where
+    scales are declared, of the epsilons at which they are.
     """
     base = cells(table)
     others: list[tuple[str, str, dict[str, Any]]] = [
@@ -152,12 +154,19 @@ def changes(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for choice, name, changed in others:
         other = cells(table, **changed)
         if len(other):
-            tau, count = agreement(base, other)
+            mine = _at(base, other) if choice == "scales" else base
+            tau, count = agreement(mine, other)
             first = standing(other)["algorithm"].iloc[0]
             yield {"choice": choice, "value": name, "kendall_tau": tau,
                    "methods": count, "first": first}  # fmt: skip
     if table["test_mean"].notna().any():
         yield from _tested(table, base)
+
+
+def _at(errors: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    """The cells at another table's epsilons."""
+    known = other.index.get_level_values("epsilon")
+    return errors[errors.index.get_level_values("epsilon").isin(known)]
 
 
 def _tested(table: pd.DataFrame, base: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -218,8 +227,8 @@ def recommendation(errors: pd.DataFrame) -> tuple[str, pd.Series]:
 def advice(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
     """Which method to take for what kind of problem, and the evidence for it.
 
-    ``left_out``: the regret of the recommendation that is made without the problem, on
-    that problem; geometric mean over problems.
+    ``left_out``: the regret of the recommendation that is made without a data set, on
+    its problems; geometric mean over cells.
     """
     rows = []
     for kind, some in groups(errors, sizes):
@@ -237,17 +246,19 @@ def advice(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def left_out(errors: pd.DataFrame) -> float:
-    """Regret of what is recommended for a problem by the others; geometric mean."""
-    names = errors.index.get_level_values("problem")
-    found = []
+    """Regret of what is recommended for a data set by the others; geometric mean.
+
+    Where a problem is beyond the method recommended, of the next one that can do it.
+    """
+    names = errors.index.get_level_values("data")
+    found: list[float] = []
     for name in dict.fromkeys(names):
         mine = names == name
         if mine.all():
             return math.nan
-        chosen, _ = recommendation(errors[~mine])
-        own = regrets(errors[mine]).get(chosen)
-        if own is not None:
-            found += np.log(own.clip(upper=1e6)).dropna().tolist()
+        _, order = recommendation(errors[~mine])
+        own = regrets(errors[mine]).reindex(columns=order.index).bfill(axis=1)
+        found += np.log(own.iloc[:, 0].clip(upper=1e6)).dropna().tolist()
     return float(np.exp(np.mean(found))) if found else math.nan
 
 

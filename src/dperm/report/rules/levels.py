@@ -18,6 +18,7 @@ from dperm.report.controls import (
 from dperm.report.evidence import (
     Estimate,
     Evidence,
+    Reading,
     matching,
 )
 from dperm.report.groups import by_group, together
@@ -53,17 +54,23 @@ def cost(
     each: Each = None,
     need: str | float = "all",
     exact: dict[str, Any] | None = None,
+    proved: str | None = None,
     **reading: Any,
 ) -> Finding:
     """What noise costs in epsilon, over its target or not.
 
     ``exact`` says for which rows the number is the cost; for all others it is the most
-    that it can be, which is no breach where it exceeds the target.
+    that it can be, which is no breach where it exceeds the target. ``proved`` names the
+    column of what some mechanism with these releases costs: there the interval begins.
     """
     target, reader = split(reading)
+    lower = None if proved is None else Reading(**{**reading, "value": proved})
 
     def measure(part: pd.DataFrame) -> Estimate:
         found = reader.of(part)
+        if lower is not None:
+            low = min(lower.of(part).value, found.low)
+            return Estimate(found.value, low, found.high)
         if exact is None or len(matching(part, exact, file)) == len(part):
             return found
         return Estimate(found.value, min(0.0, found.low), found.high)

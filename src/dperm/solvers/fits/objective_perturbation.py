@@ -8,9 +8,9 @@ privacy, under replacing a record and with any closed convex psi that does not d
 the data, is proved in :mod:`dperm.privacy.perturbed_objective`; up to K = 0.45 epsilon
 or so it is that of the Gaussian mechanism with sensitivity 2 R.
 
-``exact`` minima are those to which the proof applies, computed until a subgradient of
-norm tau = ``tolerance`` Lambda is known. ``approximate`` minima are within tau / Lambda
-of them and hide what is left by N(0, s^2 I) with s = 2 tau / (Lambda mu): both data
+``exact`` minima are those to which the proof applies; what is published is computed
+until a subgradient of norm tau = ``tolerance`` Lambda is known, which the ledger names
+as an assumption. ``approximate`` minima are within tau / Lambda of them and hide what is left by N(0, s^2 I) with s = 2 tau / (Lambda mu): both data
 sets' minima are off, so that replacing a record moves what is left by 2 tau / Lambda,
 and the second release is mu-GDP given the first (Iyengar et al. 2019, whose code has
 half of that shift).
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dperm.privacy.given import EXACT_MINIMA
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.perturbed_objective import PerturbedObjective
 from dperm.solvers.fits import Fit
@@ -93,7 +94,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
         curvature=R**2 / Lambda,
     )
     if options.minima == "exact":
-        return Ledger((tilt,), given=at.given)
+        return Ledger((tilt,), given=(*at.given, EXACT_MINIMA))
     digits = Gaussian(
         sensitivity=2 * options.tolerance,
         scale=2 * options.tolerance / MU if noise_multiplier else 0.0,
