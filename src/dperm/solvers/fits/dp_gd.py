@@ -3,12 +3,13 @@ r"""DP-GD: full-batch noisy gradient descent with momentum, in units of public s
     g = sum_i clip_C(grad l_i(u)) + N(0, (sigma 2 C)^2 I),
     V <- beta V + g / n,   u <- prox_{eta / (1 - beta) psi}(u - eta V),   t < T,
 
-with eta = ``step`` / (sup phi'' p): where S are the columns' own scales the mean of
-||x / S||^2 is p, so that no eigenvalue of the Hessian is above sup phi'' p; below
-2 (1 + beta) steps cannot diverge without noise then. Declared scales may be too small.
-T Gaussian releases of sensitivity 2 C compose to one exactly (Dong, Roth and Su 2019, Corollary 3.3). Momentum, scales, the proximal operator and
-averaging are post-processing. (V settles at g / (1 - beta) / n: with a threshold of eta
-alone the penalty would weigh 1 - beta of what it should.)
+with eta = ``step`` / (sup phi'' p): where S are the columns' own scales the mean of ||x
+/ S||^2 is p, so that no eigenvalue of the Hessian is above sup phi'' p; below 2 (1 +
+beta) steps cannot diverge without noise then. Declared scales may be too small. T
+Gaussian releases of sensitivity 2 C compose to one exactly (Dong, Roth and Su 2019,
+Corollary 3.3). Momentum, scales, the proximal operator and averaging are
+post-processing. (V settles at g / (1 - beta) / n: with a threshold of eta alone the
+penalty would weigh 1 - beta of what it should.)
 """
 
 from __future__ import annotations

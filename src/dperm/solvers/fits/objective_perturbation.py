@@ -10,10 +10,10 @@ or so it is that of the Gaussian mechanism with sensitivity 2 R.
 
 ``exact`` minima are those to which the proof applies; what is published is computed
 until a subgradient of norm tau = ``tolerance`` Lambda is known, which the ledger names
-as an assumption. ``approximate`` minima are within tau / Lambda of them and hide what is left by N(0, s^2 I) with s = 2 tau / (Lambda mu): both data
-sets' minima are off, so that replacing a record moves what is left by 2 tau / Lambda,
-and the second release is mu-GDP given the first (Iyengar et al. 2019, whose code has
-half of that shift).
+as an assumption. ``approximate`` minima are within tau / Lambda of them and hide what
+is left by N(0, s^2 I) with s = 2 tau / (Lambda mu): both data sets' minima are off, so
+that replacing a record moves what is left by 2 tau / Lambda, and the second release is
+mu-GDP given the first (Iyengar et al. 2019, whose code has half of that shift).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A problem in units of its public scales: x / S, u = S w.
 
-Where S are the columns' own scales the mean of ||x / S||^2 is p, so that a bound
-R = sqrt(p) on a record needs no look at the data. "Clipped to R" takes a record to the
-ball of radius R; the objective that is reported is always that of the unclipped records.
+Where S are the columns' own scales the mean of ||x / S||^2 is p, so that a bound R =
+sqrt(p) on a record needs no look at the data. "Clipped to R" takes a record to the ball
+of radius R; the objective that is reported is always that of the unclipped records.
 """
 
 from __future__ import annotations
