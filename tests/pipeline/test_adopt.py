@@ -17,7 +17,9 @@ import pytest
 import yaml
 
 import dperm
+from dperm.pipeline import adopt
 from dperm.pipeline.adopt import first_difference
+from dperm.pipeline.tune import Meter
 
 PAPER = {
     "name": "kept",
@@ -255,6 +257,24 @@ def lanes(**columns):
 )
 def test_the_first_difference_is_named(changed, said):
     assert said in first_difference(lanes(), lanes(**changed))
+
+
+def test_what_a_sweep_says_of_its_noise_is_compared():
+    """Nothing says it anew: an old epsilon would be restamped as the new code's."""
+
+    class Kept:
+        stage, name, seconds, group = "sweep", "sweep rounds", 0.1, ("sweep", "code")
+
+        def rows(self):
+            return lanes().assign(true_epsilon=1.0)
+
+        def replay(self, points):
+            return lanes().assign(true_epsilon=1.1)
+
+    meter = Meter("adopt", 1, "replays", 1.0)
+    assert "true_epsilon" in adopt._judged([Kept()], [Kept()], meter).difference
+    Kept.stage = "evaluate"  # whose rows say it anew when they are read
+    assert not adopt._judged([Kept()], [Kept()], meter).difference
 
 
 def test_a_negative_zero_is_another_bit_and_nan_is_the_same():

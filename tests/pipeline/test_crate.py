@@ -13,6 +13,7 @@ import urllib3
 
 from dperm.locate import ConfigError
 from dperm.pipeline import crate
+from dperm.pipeline.jobs import RunTable
 from dperm.store import files as store
 
 CONTEXT = "https://w3id.org/ro/crate/1.1/context"
@@ -40,6 +41,7 @@ def ran(tmp_path, monkeypatch):
     store.write_text(Path("results/tiny/table2.csv"), "mean\n0.5\n")
     store.write_text(Path("results/tiny/own/dp_cd/tune.parquet"), "rows")
     store.write_text(Path("figures/tiny/curves.svg"), "<svg/>")
+    monkeypatch.setattr(crate, "_require_of_now", lambda papers: None)
     return tmp_path
 
 
@@ -137,6 +139,22 @@ def test_a_run_without_records_is_refused(ran):
     Path("results/tiny/record.json").unlink()
     with pytest.raises(
         ConfigError, match=r"record\.json is not there: run `dperm tiny`"
+    ):
+        crate.crate(["tiny"], Path("crate.zip"))
+    assert not Path("crate.zip").exists()
+
+
+def test_runs_of_other_code_are_refused(ran, monkeypatch):
+    """A commit is said of rows that it made, or nothing is."""
+    pytest.importorskip("rocrate")
+    monkeypatch.undo()
+    monkeypatch.chdir(ran)
+    monkeypatch.setattr(
+        crate.kept, "run_table", lambda *_: RunTable("", {}, {}, {}, {})
+    )
+    monkeypatch.setattr(RunTable, "made", lambda self, paper: "of now")
+    with pytest.raises(
+        ConfigError, match="other code or configuration: run `dperm tiny`"
     ):
         crate.crate(["tiny"], Path("crate.zip"))
     assert not Path("crate.zip").exists()

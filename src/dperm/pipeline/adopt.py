@@ -12,6 +12,7 @@ import datetime
 import io
 import logging
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,10 @@ log = logging.getLogger(__name__)
 LEAST = 2  # of every stage, replayed in every group: its cheapest
 EXTRA = 20.0  # seconds, as recorded, for more of them
 LONG, FEW = 2.0, 16  # of a unit longer than so many seconds, so many lanes are replayed
-# What is said of a lane, not what it reached: said anew whenever lanes are read.
-SAID = (
-    *(*PROVENANCE, "algorithm", "neighbours"),
-    *("given", "epsilon_low", "true_epsilon"),
-)
+NAMED = (*PROVENANCE, "algorithm", "neighbours")
+# What is said of a lane, not what it reached: said anew whenever lanes are read. Rows
+# of sweeps are read as they were kept, and keep what they say only if it is the same.
+SAID = (*NAMED, "given", "epsilon_low", "true_epsilon")
 
 
 class DifferentBitsError(RuntimeError):
@@ -171,7 +171,8 @@ def _judged(
             points = _lanes_of(one, kept)
             if len(points) and one.stage != "sweep":
                 kept = kept.merge(points, on=POINT)
-            found = first_difference(kept, one.replay(points))
+            said = NAMED if one.stage == "sweep" else SAID
+            found = first_difference(kept, one.replay(points), said)
             verdict.replayed.append(_described(one, kept))
             if found:
                 verdict.difference = f"{one.name}: {found}"
@@ -187,13 +188,15 @@ def _described(one: Candidate, kept: pd.DataFrame) -> dict[str, Any]:
     return {"part": one.name, "seeds": seeds, "rows": len(kept)}
 
 
-def first_difference(kept: pd.DataFrame, made: pd.DataFrame) -> str:
+def first_difference(
+    kept: pd.DataFrame, made: pd.DataFrame, said: Sequence[str] = SAID
+) -> str:
     """Where the first bit differs, column, lane and both values; empty if none does.
 
-    Timings and provenance apart; -0.0 is not 0.0, NaN is NaN. The rows' order counts
+    What is ``said`` apart; -0.0 is not 0.0, NaN is NaN. The rows' order counts
     where they are no lanes.
     """
-    kept, made = (_ordered(table) for table in (kept, _stored(made)))
+    kept, made = (_ordered(table, said) for table in (kept, _stored(made)))
     if list(kept) != list(made):
         return f"columns {sorted(set(kept) ^ set(made))}"
     if len(kept) != len(made):
@@ -214,11 +217,11 @@ def _stored(table: pd.DataFrame) -> pd.DataFrame:
     return pd.read_parquet(buffer)
 
 
-def _ordered(table: pd.DataFrame) -> pd.DataFrame:
+def _ordered(table: pd.DataFrame, said: Sequence[str]) -> pd.DataFrame:
     keys = [*POINT, "checkpoint"]
     if set(keys) <= set(table):
         table = table.sort_values(keys)
-    left = [name for name in table if name in SAID]
+    left = [name for name in table if name in said]
     return table.drop(columns=left).reset_index(drop=True)
 
 

@@ -15,6 +15,8 @@ from typing import Any
 
 from dperm import __version__, locate
 from dperm.locate import ConfigError, available
+from dperm.pipeline import kept
+from dperm.pipeline.packed import ArchiveError, require_of_now
 from dperm.store import files as store
 
 LICENCE = "https://spdx.org/licenses/BSD-3-Clause"
@@ -38,13 +40,14 @@ def crate(papers: list[str], path: Path) -> Path:
     Raises
     ------
     ConfigError
-        If a paper was not run, or the library is not there.
+        If a paper was not run, or by other code, or the library is not there.
     """
     try:
         from rocrate.rocrate import ROCrate
     except ImportError as error:
         raise ConfigError("dperm crate needs `pip install 'dperm[crate]'`") from error
     runs = {name: _records(name) for name in papers}
+    _require_of_now(papers)
     made = ROCrate(version="1.1")
     made.name = f"dperm: runs of {', '.join(papers)}"
     made.description = (
@@ -64,6 +67,16 @@ def crate(papers: list[str], path: Path) -> Path:
     with store.whole(path) as beside:
         made.write_zip(beside)
     return path
+
+
+def _require_of_now(papers: list[str]) -> None:
+    """Refuse runs that the present code and configuration did not make."""
+    table = kept.run_table(papers, [])
+    for paper in papers:
+        try:
+            require_of_now(table, paper)
+        except ArchiveError as error:
+            raise ConfigError(str(error)) from error
 
 
 def _records(paper: str) -> tuple[dict[str, Any], dict[str, Any]]:

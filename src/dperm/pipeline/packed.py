@@ -42,7 +42,8 @@ class ArchiveError(RuntimeError):
 def pack(papers: list[str], overrides: list[str], path: Path) -> str:
     """Pack the results of papers that were run to their end; what was packed.
 
-    Without ``papers`` all of them are, with the audits that the report shows.
+    Without ``papers`` all of them are, with the audits that the report shows: as they
+    lie there, since no record says which code made them.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def pack(papers: list[str], overrides: list[str], path: Path) -> str:
         if not Path(name).is_file():
             raise ArchiveError(f"{name} is not there: run `dperm all` first")
     for paper in table.papers:
-        _require_of_now(table, paper)
+        require_of_now(table, paper)
     names = sorted({*names, *_beside(names), *_records(table)})
     head = {
         "papers": [*table.papers],
@@ -103,7 +104,7 @@ def _records(table: RunTable) -> Iterator[str]:
             yield f"{table.below('results')}{paper}/{name}"
 
 
-def _require_of_now(table: RunTable, paper: str) -> None:
+def require_of_now(table: RunTable, paper: str) -> None:
     """Refuse rows that the present code and configuration did not make."""
     from dperm.pipeline.record import digest_rows
 
