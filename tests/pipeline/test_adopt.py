@@ -266,10 +266,10 @@ def test_what_a_sweep_says_of_its_noise_is_compared():
         stage, name, seconds, group = "sweep", "sweep rounds", 0.1, ("sweep", "code")
 
         def rows(self):
-            return lanes().assign(true_epsilon=1.0)
+            return lanes(seed=[1, 2], true_epsilon=[1.0, 1.0])
 
         def replay(self, points):
-            return lanes().assign(true_epsilon=1.1)
+            return lanes(seed=[1, 2], true_epsilon=[1.0, 1.1])
 
     meter = Meter("adopt", 1, "replays", 1.0)
     assert "true_epsilon" in adopt._judged([Kept()], [Kept()], meter).difference
