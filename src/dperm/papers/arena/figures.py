@@ -87,7 +87,8 @@ def curves(
     some = some[some["public_scales"].astype(bool)]
     some = some[some["status"] == "ok"]
     names = [name for name in known.index if (some["problem"] == name).any()]
-    figure, axes = drawing.panels(len(names), product.options.get("columns", 4))
+    columns = min(product.options.get("columns", 4), len(names))
+    figure, axes = drawing.panels(len(names), columns)
     found = looks.of(some["algorithm"].unique())
     rows: Rows = []
     for name, at in zip(names, axes, strict=True):
@@ -110,6 +111,11 @@ def curves(
             ]  # fmt: skip
             drawing.band(at, drawn, str(method), found[str(method)])
             rows += drawn
+    for k, at in enumerate(axes):
+        if k % columns == 0:
+            at.set_ylabel("relative error")
+        if k + columns >= len(axes):
+            at.set_xlabel(r"true $\epsilon$")
     drawing.shared_legend(figure, 5)
     return figure, rows
 
@@ -152,7 +158,10 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
         at.plot([rank, rank, side], [0, height, height], color="0.4", linewidth=0.8)
         at.text(side, height, f" {name} ", ha="right" if k < count / 2 else "left",
                 va="center", fontsize=7)  # fmt: skip
-    level = 0.4
+    for k in range(1, count + 1):
+        at.plot([k, k], [0, 0.12], color="k", linewidth=0.8)
+        at.text(k, 0.2, str(k), ha="center", va="bottom", fontsize=7)
+    level = 1.0
     values = found.to_numpy()
     for k in range(count if math.isfinite(least) else 0):
         last = int(np.searchsorted(values, values[k] + least, side="right")) - 1
@@ -165,8 +174,8 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
     at.spines[:].set_visible(False)
     at.grid(False)
     at.set_yticks([])
-    at.set_xticks(range(1, count + 1))
-    at.axhline(0, color="k", linewidth=0.8)
+    at.set_xticks([])
+    at.plot([1, count], [0, 0], color="k", linewidth=0.8)
     if math.isfinite(least):
         at.set_xlabel(f"mean rank; critical difference {least:.2f}")
 
