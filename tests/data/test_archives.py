@@ -50,6 +50,7 @@ def put(folder, content, name="file"):
         tar([("x.data", b"a,b\n"), ("x.domain", b"?")], "w:bz2"),
         zipped([("d/x.data", b"a,b\n"), ("d/x.domain", b"?")]),
     ],
+    ids=["plain", "gz", "bz2", "tar.gz", "tar", "tar.bz2", "zip"],  # no bytes: of now
 )
 def test_unpack(tmp_path, packed):
     (path,) = unpack(put(tmp_path, packed), tmp_path / "out", ["x.data"])
@@ -87,6 +88,7 @@ def test_links_are_refused(tmp_path):
         tar([("x", b"a" * 9999)])[:60],
         tar([("x", b"a" * 9999)], "w")[:5000],
     ],
+    ids=["gz cut", "gz sum", "bz2 cut", "bz2 spoilt", "tar.gz cut", "tar cut"],
 )
 def test_damaged_archives_are_refused(tmp_path, damaged):
     with pytest.raises(RefusedError, match="damaged archive"):
