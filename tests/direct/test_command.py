@@ -101,6 +101,7 @@ def test_runs_on_a_part_have_the_declared_scales_too(mine):
     rows = command.runs_of(asks, one, problem, given.optimum.value, known, np.inf)
     scales = np.append(np.full(problem.p - 1, 2.0), 1.0)  # the column of ones is one
     on = one.on(command.arrays.declared(known.train, scales, 1.0))
+    assert np.array_equal(problem.smoothness / problem.loss.curvature, scales**2)
     priced = contest.Prices().one(on, one.default)
     for row in rows[asks.fresh :]:
         job = contestants.Job(one.default, priced[0], row["run_seed"])

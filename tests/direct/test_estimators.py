@@ -150,7 +150,9 @@ def test_what_is_read_off_the_data_is_warned_of_and_named(data):
         patched.setattr(estimators, "weights", lambda on, *rest: np.zeros(3))
         named = dperm.fit(X, y > 0, loss="logistic", fit_intercept=False).epsilon_
         chosen = dperm.fit(X, y, fit_intercept=False).epsilon_
+        asked = dperm.fit(X, y > 0, classes=None, fit_intercept=False).epsilon_
     assert named.given[-1] == arrays.CLASSES and chosen.given == ("n", arrays.TWO)
+    assert asked.given == named.given  # a classifier was asked for, not found
     assert not chosen.unconditional
     read = DPClassifier(random_state=0).fit(X, y > 0).epsilon_
     assert read.given == ("n", arrays.CLASSES)

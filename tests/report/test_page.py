@@ -181,6 +181,16 @@ def test_a_paper_without_a_first_claim_shows_its_first_figure():
     assert page.Paper(**empty, **made, claims=claims, figures=[]).picture is None
 
 
+def test_an_upper_bound_alone_proves_nothing(tmp_path):
+    path = tmp_path / "noise.csv"
+    table = {"method": ["a"], "epsilon": [1.0], "true_epsilon": [1.5]}
+    pd.DataFrame(table).to_csv(path)
+    (cost,) = page._costs(path)
+    assert (cost["high"], cost["proved"]) == (1.5, 0)
+    pd.DataFrame({**table, "epsilon_low": [1.2]}).to_csv(path)
+    assert page._costs(path)[0]["proved"] == 1.2
+
+
 def test_text_from_files_cannot_break_the_page():
     assert "<" not in page._json({"a": "</script>"})
 

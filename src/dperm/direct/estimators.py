@@ -386,10 +386,13 @@ def fit(
     'DPClassifier'
     """
     loss = parameters.get("loss")
-    signed = loss in arrays.SIGNED if loss else len(np.unique(np.asarray(y))) == 2
-    kind = DPClassifier if signed or "classes" in parameters else DPRegressor
+    told = "classes" in parameters or loss is not None
+    signed = "classes" in parameters or loss in arrays.SIGNED
+    if not told:
+        signed = len(np.unique(np.asarray(y))) == 2
+    kind = DPClassifier if signed else DPRegressor
     model = kind(solver, epsilon=epsilon, **parameters).fit(X, y)
-    if loss is None and parameters.get("classes") is None:
+    if not told:
         model._guarantee = model.epsilon_.assuming(arrays.TWO)
     return model
 

@@ -7,6 +7,7 @@ price a noise of one's own. Sizes come from the prepared data.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -80,7 +81,7 @@ class Asked:
 class Fitted(Asked):
     """A method without passes: all of its setting stands in its options."""
 
-    @property
+    @cached_property
     def at(self) -> Scaled:
         """The problem in units of its public scales."""
         return Scaled(self.problem)

@@ -236,7 +236,7 @@ def _tables(folder: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
 def _costs(path: Path) -> list[dict[str, Any]]:
     """Range of the true epsilon by algorithm and target, and the most that is proved.
 
-    None without such columns.
+    None without such columns; a table without lower bounds proves nothing.
     """
     data = read_or_empty(path)
     if "true_epsilon" not in data:
@@ -245,11 +245,12 @@ def _costs(path: Path) -> list[dict[str, Any]]:
     data = data[data["noise"] != "strict"] if "noise" in data else data
     named = [key for key in ("algorithm", "method", "noise") if key in data]
     keys = [*named[:2], target]
-    proved = "epsilon_low" if "epsilon_low" in data else "true_epsilon"
+    if "epsilon_low" not in data:
+        data = data.assign(epsilon_low=0.0)
     return [
         {"name": ", ".join(map(str, names[:-1])) or "published noise",
          "target": names[-1], "low": group["true_epsilon"].min(),
-         "high": group["true_epsilon"].max(), "proved": group[proved].max()}
+         "high": group["true_epsilon"].max(), "proved": group["epsilon_low"].max()}
         for names, group in data.groupby(keys, sort=False)
     ]  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -150,6 +151,30 @@ def test_the_best_score_is_published(problem, monkeypatch):
         assert row["runs"] == len(jobs)
         seen = method.run(jobs, contest.nothing)["objective"]
         assert row["relative_error"] <= one._relative(seen).min() + 1e-3
+
+
+def clipped(problem, most, W):
+    loss = metrics.clipped_loss(problem, most, W)
+    return {"score": loss + problem.penalty.value(W)}
+
+
+def test_the_choice_is_of_scores_with_the_noise_that_is_priced(problem):
+    """By the definition: clipped loss and penalty, plus Gaussian noise of its event."""
+    epsilon, most = 0.2, metrics.loss_bound(problem)
+    one = entered("dp_gd", problem, held=0, fresh=12)
+    method = one.base.aiming(contest.INNER * epsilon)
+    choices, cost = one._choices(method, epsilon, one.seeds.fresh)
+    event = score_event(epsilon, problem.delta)
+    quiet = 0
+    for row in one._chosen(method, choices, cost, epsilon):
+        own = [drawn for drawn in choices if drawn.choice == row["fresh"]]
+        jobs = [drawn.job for drawn in own]
+        plain = method.run(jobs, partial(clipped, problem, most))["score"]
+        noise = [streams(drawn.scored).noise.standard_normal() for drawn in own]
+        noisy = plain + event.scale * most / problem.n * np.array(noise)
+        assert row["run_seed"] == own[int(noisy.argmin())].job.seed
+        quiet += noisy.argmin() == plain.argmin()
+    assert quiet < 12  # the noise has a say
 
 
 def test_scores_have_noise_of_their_own(problem, monkeypatch):
