@@ -431,7 +431,8 @@ def radii(
 ) -> tuple[Figure, Rows]:
     """Figure 9 against eta; ``options``: iterations, as for ``readings``."""
     table = read(config, product.sweeps[0])
-    lines = list(reading_figures.real(where(table, status="ok")))
+    titles = results.titles(config, table["problem"].unique())
+    lines = list(reading_figures.real(where(table, status="ok"), titles))
     if not lines:
         figure, (alone,) = drawing.panels(1, 1)
         drawing.empty(alone, str(table["reason"].iloc[0]))

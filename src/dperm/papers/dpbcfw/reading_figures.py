@@ -17,6 +17,7 @@ from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES, where
 from dperm.present import curves, drawing
 from dperm.present.drawing import Rows
 from dperm.present.looks import Look
+from dperm.schema import Problem
 
 TOP = 1.5  # losses over f(0) above it are not shown: nothing was learnt
 WORDS = {
@@ -28,9 +29,13 @@ Curves = list[tuple[str, pd.DataFrame, Look]]
 
 @dataclass(frozen=True)
 class Line:
-    """A row of panels: its name, its runs, and the curves that it shows of them."""
+    """A row of panels: its name, its runs, and the curves that it shows of them.
+
+    ``title`` stands over the panels, ``name`` in the rows.
+    """
 
     name: str
+    title: str
     runs: pd.DataFrame
     of: Callable[[pd.DataFrame], Curves]
 
@@ -55,8 +60,7 @@ def grid(lines: list[Line], x: str, label: str, count: int) -> tuple[Figure, Row
             keys = {"objective": objective, "per": per, "iterations": count}
             panel = f"{line.name}, {objective}, {per}, T {count:g}"
             rows += _panel(axis, panel, line.of(where(line.runs, **keys)), x)
-            name = line.name[:1].upper() + line.name[1:]
-            axis.set_title(f"{name}: {WORDS[objective]}, {WORDS[per]}")
+            axis.set_title(f"{line.title}: {WORDS[objective]}, {WORDS[per]}")
             axis.set(xlabel=label, ylabel="final loss / loss at 0")
         if axis.get_legend_handles_labels()[0]:
             axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -77,21 +81,23 @@ def _panel(axis: Axes, panel: str, shown: Curves, x: str) -> Rows:
 
 def workers(table: pd.DataFrame) -> Iterator[Line]:
     """Figures 5 to 8."""
-    yield Line("figure 5", table, nodes)
+    yield Line("figure 5", "Figure 5", table, nodes)
     for figure in judged.FAMILIES:
-        yield Line(f"figure {figure}", table, partial(_of, figure=figure))
+        of = partial(_of, figure=figure)
+        yield Line(f"figure {figure}", f"Figure {figure}", table, of)
 
 
 def private(table: pd.DataFrame) -> Iterator[Line]:
     """Figure 3, a line for each sparsity."""
     for density, runs in table.groupby("density", sort=False):
-        yield Line(f"figure 3, {100 * density:g} %", runs, _private)
+        share = f"{100 * density:g} %"
+        yield Line(f"figure 3, {share}", f"Figure 3, {share}", runs, _private)
 
 
-def real(table: pd.DataFrame) -> Iterator[Line]:
+def real(table: pd.DataFrame, titles: dict[str, Problem]) -> Iterator[Line]:
     """Figure 9, a line for each data set."""
     for problem, runs in table.groupby("problem", sort=False):
-        yield Line(str(problem), runs, nodes)
+        yield Line(str(problem), titles[str(problem)].title, runs, nodes)
 
 
 def nodes(runs: pd.DataFrame) -> Curves:

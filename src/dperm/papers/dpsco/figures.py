@@ -213,7 +213,7 @@ def transition(
         dot = {"color": "#CC79A7", "marker": "D", "linestyle": "none"}
         drawing.band(at, found, r"PolySFW, $\epsilon$ = 1", dot)
         rows += found
-        _log_axes(at, "p - 1", SHARE)
+        _log_axes(at, "$p - 1$", SHARE)
         noise = NOISE[product.calibration]
         at.set_title(f"$d$ = {d:g}, $n$ = {table['n'].max():,}, {noise}")
         ticks = [NEAREST, 0.01, 0.1, 1.0]
@@ -272,7 +272,7 @@ def quantiles(
             f"{kind}, {group['run'].nunique() * group['replicate'].nunique():,} runs"
         )
         at.set_xlabel(r"$\log(1/\beta)$")
-        at.set_ylabel(r"$1-\beta$ quantile of excess / initial")
+        at.set_ylabel(r"excess / initial, $1-\beta$")
         at.set_ylim(bottom=0)
     drawing.shared_legend(figure, 3)
     return figure, rows

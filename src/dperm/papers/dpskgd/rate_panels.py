@@ -128,7 +128,8 @@ def ratios(axes: Axes, panel: str, instance: str, seen: pd.DataFrame) -> Rows:
     axes.errorbar(seen["placement"], seen["ratio"], yerr=ends, color=colour, marker="o",
                   linestyle="none", markersize=3.5, capsize=2)  # fmt: skip
     axes.plot(seen["placement"], seen["expected"], color=colour, lw=1.2)
-    axes.plot([], [], "o-", color=colour, markersize=3.5, label=instance)
+    axes.plot([], [], "o-", color=colour, markersize=3.5,
+              label=f"{instance}: measured, expected")  # fmt: skip
     columns = ("placement", "ratio", "ci_low", "ci_high")
     return [_row(panel, instance, *each)
             for each in seen[list(columns)].itertuples(index=False)]  # fmt: skip
