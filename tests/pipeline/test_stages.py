@@ -276,3 +276,15 @@ def test_progress_says_what_is_done_and_how_long_still(caplog, monkeypatch):
         "tune here: 20 of 40 lanes in 00:20, about 01:10 left",
         "tune here: 40 of 40 lanes in 01:00, about 00:00 left",
     ]
+
+
+def test_where_the_largest_comes_first_what_is_left_takes_less(caplog, monkeypatch):
+    from dperm.pipeline import tune as tuning
+
+    now = iter([0.0, 10.0])
+    monkeypatch.setattr(tuning.time, "monotonic", lambda: next(now))
+    caplog.set_level("INFO")
+    tuning.Meter("sweep here", 4, "points", falling=True).advance(1)
+    assert caplog.messages[-1] == (
+        "sweep here: 1 of 4 points in 00:10, less than 00:30 left"
+    )

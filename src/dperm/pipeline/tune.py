@@ -210,12 +210,20 @@ class Meter:
 
     Time is taken to be in proportion to work, for lanes their passes. What an earlier
     run left says nothing of the speed, nor does the first hundredth, which compiles.
+    ``falling`` says that what takes longest comes first, so that it takes less.
     """
 
     def __init__(
-        self, name: str, total: int, what: str, work: float = 0.0, every: float = 5.0
+        self,
+        name: str,
+        total: int,
+        what: str,
+        work: float = 0.0,
+        every: float = 5.0,
+        falling: bool = False,
     ):
         self.name, self._total, self._what, self._every = name, total, what, every
+        self._word = "less than" if falling else "about"
         self._start = self._last = time.monotonic()
         self._done, self._worked, self._left = 0, 0.0, work or total
         self._early = self._left / 100
@@ -236,7 +244,7 @@ class Meter:
         if self._worked <= self._early:
             return ""
         left = (now - self._start) * self._left / self._worked
-        return f", about {_interval(left)} left"
+        return f", {self._word} {_interval(left)} left"
 
 
 def _interval(seconds: float) -> str:
