@@ -174,6 +174,13 @@ def test_the_same_verdicts_are_the_last_thing_to_agree_in(tmp_path):
     assert compare.overall(compare.agreements(A, B), A, B) == Level.NOTHING
 
 
+def test_a_papers_own_table_of_claims_has_no_verdicts_to_agree_in(tmp_path):
+    for name, number in (("A", 1), ("B", 2)):
+        store.write_text(tmp_path / name / "claims.csv", f"claim,epsilon\nc,{number}\n")
+    A, B = tmp_path / "A", tmp_path / "B"
+    assert compare.overall(compare.agreements(A, B), A, B) == Level.NOTHING
+
+
 def test_the_exit_code_says_the_level_and_a_level_asked_for_is_enough(two):
     A, B, table = two
     store.write_table(B / "tune.parquet", table.assign(objective=[1 + 1e-12, None, 4]))

@@ -107,7 +107,10 @@ def overall(found: Iterable[Agreement], one: Path, other: Path) -> Level:
     paths = (one / "claims.csv", other / "claims.csv")
     if not all(path.is_file() for path in paths):
         return Level.NOTHING
-    ours, theirs = (pd.read_csv(path).set_index(CLAIM)["verdict"] for path in paths)
+    tables = [pd.read_csv(path) for path in paths]
+    if not all({*CLAIM, "verdict"} <= {*table} for table in tables):
+        return Level.NOTHING  # a paper's own table of that name
+    ours, theirs = (table.set_index(CLAIM)["verdict"] for table in tables)
     return Level.VERDICTS if ours.equals(theirs) else Level.NOTHING
 
 
