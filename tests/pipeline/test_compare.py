@@ -174,6 +174,23 @@ def test_the_same_verdicts_are_the_last_thing_to_agree_in(tmp_path):
     assert compare.overall(compare.agreements(A, B), A, B) == Level.NOTHING
 
 
+def test_rows_are_found_by_what_stands_first_and_not_by_their_place(tmp_path):
+    old = pd.DataFrame({"panel": ["a", "a"], "x": [1, 2], "mean": [0.5, 0.6]})
+    new = pd.DataFrame({"panel": ["b", "a", "a"], "x": [1, 1, 2],
+                        "mean": [9.0, 0.5, 0.7], "more": 1})  # fmt: skip
+    A, B = tmp_path / "A", tmp_path / "B"
+    for folder, table in ((A, old), (B, new)):
+        store.write_csv(folder / "figure1.csv", table)
+    lost, changed = compare.differences(A, B, shared=True)
+    assert lost == "figure1.csv: 1 rows only in B, first panel=b x=1"
+    assert changed.startswith("figure1.csv: mean: 1 of 2 rows differ, by at most 0.1")
+    assert "column more: only in B" in next(compare.differences(A, B))
+    store.write_csv(B / "figure1.csv", old.assign(more=1))
+    assert [*compare.differences(A, B, shared=True)] == []
+    store.write_csv(B / "figure1.csv", old.assign(x=[1, 3]))  # the same rows, moved
+    assert next(compare.differences(A, B)).startswith("figure1.csv: x: 1 of 2 rows")
+
+
 def test_a_papers_own_table_of_claims_has_no_verdicts_to_agree_in(tmp_path):
     for name, number in (("A", 1), ("B", 2)):
         store.write_text(tmp_path / name / "claims.csv", f"claim,epsilon\nc,{number}\n")

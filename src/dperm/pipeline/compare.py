@@ -74,7 +74,7 @@ def agreements(
     one, other : Path
         Folders such as ``results``, ``results/dpcd`` or ``figures/dpcd``.
     shared : bool
-        Leave out tables that only one of them has.
+        Leave out tables and columns that only one of them has.
     rtol : float
         Relative difference that is taken for rounding.
 
@@ -93,6 +93,8 @@ def agreements(
             yield Agreement(name, Level.NOTHING, (f"only in {lone[0]}",))
             continue
         pair = _read(ours[name]), _read(theirs[name])
+        if shared:
+            pair = _common(*pair)
         lines = tuple(_differing(*pair))
         # Numbers that are all but equal may have been cut to two neighbours.
         near = rtol + LAST if name.endswith(".csv") else rtol
@@ -121,7 +123,7 @@ def _level(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> Level:
     """How far tables that differ agree."""
     if set(one.columns) != set(other.columns):
         return Level.NOTHING
-    one, other = _keyed(one), _keyed(other)
+    one, other = _keyed(one, other)
     if set(one.index) != set(other.index):
         return Level.NOTHING
     other = other.loc[one.index, one.columns]
@@ -227,7 +229,7 @@ def _differing(one: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
     """Lines on columns, rows and values that differ."""
     for name in one.columns.symmetric_difference(other.columns, sort=False):
         yield f"column {name}: only in {'A' if name in one else 'B'}"
-    one, other = _keyed(one), _keyed(other)
+    one, other = _keyed(one, other)
     for side, table, against in (("A", one, other), ("B", other, one)):
         lost = table.index.difference(against.index, sort=False)
         if len(lost):
@@ -240,13 +242,31 @@ def _differing(one: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
             yield f"{name}: {line}"
 
 
-def _keyed(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows by what they are where that names each once, else by their position."""
-    if set(IDENTITY) <= set(table.columns):
-        keyed = table.set_index(IDENTITY)
-        if keyed.index.is_unique:
-            return keyed
-    return table.rename_axis("row")
+def _common(
+    one: pd.DataFrame, other: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Both with the columns that both have."""
+    names = one.columns.intersection(other.columns, sort=False)
+    return one[names], other[names]
+
+
+def _keyed(one: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows by what they are, where that names each once, else by their position.
+
+    That is a lane's identity, or the first columns: keys come first in every table.
+    Tables of one length whose keys differ are taken to have the same rows.
+    """
+    leading = [list(one.columns[: count + 1]) for count in range(len(one.columns))]
+    for names in (IDENTITY, *leading):
+        if not all({*names} <= {*table.columns} for table in (one, other)):
+            continue
+        pair = one.set_index(names), other.set_index(names)
+        if all(table.index.is_unique for table in pair):
+            same = set(pair[0].index) == set(pair[1].index)
+            if same or len(one) != len(other) or names == IDENTITY:
+                return pair
+            break
+    return one.rename_axis("row"), other.rename_axis("row")
 
 
 def _place(table: pd.DataFrame, key: object) -> str:
@@ -289,7 +309,7 @@ def main() -> None:
     parser.add_argument("B", type=Path, help="another one")
     parser.add_argument(
         "--shared", action="store_true",
-        help="leave out tables that only one has, as Git's results lack Parquet",
+        help="leave out tables and columns that only one has; Git has no Parquet",
     )  # fmt: skip
     parser.add_argument(
         "--rtol", type=float, default=RTOL, help=f"what is rounding ({RTOL:g})"
