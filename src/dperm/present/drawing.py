@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterSciNotation, NullFormatter
 from PIL import Image
 
 from dperm.present import intervals
@@ -29,6 +30,8 @@ Rows = list[Row]
 FORMATS = ("pdf", "svg", "png")
 COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 PANEL = (3.1, 2.7)  # inches
+SHORT = 30.0  # a logarithmic axis up to that ratio of its ends is short
+NEAR = (1e-3, 1e3)  # where numbers are as short as powers of ten
 UNAVAILABLE = "data not available when this was run"
 _STYLE: Any = {
     "font.size": 8.5,
@@ -161,6 +164,7 @@ def save(figure: Figure, rows: Sequence[Row], stem: Path) -> list[Path]:
     The bytes depend on the data alone: no dates, no random identifiers.
     """
     written = []
+    plain_ticks(figure)
     for kind in FORMATS:
         path = stem.with_suffix(f".{kind}")
         with store.whole(path) as beside:
@@ -172,6 +176,26 @@ def save(figure: Figure, rows: Sequence[Row], stem: Path) -> list[Path]:
     table = pd.DataFrame(rows, columns=COLUMNS)
     store.write_csv(stem.with_suffix(".csv"), table)
     return [*written, stem.with_suffix(".csv")]
+
+
+class PlainFormatter(LogFormatterSciNotation):
+    """Ticks of a short logarithmic axis as numbers: 0.6, not 6 times a power of ten."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """The tick's number, or nothing where it has no label."""
+        return f"{x:g}" if super().__call__(x, pos) else ""
+
+
+def plain_ticks(figure: Figure) -> None:
+    """Write plain numbers where a logarithmic axis is short and near 1."""
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            known = isinstance(axis.get_major_formatter(), LogFormatterSciNotation)
+            if known and low >= NEAR[0] and high <= NEAR[1] and high < SHORT * low:
+                axis.set_major_formatter(PlainFormatter())
+                if not isinstance(axis.get_minor_formatter(), NullFormatter):
+                    axis.set_minor_formatter(PlainFormatter())
 
 
 def _use_palette(path: Path) -> None:
