@@ -122,7 +122,16 @@ def test_flatness_is_measured_against_the_drop():
 
 
 def test_a_single_draw_decides_nothing():
-    assert judged.ordered(around(0.7, 0.1, draws=1)).row()["holds"] == "undecided"
+    for means in ((0.7, 0.1), (0.7, 0.9)):
+        row = judged.ordered(around(*means, draws=1)).row()
+        assert row["holds"] == row["without_learning"] == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("means", "holds"), [((0.99, 0.98), "no"), ((0.7, 0.1), "undecided")]
+)
+def test_draws_that_are_alike_speak_against_a_sentence_alone(means, holds):
+    assert judged.ordered(around(*means, spread=0)).row()["holds"] == holds
 
 
 def runs_of(curves, **keys):

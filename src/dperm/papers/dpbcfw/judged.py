@@ -75,8 +75,9 @@ class Sentence:
         drop = _estimate(self.drop)
         others = [found[name] for name in self.margins]
         return {
-            "holds": _holds(found.values()), "drop": drop[0], "drop_low": drop[1],
-            "drop_high": drop[2], "without_learning": _holds(others), "worst": worst,
+            "holds": _holds(found.values(), len(self.drop)),
+            "drop": drop[0], "drop_low": drop[1], "drop_high": drop[2],
+            "without_learning": _holds(others, len(self.drop)), "worst": worst,
             "margin": found[worst][0], "margin_low": found[worst][1],
             "margin_high": found[worst][2], "replicates": len(self.drop),
         }  # fmt: skip
@@ -86,17 +87,17 @@ def _estimate(values: np.ndarray) -> tuple[float, float, float]:
     return float(values.mean()), *student(values)
 
 
-def _holds(found: Iterable[tuple[float, float, float]]) -> str:
+def _holds(found: Iterable[tuple[float, float, float]], draws: int) -> str:
     """``yes``, ``no`` or ``undecided`` of margins with their intervals.
 
-    A single draw of the data has no interval, and decides nothing.
+    A single draw has no interval, and decides nothing. Draws that are all alike speak
+    against a sentence, but not for it.
     """
     ends = list(found)
-    if any(low == high for _, low, high in ends):
-        return "undecided"
-    if any(low > 0 for _, low, _ in ends):
+    if draws > 1 and any(low > 0 for _, low, _ in ends):
         return "no"
-    return "yes" if all(high < 0 for _, _, high in ends) else "undecided"
+    holds = all(low < high < 0 for _, low, high in ends)
+    return "yes" if holds else "undecided"
 
 
 def ends(runs: pd.DataFrame, **keys: Any) -> np.ndarray:
