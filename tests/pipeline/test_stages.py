@@ -284,7 +284,7 @@ def test_where_the_largest_comes_first_what_is_left_takes_less(caplog, monkeypat
     now = iter([0.0, 10.0])
     monkeypatch.setattr(tuning.time, "monotonic", lambda: next(now))
     caplog.set_level("INFO")
-    tuning.Meter("sweep here", 4, "points", falling=True).advance(1)
+    tuning.Meter("sweep here", 4, "points", at_most=True).advance(1)
     assert caplog.messages[-1] == (
         "sweep here: 1 of 4 points in 00:10, less than 00:30 left"
     )

@@ -133,7 +133,7 @@ def _compute(
     from joblib import Parallel
 
     function = function_of(config, "sweeps", what.kind)
-    meter = Meter(f"sweep {name}", len(todo), "points", falling=True)
+    meter = Meter(f"sweep {name}", len(todo), "points", at_most=True)
     ordered = sorted(todo, key=_size, reverse=True)  # no long one is left for the end
     jobs = (away(_one, config, name, what, function, task, parts) for task in ordered)
     workers = config.workers if config.parallel.backend == "local" else None

@@ -58,7 +58,8 @@ def _table(job: inputs.Job, config: schema.Config) -> pd.DataFrame:
     every = list(units(job))
     if not config.paper.race:
         return collect(job, every, config.workers, config.parallel)
-    with Collecting(job, every, config.workers, config.parallel) as collecting:
+    run = Collecting(job, every, config.workers, config.parallel, race=True)
+    with run as collecting:
         floor = job.optimum.value - abs(job.optimum.gap)
         return ordered(raced(job, every, floor, collecting.tables))
 
@@ -106,6 +107,8 @@ class Collecting:
         All that may be asked for, of which progress is a part.
     workers : int
     where : schema.Parallel
+    race : bool
+        Whether not all of them will be.
     """
 
     def __init__(
@@ -114,12 +117,14 @@ class Collecting:
         units: list[Unit],
         workers: int,
         where: schema.Parallel,
+        race: bool = False,
     ):
         self.job, self.workers, self.where = job, workers, where
         self.parts, self.computed, self.reused = Parts(job.folder), 0, 0
         self.lanes = sum(len(unit.points) for unit in units)
         work = sum(len(unit.points) * unit.passes for unit in units)
-        self.meter = Meter(f"{units[0].stage} {job.folder}", self.lanes, "lanes", work)
+        name = f"{units[0].stage} {job.folder}"
+        self.meter = Meter(name, self.lanes, "lanes", work, at_most=race)
         self._cluster = cluster(where)
 
     def __enter__(self) -> Collecting:
@@ -210,7 +215,8 @@ class Meter:
 
     Time is taken to be in proportion to work, for lanes their passes. What an earlier
     run left says nothing of the speed, nor does the first hundredth, which compiles.
-    ``falling`` says that what takes longest comes first, so that it takes less.
+    ``at_most`` says that it will be less: what takes longest comes first, or not all of
+    it is done.
     """
 
     def __init__(
@@ -220,10 +226,10 @@ class Meter:
         what: str,
         work: float = 0.0,
         every: float = 5.0,
-        falling: bool = False,
+        at_most: bool = False,
     ):
         self.name, self._total, self._what, self._every = name, total, what, every
-        self._word = "less than" if falling else "about"
+        self._word = "less than" if at_most else "about"
         self._start = self._last = time.monotonic()
         self._done, self._worked, self._left = 0, 0.0, work or total
         self._early = self._left / 100
