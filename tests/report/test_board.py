@@ -9,6 +9,7 @@ from dperm.pipeline import plan
 from dperm.report import board as boards
 from dperm.report.board import board, leaders
 from dperm.report.ledgers import Ledgers
+from dperm.store import files as store
 
 from .conftest import compose, write
 
@@ -83,17 +84,21 @@ def test_endless_epsilons_and_copies_are_left_out(tmp_path):
     assert found["algorithm"].tolist() == ["DP-CD"]
 
 
-def test_a_table_that_brings_its_epsilon_is_read_at_full_tuning(tmp_path):
+@pytest.mark.parametrize(("yes", "no"), [(True, False), (1.0, 0.0)])
+def test_a_table_that_brings_its_epsilon_is_read_at_full_tuning(tmp_path, yes, no):
     data = pd.DataFrame(
-        [("a", "X", 1.0, 0.3, 0.2, 0.4, "grid", True),
-         ("a", "X", 1.0, 0.1, 0.1, 0.1, "default", True),
-         ("a", "X", 1.0, 0.1, 0.1, 0.1, "grid", False),
-         ("a", "floor", 0.0, 0.1, None, None, "grid", True)],
+        [("a", "X", 1.0, 0.3, 0.2, 0.4, "grid", yes),
+         ("a", "X", 1.0, 0.1, 0.1, 0.1, "default", yes),
+         ("a", "X", 1.0, 0.1, 0.1, 0.1, "grid", no),
+         ("a", "X", 1.0, 0.1, 0.1, 0.1, "grid", None),
+         ("a", "floor", 0.0, 0.1, None, None, "grid", yes)],
         columns=["problem", "algorithm", "true_epsilon", "mean", "ci_low", "ci_high",
                  "tuning", "public_scales"],
     )  # fmt: skip
     config = compose(tmp_path)
-    found = list(boards._priced(config, data, tmp_path / "x.csv"))
+    store.write_csv(tmp_path / "x.csv", data)
+    read = pd.read_csv(tmp_path / "x.csv")
+    found = list(boards._priced(config, read, tmp_path / "x.csv"))
     assert [(row["mean"], row["epsilon"]) for row in found] == [(0.3, 1.0)]
 
 

@@ -114,7 +114,7 @@ def _priced(
     if "tuning" in data:
         data = data[data["tuning"] == "grid"]
     if "public_scales" in data:
-        data = data[data["public_scales"].astype(str) == "True"]
+        data = data[data["public_scales"].eq(True)]  # written as 1 where some have none
     for row in data.dropna(subset=["mean", "ci_low"]).to_dict("records"):
         yield {
             **{key: row[key] for key in ("problem", "algorithm", "mean", "ci_low",

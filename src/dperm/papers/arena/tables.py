@@ -51,12 +51,9 @@ def ranks(config: schema.Config, product: schema.Product, problems: list[str]) -
                 found = ranking.standing(errors)
                 found.insert(0, "tuning", tuning)
                 found.insert(1, "public_scales", public)
-                seconds = table[table["tuning"] == tuning].groupby("algorithm")[
-                    "seconds"
-                ]
-                rows.append(
-                    found.assign(seconds=found["algorithm"].map(seconds.mean()))
-                )
+                own = table["tuning"].eq(tuning) & table["public_scales"].eq(public)
+                seconds = table[own].groupby("algorithm")["seconds"].mean()
+                rows.append(found.assign(seconds=found["algorithm"].map(seconds)))
     data = pd.concat(rows, ignore_index=True)
     return Table(data, readable(data))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,12 @@ def _frank_wolfe(
     seeds = trials.seeds_of(seed, TRANSCRIPTS + fresh)
     radius = float(np.abs(optimum.w).sum())
 
+    @cache
+    def clipped(entry: float, label: float) -> tuple[Problem, Columns]:
+        """Made once: at p = 100 000 a gigabyte, and most of a run's time."""
+        found = clip_problem(problem, entry, label)
+        return found, Columns(found.A)
+
     def ended(
         at: dict[str, Any], several: list[int]
     ) -> tuple[np.ndarray, dict[str, float]]:
@@ -113,10 +120,10 @@ def _frank_wolfe(
         count = dp_fw.steps(problem, at["passes"], options)
         known = (problem.epsilon, problem.delta, "strict")
         noise = dp_fw.noise(problem, count, options, *known)
-        clipped = clip_problem(problem, options.entry_bound, options.label_bound)
-        columns, found = Columns(clipped.A), []
+        inside, columns = clipped(options.entry_bound, options.label_bound)
+        found = []
         for each in several:
-            run = dp_fw.Run(problem, streams(each), options, noise, columns)
+            run = dp_fw.Run(inside, streams(each), options, noise, columns)
             run.advance(count)
             found.append(float(problem.objective(run.weights)[0]))
         paid = {"passes": at["passes"], "true_epsilon": noise.true_epsilon}
