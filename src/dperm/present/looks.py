@@ -24,7 +24,7 @@ METHODS: dict[str, tuple[str, Any, str]] = {
     "DP-SGD, large batches": ("#D55E00", ":", ">"),
     "DP-SVRG": ("#CC79A7", _CHAIN, "v"),
     "DP-GCD": ("#CC79A7", _DASHES, "v"),
-    "DP-GCD, GS-r": ("#F0E442", _CHAIN, "x"),
+    "DP-GCD, GS-r": ("#CC79A7", _CHAIN, "x"),
     "DP-GCD, GS-s": ("#882255", "--", "P"),
     "DP-GCD, GS-q": ("#999933", ":", "X"),
     "DP-GCD, Gumbel": ("#882255", "-", "P"),
