@@ -253,13 +253,21 @@ def _composed(command: Command, overrides: list[str]) -> None:
         if command.solves:
             from dperm.pipeline import checks  # brings the solvers and what they need
 
-            place = f"conf/problem/{made.problem.name}.yaml: dataset: "
+            place = _place(command, made)
             checks.check(made)
         run(function_of(command), made)
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
         raise SystemExit(_said(error, place)) from error
+
+
+def _place(command: Command, made: Any) -> str:
+    """Where the size of what a stage holds is decided."""
+    if command is COMMANDS["sweep"]:
+        swept = "sweeps" if made.product is None else f"sweeps.{made.product}"
+        return f"conf/paper/{made.paper.name}/paper.yaml: {swept}: "
+    return f"conf/problem/{made.problem.name}.yaml: dataset: "
 
 
 def _said(error: Exception, place: str) -> str:

@@ -74,6 +74,19 @@ def test_whatever_a_stage_raises_is_one_line(monkeypatch, error, said):
         cli.run_stage(cli.COMMANDS["fetch"], ["problem=diabetes"])
 
 
+def test_a_sweep_that_does_not_fit_is_not_put_on_a_problem_it_does_not_read(
+    monkeypatch,
+):
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(cli, "function_of", lambda command: fail)
+    with pytest.raises(SystemExit) as caught:
+        cli.run_stage(cli.COMMANDS["sweep"], ["paper=dpgcd", "product=coordinates"])
+    place = "conf/paper/dpgcd/paper.yaml: sweeps.coordinates: it does not fit"
+    assert place in str(caught.value)
+
+
 def test_the_current_folder_hides_no_library(project):
     def hide(*names):
         for name in names:

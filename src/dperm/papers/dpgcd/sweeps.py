@@ -210,7 +210,7 @@ def _taken(job: inputs.Job, lanes: Lanes, count: int, seed: int) -> dict[str, An
     times = np.zeros(job.problem.p, dtype=int)
     for _ in range(count):
         run.advance(1)
-        times[run.released[0, -job.problem.p :].argmax()] += 1
+        times[run.chosen[0]] += 1
     taken = times[times > 0]
     return {"chosen_once": float((taken == 1).mean()), "taken": len(taken),
             "support": int(np.count_nonzero(run.weights[0]))}  # fmt: skip
