@@ -104,6 +104,9 @@ GROWTH = {
 }
 
 
+LOWEST = 1e-6  # of what is shown: DP-FW is exact where w* is a corner of its ball
+
+
 def growth(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> tuple[Figure, Rows]:
@@ -128,5 +131,6 @@ def growth(
         at.axhline(1.0, color="0.6", linewidth=0.8, linestyle=":", label="w = 0")
         at.set(title=title, xlabel=label, xscale=scale, yscale="log",
                ylabel="excess over that of w = 0")  # fmt: skip
+        at.set_ylim(bottom=max(at.get_ylim()[0], LOWEST))
     drawing.shared_legend(figure, 5)
     return figure, rows
