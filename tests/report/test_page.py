@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import html.parser
 import json
 import os
@@ -9,6 +10,7 @@ import re
 import shutil
 import struct
 import subprocess
+from base64 import b64decode
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -93,7 +95,7 @@ def test_tables_of_the_audit_are_shown_where_there_are_any(report):
 
 def test_the_data_are_the_csv(report):
     block = re.search(r'id="data">(.*?)</script>', report.read_text(), re.S)[1]
-    (panel,) = json.loads(block)["dpcd/figure1"]
+    (panel,) = json.loads(gzip.decompress(b64decode(block)))["dpcd/figure1"]
     assert panel["name"] == "a b"
     assert [curve["name"] for curve in panel["curves"]] == ["ε = 1", "DP-SGD"]
     assert panel["curves"][1]["mean"][:3] == [2.0, 1.0, 0.6667]
@@ -171,7 +173,7 @@ def test_no_trace_of_an_exception_is_shown(report):
 
 
 def test_a_paper_without_a_first_claim_shows_its_first_figure():
-    figures = [SimpleNamespace(key=f"p/{name}") for name in ("a", "b")]
+    figures = [SimpleNamespace(key=f"p/{name}", picture="") for name in ("a", "b")]
     empty = dict.fromkeys(("name", "title", "reference", "thresholds"), "")
     made = {"story": [], "epsilons": [], "costs": [], "manifest": {}}
     claims = [{"first": True, "figures": ["b"]}, {"first": False, "figures": ["a"] * 9}]
@@ -179,6 +181,9 @@ def test_a_paper_without_a_first_claim_shows_its_first_figure():
     assert shown.picture is figures[1]
     assert page.Paper(**empty, **made, claims=[], figures=figures).picture is figures[0]
     assert page.Paper(**empty, **made, claims=claims, figures=[]).picture is None
+    figures[1].picture = "data:image/png"  # a map
+    shown = page.Paper(**empty, **made, claims=claims, figures=figures)
+    assert shown.picture is figures[0]
 
 
 def test_an_upper_bound_alone_proves_nothing(tmp_path):

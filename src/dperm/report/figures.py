@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
+from PIL import Image
 
 from dperm import schema
 from dperm.pipeline import plan, seeds
@@ -20,6 +23,7 @@ from dperm.report.entries import Names, figure_id
 from dperm.report.evidence import read_or_empty
 from dperm.report.ledgers import Ledgers
 
+SEEDS = 3  # of a curve that are shown; lanes hold all
 KEPT = ("csv", "svg", "png")  # of a figure's files those that Git holds
 _KEYS = ["problem", "algorithm"]
 
@@ -40,6 +44,15 @@ class Figure:
     commit: str
     missing: list[str]  # problems whose data could not be had
     problems: list[str]  # its panels, as far as they are problems
+    picture: str = ""  # a map, as a data URI: no chart of lines shows it
+
+    @property
+    def one_legend(self) -> bool:
+        """Whether all panels have the same curves, said in the same words."""
+        keys = ("look", "mark", "dash", "name", "cost", "star")
+        told = [[[curve[key] for key in keys] for curve in panel["curves"]]
+                for panel in self.data["panels"]]  # fmt: skip
+        return all(each == told[0] for each in told)
 
 
 def figures(
@@ -91,7 +104,22 @@ def figures(
             commit=commit,
             missing=_missing(config, product, points),
             problems=sorted({subject(str(panel)) for panel in points["panel"]}),
+            picture=_picture(stem, points),
         )  # fmt: skip
+
+
+def _picture(stem: Path, points: pd.DataFrame) -> str:
+    """The PNG of a figure without a line in it: a map, or a diagram of ranks."""
+    path = stem.with_suffix(".png")
+    many = points.groupby(["panel", "algorithm"]).size().max() > 1
+    if many or not path.is_file():
+        return ""
+    few = io.BytesIO()
+    with Image.open(path) as image:
+        image.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(
+            few, "PNG", optimize=True
+        )
+    return f"data:image/png;base64,{b64encode(few.getvalue()).decode()}"
 
 
 def _links(stem: Path, folder: Path) -> dict[str, str]:
@@ -195,7 +223,7 @@ def _seeds(
     settings: pd.DataFrame,
     names: dict[str, str],
 ) -> str:
-    """The master seed, how it is spread, and the seeds of every tuned curve."""
+    """The master seed, how it is spread, and the first seeds of every tuned curve."""
     fresh = config.scale.fresh or config.paper.fresh
     text = f"master seed {config.seed}; SHA-256 of stage, names and replicate"
     if product.sweeps:
@@ -210,8 +238,9 @@ def _seeds(
         + " ".join(
             str(seeds.seed(config.seed, "evaluate", row["problem"],
                            names[row["algorithm"]], row["passes"], replicate))
-            for replicate in range(fresh)
+            for replicate in range(min(fresh, SEEDS))
         )
+        + (" ..." if fresh > SEEDS else "")
         for row in settings.to_dict("records")
         if row["algorithm"] in names
     ]  # fmt: skip

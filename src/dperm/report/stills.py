@@ -102,18 +102,17 @@ class _Scale:
 
 def _grid(across: _Scale, up: _Scale) -> str:
     """Lines and numbers of both axes."""
-    parts = []
+    lines, below, beside = "", "", ""
     for value in across.ticks():
-        x = across(value)
-        parts.append(f'<path class="axis" d="M{x:.0f} {TOP}V{HEIGHT - BOTTOM}"/>'
-                     f'<text x="{x:.0f}" y="{HEIGHT - BOTTOM + 14}" '
-                     f'text-anchor="middle">{_tick(value)}</text>')  # fmt: skip
+        x = f"{across(value):.0f}"
+        lines += f"M{x} {TOP}V{HEIGHT - BOTTOM}"
+        below += f'<text x="{x}" y="{HEIGHT - BOTTOM + 14}">{_tick(value)}</text>'
     for value in up.ticks():
         y = up(value) or 0.0
-        parts.append(f'<path class="axis" d="M{LEFT} {y:.0f}H{WIDTH - RIGHT}"/>'
-                     f'<text x="{LEFT - 4}" y="{y + 4:.0f}" '
-                     f'text-anchor="end">{_tick(value)}</text>')  # fmt: skip
-    return "".join(parts)
+        lines += f"M{LEFT} {y:.0f}H{WIDTH - RIGHT}"
+        beside += f'<text x="{LEFT - 4}" y="{y + 4:.0f}">{_tick(value)}</text>'
+    return (f'<path class="axis" d="{lines}"/><g text-anchor="middle">{below}</g>'
+            f'<g text-anchor="end">{beside}</g>')  # fmt: skip
 
 
 def _tick(value: float) -> str:
@@ -134,7 +133,7 @@ def _line(curve: dict[str, Any], across: _Scale, up: _Scale) -> str:
         points = [points[k] for k in outline(x, y, 2.0)]
     places = [f"{x:.0f} {y:.0f}" for x, y in points]
     dash = f' stroke-dasharray="{curve["dash"]}"' if curve["dash"] else ""
-    line = f'<path d="M{"L".join(places)}" fill="none" stroke="currentColor"{dash}/>'
+    line = f'<path d="M{"L".join(places)}"{dash}/>'
     marks = points if len(points) <= 8 else points[::5]
     drawn = "".join(
         f'<use href="#{curve["mark"]}" x="{x:.0f}" y="{y:.0f}"/>' for x, y in marks

@@ -1,6 +1,8 @@
 "use strict";
-(() => {
-  const FIGURES = JSON.parse(document.getElementById("data").textContent);
+(async () => {
+  // Packed, for there is much of it; a browser that cannot read it keeps the still pictures.
+  const packed = Uint8Array.from(atob(document.getElementById("data").textContent), c => c.charCodeAt(0));
+  const FIGURES = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   const BANDS = JSON.parse(document.getElementById("bands").textContent);
   const W = 360, H = 250, M = { l: 58, r: 10, t: 8, b: 40 };
   const NS = "http://www.w3.org/2000/svg";
@@ -90,7 +92,7 @@
         });
         b.setAttribute("aria-pressed", "true");
         const key = svg("svg", { class: `key ${curve.look}`, viewBox: "0 0 30 10", "aria-hidden": "true" }, b);
-        if (!curve.star) svg("path", { d: "M0 5H30", stroke: "currentColor", "stroke-dasharray": curve.dash }, key);
+        if (!curve.star) svg("path", { d: "M0 5H30", "stroke-dasharray": curve.dash }, key);
         svg("use", { href: "#" + curve.mark, x: 15, y: 5 }, key);
         b.append(curve.cost ? `${curve.name}, ${curve.cost}` : curve.name);
       });
