@@ -181,14 +181,18 @@ def test_rows_are_found_by_what_stands_first_and_not_by_their_place(tmp_path):
     A, B = tmp_path / "A", tmp_path / "B"
     for folder, table in ((A, old), (B, new)):
         store.write_csv(folder / "figure1.csv", table)
-    lost, changed = compare.differences(A, B, shared=True)
+    more, lost, changed = compare.differences(A, B, shared=True)
+    assert more == "figure1.csv: column more: only in B"
     assert lost == "figure1.csv: 1 rows only in B, first panel=b x=1"
     assert changed.startswith("figure1.csv: mean: 1 of 2 rows differ, by at most 0.1")
-    assert "column more: only in B" in next(compare.differences(A, B))
     store.write_csv(B / "figure1.csv", old.assign(more=1))
-    assert [*compare.differences(A, B, shared=True)] == []
+    (found,) = compare.agreements(A, B, shared=True)
+    assert (found.level, found.lines) == (Level.BITS, ("column more: only in B",))
+    assert levels(A, B) == {"figure1.csv": Level.NOTHING}
     store.write_csv(B / "figure1.csv", old.assign(x=[1, 3]))  # the same rows, moved
     assert next(compare.differences(A, B)).startswith("figure1.csv: x: 1 of 2 rows")
+    store.write_csv(B / "figure1.csv", old.iloc[::-1])  # in another order
+    assert len([*compare.differences(A, B)]) == 2
 
 
 def test_a_papers_own_table_of_claims_has_no_verdicts_to_agree_in(tmp_path):

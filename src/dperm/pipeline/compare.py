@@ -74,7 +74,8 @@ def agreements(
     one, other : Path
         Folders such as ``results``, ``results/dpcd`` or ``figures/dpcd``.
     shared : bool
-        Leave out tables and columns that only one of them has.
+        Leave out tables that only one of them has, and judge the columns that both
+        have; the others are named.
     rtol : float
         Relative difference that is taken for rounding.
 
@@ -93,12 +94,11 @@ def agreements(
             yield Agreement(name, Level.NOTHING, (f"only in {lone[0]}",))
             continue
         pair = _read(ours[name]), _read(theirs[name])
-        if shared:
-            pair = _common(*pair)
         lines = tuple(_differing(*pair))
         # Numbers that are all but equal may have been cut to two neighbours.
         near = rtol + LAST if name.endswith(".csv") else rtol
-        yield Agreement(name, _level(*pair, near) if lines else Level.BITS, lines)
+        level = _level(*_common(*pair) if shared else pair, near)
+        yield Agreement(name, level, lines)
 
 
 def overall(found: Iterable[Agreement], one: Path, other: Path) -> Level:
@@ -120,7 +120,9 @@ def overall(found: Iterable[Agreement], one: Path, other: Path) -> Level:
 
 
 def _level(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> Level:
-    """How far tables that differ agree."""
+    """How far two tables agree."""
+    if not any(_differing(one, other)):
+        return Level.BITS
     if set(one.columns) != set(other.columns):
         return Level.NOTHING
     one, other = _keyed(one, other)
@@ -253,19 +255,16 @@ def _common(
 def _keyed(one: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows by what they are, where that names each once, else by their position.
 
-    That is a lane's identity, or the first columns: keys come first in every table.
-    Tables of one length whose keys differ are taken to have the same rows.
+    That is a lane's identity, or where one table has more rows, the first columns: keys
+    come first in every table.
     """
     leading = [list(one.columns[: count + 1]) for count in range(len(one.columns))]
-    for names in (IDENTITY, *leading):
+    for names in (IDENTITY, *(leading if len(one) != len(other) else ())):
         if not all({*names} <= {*table.columns} for table in (one, other)):
             continue
         pair = one.set_index(names), other.set_index(names)
         if all(table.index.is_unique for table in pair):
-            same = set(pair[0].index) == set(pair[1].index)
-            if same or len(one) != len(other) or names == IDENTITY:
-                return pair
-            break
+            return pair
     return one.rename_axis("row"), other.rename_axis("row")
 
 
@@ -309,7 +308,7 @@ def main() -> None:
     parser.add_argument("B", type=Path, help="another one")
     parser.add_argument(
         "--shared", action="store_true",
-        help="leave out tables and columns that only one has; Git has no Parquet",
+        help="judge the tables and columns that both have; Git has no Parquet",
     )  # fmt: skip
     parser.add_argument(
         "--rtol", type=float, default=RTOL, help=f"what is rounding ({RTOL:g})"
@@ -341,7 +340,7 @@ def main() -> None:
 
 
 def _summary(found: list[Agreement], level: Level) -> str:
-    if level is Level.BITS:
+    if not any(each.lines for each in found):
         return "no difference"
     counts = Counter(each.level for each in found)
     parts = [f"{counts[one]} in {one.name.lower()}" for one in Level if counts[one]]

@@ -19,10 +19,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, NullFormatter
-from PIL import Image
 
 from dperm.present import intervals
 from dperm.present.looks import Look
+from dperm.present.raster import write_palette
 from dperm.store import files as store
 
 Row = dict[str, Any]  # of the data behind a figure; keys of COLUMNS
@@ -170,7 +170,7 @@ def save(figure: Figure, rows: Sequence[Row], stem: Path) -> list[Path]:
         with store.whole(path) as beside:
             figure.savefig(beside, format=kind, metadata=_metadata(kind))
             if kind == "png":
-                _use_palette(beside)
+                write_palette(beside, beside)
         written.append(path)
     plt.close(figure)
     table = pd.DataFrame(rows, columns=COLUMNS)
@@ -196,15 +196,6 @@ def plain_ticks(figure: Figure) -> None:
                 axis.set_major_formatter(PlainFormatter())
                 if not isinstance(axis.get_minor_formatter(), NullFormatter):
                     axis.set_minor_formatter(PlainFormatter())
-
-
-def _use_palette(path: Path) -> None:
-    """Keep 256 colours of a PNG: a third of its size, and no eye tells."""
-    with Image.open(path) as image:
-        few = image.convert("RGB").quantize(
-            256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
-        )
-    few.save(path, format="PNG", optimize=True)
 
 
 def _metadata(kind: str) -> dict[str, Any]:

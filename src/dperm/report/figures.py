@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from PIL import Image
 
 from dperm import schema
 from dperm.pipeline import plan, seeds
+from dperm.present.raster import write_palette
 from dperm.report import charts, drawn
 from dperm.report.charts import PUBLISHED, Extra, Palette, plain, short, subject
 from dperm.report.entries import Names, figure_id
@@ -115,10 +115,7 @@ def _picture(stem: Path, points: pd.DataFrame) -> str:
     if many or not path.is_file():
         return ""
     few = io.BytesIO()
-    with Image.open(path) as image:
-        image.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(
-            few, "PNG", optimize=True
-        )
+    write_palette(path, few, 64)
     return f"data:image/png;base64,{b64encode(few.getvalue()).decode()}"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.papers.arena import own, ranking
+from dperm.papers.arena import outcomes, own, ranking, tables
 
 
 def table(errors, tuning="grid", epsilon=1.0):
@@ -51,6 +51,20 @@ def test_a_method_that_diverges_is_last_and_no_gap():
     errors = ranking.cells(table(THREE))
     assert errors["C"].iloc[2] == math.inf
     assert ranking.shares(errors)["C"].iloc[2] == 1
+
+
+def test_ranks_say_the_seconds_of_their_own_tuning_and_kind_of_scales(monkeypatch):
+    kinds = {("grid", True): 1.0, ("grid", False): 2.0, ("paid", True): 4.0}
+    every = pd.concat([
+        table(THREE, tuning).assign(public_scales=public, seconds=seconds)
+        for (tuning, public), seconds in kinds.items()
+    ])  # fmt: skip
+    monkeypatch.setattr(outcomes, "contest", lambda config: every)
+    found = tables.ranks(None, None, []).data
+    said = found.groupby(["tuning", "public_scales"])["seconds"].unique()
+    assert {key: [*value] for key, value in said.items()} == {
+        key: [value] for key, value in kinds.items()
+    }
 
 
 def test_wins_are_counted_where_both_can():
