@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
-from dperm import solvers
+from dperm import schema, solvers
 from dperm.data.arrays import standardize
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
@@ -185,9 +185,25 @@ def test_preparation_that_reads_all_records():
     other = X.copy()
     other[0] += 3.0
     assert not np.allclose(standardize(X)[1:], standardize(other)[1:])
-    told = inputs.given(Preparation(standardize=True, drop_zero_columns=True))
+    both = Preparation(standardize=True, drop_zero_columns=True)
+    told = inputs.given(schema.Problem(preparation=both))
     assert told == (given.N, given.STANDARDISATION, given.COLUMNS)
-    assert inputs.given(Preparation()) == (given.N,)
+    assert inputs.given(schema.Problem(preparation=Preparation())) == (given.N,)
+
+
+@pytest.mark.parametrize(
+    "rule, told",
+    [
+        (None, ()),
+        ("mean", ("mean of columns",)),
+        ("median", ("median of columns",)),
+        ("drop", ("which records are whole",)),
+    ],
+)
+def test_a_rule_for_missing_values_reads_all_records(rule, told):
+    problem = schema.Problem(preparation=Preparation())
+    problem.dataset.reader.missing = rule
+    assert inputs.given(problem) == (given.N, *told)
 
 
 def test_a_ledger_keeps_what_it_is_given():

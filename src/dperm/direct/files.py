@@ -31,7 +31,7 @@ from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem
 from dperm.locate import ConfigError, available, hint
 from dperm.pipeline import checks, inputs, problems
-from dperm.privacy.given import STANDARDISATION, N, united
+from dperm.privacy.given import STANDARDISATION, N, missing_values, united
 from dperm.validation import number
 
 log = logging.getLogger(__name__)
@@ -254,10 +254,8 @@ def _prepared(asked: Asked, X: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]
                 f"standardize: {error}: drop=[NAME] leaves it out, standardize=false "
                 "takes columns as they are"
             ) from error
-    filling = asked.missing if asked.missing in ("mean", "median") else None
-    read = {STANDARDISATION: is_moved, f"{filling} of columns": bool(filling),
-            "which records are whole": asked.missing == "drop"}  # fmt: skip
-    given = (N, *(name for name, is_read in read.items() if is_read))
+    scaled = (STANDARDISATION,) if is_moved else ()
+    given = united((N, *scaled), missing_values(asked.missing))
     return (with_ones(X) if asked.intercept else X), given
 
 

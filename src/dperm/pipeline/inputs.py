@@ -16,7 +16,7 @@ from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
 from dperm.locate import ConfigError
 from dperm.pipeline import plan
-from dperm.privacy.given import COLUMNS, STANDARDISATION, N
+from dperm.privacy.given import COLUMNS, STANDARDISATION, N, missing_values
 from dperm.solvers.capabilities import obstacle
 from dperm.store import files as store
 from dperm.validation import number
@@ -45,17 +45,18 @@ def load_problem(config: schema.Config) -> Problem | None:
         identity.append("standardised implicitly")
     return build(
         spec.name, prepared.X, prepared.y, spec.loss, penalty, epsilon, delta,
-        store.digest(identity), standardised=implicit, given=given(spec.preparation),
+        store.digest(identity), standardised=implicit, given=given(spec),
     )  # fmt: skip
 
 
-def given(preparation: schema.Preparation) -> tuple[str, ...]:
-    """What preparing reads off all records and takes as public, beside n."""
+def given(problem: schema.Problem) -> tuple[str, ...]:
+    """What reading and preparing read off all records and take as public, beside n."""
     found = {
-        STANDARDISATION: preparation.standardize,
-        COLUMNS: preparation.drop_zero_columns,
+        STANDARDISATION: problem.preparation.standardize,
+        COLUMNS: problem.preparation.drop_zero_columns,
     }
-    return (N, *(name for name, done in found.items() if done))
+    prepared = (name for name, done in found.items() if done)
+    return (N, *prepared, *missing_values(problem.dataset.reader.missing))
 
 
 def unavailable_reason(config: schema.Config) -> str:

@@ -23,7 +23,15 @@ RADIUS = "l1 norm of the solution"
 LABEL_SCALE = "root mean square of labels"
 STANDARDISATION = "standardisation of columns"
 COLUMNS = "which columns are zero"
+WHOLE = "which records are whole"
 EXACT_MINIMA = "exactness of minima"  # no constant: a proof's assumption on arithmetic
+
+
+def missing_values(rule: str | None) -> tuple[str, ...]:
+    """What a rule for missing values (mean, median, drop) reads off all records."""
+    if rule is None:
+        return ()
+    return (WHOLE if rule == "drop" else f"{rule} of columns",)
 
 
 def united(*parts: Iterable[str]) -> tuple[str, ...]:

@@ -7,10 +7,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dperm import grid as grids
 from dperm import schema
-from dperm.erm.bounds import clip_problem
+from dperm.erm.bounds import clip_entries
 from dperm.erm.columns import Columns
 from dperm.erm.optimum import Optimum, solve
 from dperm.erm.problem import Problem
@@ -108,10 +109,9 @@ def _frank_wolfe(
     radius = float(np.abs(optimum.w).sum())
 
     @cache
-    def clipped(entry: float, label: float) -> tuple[Problem, Columns]:
-        """Made once: at p = 100 000 a gigabyte, and most of a run's time."""
-        found = clip_problem(problem, entry, label)
-        return found, Columns(found.A)
+    def clipped(entry: float) -> Columns:
+        """Made once: most of a run's memory and time."""
+        return Columns(clip_entries(sparse.csc_array(problem.A), entry))
 
     def ended(
         at: dict[str, Any], several: list[int]
@@ -120,10 +120,10 @@ def _frank_wolfe(
         count = dp_fw.steps(problem, at["passes"], options)
         known = (problem.epsilon, problem.delta, "strict")
         noise = dp_fw.noise(problem, count, options, *known)
-        inside, columns = clipped(options.entry_bound, options.label_bound)
+        columns = clipped(options.entry_bound)
         found = []
         for each in several:
-            run = dp_fw.Run(inside, streams(each), options, noise, columns)
+            run = dp_fw.Run(problem, streams(each), options, noise, columns)
             run.advance(count)
             found.append(float(problem.objective(run.weights)[0]))
         paid = {"passes": at["passes"], "true_epsilon": noise.true_epsilon}

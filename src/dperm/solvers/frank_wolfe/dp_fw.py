@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dperm.erm.bounds import clip_problem, record_bound
+from dperm.erm.bounds import clip_offset, clip_problem, record_bound
 from dperm.erm.columns import Columns
 from dperm.erm.problem import Problem
 from dperm.privacy.given import GRADIENT
@@ -155,8 +155,13 @@ class Run(FrankWolfe):
         columns: Columns | None = None,
     ):
         super().__init__()
-        clip = clip_problem(problem, options.entry_bound, options.label_bound)
-        self.at = iterate(clip, columns)
+        if columns is None:
+            bounds = (options.entry_bound, options.label_bound)
+            problem = clip_problem(problem, *bounds)
+        else:  # nothing else reads the design
+            offset = clip_offset(problem.offset, options.label_bound)
+            problem = replace(problem, offset=offset)
+        self.at = iterate(problem, columns)
         self.streams, self.vertex = streams, options.radius
         self.scale = noise.index_scale
 

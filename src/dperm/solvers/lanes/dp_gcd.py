@@ -182,7 +182,8 @@ class Run(Block):
     @property
     def released(self) -> np.ndarray:
         """The weights, and which coordinate was taken as a one-hot; (L, 2 p)."""
-        taken = np.eye(self.problem.p)[self.chosen]
+        taken = np.zeros_like(self.weights)
+        taken[np.arange(len(taken)), self.chosen] = 1.0
         return np.concatenate((self.weights, taken), axis=1)
 
     def _draw(self) -> tuple[np.ndarray, float]:
