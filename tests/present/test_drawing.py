@@ -21,7 +21,12 @@ def test_a_shared_legend_fits_the_figure(panels, rows):
 
 @pytest.mark.parametrize(
     ("ends", "expected"),
-    [((0.4, 2.0), {"0.4", "0.6", "1", "2"}), ((1e-6, 2e-6), None), ((0.1, 90), None)],
+    [
+        ((0.4, 2.0), {"0.4", "0.6", "1", "2"}),
+        ((0.015, 0.9), {"0.1"}),
+        ((1e-6, 2e-6), None),
+        ((0.1, 90), None),
+    ],
 )
 def test_short_logarithmic_axes_have_plain_numbers(ends, expected):
     figure, (axes,) = drawing.panels(1, 1)

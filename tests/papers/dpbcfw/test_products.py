@@ -78,7 +78,7 @@ def test_figures(swept, name):
     sizes = {path.suffix: path.stat().st_size for path in written}
     assert set(sizes) == {".pdf", ".svg", ".png", ".csv"} and min(sizes.values()) > 40
     svg = next(path for path in written if path.suffix == ".svg").read_text()
-    assert "no network" in svg or name != "figure9"
+    assert "data not available" in svg or name != "figure9"
 
 
 @pytest.mark.slow

@@ -217,7 +217,7 @@ def real(
             axis, shown = next(at), where(table, problem=name)
             if (shown["status"] == "unavailable").any():
                 axis.set_title(titles[name].title)
-                drawing.empty(axis, str(shown["reason"].iloc[0]))
+                drawing.empty(axis, drawing.UNAVAILABLE)
                 continue
             panel = f"{name}, {noise}"
             rows += baselines(axis, panel, shown, noise)
@@ -435,7 +435,7 @@ def radii(
     lines = list(reading_figures.real(where(table, status="ok"), titles))
     if not lines:
         figure, (alone,) = drawing.panels(1, 1)
-        drawing.empty(alone, str(table["reason"].iloc[0]))
+        drawing.empty(alone, drawing.UNAVAILABLE)
         return figure, []
     count = product.options["iterations"]
     label = "$\\eta$ over $\\|w^*\\|_1$"
