@@ -284,6 +284,31 @@ def test_in_chromium_charts_are_drawn_and_work_by_keyboard(report, tmp_path, wid
     assert found["bar"] == 0, "the bar stays in view"
 
 
+JUMP = """
+<script>
+addEventListener("load", () => setTimeout(() => {
+  const target = document.getElementById("figures");
+  const drawn = document.createElement("div");
+  drawn.style.height = "4000px";
+  location.hash = "#figures";
+  setTimeout(() => target.before(drawn), 50);
+  setTimeout(() => document.body.setAttribute("data-found",
+    Math.round(target.getBoundingClientRect().top)), 2000);
+}, 300));
+</script>
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_a_link_ends_at_its_section_whatever_is_drawn_on_the_way(report, tmp_path):
+    checked = report.with_name("jump.html")
+    checked.write_text(report.read_text().replace("</body>", JUMP + "</body>"))
+    seen = browse(checked, 1400, tmp_path, "--dump-dom")
+    found = re.search(r'data-found="([^"]*)"', seen.stdout)
+    assert 0 <= int(found[1]) < 100, "below the bar"
+
+
 AXE = os.environ.get("DPERM_AXE")  # axe.min.js, of the npm package axe-core
 CHECKED = """
 <script>
