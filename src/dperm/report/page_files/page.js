@@ -96,6 +96,9 @@
         svg("use", { href: "#" + curve.mark, x: 15, y: 5 }, key);
         b.append(curve.cost ? `${curve.name}, ${curve.cost}` : curve.name);
       });
+      parent.said = parent.said || new Set();  // on paper each legend once
+      if (parent.said.has(legend.textContent)) legend.classList.add("again");
+      parent.said.add(legend.textContent);
       this.tip = html("div", { class: "tip", "aria-live": "polite" }, node, "Point at a curve, or press an arrow key, to read it.");
       this.events(); this.draw();
     }
