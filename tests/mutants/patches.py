@@ -184,8 +184,8 @@ MUTANTS = (
     plant(
         "fw_data_not_clipped", "dp_fw", "entries and labels beyond their bounds count",
         f"{FW}/dp_fw.py",
-        "clip = clip_problem(problem, options.entry_bound, options.label_bound)",
-        "clip = clip_problem(problem, np.inf, np.inf)",
+        "problem = clip_problem(problem, *bounds)",
+        "problem = clip_problem(problem, np.inf, np.inf)",
     ),
     plant(
         "bcfw_sketch_by_n", "dp_bcfw", "a sketched feature's noise is divided by n",
