@@ -10,7 +10,7 @@ from dperm.audit.controls import altered, bent, lane
 from dperm.audit.listening import dependence, independent, noise, rate, shares
 from dperm.audit.subjects import Transcript
 from dperm.audit.taps import Draw
-from dperm.privacy.mechanisms import Streams, streams
+from dperm.privacy.mechanisms import Streams, gaussian, streams
 from dperm.solvers.lanes import dp_cd, dp_sgd, dp_skgd
 
 EFFORT = Effort(level=1e-4, pairs=4, draws=150)
@@ -86,6 +86,19 @@ class Echo(Generator):
         before = getattr(self, "last", 0.0)
         self.last = np.ravel(fresh)[-1]
         return 0.8 * fresh + 0.6 * before
+
+
+def test_noise_that_steps_taken_together_share_is_found_out(monkeypatch):
+    """The audit takes one step at a time, and would hear a number for each."""
+
+    def shared(rng, size):
+        return np.full(size, gaussian(rng, 1)[0])
+
+    ladder = Ladder(lane(dp_cd), EFFORT, 3)
+    assert not independent(ladder).caught
+    monkeypatch.setattr(dp_cd, "gaussian", shared)
+    found = independent(Ladder(lane(dp_cd), EFFORT, 3))
+    assert found.caught and found.note == "steps taken together end elsewhere"
 
 
 def test_noise_that_echoes_is_normal_but_not_independent():

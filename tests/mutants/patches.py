@@ -74,8 +74,9 @@ MUTANTS = (
         f"{LANES}/dp_cd.py",
         "        self.weights = np.zeros((size, problem.p))\n"
         "        self.margins = np.tile(problem.offset, (size, 1))",
-        "        self.weights = np.tile(-problem.A.mean(axis=0), (size, 1))\n"
-        "        self.margins = problem.offset + self.weights @ problem.A.T",
+        "        start = -problem.gradient(np.zeros(problem.p))\n"
+        "        self.weights = np.tile(start, (size, 1))\n"
+        "        self.margins = np.tile(problem.offset + problem.A @ start, (size, 1))",
     ),
     plant(
         "sgd_clip_by_slope", "dp_sgd", "clips phi' to C, not the gradient's norm",

@@ -199,6 +199,10 @@ class LaneSubject(Subject):
             run.advance(1)
             yield self.view(np.array(run.released[0]))
 
+    def together(self, run: Any) -> None:
+        """In one block, as they are where nothing looks at the steps between."""
+        run.advance(self.count)
+
     def published(self, run: Any) -> Array:
         """The lane's weights."""
         found: Array = run.weights[0]

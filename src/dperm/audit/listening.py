@@ -112,13 +112,15 @@ def independent(ladder: Ladder) -> Finding:
     """Sampling and noise share nothing, and the tap hears all there is.
 
     Decided, not tested: streams without a common number; records that are read whatever
-    the noise; noise that is drawn whatever records are read.
+    the noise; noise that is drawn whatever records are read; one end, whether steps are
+    taken one by one, as the audit does, or together.
     """
     subject, seed = ladder.subject, ladder.seed
     checks = {
         "streams have common numbers": shares(streams(seed)),
         "another seed's numbers come again": shares(streams(seed), streams(seed + 1)),
         "the tap changes the run": _is_changed_by_the_tap(ladder),
+        "steps taken together end elsewhere": _ends_elsewhere(ladder),
         "something random is not heard": _has_unheard(ladder),
         "sampling moves the noise": subject.hidden and _noise_follows_sampling(ladder),
     }
@@ -144,6 +146,13 @@ def _is_changed_by_the_tap(ladder: Ladder) -> bool:
     subject, seed = ladder.subject, ladder.seed
     bare = subject.run(subject.base, seed, heard=False).weights
     return not np.allclose(bare, ladder.plain.weights, rtol=1e-9, atol=0)
+
+
+def _ends_elsewhere(ladder: Ladder) -> bool:
+    """Whether what is published hangs on how many steps are taken at a time."""
+    found = ladder.subject.ended(ladder.subject.base, ladder.seed)
+    own = ladder.plain.weights
+    return not np.allclose(found, own, rtol=1e-6, atol=1e-9, equal_nan=True)
 
 
 def _has_unheard(ladder: Ladder) -> bool:

@@ -143,6 +143,11 @@ class Subject(ABC):
     def told(self, run: Any) -> Iterator[Array]:
         """What becomes known of the run, release by release."""
 
+    def together(self, run: Any) -> None:
+        """Take all steps as a run takes them that nobody looks at between."""
+        for _ in self.told(run):
+            pass
+
     @abstractmethod
     def published(self, run: Any) -> Array:
         """The weights at the end."""
@@ -180,6 +185,12 @@ class Subject(ABC):
                     break
             weights = np.ravel(self.published(run)).copy()
         return Transcript(views, tap.draws, ends, weights)
+
+    def ended(self, data: Records, seed: int) -> Array:
+        """The weights of a run that takes its steps together and is not listened to."""
+        with self.start(data, streams(seed)) as run:
+            self.together(run)
+            return np.ravel(self.published(run)).copy()
 
     @abstractmethod
     def symbol(self, view: Array) -> tuple[int, ...]:
