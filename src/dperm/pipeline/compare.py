@@ -10,7 +10,7 @@ provenance; products made of timings are left out. Two tables agree
 
 and two trees as their worst tables do, or, if not even that, in their verdicts: those
 of all claims are the same. The exit code is 0, 10, 20, 30, or 40 where not even these
-agree; with ``--level`` it is 0 from that level on.
+agree; with ``--level`` it is 0 from that level on, and only tables below it are listed.
 """
 
 from __future__ import annotations
@@ -315,7 +315,7 @@ def main() -> None:
     )
     parser.add_argument(
         "--level", choices=[level.name.lower() for level in Level][:-1],
-        help="exit with 0 from this level of agreement on",
+        help="exit with 0 from this level of agreement on, and list what falls short",
     )  # fmt: skip
     parser.add_argument(
         "--chosen", action="store_true",
@@ -331,12 +331,12 @@ def main() -> None:
         level = overall(found, given.A, given.B)
     except (ValueError, OSError) as error:
         raise SystemExit(f"{type(error).__name__}: {error}") from error
+    enough = Level[given.level.upper()] if given.level else Level.BITS
     for each in found:
-        for line in each.lines:
-            print(f"{each.name}: {line}")
+        if each.level > enough or not given.level:
+            print(*(f"{each.name}: {line}\n" for line in each.lines), sep="", end="")
     print(_summary(found, level))
-    enough = given.level and level <= Level[given.level.upper()]
-    raise SystemExit(0 if enough else int(level))
+    raise SystemExit(0 if level <= enough else int(level))
 
 
 def _summary(found: list[Agreement], level: Level) -> str:
