@@ -138,7 +138,8 @@ MUTANTS = (
     ),
     plant(
         "smoothness_half", "dp_cd_priv", "M_j have half of the noise they need",
-        f"{PRIVACY}/smoothness.py", '"strict": 1.0}', '"strict": 0.5}',
+        f"{PRIVACY}/smoothness.py", "scales = event.scale * bounds / n",
+        "scales = 0.5 * event.scale * bounds / n",
     ),
     plant(
         "gradient_no_clip", "sco_dp_sgd sco_dp_fw", "batch gradients are not clipped",
@@ -461,4 +462,9 @@ MUTANTS = (
 )  # fmt: skip
 
 # Why an escape is one, by mutant and by who missed it ("audit" or "tests").
-ESCAPES: dict[tuple[str, str], str] = {}
+ESCAPES: dict[tuple[str, str], str] = {
+    ("calibration_rounds_down", "audit"): (
+        "no bug is left to see: what is too little is raised until the certified"
+        " epsilon holds"
+    ),
+}

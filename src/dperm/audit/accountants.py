@@ -147,9 +147,14 @@ def _interval(events: Sequence[Event]) -> float:
 def _top(event: Event) -> float:
     """About the largest loss of one release."""
     if isinstance(event, NoisyMax):
-        return event.pure
+        return _pure(event)
     multiplier = event.noise_multiplier
     return 1 / multiplier if isinstance(event, Laplace) else 8 / multiplier
+
+
+def _pure(event: NoisyMax) -> float:
+    """Of one selection: two scores may move, one up and the other down."""
+    return 2 * event.sensitivity / event.scale
 
 
 def _gaussian(multiplier: float, given: dict[str, Any], rate: float = 1.0) -> Any:
@@ -189,7 +194,8 @@ def _(event: Laplace, given: dict[str, Any]) -> Any:
 def _(event: NoisyMax, given: dict[str, Any]) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    true, false = -math.log1p(math.exp(-event.pure)), -math.log1p(math.exp(event.pure))
+    pure = _pure(event)
+    true, false = -math.log1p(math.exp(-pure)), -math.log1p(math.exp(pure))
     pair = ({0: true, 1: false}, {0: false, 1: true})  # randomised response
     return pld.from_two_probability_mass_functions(*pair, **given)
 
@@ -257,7 +263,7 @@ def _(event: Laplace) -> Any:
 @_curve.register
 def _(event: NoisyMax) -> Any:
     """Randomised response, or a range of losses (Cesar and Rogers 2021, Lemma 3)."""
-    a, pure = ORDERS, 2 * event.sensitivity / event.scale
+    a, pure = ORDERS, _pure(event)
     p = 1 / (1 + math.exp(-pure))
     logs = [
         a * math.log(x) + (1 - a) * math.log(y) for x, y in ((p, 1 - p), (1 - p, p))
