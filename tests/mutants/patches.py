@@ -467,4 +467,11 @@ ESCAPES: dict[tuple[str, str], str] = {
         "no bug is left to see: what is too little is raised until the certified"
         " epsilon holds"
     ),
+    ("sgd_half_the_records", "audit"): (
+        "forty runs are too few; four hundred, as `dperm audit` makes, find the rate"
+        " (p = 3e-11)"
+    ),
+    ("stopping_for_free", "audit"): (
+        "no solver's run pays for its tuning; its price is held against a closed form"
+    ),
 }
