@@ -471,6 +471,9 @@ ESCAPES: dict[tuple[str, str], str] = {
         "forty runs are too few; four hundred, as `dperm audit` makes, find the rate"
         " (p = 3e-11)"
     ),
+    ("sgd_population", "audit"): (
+        "as of half of the records: forty runs are too few to find the rate"
+    ),
     ("stopping_for_free", "audit"): (
         "no solver's run pays for its tuning; its price is held against a closed form"
     ),

@@ -87,3 +87,10 @@ def test_a_record_of_zeros_is_harmless():
     expected = twins.dp_sgd(X, y, "least_squares", PENALTIES["none"], 0.1 * STEPS[1],
                             CLIPS[1], 0.7, 200, streams(3))  # fmt: skip
     np.testing.assert_allclose(found[1], expected, rtol=1e-9, atol=1e-10)
+
+
+def test_dp_sgds_ledger_has_batches_of_all_records():
+    problem = make_problem("logistic")
+    (event,) = dp_sgd.ledger(problem, 7, 2.0, dp_sgd.Options(batch=3)).events
+    assert (event.count, event.batch, event.population) == (7, 3, problem.n)
+    assert event.noise_multiplier == 2.0

@@ -205,6 +205,7 @@ LANES = {
         capped=("blocks", "size"), options={"averages": {"periods": 2}}
     ),
     "dp_svrg": LaneNeeds(
+        options={"two epochs": {"inner": 0.4}},
         reason="no pair moves a difference of gradients by 2 C: those of a convex loss"
         " have a positive product with the move"
     ),

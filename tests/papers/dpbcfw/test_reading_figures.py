@@ -67,5 +67,5 @@ def test_data_that_cannot_be_had_are_said_and_left_out(tmp_path):
     write(config, "readings_real", gone, {"problem": "rcv1_small"}, 0)
     written = products.figure(config)
     svg = next(path for path in written if path.suffix == ".svg").read_text()
-    assert "no network" in svg
+    assert "data not available" in svg
     assert readings.every(config, ["readings_real"]).empty
