@@ -471,6 +471,10 @@ ESCAPES: dict[tuple[str, str], str] = {
         "forty runs are too few; four hundred, as `dperm audit` makes, find the rate"
         " (p = 3e-11)"
     ),
+    ("poly_old_forgotten", "audit"): (
+        "the term is nothing where losses are linear, and with the few records whose"
+        " paths can be followed no pair comes near the bound"
+    ),
     ("sgd_population", "audit"): (
         "as of half of the records: forty runs are too few to find the rate"
     ),
