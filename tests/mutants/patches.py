@@ -475,6 +475,13 @@ ESCAPES: dict[tuple[str, str], str] = {
         "the term is nothing where losses are linear, and with the few records whose"
         " paths can be followed no pair comes near the bound"
     ),
+    ("gradient_no_clip", "audit"): (
+        "records of unit norm and bounded labels stay below the clip; only what"
+        " overflows reaches it"
+    ),
+    ("mirror_descent_once", "audit"): (
+        "a run carries the ledger of its noise, which is made apart and whole"
+    ),
     ("sgd_population", "audit"): (
         "as of half of the records: forty runs are too few to find the rate"
     ),
