@@ -2,7 +2,7 @@
 
 import pytest
 
-from dperm.audit import registry
+from dperm.audit import lanes, registry
 from dperm.audit.accountants import accountants, bounds
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import lane
@@ -68,6 +68,13 @@ def test_the_closed_form_of_calibration_is_held_on_both_sides(monkeypatch, facto
     wrong = lambda mu, delta: factor * right(mu, delta)  # noqa: E731
     monkeypatch.setattr(accounting, "gaussian_epsilon", wrong)
     assert accountants(Ladder(lane(dp_cd), BRIEF, 1)).caught
+
+
+def test_strict_noise_that_is_less_than_was_asked_for_is_caught(monkeypatch):
+    right = lanes._multiplier
+    monkeypatch.setattr(lanes, "_multiplier", lambda *given: 0.9 * right(*given))
+    found = accountants(Ladder(lane(dp_cd), BRIEF, 1))
+    assert found.caught and found.note.endswith("1 asked for")
 
 
 def scaled(monkeypatch, factor):

@@ -7,6 +7,7 @@ from scratch; only what a solver declares to be public is that of the first data
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -99,6 +100,8 @@ class Subject(ABC):
     ledger : Ledger
         What it states.
     delta : float
+    asked : float
+        The epsilon that strict noise was to keep to.
     base : Records
     positions : tuple of int
         Records worth replacing.
@@ -125,6 +128,7 @@ class Subject(ABC):
     ledger: Ledger
     delta: float
     base: Records
+    asked = math.inf
     positions: tuple[int, ...] = (0,)
     hidden = False
     real = False
