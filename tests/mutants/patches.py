@@ -337,9 +337,9 @@ MUTANTS = (
         "positive = np.maximum(positive, 0.0) / 2",
     ),
     plant(
-        "calibration_rounds_down", "dp_cd", "a tenth less noise than was found",
-        f"{PRIVACY}/calibration.py", "        root *= 1 + tolerance / 2\n    return root",
-        "        root *= 1 + tolerance / 2\n    return 0.9 * root",
+        "calibration_overspends", "dp_cd", "keeps to a target a tenth above",
+        f"{PRIVACY}/calibration.py", "    if math.isinf(epsilon):\n        multiplier",
+        "    epsilon *= 1.1\n    if math.isinf(epsilon):\n        multiplier",
     ),
     plant(
         "concentrated_half", "poly_sfw sco_dp_fw", "zCDP converts at half its cost",
@@ -463,14 +463,6 @@ MUTANTS = (
 
 # Why an escape is one, by mutant and by who missed it ("audit" or "tests").
 ESCAPES: dict[tuple[str, str], str] = {
-    ("calibration_rounds_down", "audit"): (
-        "no bug is left to see: what is too little is raised until the certified"
-        " epsilon holds"
-    ),
-    ("sgd_half_the_records", "audit"): (
-        "forty runs are too few; four hundred, as `dperm audit` makes, find the rate"
-        " (p = 3e-11)"
-    ),
     ("poly_old_forgotten", "audit"): (
         "the term is nothing where losses are linear, and with the few records whose"
         " paths can be followed no pair comes near the bound"
@@ -479,11 +471,15 @@ ESCAPES: dict[tuple[str, str], str] = {
         "records of unit norm and bounded labels stay below the clip; only what"
         " overflows reaches it"
     ),
+    ("poly_no_clip", "audit"): (
+        "as without the clip of batches: only what overflows reaches it"
+    ),
+    ("concentrated_half", "audit"): (
+        "composed jointly the releases cost so much less than as concentrated privacy"
+        " (3.3 of 8 asked for) that the target is kept all the same"
+    ),
     ("mirror_descent_once", "audit"): (
         "a run carries the ledger of its noise, which is made apart and whole"
-    ),
-    ("sgd_population", "audit"): (
-        "as of half of the records: forty runs are too few to find the rate"
     ),
     ("stopping_for_free", "audit"): (
         "no solver's run pays for its tuning; its price is held against a closed form"

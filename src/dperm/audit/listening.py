@@ -15,6 +15,7 @@ from dperm.privacy.ledger import SampledGaussian
 from dperm.privacy.mechanisms import Streams, streams
 
 WORDS = 4096  # of every stream, none of which may be in another one
+READ = 400  # first steps at least, that show how often a record is read
 BESIDE = 40  # numbers of a run whose ranks are compared with one another
 
 # --- noise ----------------------------------------------------------------------------
@@ -37,7 +38,7 @@ def noise(ladder: Ladder) -> Finding:
         tests[f"law of {kind[0]}"] = law(mine)
     tests["dependence"] = dependence(runs)
     if _is_sampled(subject):
-        tests["sampling rate"] = rate(ladder, seeds)
+        tests["sampling rate"] = rate(ladder, ladder.seeds(1, max(READ, len(seeds))))
     worst = min(tests, key=tests.__getitem__)
     least = min(tests[worst] * len(tests), 1.0)
     return Finding("noise", least, level, least < level, worst)

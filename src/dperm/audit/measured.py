@@ -191,6 +191,8 @@ class Measure:
             for k in (0, 1)
         ]
         one, two = (side.chances() for side in sides)
+        if one.keys() != two.keys():  # then the chances are not what they are taken for
+            return None
         parts = []
         for symbol in sorted(one):
             value = self._value(t, symbol, sides)
