@@ -129,7 +129,8 @@ def _panel(
     lost = [result for result in found if not result.available]
     if lost:
         log.warning("%s: no panel. %s", lost[0].problem, lost[0].reason)
-        drawing.empty(axes, drawing.UNAVAILABLE)
+        gone = "unavailable" in set(lost[0].evaluated["status"])
+        drawing.empty(axes, drawing.UNAVAILABLE if gone else lost[0].reason)
         return []
     options, calibration = product.options, product.calibration
     ran = [result for result in found if result.ran(calibration)]
