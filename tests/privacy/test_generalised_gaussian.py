@@ -206,3 +206,12 @@ def test_calibrations(q, target):
 def test_events_are_stored_whole():
     (one,) = event(2.5).events
     assert Event.from_dict(one.to_dict()) == one
+
+
+@pytest.mark.parametrize("d", [16, 1000, 10**6])
+def test_kappa_pays_for_the_smooth_norm_beside_the_l_inf_norm(d):
+    """(r - 1) d^(2/r) with r = 2 log d + 1, below the 2 e log d it is rounded up to."""
+    r = 2 * math.log(d) + 1
+    found = gg.regularity(math.inf, d)
+    assert found == pytest.approx((r - 1) * math.exp(2 * math.log(d) / r))
+    assert 2 * (r - 1) < found <= 2 * math.e * math.log(d)

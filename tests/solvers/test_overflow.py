@@ -15,10 +15,12 @@ from scipy import sparse
 
 from dperm import solvers
 from dperm.compiled import KERNEL, ORDERED, clamp
+from dperm.erm.losses import named
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import build
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.lanes import Lanes
+from dperm.solvers.streams import poly_sfw
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums
 from dperm.solvers.streams.sources import Rows
 
@@ -106,3 +108,16 @@ def test_sums_of_clipped_gradients_stay_bounded():
         gradient_sums(*batch, factors, 1, 0.5, W, out)
         difference_sums(*batch, factors, 1, 0.5, W, -W, out)
         assert np.linalg.norm(out) <= 2 * (0.5 + 1.0) * (1 + 1e-9), size
+
+
+@pytest.mark.parametrize("far", [1e3, 1e300, np.inf])
+def test_a_step_of_poly_sfw_clips_both_gradients(far):
+    """However far the iterate is, the estimate moves by what the bound allows."""
+    eta, bound, d = 0.25, 1.5, 3
+    X, D, at = np.full((1, d), far), np.zeros((1, d)), np.zeros(1, dtype=np.int64)
+    rows, quiet = np.ones((1, d)), np.zeros((1, 2 * d))
+    code = named("least_squares").code
+    given = (rows, np.ones(1), np.full(1, 0.5), code, bound, quiet, np.zeros(1))
+    poly_sfw._steps(*given, eta, 1.0, X, D, at)
+    moved = 0.5 * (2 * (1 - eta) + eta) * bound
+    assert np.isfinite(D).all() and np.abs(D).max() <= moved * (1 + 1e-9)
