@@ -138,7 +138,8 @@ def test_a_product_that_does_not_exist(solved):
 
 def test_a_panel_without_data_shows_no_trace_and_the_log_has_it(caplog):
     trace = "NameResolutionError: HTTPSConnection(host='www.openml.org')"
-    lost = results.Result("mtp", "dp_cd", "DP-CD", *[pd.DataFrame()] * 2, trace)
+    gone = pd.DataFrame({"status": ["unavailable"]})
+    lost = results.Result("mtp", "dp_cd", "DP-CD", pd.DataFrame(), gone, trace)
     figure, (axes,) = drawing.panels(1, 1)
     assert figures._panel(axes, [lost], schema.Product(), {}, pd.DataFrame()) == []
     (shown,) = [text.get_text() for text in axes.texts]
