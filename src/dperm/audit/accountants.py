@@ -40,8 +40,8 @@ def accountants(ladder: Ladder) -> Finding:
     low, high = bounds(subject.ledger, subject.delta)
     caught = not low * (1 - NEAR) <= ours <= high * (1 + NEAR)
     note = f"{low:.4g} at least, {high:.4g} at most"
-    if subject.calibration == "strict" and ours > subject.asked * (1 + NEAR):
-        caught, note = True, f"{note}, {subject.asked:g} asked for"
+    if subject.calibration == "strict" and ours > subject.epsilon * (1 + NEAR):
+        caught, note = True, f"{note}, {subject.epsilon:g} asked for"
     return Finding("accountants", ours, high, caught, note)
 
 

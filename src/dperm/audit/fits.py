@@ -54,7 +54,6 @@ class FitSubject(Subject):
         self.name = name + said(shape)
         self.module, self.options, self.shape = module, options, shape
         self.kind, self.epsilon = kind or module.Run, epsilon
-        self.asked = epsilon
         self.base, self.real = shape.records(), shape.real
         self.at = self.scaled(shape, epsilon)
         # nearly opposite: far out between them neither slope is small

@@ -63,7 +63,8 @@ class SequenceSubject(Subject):
 
     def __init__(self, at: Trial):
         self.at, self.name, self.reason = at, at.name, at.reason
-        self.calibration, self.delta, self.asked = at.calibration, at.delta, at.epsilon
+        self.calibration = at.calibration
+        self.delta, self.epsilon = at.delta, at.epsilon
         self.positions, self.cost = at.positions, at.cost
         self.kind, self.base = at.module.Run, small_stream(at.n, at.setup.d)
 

@@ -100,7 +100,7 @@ class Subject(ABC):
     ledger : Ledger
         What it states.
     delta : float
-    asked : float
+    epsilon : float
         The epsilon that strict noise was to keep to.
     base : Records
     positions : tuple of int
@@ -128,7 +128,7 @@ class Subject(ABC):
     ledger: Ledger
     delta: float
     base: Records
-    asked = math.inf
+    epsilon: float = math.inf
     positions: tuple[int, ...] = (0,)
     hidden = False
     real = False
