@@ -258,8 +258,13 @@ MUTANTS = (
     ),
     plant(
         "gcd_selection_half", "dp_gcd", "half of the noise on a score",
-        f"{LANES}/dp_gcd.py", "else (nothing, scales / self.total)",
-        "else (nothing, 0.5 * scales / self.total)",
+        f"{LANES}/dp_gcd.py", "return nothing, scales * self.slope / self.total",
+        "return nothing, 0.5 * scales * self.slope / self.total",
+    ),
+    plant(
+        "gcd_ridge_twice", "dp_gcd", "a ridge flattens the scores more than it does",
+        f"{LANES}/dp_gcd.py", "flat = largest / (largest + problem.penalty.l2)",
+        "flat = largest / (largest + 9 * problem.penalty.l2)",
     ),
     plant(
         "phased_noise_falls", "phased_sgd", "noise falls faster than the steps",

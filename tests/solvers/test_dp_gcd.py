@@ -67,14 +67,26 @@ def test_rules_agree_without_an_l1_norm_or_a_box(penalty):
 @pytest.mark.parametrize("rule", dp_gcd.RULES)
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_scores_are_lipschitz_in_the_gradient(rule, penalty):
-    """1 / sqrt(M)-Lipschitz, whatever the penalty: the sensitivity D rests on it."""
+    """The constants that the sensitivity D rests on: kept, and attained."""
     rng, psi = np.random.default_rng(0), PENALTIES[penalty]
+    reached = []
     for _ in range(2000):
         M, w = np.exp(rng.normal()), rng.choice([0.0, rng.normal()])
         w = float(np.clip(w, psi.lower, psi.upper))
         g, other = rng.normal(size=2)
         scores = [twins.greedy_score(rule, x, w, M, psi) for x in (g, other)]
-        assert abs(np.subtract(*scores)) <= abs(g - other) / np.sqrt(M) + 1e-9
+        flat = dp_gcd.steepest(one_column(M, psi), rule)
+        limit = flat * abs(g - other) / np.sqrt(M)
+        moved = abs(np.subtract(*scores))
+        assert moved <= limit + 1e-9
+        reached.append(moved / limit)
+    assert max(reached) > 0.999
+
+
+def one_column(M, penalty):
+    """A problem of one record and one feature, with smoothness M."""
+    return build("one", np.full((1, 1), np.sqrt(M)), np.ones(1), "least_squares",
+                 penalty)  # fmt: skip
 
 
 # --- the noise itself -----------------------------------------------------------------
@@ -82,11 +94,12 @@ def test_scores_are_lipschitz_in_the_gradient(rule, penalty):
 CLIP, COUNT = 0.3, 300
 
 
-def level_problem(p=40):
+def level_problem(p=40, l2=0.0):
     """All columns equal: the scores are equal too, and the noise alone decides."""
     rng = np.random.default_rng(4)
     x, y = rng.standard_normal(50), rng.choice([-1.0, 1.0], 50)
-    return build("level", np.tile(x[:, None], (1, p)), y, "logistic", Penalty())
+    columns = np.tile(x[:, None], (1, p))
+    return build("level", columns, y, "logistic", Penalty(l2=l2))
 
 
 def selections(start, problem, calibration, noise=1.0, count=COUNT):
@@ -132,6 +145,19 @@ KINDS = [(noise, kind) for noise in dp_gcd.NOISES for kind in ("paper", "strict"
 @pytest.mark.parametrize(("noise", "calibration"), KINDS)
 def test_selection_noise_has_the_declared_scale(noise, calibration):
     selection_noise_is_declared(dp_gcd.Run, noise, calibration)
+
+
+@pytest.mark.parametrize("rule", dp_gcd.RULES)
+def test_selection_noise_follows_the_steepest_score(rule):
+    """Equal M, a ridge of 1: the constants of Appendix C by hand."""
+    problem = level_problem(l2=1.0)
+    M = problem.smoothness[0]
+    slope = {"GS-s": 1 / np.sqrt(M), "GS-r": np.sqrt(M) / (M + 1), "GS-q":
+             1 / np.sqrt(M + 1)}[rule]  # fmt: skip
+    lanes = Lanes(np.ones(1), np.full(1, CLIP), 1.0, "strict")
+    run = dp_gcd.Run(problem, lanes, streams(0), dp_gcd.Options(rule=rule))
+    derivative = 2 * CLIP / np.sqrt(problem.p) / problem.n
+    assert run._selection_scales()[1] == pytest.approx(derivative * slope)
 
 
 class NoSelectionNoise(dp_gcd.Run):

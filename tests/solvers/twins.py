@@ -112,7 +112,9 @@ def dp_gcd(X, y, loss, penalty, step, clip, multiplier, count, streams, rule,
         seen = g + multiplier * 2 * C / n * chi if inside else g
         scores = [greedy_score(rule, seen[k], w[k], M[k], penalty) for k in range(p)]
         if not inside:
-            scores += multiplier * 2 * clip / (n * np.sqrt(M.sum())) * chi
+            ridge = M / (M + penalty.l2)
+            slopes = {"GS-s": 1.0, "GS-r": ridge, "GS-q": np.sqrt(ridge)}[rule]
+            scores += multiplier * 2 * np.max(C / np.sqrt(M) * slopes) / n * chi
         j = int(np.argmax(scores))
         released = g[j] + multiplier * 2 * C[j] / n * streams.noise.laplace()
         w[j] = prox(w[j] - step / M[j] * released, step / M[j], penalty)

@@ -29,6 +29,7 @@ CALIBRATIONS = ("paper", "strict")
 EPSILON = 1.0  # target, as in the papers
 LOUD = 4.0  # times that: the target of a single step that is to be seen
 CROWD, L1 = 24, 0.02  # coordinates, of which about one in a step leaves its rest
+RIDGE = 1.0  # a few times M
 PENALTIES = {  # so weak that neither rest nor bounds are reached
     "penalty": Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
     "L2": Penalty(l2=1e-4),
@@ -175,11 +176,12 @@ def shapes(
             return
 
 
-def _at_rest(at: Order, needs: LaneNeeds) -> Made:
-    """DP-GCD as published: the selection's noise is inside the rule."""
-    if at.options.noise != "laplace" or at.kind != "paper":
-        return []
-    return [lane(at, needs, f"{at.name}, L1", crowd(), view=choice)]
+def _greedy(at: Order, needs: LaneNeeds) -> Made:
+    """DP-GCD, its noise inside the rule as published; a ridge that flattens it."""
+    if at.options.noise == "laplace" and at.kind == "paper":
+        return [lane(at, needs, f"{at.name}, L1", crowd(), view=choice)]
+    shape = replace(needs.shape, penalty=Penalty(l2=RIDGE))
+    return [lane(at, needs, f"{at.name}, ridge", shape)]
 
 
 def crowd() -> Shape:
@@ -197,7 +199,7 @@ LANES = {
     "dp_cd": LaneNeeds(options={"averages": {"periods": 2}}),
     "dp_cd_priv": LaneNeeds(shape=Shape(n=6000, bounded=True)),
     "dp_gcd": LaneNeeds(
-        shape=Shape(n=64, p=2), steps=2, others=_at_rest,
+        shape=Shape(n=64, p=2), steps=2, others=_greedy,
         reason=_RARE,
     ),
     "dp_sgd": LaneNeeds(capped=("batch",), options={"batches": {"batch": 3}}),

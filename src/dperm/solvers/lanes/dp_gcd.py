@@ -13,8 +13,13 @@ C_j = sqrt(M_j / sum M) C. The rules (Appendix C) are
     GS-r   sqrt(M_k) |prox_{psi_k / M_k}(w_k - g_k / M_k) - w_k|
     GS-q   sqrt(-2 min_a (g_k a + M_k a^2 / 2 + psi_k(w_k + a) - psi_k(w_k)))
 
-all equal to |g_k| / sqrt(M_k) without penalty. All are 1/sqrt(M_k)-Lipschitz in g_k, so
-that each score moves by at most D = 2 C / (n sqrt(sum M)) when a record is replaced.
+all equal to |g_k| / sqrt(M_k) without penalty. In g_k they are Lipschitz with constants
+
+    1 / sqrt(M_k),    sqrt(M_k) / (M_k + l2),    1 / sqrt(M_k + l2)
+
+under a ridge of l2, whatever else psi has, so that a score moves by at most
+D = 2 C / (n sqrt(sum M)) x 1, M / (M + l2), sqrt(M / (M + l2)) at the largest M when a
+record is replaced (see ``steepest``).
 
 Calibration ``paper`` puts Lap(lambda_k) inside the rule, on g_k, as printed. That is
 private for scores that follow the noise, but with an L1 norm a score stays where the
@@ -97,6 +102,18 @@ def is_sound(problem: Problem, options: Options, calibration: str) -> bool:
     return penalty.l2 == 0 or options.rule == "GS-s" or even
 
 
+def steepest(problem: Problem, rule: str) -> float:
+    """How much the ridge flattens the scores: the largest slope times sqrt(M_k).
+
+    The proximal operator of a penalty with a ridge is 1/(1 + l2 / M)-Lipschitz (GS-r);
+    what GS-q minimises is (M + l2)-strongly convex, so that its least value lies
+    (M + l2) a^2 / 2 below that at 0.
+    """
+    largest = float(problem.smoothness.max())
+    flat = largest / (largest + problem.penalty.l2) if largest > 0 else 1.0
+    return {"GS-s": 1.0, "GS-r": flat, "GS-q": flat**0.5}[rule]
+
+
 def ledger(
     problem: Problem,
     count: int,
@@ -113,7 +130,7 @@ def ledger(
 
 
 _DERIVATIVE = "2 C_j / n, the replace-one change of a clipped mean derivative"
-_SCORE = "2 C / (n sqrt(sum M)), the replace-one change of each score"
+_SCORE = "2 C / (n sqrt(sum M)) x slope, the largest replace-one change of a score"
 
 
 def releases(
@@ -170,6 +187,7 @@ class Run(Block):
         self.step, self.clip = lanes.step, lanes.clip
         M = problem.smoothness
         self.share, self.total = share(M), float(np.sqrt(M.sum()))
+        self.slope = steepest(problem, options.rule)
         self.weights = np.zeros((len(lanes.step), problem.p))
         self.margins = np.tile(problem.offset, (len(lanes.step), 1))
         self.chosen = np.full(len(lanes.step), -1)
@@ -206,7 +224,9 @@ class Run(Block):
         """Scale inside the rule (times share_j) and on the score, for each lane."""
         scales = self._scales()
         nothing = np.zeros_like(scales)
-        return (scales, nothing) if self.inside else (nothing, scales / self.total)
+        if self.inside:
+            return scales, nothing
+        return nothing, scales * self.slope / self.total
 
     def _step(self, selection: np.ndarray, value: float) -> None:
         problem, penalty = self.problem, self.problem.penalty
