@@ -93,10 +93,17 @@ class Slot:
             shutil.copy2(ROOT / name, self.root / name)
 
     @contextmanager
-    def planted(self, mutant: Mutant | None) -> Iterator[dict[str, str]]:
-        """The environment of processes that run with the mutant in place."""
+    def planted(
+        self, mutant: Mutant | None, sound: bool = False
+    ) -> Iterator[dict[str, str]]:
+        """The environment of processes that run with the mutant in place.
+
+        ``sound``: all as with the mutant, its kernels as new, but for the bug.
+        """
         changed = patched(self.root, mutant) if mutant else {}
         kernels = _kernels(changed)
+        if sound:
+            changed = {}
         before = {name: _state(self.root / name) for name in {*changed, *kernels}}
         cache = self.cache
         if kernels:

@@ -71,6 +71,23 @@ def test_a_command_is_timed_and_cut_off(tmp_path):
     assert (code, said) == (3, "7\n")
 
 
+def test_a_test_that_fails_without_the_bug_catches_none(tmp_path, monkeypatch):
+    """The first to fail does so on kernels that are compiled anew, bug or not."""
+    slot, mutant = Slot(tmp_path), MUTANTS[0]
+    edit = mutant.edits[0]
+
+    def pytest(slot, what, environment, limit):
+        has_bug = edit.after in (slot.root / edit.file).read_text()
+        failing = ["tests/a.py::test_slow", *["tests/b.py::test_right"] * has_bug]
+        if len(what) == 1:  # one test alone
+            return (what[0] if what[0] in failing else ""), 1.0
+        left = [test for test in failing if f"--deselect={test}" not in what]
+        return (left[0] if left else ""), 1.0
+
+    monkeypatch.setattr(run, "_pytest", pytest)
+    assert run._tests(slot, mutant, 60) == ("tests/b.py::test_right", 2.0)
+
+
 def row(name, audit, tests, **known):
     both = {"caught_by_audit": audit, "caught_by_tests": tests}
     return {**dict.fromkeys(run.COLUMNS, ""), "mutant": name, **both, **known}
