@@ -6,6 +6,7 @@ the same files as this process, under the same path.
 
 import itertools
 import os
+import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm import schema
+from dperm import locate, schema
 
 _SLICES_PER_WORKER = 4  # so that a slow slice does not hold up the others for long
 
@@ -59,15 +60,25 @@ def cluster(where: schema.Parallel) -> Iterator[None]:
 
 
 def away(function: Callable, *arguments: Any) -> Any:
-    """A call for joblib that finds this process's files wherever it runs."""
-    import joblib  # where it is not called, a start need not wait for it
+    """A call for joblib that finds this process's files and modules wherever it runs.
 
-    return joblib.delayed(_from)(Path.cwd(), function, *arguments)
+    It is packed, and opened where it runs: the scheduler of a cluster reads what it
+    passes on, and does not know the modules of a folder of one's own.
+    """
+    import cloudpickle  # where neither is called, a start need not wait for them
+    import joblib
+
+    call = cloudpickle.dumps((function, arguments))
+    return joblib.delayed(_from)(Path.cwd(), os.environ.get("DPERM_CONF"), call)
 
 
-def _from(folder: Path, function: Callable, *arguments: Any) -> Any:
+def _from(folder: Path, conf: str | None, call: bytes) -> Any:
     from threadpoolctl import threadpool_limits
 
     os.chdir(folder)
+    if conf is not None:
+        os.environ["DPERM_CONF"] = conf
+    locate.conf_dirs()  # the own folder joins Python's path
     threadpool_limits(1)  # for good: the worker may run other units beside this one
+    function, arguments = pickle.loads(call)
     return function(*arguments)

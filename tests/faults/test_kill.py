@@ -77,10 +77,12 @@ def killed_at_random(
                 break
             time.sleep(0.01)
         if process.poll() is None and kill(moments.choice(chosen)):
-            kills += 1
-            if process.wait(300) == 0:
+            whole = process.wait(300) == 0
+            kills += bool(victim) or not whole  # without a victim it had just ended
+            if whole and victim:
                 assert survived is not None
                 survived()
+            if whole:
                 shutil.rmtree(project.folder / "results")
         else:
             shutil.rmtree(project.folder / "results", ignore_errors=True)
