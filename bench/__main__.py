@@ -7,9 +7,6 @@ printed, because machines drift. Writes ``results/bench.md`` as well.
 from __future__ import annotations
 
 import resource
-import statistics
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,54 +24,13 @@ from bench import (
     reference,
     sizes,
 )
+from bench.shared import SIZES, in_turns, lanes, problem, solve
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
 from dperm.privacy.mechanisms import streams
 from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
 from dperm.store import files as store
 from dperm.store import provenance
-
-TURNS = 7
-SIZES = {  # the papers' problems: n, p, loss
-    "electricity": (45312, 8, "logistic"),
-    "california": (20640, 8, "least_squares"),
-    "sparse LASSO": (1000, 1000, "least_squares"),
-}
-
-
-def problem(n: int, p: int, loss: str) -> Problem:
-    """A random problem of that size."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, p))
-    y = np.sign(X[:, 0] + rng.standard_normal(n))
-    made = build("bench", X, y, loss, Penalty(l1=0.01, l2=0.001))
-    made.rows, made.row_norms, made.global_smoothness  # noqa: B018 (cached outside the clock)
-    return made
-
-
-def lanes(count: int) -> Lanes:
-    """Settings of the useful part of the grids: nothing diverges."""
-    return Lanes(np.geomspace(1e-5, 1e-3, count), np.geomspace(0.1, 10, count), 1.0)
-
-
-def in_turns(*calls: Callable[[], object]) -> list[float]:
-    """Median seconds of each call, taken in turns after a warm-up."""
-    times: list[list[float]] = [[] for _ in calls]
-    for turn in range(TURNS + 1):
-        for call, spent in zip(calls, times, strict=True):
-            start = time.perf_counter()
-            call()
-            if turn:
-                spent.append(time.perf_counter() - start)
-    return [statistics.median(spent) for spent in times]
-
-
-def solve(module, made: Problem, chosen: Lanes, count: int, workers: int = 1):
-    """Run a block of lanes; the final weights."""
-    options = module.Options()
-    run = module.Run(made, chosen, streams(1), options, workers=workers, total=count)
-    run.advance(count)
-    return run.weights
 
 
 def against_c() -> list[list]:
@@ -159,7 +115,7 @@ def sparse_problem(p: int, n: int = 1000, filled: int = 10) -> Problem:
 
 def report() -> str:
     """Run everything and lay it out."""
-    at = limits.machine(in_turns)
+    at = limits.machine()
     blocks = [
         ("One run, nanoseconds a step", against_c(),
          ("problem", "kernel", "ours", "C", "ours / C")),
@@ -168,21 +124,21 @@ def report() -> str:
          ("problem", "kernel", "ns a step and lane", "our single run / lane",
           "C run / lane")),
         ("Seconds and megabytes as one size grows over two decades",
-         growth.table(in_turns), growth.HEAD),
+         growth.table(), growth.HEAD),
         ("What bounds a step: the least time at this machine's limits over its own",
-         limits.table(at, SIZES, problem, lanes, solve, in_turns), limits.HEAD),
+         limits.table(at), limits.HEAD),
         ("Noise, nanoseconds a number: numpy's, and a prototype that nothing uses",
-         noise.table(in_turns), ("law", "numpy", "prototype")),
+         noise.table(), ("law", "numpy", "prototype")),
         ("The prototype's laws", noise.laws(), ("law", "p", "verdict")),
         ("One iteration of DP-GCD on sparse data, ten non-zeros a column; nanoseconds "
          "a feature, noise included", greedy_on_sparse_data(),
          ("p", "ours", "C", "ours / C", "64 lanes, a feature and lane")),
         *dpsco.blocks(),
         ("Frank-Wolfe, microseconds a step: gradient kept, residual kept, recomputed",
-         featurewise.against_recomputation(in_turns),
+         featurewise.against_recomputation(),
          ("problem", "gradient kept", "residual kept", "recomputed", "ratio")),
         ("Frank-Wolfe, microseconds a step as d doubles, n = 1000, 1 % non-zeros",
-         featurewise.growth(in_turns), ("d", "gradient kept", "recomputed", "ratio")),
+         featurewise.growth(), ("d", "gradient kept", "recomputed", "ratio")),
         ("Code for any processor with AVX2, as it is run, against code for this one: "
          "256 lanes, nanoseconds a step and lane", processors.table(), processors.HEAD),
         ("The pipeline at sizes of its own, each command on its own",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bench.shared import in_turns
 from dperm.erm.columns import Columns
 from dperm.papers.dpbcfw.instances import synthetic
 from dperm.solvers.frank_wolfe.bcfw import step_size
@@ -36,7 +37,7 @@ def recomputed(problem, columns: Columns, radius: float) -> np.ndarray:
     return x
 
 
-def against_recomputation(in_turns) -> list[list]:
+def against_recomputation() -> list[list]:
     """Microseconds a step at d = 20000; an iterate of each kind, and from scratch."""
     rows = []
     for n, d, density in SIZES:
@@ -56,7 +57,7 @@ def against_recomputation(in_turns) -> list[list]:
     return rows
 
 
-def growth(in_turns) -> list[list]:
+def growth() -> list[list]:
     """Microseconds a step as d doubles, n and density as they are."""
     rows = []
     for n, d in GROWTH:

@@ -18,6 +18,7 @@ import numpy as np
 import yaml
 from tabulate import tabulate
 
+from bench.shared import in_turns
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import build
 from dperm.pipeline import runtable
@@ -34,24 +35,22 @@ KERNELS = {  # with how many steps are one pass over n records of p features
 HEAD = ("what", "grows", "1", "10", "100", "exponent", "MB at 1", "at 10", "at 100")
 
 
-def table(in_turns: Callable[..., list[float]]) -> list[list]:
+def table() -> list[list]:
     """A row for each kernel and size, for replicates and for problems."""
     rows = [
-        [name, size, *_measured([_run(name, size, k) for k in DECADES], in_turns)]
+        [name, size, *_measured([_run(name, size, k) for k in DECADES])]
         for name in KERNELS
         for size in BASE
     ]
     rows.append(["a tuning", "replicates", *_measured(
-        [_replicated(k) for k in DECADES], in_turns)])  # fmt: skip
+        [_replicated(k) for k in DECADES])])  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         calls = [_composing(Path(folder), k) for k in DECADES]
-        rows.append(["a start", "problems", *_measured(calls, in_turns)])
+        rows.append(["a start", "problems", *_measured(calls)])
     return rows
 
 
-def _measured(
-    calls: list[Callable[[], Any]], in_turns: Callable[..., list[float]]
-) -> list[float]:
+def _measured(calls: list[Callable[[], Any]]) -> list[float]:
     """Seconds at each size, the last decade's exponent, and peak memory in MB."""
     spent = in_turns(*calls)
     slope = math.log10(spent[-1] / spent[-2])
@@ -139,6 +138,4 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    from bench.__main__ import in_turns
-
-    print(tabulate(table(in_turns), HEAD, "pipe", floatfmt=".3g"))
+    print(tabulate(table(), HEAD, "pipe", floatfmt=".3g"))

@@ -8,13 +8,13 @@ says what it waits for. ``python -m bench.limits`` runs it alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from tabulate import tabulate
 
+from bench.shared import SIZES, in_turns, lanes, problem, solve
 from dperm.compiled import KERNEL
 from dperm.privacy.mechanisms import gaussian, streams
 from dperm.solvers.lanes import dp_cd, dp_sgd
@@ -53,7 +53,7 @@ def _triad(a, b, c):
         a[i] = b[i] + 0.5 * c[i]
 
 
-def machine(in_turns: Callable[..., list[float]]) -> Machine:
+def machine() -> Machine:
     """The limits of this machine."""
     x = np.ones(WIDE)
     a, b, c = (np.ones(STREAM) for _ in range(3))
@@ -87,29 +87,22 @@ def needs(
     return operations, moved if held > CACHE else 0.0, float(numbers)
 
 
-def table(
-    at: Machine,
-    sizes: dict[str, tuple[int, int, str]],
-    problem: Callable[[int, int, str], Any],
-    chosen: Callable[[int], Any],
-    solve: Callable[..., Any],
-    in_turns: Callable[..., list[float]],
-) -> list[list]:
+def table(at: Machine) -> list[list]:
     """A row for each problem, kernel and number of lanes."""
     rows = []
-    for name, (n, p, loss) in sizes.items():
+    for name, (n, p, loss) in SIZES.items():
         made = problem(n, p, loss)
         for module, count in ((dp_cd, 2 * p), (dp_sgd, min(n, 5000))):
             kernel = module.__name__.rsplit(".", 1)[1]
-            for lanes in (1, 100):
+            for many in (1, 100):
                 (spent,) = in_turns(
-                    lambda m=module, d=made, k=lanes, c=count: solve(m, d, chosen(k), c)
+                    lambda m=module, d=made, k=many, c=count: solve(m, d, lanes(k), c)
                 )
                 step = spent / count
-                work = needs(kernel, n, p, lanes, loss)
+                work = needs(kernel, n, p, many, loss)
                 limits = (1 / at.operations, 1 / at.bytes, at.normal)
                 shares = [w * s / step for w, s in zip(work, limits, strict=True)]
-                rows.append([name, kernel, lanes, step / lanes * 1e9, *shares])
+                rows.append([name, kernel, many, step / many * 1e9, *shares])
     return rows
 
 
@@ -123,9 +116,6 @@ def told(at: Machine) -> str:
 
 
 if __name__ == "__main__":
-    from bench.__main__ import SIZES, in_turns, lanes, problem, solve
-
-    found = machine(in_turns)
+    found = machine()
     print(told(found), end="\n\n")
-    made = table(found, SIZES, problem, lanes, solve, in_turns)
-    print(tabulate(made, HEAD, "pipe", floatfmt=".3g"))
+    print(tabulate(table(found), HEAD, "pipe", floatfmt=".3g"))

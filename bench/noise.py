@@ -9,7 +9,6 @@ Muller, with logarithm, sine and cosine as polynomials. See ``docs/performance.m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numba.extending import intrinsic
 from numpy.random import PCG64, Generator, SeedSequence
 from scipy import stats
 
+from bench.shared import in_turns
 from dperm.compiled import INLINE, KERNEL, _as_float
 
 COUNT = 1 << 14  # numbers of a block: they stay in the cache
@@ -101,7 +101,7 @@ def normals(start, out):
         out[half + i] = radius * (-y if (turn & 2) != 0 else y)
 
 
-def table(in_turns: Callable[..., list[float]]) -> list[list]:
+def table() -> list[list]:
     """Nanoseconds a number, numpy's and the prototype's."""
     rng, out = Generator(PCG64(SeedSequence(1))), np.empty(COUNT)
     start = np.uint64(1)

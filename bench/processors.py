@@ -20,7 +20,7 @@ HEAD = ("problem", "kernel", "for AVX2, ns", "for this processor, ns", "ratio")
 NATIVE = dict.fromkeys(dperm.ONE_PROCESSOR, "")  # set, so that they stay, to nothing
 SCRIPT = """
 from threadpoolctl import threadpool_limits
-from bench.__main__ import SIZES, in_turns, lanes, problem, solve
+from bench.shared import SIZES, in_turns, lanes, problem, solve
 from dperm.solvers.lanes import dp_cd, dp_gcd, dp_sgd
 
 with threadpool_limits(1):
