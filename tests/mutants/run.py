@@ -32,7 +32,7 @@ from .planting import (
 
 TABLE, PAGE = ROOT / "results/mutants.csv", ROOT / "results/mutants.md"
 COLUMNS = (
-    "mutant", "place", "breaks", "solvers", "caught_by_audit", "caught_by_tests",
+    "mutant", "place", "breaks", "solvers", "caught_by_audit", "caught_by_tests", "by",
     "audit_by", "tests_by", "audit_seconds", "tests_seconds", "digest",
 )  # fmt: skip
 SOUND = "sound"  # the row of a solver as it is
@@ -119,10 +119,15 @@ class Table:
         out = io.StringIO()
         writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(self.rows)
+        writer.writerows({**row, "by": _who(row)} for row in self.rows)
         part = TABLE.with_suffix(".part")
         part.write_text(out.getvalue())
         part.replace(TABLE)
+
+
+def _who(row: Row) -> str:
+    """Rungs of the audit and the test that caught it, in one cell."""
+    return "; ".join(each for each in (row["audit_by"], row["tests_by"]) if each)
 
 
 # --- one mutant -----------------------------------------------------------------------
