@@ -89,7 +89,8 @@ def test_a_choice_is_run_on_seeds_that_did_not_make_it(on):
 
 def test_a_coarse_choice_is_refined_by_multiples(on):
     finer = [{"step": step, "clip": clip} for step in (0.5, 1.0) for clip in (1.0, 2.0)]
-    coarse = on.tuned(POINTS, [5])
+    chosen = trials.seeds_of(5, 2)
+    coarse = on.tuned(on.best(POINTS, [5]), chosen)  # its best, tried once more
     around = [
         {"passes": coarse["passes"], "step": coarse["step"] * at["step"],
          "clip": coarse["clip"] * at["clip"]}
@@ -98,6 +99,28 @@ def test_a_coarse_choice_is_refined_by_multiples(on):
     found, expected = on.refined(POINTS, finer, 5, (2, 3)), on.tried(around, 5, (2, 3))
     assert found.point == expected.point
     assert found.objective.tolist() == expected.objective.tolist()
+
+
+def test_the_best_of_a_grid_come_first(on, monkeypatch):
+    found = on.best(POINTS, [5], most=3)
+    ends = [alone(on, point, [5])[0] for point in found]
+    assert len(found) == 3 and ends == sorted(ends)
+    assert found[0] == on.tuned(POINTS, [5])
+    left = [alone(on, point, [5])[0] for point in POINTS if point not in found]
+    assert min(left) >= max(ends)
+
+
+def test_what_is_fresh_chooses_nothing(on, monkeypatch):
+    """Every run of the choice is on another seed than those of the runs shown."""
+    used, runs = [], trials.Trials._ended
+    monkeypatch.setattr(
+        trials.Trials, "_ended",
+        lambda self, side, passes, seeds: used.append([*seeds])
+        or runs(self, side, passes, seeds),
+    )  # fmt: skip
+    on.refined(POINTS, [{"step": 1.0, "clip": 1.0}], 5, (2, 3))
+    *choosing, shown = used
+    assert len(shown) == 3 and not set(shown) & set().union(*choosing)
 
 
 def test_a_grid_that_diverges_is_named(on):

@@ -29,7 +29,7 @@ CALIBRATIONS = ("paper", "strict")
 EPSILON = 1.0  # target, as in the papers
 LOUD = 4.0  # times that: the target of a single step that is to be seen
 CROWD, L1 = 24, 0.02  # coordinates, of which about one in a step leaves its rest
-RIDGE = 1.0  # a few times M
+RIDGE = 1.0  # a few times M, which are equal: the noise is for the steepest score
 PENALTIES = {  # so weak that neither rest nor bounds are reached
     "penalty": Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
     "L2": Penalty(l2=1e-4),
@@ -180,8 +180,9 @@ def _greedy(at: Order, needs: LaneNeeds) -> Made:
     """DP-GCD, its noise inside the rule as published; a ridge that flattens it."""
     if at.options.noise == "laplace" and at.kind == "paper":
         return [lane(at, needs, f"{at.name}, L1", crowd(), view=choice)]
-    shape = replace(needs.shape, penalty=Penalty(l2=RIDGE))
-    return [lane(at, needs, f"{at.name}, ridge", shape)]
+    shape = replace(needs.shape, penalty=Penalty(l2=RIDGE), balance=1.0)
+    sampled = replace(needs, reason="the law of a run is sampled, not computed")
+    return [lane(at, sampled, f"{at.name}, ridge", shape)]
 
 
 def crowd() -> Shape:

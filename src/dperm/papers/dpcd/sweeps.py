@@ -38,8 +38,8 @@ def ablation(
 ) -> Rows:
     """DP-CD with some of what makes it, tuned anew and run on fresh seeds.
 
-    The grid is coarse and tried on one transcript; the settings around its best are
-    tried on as many as the papers take.
+    The grid is coarse and tried on one transcript, its best again on as many as the
+    papers take; so are the settings around the best of these.
 
     Parameters
     ----------

@@ -21,6 +21,8 @@ from dperm.privacy.ledger import Ledger
 from dperm.solvers.lanes import Lanes
 from dperm.solvers.lanes.engine import run_lanes
 
+BEST = 16  # of a coarse grid
+
 
 class DivergedError(ValueError):
     """No setting of a grid ended at a finite objective."""
@@ -120,17 +122,26 @@ class Trials:
         DivergedError
             If every point diverged.
         """
+        return self.best(points, seeds)[0]
+
+    def best(
+        self, points: Iterable[Point], seeds: Sequence[int], most: int = BEST
+    ) -> list[dict[str, float]]:
+        """So many points of a grid, the best first; see ``tuned``."""
         found: list[tuple[float, float, float, float]] = []
         for passes, rows in _by_passes(points).items():
             step, clip = np.array(rows, dtype=float).T.copy()
             ended = self._ended(lanes(step, clip, self.noise(passes)), passes, seeds)
             found += zip(ended.mean(axis=0).tolist(), step.tolist(), clip.tolist(),
                          [passes] * len(rows), strict=True)  # fmt: skip
-        least, *best = min(found)
-        if not math.isfinite(least):
+        if not math.isfinite(min(found)[0]):
             name = self.problem.name
             raise DivergedError(f"problem {name}: every setting of the grid diverged")
-        return dict(zip(("step", "clip", "passes"), best, strict=True))
+        return [
+            dict(zip(("step", "clip", "passes"), point, strict=True))
+            for mean, *point in sorted(found)[:most]
+            if math.isfinite(mean)
+        ]
 
     def fresh(self, point: Point, seeds: Sequence[int]) -> np.ndarray:
         """Final objective of one setting, run alone on each seed; (len(seeds),)."""
@@ -174,11 +185,12 @@ class Trials:
         Parameters
         ----------
         coarse : iterable of mapping
-            Tried on one transcript.
+            Tried on one transcript, the best of it on as many as choose: the best of
+            hundreds on one is a lucky one.
         finer : iterable of mapping
             Multiples of its best step and clip.
         """
-        near = self.tuned(coarse, [seed])
+        near = self.tuned(self.best(coarse, [seed]), seeds_of(seed, counts[0]))
         around = [near | {key: near[key] * at[key] for key in at} for at in finer]
         return self.tried(around, seed, counts)
 
