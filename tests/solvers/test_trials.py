@@ -101,7 +101,7 @@ def test_a_coarse_choice_is_refined_by_multiples(on):
     assert found.objective.tolist() == expected.objective.tolist()
 
 
-def test_the_best_of_a_grid_come_first(on, monkeypatch):
+def test_the_best_of_a_grid_come_first(on):
     found = on.best(POINTS, [5], most=3)
     ends = [alone(on, point, [5])[0] for point in found]
     assert len(found) == 3 and ends == sorted(ends)

@@ -127,7 +127,13 @@ class Trials:
     def best(
         self, points: Iterable[Point], seeds: Sequence[int], most: int = BEST
     ) -> list[dict[str, float]]:
-        """So many points of a grid, the best first; see ``tuned``."""
+        """At most so many points of a grid, in the order in which ``tuned`` takes them.
+
+        Raises
+        ------
+        DivergedError
+            If every point diverged.
+        """
         found: list[tuple[float, float, float, float]] = []
         for passes, rows in _by_passes(points).items():
             step, clip = np.array(rows, dtype=float).T.copy()
