@@ -30,8 +30,8 @@ FIXED = {  # seconds where nothing is recorded
     "fetch": 3.0, "prepare": 2.0, "optimum": 4.0, "timing": 60.0, "draw": 6.0,
     "audit": 30.0, "complete": 2.5, "claims": 10.0, "report": 15.0,
 }  # fmt: skip
-PRIORITY = {  # what many wait for first, then what is long, then all the rest
-    "timing": 40, "fetch": 30, "prepare": 30, "optimum": 30, "sweep": 20, "solve": 10,
+PRIORITY = {  # what many wait for first, sweeps and drawing among them, then the rest
+    "timing": 40, "fetch": 30, "prepare": 30, "optimum": 30, "solve": 20, "sweep": 10,
 }  # fmt: skip
 COLUMNS = ("job", "cpu_seconds", "longest_seconds", "peak_mb")
 # Where tune and evaluate, or figures and tables, were jobs of their own.

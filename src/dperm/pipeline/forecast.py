@@ -200,9 +200,7 @@ def plan(jobs: dict[str, Job], costs: Costs, cores: int) -> Plan:
     done: set[str] = set()
     now, free, peak = BEGIN, cores, 0.0
     while waiting or running:
-        for job in sorted(
-            waiting.values(), key=lambda job: -PRIORITY.get(job.stage, 0)
-        ):
+        for job in sorted(waiting.values(), key=_turn):
             if job.threads <= free and done.issuperset(job.after):
                 free -= job.threads
                 heapq.heappush(running, (now + job.wall, job.name))

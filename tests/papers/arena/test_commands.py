@@ -5,9 +5,15 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from dp_accounting.dp_event import GaussianDpEvent, PoissonSampledDpEvent
+from dp_accounting.pld import PLDAccountant
+from scipy.stats import norm
 
+from conftest import make_problem
 from dperm import cli
 from dperm.papers.arena import outcomes, own, peers
+from dperm.privacy.accounting import profile
+from dperm.solvers.fits.scaled import Scaled
 
 FAKE = """
 import sys
@@ -18,6 +24,21 @@ assert {*given["y"]} == {-1.0, 1.0}
 shape = (len(given["epsilons"]), len(given["seeds"]))
 W = np.zeros((*shape, given["X"].shape[1]))
 np.savez(sys.argv[2], W=W, seconds=np.ones(shape), library="fake", version="0")
+"""
+
+# takes noise 4 C where it is left to itself, and says what it took
+NOISY = """
+import sys
+import numpy as np
+given = np.load(sys.argv[1])
+assert given["rows"].shape == (569, 30) and given["offset"].shape == (569,)
+assert (given["steps"], given["batch"]) == (60, 57)
+assert np.isclose(given["C"], np.sqrt(30)) and given["l1"].shape == (30,)
+noise = np.where(np.isnan(given["noise"]), 4.0, given["noise"])
+shape = (len(given["epsilons"]), len(given["seeds"]))
+W = np.zeros((*shape, 30))
+np.savez(sys.argv[2], W=W, seconds=np.ones(shape), noise=noise, library="fake",
+         version="0")
 """
 
 
@@ -66,6 +87,49 @@ def test_a_library_that_can_be_had_is_measured_like_ours(few, tmp_path, monkeypa
     zero = 9.41246  # relative error of w = 0
     np.testing.assert_allclose(table["mean"], zero, rtol=1e-5)
     assert (table["library"] == "fake").all() and (table["seconds"] == 1).all()
+
+
+@pytest.fixture
+def noisy(tmp_path, monkeypatch):
+    """A library whose releases our accountant knows."""
+    (tmp_path / "noisy.py").write_text(NOISY)
+    label = {"logistic": "noisy"}
+    fake = peers.Peer("noisy-0", (), str(tmp_path / "noisy.py"), label, label,
+                      peers.as_our_minibatches, peers.poisson_releases)  # fmt: skip
+    monkeypatch.setattr(peers, "PEERS", (fake,))
+    monkeypatch.setattr(peers, "environment", lambda *given: (sys.executable, ""))
+
+
+def test_the_true_epsilon_of_another_library_is_that_of_the_noise_it_took(few, noisy):
+    table = pd.read_csv(peers.run(few("problem=breast_cancer"))[0])
+    assert table["algorithm"].tolist() == ["noisy"] * 2 + ["noisy, our noise"] * 2
+    assert table["epsilon"].tolist() == [1.0, 3.0] * 2
+    left, ours = table["true_epsilon"][:2], table["true_epsilon"][2:]
+    # sigma is 4 C, twice what a replaced record moves: as one that is added, under 2 C
+    release = PoissonSampledDpEvent(57 / 569, GaussianDpEvent(2.0))
+    theirs = PLDAccountant().compose(release, 60).get_epsilon(1 / 569**2)
+    assert left.nunique() == 1 and theirs < left[0] < 1.2 * theirs
+    target = np.array([1.0, 3.0])
+    assert (ours <= target).all() and (ours > 0.99 * target).all()
+
+
+@pytest.mark.parametrize("noise", [0.7, 2.0, 8.0])
+def test_the_curve_of_batches_bounds_poisson_sampling_under_replacement(noise):
+    problem = make_problem("logistic", n=40, p=3)
+    (event,) = peers.poisson_releases(Scaled(problem), noise).events
+    rate, curve = event.sampling_rate, profile(event).delta
+    assert rate == 0.1
+    # numbers in units of C; the two records at opposite ends of the ball
+    x = np.linspace(-1 - 12 * noise, 1 + 12 * noise, 400_001)
+    here, there = (
+        (1 - rate) * norm.pdf(x, 0, noise) + rate * norm.pdf(x, end, noise)
+        for end in (1.0, -1.0)
+    )
+    for epsilon in (0.0, 0.02, 0.1, 0.5, 1.0):
+        exact = np.trapezoid(np.maximum(here - np.exp(epsilon) * there, 0.0), x)
+        assert exact <= float(curve(epsilon)) * (1 + 1e-6)
+        if epsilon == 0.0:  # the whole move of 2 C counts here
+            assert exact == pytest.approx(float(curve(0.0)), rel=1e-6)
 
 
 @pytest.mark.parametrize("where", ["environment", "script"])

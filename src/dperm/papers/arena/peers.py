@@ -2,9 +2,10 @@
 
 Each runs in an environment of its own below ``data/peers``, made once, with the library
 and what it needs pinned; where that cannot be made, its rows say why. It gets the same
-records, in units of the public scales and clipped as our methods clip them, and its
-weights are measured by the same objective. Its epsilon is the library's own claim: the
-noise of these models is no event that our accountant knows.
+records, in units of the public scales, and its weights are measured by the same
+objective. ``epsilon`` is what the library was asked for. Where our accountant knows
+what it releases, ``true_epsilon`` is what that costs when a record is replaced, and a
+second set of rows has the noise that keeps to the same epsilon in truth.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,11 @@ from dperm.papers.arena import outcomes
 from dperm.papers.arena.metrics import is_signed
 from dperm.pipeline import inputs, plan, problems, seeds
 from dperm.present.tables import made_of, save
+from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.ledger import Ledger
+from dperm.solvers.fits import dp_minibatch
+from dperm.solvers.fits.dp_gd import threshold
 from dperm.solvers.fits.scaled import Scaled
 
 log = logging.getLogger(__name__)
@@ -36,6 +43,46 @@ PROBLEMS = ("breast_cancer", "diabetes", "electricity_raw", "california_norm")
 LABEL = 3.0  # bound on labels, in their scale
 LIMIT = 900.0  # seconds that making an environment, or a problem, may take
 COLUMNS = [*outcomes.COLUMNS, "library", "version"]
+
+
+def clipped_records(at: Scaled, kind: str) -> dict[str, Any]:
+    """Records clipped to sqrt(p), and labels: what a model's ``fit`` reads."""
+    rows = at.clipped(at.radius)
+    X = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    found: dict[str, Any] = {"kind": kind, "R": at.radius, "label": LABEL * at.label,
+                             "ridge": float(at.l2.min())}  # fmt: skip
+    if kind == "logistic":
+        # any signs will do: a record times its label is what the loss reads
+        y = np.where(np.arange(at.n) % 2, 1.0, -1.0)
+        return {**found, "X": X * y[:, None], "y": y}
+    y = np.clip(-at.offset[:, 0], -LABEL * at.label, LABEL * at.label)
+    return {**found, "X": X, "y": y}
+
+
+def as_our_minibatches(at: Scaled, kind: str) -> dict[str, Any]:
+    """Records and the settings of our own DP-SGD with large batches, by default."""
+    ours = dp_minibatch.Options()
+    rows = at.rows if isinstance(at.rows, np.ndarray) else at.rows.toarray()
+    return {
+        "kind": kind, "rows": rows, "offset": at.offset[:, 0],
+        "C": threshold(at, ours.clip), "steps": ours.steps,
+        "batch": dp_minibatch.batch(at, ours), "momentum": ours.momentum,
+        "step": ours.step / (at.loss.curvature * at.p),
+        "l1": at.l1[:, 0], "l2": at.l2[:, 0], "delta": at.problem.delta,
+    }  # fmt: skip
+
+
+def poisson_releases(at: Scaled, noise: float) -> Ledger:
+    """What DP-SGD on Poisson batches costs at most, noise in units of the clip C.
+
+    Let a record be replaced, and couple all other draws. Without it in the batch, of
+    probability 1 - q, both laws are the same one, P0; with it they are P1 and Q1, at
+    most 2 C apart, and each at most C from P0. By advanced joint convexity (Balle,
+    Barthe and Gaboardi 2018, Theorem 2) delta' is at most q ((1 - b) delta(P1, P0) + b
+    delta(P1, Q1)) for a b in [0, 1], and that at most q delta(2 C): the curve of
+    batches without replacement (their Theorem 11), which our own ledger has.
+    """
+    return dp_minibatch.ledger(at, noise / 2, dp_minibatch.Options())
 
 
 @dataclass(frozen=True)
@@ -54,15 +101,24 @@ class Peer:
         What its models are called, by the kind of loss.
     notes : dict
         What is known of their claims, by the kind of loss.
+    gives : callable
+        What the script reads of a scaled problem and the kind of its loss.
+    ledger : callable, optional
+        What it releases, by a scaled problem and the noise that the script says it
+        took; None where that is no event that our accountant knows.
     """
 
     name: str
     requires: tuple[str, ...]
     script: str
-    labels: dict[str, str]
-    notes: dict[str, str]
+    labels: Mapping[str, str]
+    notes: Mapping[str, str]
+    gives: Callable[[Scaled, str], dict[str, Any]] = clipped_records
+    ledger: Callable[[Scaled, float], Ledger] | None = None
 
 
+SGD = "jax-privacy DP-SGD"
+ADDED = "for a record that is added or removed, the library's claim"
 PEERS = (
     Peer(
         "diffprivlib-0.6.6",
@@ -77,7 +133,17 @@ PEERS = (
             "least squares": "pure, the library's claim, which our audit refutes",
         },
     ),
-)
+    Peer(
+        "jax-privacy-2.0.0",
+        ("jax-privacy==2.0.0", "jax==0.10.2", "jaxlib==0.10.2", "optax==0.2.8",
+         "chex==0.1.92", "dp-accounting==0.6.0", "numpy==2.4.6", "scipy==1.17.1"),
+        "jax_privacy_sgd.py",
+        {"logistic": SGD, "least squares": SGD},
+        {"logistic": ADDED, "least squares": ADDED},
+        as_our_minibatches,
+        poisson_releases,
+    ),
+)  # fmt: skip
 
 
 def run(config: schema.Config) -> list[Path]:
@@ -95,7 +161,8 @@ def run(config: schema.Config) -> list[Path]:
     table = pd.DataFrame(found).reindex(columns=COLUMNS)
     stem = plan.results_folder(config, config.paper.name) / "peers"
     caption = "Other libraries on the same records, by default settings, measured by "
-    caption += "the same objective; epsilon as each claims it."
+    caption += "the same objective; epsilon as each was asked for, true_epsilon where "
+    caption += "our accountant knows what is released."
     return save(made_of(table.to_dict("records")), stem, caption)
 
 
@@ -146,7 +213,7 @@ def _failed(command: Sequence[str]) -> str:
 def _rows(
     config: schema.Config, peer: Peer, python: Path, reason: str, name: str
 ) -> list[dict[str, Any]]:
-    """A row for every epsilon of the arena, or one with the reason."""
+    """Rows for every epsilon of the arena, or one with the reason."""
     at = plan.at_problem(config, name)
     known = {"problem": name, "solver": peer.name, "tuning": "default",
              "public_scales": True}  # fmt: skip
@@ -156,45 +223,65 @@ def _rows(
     problem = None if reason else inputs.load_problem(at)
     if problem is None:
         reason = reason or inputs.unavailable_reason(at)
-        label = ", ".join(peer.labels.values())
+        label = ", ".join(dict.fromkeys(peer.labels.values()))
         return [{**known, "algorithm": label, "status": "left out", "reason": reason}]
     kind = "logistic" if is_signed(problem) else "least squares"
-    known["algorithm"] = peer.labels[kind]
-    what = config.paper.sweeps["contest"].options
+    known |= {"algorithm": peer.labels[kind], "given": peer.notes[kind]}
+    what, scaled = config.paper.sweeps["contest"].options, Scaled(problem)
     own = [seeds.seed(config.seed, "peers", name, peer.name, 0, k) % 2**31
            for k in range(what["fresh"])]  # fmt: skip
+    asked = {**peer.gives(scaled, kind), "epsilons": what["epsilons"], "seeds": own}
+    optimum = inputs.load_optimum(at).value
+    rows = []
+    for more, noise in _noises(peer, scaled, what["epsilons"]):
+        found, reason = _ran(peer, python, {**asked, "noise": noise})
+        if reason:
+            return [{**known, "status": "left out", "reason": reason}]
+        for i, epsilon in enumerate(what["epsilons"]):
+            rows.append(
+                {**known, "epsilon": epsilon, "status": "ok",
+                 **_measured(problem, scaled, optimum, found["W"][i]),
+                 "seconds": float(found["seconds"][i].mean()),
+                 "true_epsilon": _true(peer, scaled, found, i),
+                 "library": str(found["library"]),
+                 "version": str(found["version"]), **more}
+            )  # fmt: skip
+    return rows
+
+
+def _noises(
+    peer: Peer, at: Scaled, epsilons: Sequence[float]
+) -> list[tuple[dict[str, Any], list[float]]]:
+    """What to say of the rows, and their noise: the library's own (NaN), and ours."""
+    own: tuple[dict[str, Any], list[float]] = ({}, [np.nan] * len(epsilons))
+    if peer.ledger is None:
+        return [own]
+    find = partial(calibrate, partial(peer.ledger, at), delta=at.problem.delta,
+                   calibration="strict")  # fmt: skip
+    ours = [find(epsilon=epsilon).noise_multiplier for epsilon in epsilons]
+    label = next(iter(peer.labels.values()))
+    return [own, ({"algorithm": f"{label}, our noise", "given": ""}, ours)]
+
+
+def _ran(peer: Peer, python: Path, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """What its script wrote, and why it wrote nothing."""
     with tempfile.TemporaryDirectory() as folder:
         read, written = Path(folder) / "in.npz", Path(folder) / "out.npz"
-        scaled = Scaled(problem)
-        np.savez(read, **_given(scaled, kind), epsilons=what["epsilons"], seeds=own)
+        np.savez(read, **asked)
         script = Path(__file__).parent / "peer_scripts" / peer.script
         reason = _failed([str(python), "-I", str(script), str(read), str(written)])
         if reason:
-            return [{**known, "status": "left out", "reason": reason}]
+            return {}, reason
         with np.load(written) as made:
-            found = {key: made[key] for key in made.files}
-    optimum = inputs.load_optimum(at).value
-    return [
-        {**known, "epsilon": epsilon, "status": "ok", "given": peer.notes[kind],
-         **_measured(problem, scaled, optimum, found["W"][i]),
-         "seconds": float(found["seconds"][i].mean()), "true_epsilon": np.nan,
-         "library": str(found["library"]), "version": str(found["version"])}
-        for i, epsilon in enumerate(what["epsilons"])
-    ]  # fmt: skip
+            return {key: made[key] for key in made.files}, ""
 
 
-def _given(at: Scaled, kind: str) -> dict[str, Any]:
-    """Records in units of the scales, clipped to sqrt(p), and labels."""
-    rows = at.clipped(at.radius)
-    X = rows if isinstance(rows, np.ndarray) else rows.toarray()
-    found: dict[str, Any] = {"kind": kind, "R": at.radius, "label": LABEL * at.label,
-                             "ridge": float(at.l2.min())}  # fmt: skip
-    if kind == "logistic":
-        # any signs will do: a record times its label is what the loss reads
-        y = np.where(np.arange(at.n) % 2, 1.0, -1.0)
-        return {**found, "X": X * y[:, None], "y": y}
-    y = np.clip(-at.offset[:, 0], -LABEL * at.label, LABEL * at.label)
-    return {**found, "X": X, "y": y}
+def _true(peer: Peer, at: Scaled, found: Mapping[str, Any], i: int) -> float:
+    """Epsilon under replacing a record, of noise that the script says it took."""
+    if peer.ledger is None:
+        return np.nan
+    ledger = peer.ledger(at, float(found["noise"][i]))
+    return true_epsilon(ledger, at.problem.delta)
 
 
 def _measured(
