@@ -1,6 +1,8 @@
 """The arena on one problem, and beside other libraries, on data that are at hand."""
 
 import sys
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,11 +10,16 @@ import pytest
 from dp_accounting.dp_event import GaussianDpEvent, PoissonSampledDpEvent
 from dp_accounting.pld import PLDAccountant
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from conftest import make_problem
 from dperm import cli
 from dperm.papers.arena import outcomes, own, peers
+from dperm.pipeline import inputs
 from dperm.privacy.accounting import profile
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.mechanisms import streams
+from dperm.solvers.fits import dp_minibatch
 from dperm.solvers.fits.scaled import Scaled
 
 FAKE = """
@@ -173,3 +180,32 @@ def test_the_whole_arena_is_snakemakes(monkeypatch):
     monkeypatch.setattr(cli, "_snakemake", seen.append)
     cli._run(["arena", "-j", "2"])
     assert seen == [["arena", "-j", "2"]]
+
+
+@pytest.mark.long
+def test_dp_sgd_of_another_library_has_our_errors_at_our_noise(
+    few, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(peers, "PEERS", peers.PEERS[-1:])
+    config = few("problem=breast_cancer")
+    what = config.paper.sweeps["contest"].options
+    what |= {"fresh": 20}
+    python, reason = peers.environment(peers.PEERS[0], Path(config.data.dir))
+    if reason:
+        pytest.skip(f"{python}: {reason}")
+    table = pd.read_csv(peers.run(config)[0])
+    problem = inputs.load_problem(config)
+    optimum, at = inputs.load_optimum(config).value, Scaled(problem)
+    for epsilon, rows in table.groupby("epsilon"):
+        find = partial(dp_minibatch.ledger, at, options=dp_minibatch.Options())
+        found = calibrate(find, epsilon, problem.delta, "strict")
+        seeds = [streams(seed) for seed in range(20)]
+        run = dp_minibatch.Run(
+            at, found.noise_multiplier, seeds, dp_minibatch.Options()
+        )
+        errors = (problem.objective(run.solve()) - optimum) / optimum
+        halves = (rows["ci_high"] - rows["mean"]) / student.ppf(0.975, 19)
+        away = (rows["mean"] - errors.mean()).abs()
+        away /= np.hypot(halves, errors.std(ddof=1) / 20**0.5)
+        theirs, ours = away  # at the library's own noise, which is less, and at ours
+        assert ours < 4 < theirs
