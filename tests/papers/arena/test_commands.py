@@ -111,6 +111,8 @@ def test_the_true_epsilon_of_another_library_is_that_of_the_noise_it_took(few, n
     table = pd.read_csv(peers.run(few("problem=breast_cancer"))[0])
     assert table["algorithm"].tolist() == ["noisy"] * 2 + ["noisy, our noise"] * 2
     assert table["epsilon"].tolist() == [1.0, 3.0] * 2
+    public = "n; standardisation of columns; coordinate smoothness M_j"
+    assert table["given"].tolist() == [f"noisy; {public}"] * 2 + [public] * 2
     left, ours = table["true_epsilon"][:2], table["true_epsilon"][2:]
     # sigma is 4 C, twice what a replaced record moves: as one that is added, under 2 C
     release = PoissonSampledDpEvent(57 / 569, GaussianDpEvent(2.0))

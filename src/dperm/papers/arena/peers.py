@@ -226,14 +226,14 @@ def _rows(
         label = ", ".join(dict.fromkeys(peer.labels.values()))
         return [{**known, "algorithm": label, "status": "left out", "reason": reason}]
     kind = "logistic" if is_signed(problem) else "least squares"
-    known |= {"algorithm": peer.labels[kind], "given": peer.notes[kind]}
+    known["algorithm"] = peer.labels[kind]
     what, scaled = config.paper.sweeps["contest"].options, Scaled(problem)
     own = [seeds.seed(config.seed, "peers", name, peer.name, 0, k) % 2**31
            for k in range(what["fresh"])]  # fmt: skip
     asked = {**peer.gives(scaled, kind), "epsilons": what["epsilons"], "seeds": own}
     optimum = inputs.load_optimum(at).value
     rows = []
-    for more, noise in _noises(peer, scaled, what["epsilons"]):
+    for more, noise in _noises(peer, scaled, kind, what["epsilons"]):
         found, reason = _ran(peer, python, {**asked, "noise": noise})
         if reason:
             return [{**known, "status": "left out", "reason": reason}]
@@ -250,17 +250,21 @@ def _rows(
 
 
 def _noises(
-    peer: Peer, at: Scaled, epsilons: Sequence[float]
+    peer: Peer, at: Scaled, kind: str, epsilons: Sequence[float]
 ) -> list[tuple[dict[str, Any], list[float]]]:
     """What to say of the rows, and their noise: the library's own (NaN), and ours."""
-    own: tuple[dict[str, Any], list[float]] = ({}, [np.nan] * len(epsilons))
+    own = [np.nan] * len(epsilons)
     if peer.ledger is None:
-        return [own]
+        return [({"given": peer.notes[kind]}, own)]
     find = partial(calibrate, partial(peer.ledger, at), delta=at.problem.delta,
                    calibration="strict")  # fmt: skip
     ours = [find(epsilon=epsilon).noise_multiplier for epsilon in epsilons]
-    label = next(iter(peer.labels.values()))
-    return [own, ({"algorithm": f"{label}, our noise", "given": ""}, ours)]
+    public = peer.ledger(at, 1.0).assuming(*at.problem.given).given
+    return [
+        ({"given": "; ".join((peer.notes[kind], *public))}, own),
+        ({"given": "; ".join(public), "algorithm": f"{peer.labels[kind]}, our noise"},
+         ours),
+    ]  # fmt: skip
 
 
 def _ran(peer: Peer, python: Path, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
