@@ -46,7 +46,7 @@ smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids
 
 faults: $(VENV)/.done  ## every fault ten times, clusters, offline: results/faults.md
 	FAULT_TIMES=10 FAULT_TABLE=results/faults.md pytest tests/faults tests/cluster -m ""
-	pytest tests/audit -m long
+	pytest tests/audit tests/papers/arena -m long
 
 fuzz: $(VENV)/.done  ## 10 000 spoilt files for the readers and the configuration
 	FUZZ_CASES=10000 pytest tests/faults/test_fuzz.py
