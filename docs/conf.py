@@ -62,6 +62,12 @@ def _escaped(found):
     return r"\|" if found[0] == "|" else found[0]
 
 
+def skipped(app, what, name, obj, skip, options):
+    """Methods that scikit-learn makes; they refer to its own pages."""
+    return skip or (name.startswith("set_") and name.endswith("_request"))
+
+
 def setup(app):
-    """Connect the hook behind napoleon's."""
+    """Connect the hooks, the first behind napoleon's."""
     app.connect("autodoc-process-docstring", plain_bars, priority=900)
+    app.connect("autodoc-skip-member", skipped)
