@@ -17,12 +17,15 @@ from dperm.erm.penalties import Penalty
 from dperm.privacy.accounting import true_epsilon
 
 FEW = "asks for R^2 > 0.5 from 200 records, which epsilon 1 does not buy"
-EXPECTED = {DPRegressor: {"check_regressors_train": FEW}}
+TELLS = "whether a fit raises must not tell that one record is not finite"
 
 
 def failing(estimator):
-    """Checks that are expected to fail, with reasons; none at a large epsilon."""
-    return EXPECTED.get(type(estimator), {}) if estimator.epsilon == 1.0 else {}
+    """Checks that are expected to fail, with reasons."""
+    found = {"check_supervised_y_no_nan": TELLS, "check_estimators_nan_inf": TELLS}
+    if isinstance(estimator, DPRegressor) and estimator.epsilon == 1.0:
+        found["check_regressors_train"] = FEW
+    return found
 
 
 @parametrize_with_checks(
@@ -197,10 +200,29 @@ def test_what_makes_no_sense_is_refused(data, given, said):
         DPRegressor(**given).fit(*data)
 
 
-def test_labels_that_are_not_declared_are_refused(data):
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(("x", "label"), [(np.nan, 1.0), (-np.inf, 1.0), (2.0, 7.0),
+                                          (2.0, np.nan), (np.inf, 7.0)])  # fmt: skip
+def test_a_record_outside_the_domain_counts_as_one_of_zeros(data, make, x, label):
+    """It neither raises nor warns, and the fit is the same to the bit."""
     X, y = data
-    with pytest.raises(ValueError, match=r"y: expected \[0, 1\], found"):
-        DPClassifier(classes=(0, 1)).fit(X, np.where(y > 0, 1, -1))
+    y = np.where(y > 0, 1.0, 0.0)
+
+    def fitted(row, label):
+        X[5], y[5] = row, label
+        plain = {"solver": "dp_gd", "fit_intercept": False, "random_state": 0}
+        found = [DPClassifier(classes=(0, 1), **plain).fit(make(X), y).coef_.ravel()]
+        if label != 7.0:
+            found.append(DPRegressor(**plain).fit(make(X), y).coef_)
+        return np.concatenate(found)
+
+    found = fitted(np.array([1.0, x, 1.0]), label)
+    zeros = fitted(np.zeros(3), 0.0)
+    assert np.array_equal(found, zeros[: len(found)])
+
+
+def test_two_classes_are_needed(data):
+    X, _ = data
     with pytest.raises(ValueError, match="Only binary classification"):
         DPClassifier().fit(X, np.arange(300) % 3)
     with pytest.raises(NotFittedError, match="call fit"):

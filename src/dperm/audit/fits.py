@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from dperm.audit.lanes import Shape
+from dperm.audit.shifts import is_bent
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
 from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Event, Ledger, SampledGaussian
+from dperm.privacy.ledger import Ledger, SampledGaussian
 from dperm.privacy.mechanisms import Streams
+from dperm.solvers.fits import records
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.fits.secret import in_rounds
 
 ALMOST = 0.9
 _WORDS = {"least_squares": "least squares"}
@@ -55,7 +58,8 @@ class FitSubject(Subject):
         self.module, self.options, self.shape = module, options, shape
         self.kind, self.epsilon = kind or module.Run, epsilon
         self.base, self.real = shape.records(), shape.real
-        self.at = self.scaled(shape, epsilon)
+        self.problem = shape.problem(self.base, epsilon, self.base)
+        self.at = Scaled(self.problem)
         # nearly opposite: far out between them neither slope is small
         one, two = np.ones((2, shape.p))
         one[0] = two[-1] = -ALMOST
@@ -80,15 +84,22 @@ class FitSubject(Subject):
     def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
         """One run, made from scratch."""
         problem = self.shape.problem(data, self.epsilon, self.base)
-        at = Scaled(replace(problem, public=self.at.problem))
-        return nullcontext(self.kind(at, self.noise_multiplier, [own], self.options))
+        at = Scaled(replace(problem, public=self.problem))
+        return nullcontext(self.kind(at, self.ledger, [own], self.options))
 
     def told(self, run: Any) -> Iterator[Array]:
         """Its releases."""
-        tilt = getattr(self.module, "tilt", None)
+        tilted = is_bent(self)
         for release in run.releases():
-            found = release if tilt is None else tilt(self.at, release, self.options)
-            yield np.ravel(found)
+            yield np.ravel(self.tilt(release) if tilted else release)
+
+    def tilt(self, u: Array) -> Array:
+        """The linear terms of which u (p, L) are the base's minimisers."""
+        R, _, ridge = self.module.constants(self.at, self.options)
+        own = records.Records(self.problem, self.at.S, self.at.label)
+        V = own.clipped(R)
+        slope: Array = V.T @ own.slopes(V @ u + own.offset)
+        return -(slope + (self.at.n * self.at.l2 + ridge) * u)
 
     def published(self, run: Any) -> Array:
         """The weights."""
@@ -98,12 +109,6 @@ class FitSubject(Subject):
     def symbol(self, view: Array) -> tuple[int, ...]:
         """It selects nothing."""
         return ()
-
-
-def in_rounds(ledger: Ledger) -> Iterator[Event]:
-    """The releases one by one: the events in their order, again while any is left."""
-    for done in range(max(event.count for event in ledger.events)):
-        yield from (event for event in ledger.events if event.count > done)
 
 
 def said(shape: Shape) -> str:

@@ -84,7 +84,8 @@ class Shape:
 def _centred(X: Array, signs: Array, known: Array) -> Centred:
     """X standardised by the known data's columns, and implicitly so."""
     mean, deviation = known.mean(axis=0), known.std(axis=0)
-    S = sparse.csc_array(signs[:, None] * X / deviation)
+    with np.errstate(over="ignore"):
+        S = sparse.csc_array(signs[:, None] * X / deviation)
     return Centred(S, signs, -mean / deviation)
 
 

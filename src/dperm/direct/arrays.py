@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm.erm.cleaning import cleaned
 from dperm.erm.loss import Signed
 from dperm.erm.losses import BOUNDED, named
 from dperm.erm.penalties import Penalty
@@ -58,6 +59,19 @@ def labels_for(y: np.ndarray, loss: str, where: str) -> np.ndarray:
             "VALUE, which makes one of them +1, or loss=least_squares"
         )
     return np.where(y == values[1], 1.0, -1.0)
+
+
+def signed(X: Any, y: np.ndarray, classes: np.ndarray) -> tuple[Any, np.ndarray]:
+    """X (n, p) and labels y (n,) as signs; another label makes a record one of zeros.
+
+    Parameters
+    ----------
+    classes : ndarray, shape (2,)
+        The second becomes +1.
+    """
+    signs = np.where(y == classes[1], 1.0, np.where(y == classes[0], -1.0, np.nan))
+    X, signs = cleaned(X, signs)
+    return X, np.where(signs == 0, 1.0, signs)
 
 
 def with_ones(X: Any) -> Any:

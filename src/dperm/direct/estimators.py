@@ -16,13 +16,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm.direct import arrays, methods
 from dperm.direct.guarantee import Guarantee
+from dperm.erm.cleaning import cleaned
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem
 from dperm.papers.arena.contestants import Contestant, Job, Setting
@@ -40,8 +41,22 @@ class PrivacyLeakWarning(UserWarning):
 class DPLinear(BaseEstimator):
     """What classifier and regressor share; see there for parameters and attributes."""
 
+    def _arrays(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """X (n, p) and y (n,) as arrays, whatever numbers they hold.
+
+        What a single record holds may not decide whether a fit raises.
+        """
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the "
+                             "target y is None")  # fmt: skip
+        X = validate_data(self, X, accept_sparse="csc", dtype=np.float64,
+                          ensure_min_samples=2, ensure_all_finite=False)  # fmt: skip
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        return X, y
+
     def _fitted(self, X: Any, y: np.ndarray, given: tuple[str, ...]) -> Self:
-        """Fit to X (n, p) and labels y (n,) as the loss takes them."""
+        """Fit to finite X (n, p) and labels y (n,) as the loss takes them."""
         read = [name for name, is_read in self._read_off() if is_read]
         for name in read:
             warnings.warn(f"{name} is read off the data and not paid for by epsilon: "
@@ -85,8 +100,9 @@ class DPLinear(BaseEstimator):
         """S_j, shape (p,)."""
         p, given = X.shape[1], self.feature_scale
         if isinstance(given, str) and given == DATA:
-            squares = X.multiply(X) if hasattr(X, "multiply") else X * X
-            found = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
+            with np.errstate(over="ignore"):
+                squares = X.multiply(X) if hasattr(X, "multiply") else X * X
+                found = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
             return np.where(found > 0, found, 1.0)
         found = np.asarray(given, dtype=float)
         if found.shape not in ((), (p,)) or not np.all(found > 0):
@@ -172,7 +188,8 @@ class DPClassifier(ClassifierMixin, DPLinear):
     fit_intercept : bool
     classes : sequence of two, optional
         The labels; the second is +1. None reads them off y, and says so in
-        ``epsilon_.given``.
+        ``epsilon_.given``. A record with another label, or with a number that is not
+        finite, counts as one of zeros: no single record makes a fit raise.
     feature_scale : float, ndarray (p,) or "data"
         What the columns' root mean squares are taken for. Data are clipped to what it
         says, so that epsilon holds whatever they are; a scale far off costs accuracy.
@@ -236,19 +253,17 @@ class DPClassifier(ClassifierMixin, DPLinear):
             For labels, parameters or a solver that do not do.
         """
         self._check_loss(arrays.SIGNED)
-        X, y = validate_data(self, X, y, accept_sparse="csc", dtype=np.float64,
-                             ensure_min_samples=2)  # fmt: skip
-        check_classification_targets(y)
+        X, y = self._arrays(X, y)
         given: tuple[str, ...] = ()
         if self.classes is None:
+            check_classification_targets(y)
             self.classes_, given = np.unique(y), (arrays.CLASSES,)
         else:
             self.classes_ = np.asarray(self.classes)
-        self._check_classes(y)
-        signs = np.where(y == self.classes_[1], 1.0, -1.0)
-        return self._fitted(X, signs, given)
+        self._check_classes()
+        return self._fitted(*arrays.signed(X, y, self.classes_), given)
 
-    def _check_classes(self, y: np.ndarray) -> None:
+    def _check_classes(self) -> None:
         known, name = self.classes_, type(self).__name__
         if known.shape == (1,):
             raise ValueError(f"{name} needs two classes, the data have one class")
@@ -257,9 +272,6 @@ class DPClassifier(ClassifierMixin, DPLinear):
                 "Only binary classification is supported: expected two classes, found "
                 f"{len(known)}"
             )
-        strange = ~np.isin(y, known)
-        if strange.any():
-            raise ValueError(f"y: expected {known.tolist()}, found {y[strange][0]!r}")
 
     def _keep(self, coef: np.ndarray, intercept: float) -> None:
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
@@ -351,9 +363,8 @@ class DPRegressor(RegressorMixin, DPLinear):
             For labels, parameters or a solver that do not do.
         """
         self._check_loss(RESIDUAL)
-        X, y = validate_data(self, X, y, accept_sparse="csc", dtype=np.float64,
-                             ensure_min_samples=2, y_numeric=True)  # fmt: skip
-        return self._fitted(X, np.asarray(y, dtype=np.float64), ())
+        X, y = self._arrays(X, y)
+        return self._fitted(*cleaned(X, np.asarray(y, dtype=np.float64)), ())
 
     def _keep(self, coef: np.ndarray, intercept: float) -> None:
         self.coef_, self.intercept_ = coef, float(intercept)

@@ -5,7 +5,7 @@ F(w) = (1/n) sum_i phi(A_i w + offset_i) + psi(w), see ``losses`` and ``penaltie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from scipy import sparse
 
 from dperm.compiled import KERNEL, ORDERED
 from dperm.erm.centred import Centred, centred, is_sparse
+from dperm.erm.cleaning import cleaned, lengths
 from dperm.erm.losses import Loss, derivatives, named, value
 from dperm.erm.penalties import Penalty
 from dperm.parallel import spread
@@ -33,7 +34,7 @@ class Problem:
     A : ndarray (n, p), Fortran order, scipy.sparse.csc_array, or Centred
         X, with rows times the labels for losses that take signs.
     offset : ndarray, shape (n,)
-        -y for losses of residuals, else 0.
+        -y for losses of residuals, else 0. A record that is not finite is one of zeros.
     loss : Loss
     penalty : Penalty
     epsilon, delta : float
@@ -58,6 +59,15 @@ class Problem:
     digest: str = ""
     public: Problem | None = None
     given: tuple[str, ...] = ("n",)
+
+    def __post_init__(self) -> None:
+        if self.is_centred:
+            S, offset = cleaned(self.A.S, self.offset)
+            A = self.A if S is self.A.S else replace(self.A, S=S)
+        else:
+            A, offset = cleaned(self.A, self.offset)
+        object.__setattr__(self, "A", A)
+        object.__setattr__(self, "offset", offset)
 
     @property
     def known(self) -> Problem:
@@ -105,9 +115,12 @@ class Problem:
     @cached_property
     def row_norms(self) -> np.ndarray:
         """Euclidean norm of each record, shape (n,)."""
-        if self.is_sparse and not self.is_centred:
-            return np.sqrt(np.asarray(self.A.multiply(self.A).sum(axis=1)).ravel())
-        return np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows))
+        with np.errstate(over="ignore"):
+            if self.is_sparse and not self.is_centred:
+                squares = np.asarray(self.A.multiply(self.A).sum(axis=1)).ravel()
+            else:
+                squares = np.einsum("ij,ij->i", self.rows, self.rows)
+        return lengths(self.A, squares)
 
     @cached_property
     def smoothness(self) -> np.ndarray:

@@ -39,7 +39,8 @@ def norms(rows: Array, p: float) -> Array:
     if math.isinf(p):
         return top
     safe = np.where(top > 0, top, 1.0)
-    return top * ((size / safe[:, None]) ** p).sum(axis=1) ** (1 / p)
+    with np.errstate(over="ignore"):  # of the norm itself
+        return top * ((size / safe[:, None]) ** p).sum(axis=1) ** (1 / p)
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ class Fitting(Contestant):
         made = Fitting.__new__(Fitting)
         made.module, made.options = self.module, self.options
         made.problem = replace(self.problem, epsilon=epsilon)
-        made.at = self.at.of(made.problem)
+        made.at = self.at.aiming(epsilon)
         return made
 
     def obstacle(self) -> str:
@@ -136,7 +136,8 @@ class Fitting(Contestant):
             first = jobs[places[0]]
             own = [streams(jobs[k].seed) for k in places]
             made = self._options(first.setting)
-            W[places] = self.module.Run(self.at, first[1], own, made).solve()
+            ledger = self.module.ledger(self.at, first.noise_multiplier, made)
+            W[places] = self.module.Run(self.at, ledger, own, made).solve()
         return seen(self.problem, W, measure)
 
     def work(self, setting: Setting) -> float:
@@ -150,7 +151,7 @@ class Fitting(Contestant):
         if "minibatch" in name:  # whose runs go one by one
             each = self.options.share / 2
         size, p = self.problem.A.size, self.problem.p
-        square = p**3 / 5 if hasattr(self.module, "isometric") else 0.0  # eigenvalues
+        square = p**3 / 5 if hasattr(self.module, "floored") else 0.0  # eigenvalues
         return square + steps * (each * size + FEATURE * p)
 
     def _options(self, setting: Setting) -> Any:

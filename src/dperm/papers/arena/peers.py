@@ -35,6 +35,7 @@ from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Ledger
 from dperm.solvers.fits import dp_minibatch
 from dperm.solvers.fits.dp_gd import threshold
+from dperm.solvers.fits.records import Records
 from dperm.solvers.fits.scaled import Scaled
 
 log = logging.getLogger(__name__)
@@ -45,9 +46,10 @@ LIMIT = 900.0  # seconds that making an environment, or a problem, may take
 COLUMNS = [*outcomes.COLUMNS, "library", "version"]
 
 
-def clipped_records(at: Scaled, kind: str) -> dict[str, Any]:
+def clipped_records(problem: Problem, kind: str) -> dict[str, Any]:
     """Records clipped to sqrt(p), and labels: what a model's ``fit`` reads."""
-    rows = at.clipped(at.radius)
+    at, records = both(problem)
+    rows = records.clipped(at.radius)
     X = rows if isinstance(rows, np.ndarray) else rows.toarray()
     found: dict[str, Any] = {"kind": kind, "R": at.radius, "label": LABEL * at.label,
                              "ridge": float(at.l2.min())}  # fmt: skip
@@ -55,20 +57,28 @@ def clipped_records(at: Scaled, kind: str) -> dict[str, Any]:
         # any signs will do: a record times its label is what the loss reads
         y = np.where(np.arange(at.n) % 2, 1.0, -1.0)
         return {**found, "X": X * y[:, None], "y": y}
-    y = np.clip(-at.offset[:, 0], -LABEL * at.label, LABEL * at.label)
+    y = np.clip(-records.offset[:, 0], -LABEL * at.label, LABEL * at.label)
     return {**found, "X": X, "y": y}
 
 
-def as_our_minibatches(at: Scaled, kind: str) -> dict[str, Any]:
+def both(problem: Problem) -> tuple[Scaled, Records]:
+    """What a method may know of a problem, and the records behind it."""
+    at = Scaled(problem)
+    return at, Records(problem, at.S, at.label)
+
+
+def as_our_minibatches(problem: Problem, kind: str) -> dict[str, Any]:
     """Records and the settings of our own DP-SGD with large batches, by default."""
     ours = dp_minibatch.Options()
-    rows = at.rows if isinstance(at.rows, np.ndarray) else at.rows.toarray()
+    at, records = both(problem)
+    rows = records.rows
     return {
-        "kind": kind, "rows": rows, "offset": at.offset[:, 0],
+        "rows": rows if isinstance(rows, np.ndarray) else rows.toarray(),
+        "kind": kind, "offset": records.offset[:, 0],
         "C": threshold(at, ours.clip), "steps": ours.steps,
         "batch": dp_minibatch.batch(at, ours), "momentum": ours.momentum,
         "step": ours.step / (at.loss.curvature * at.p),
-        "l1": at.l1[:, 0], "l2": at.l2[:, 0], "delta": at.problem.delta,
+        "l1": at.l1[:, 0], "l2": at.l2[:, 0], "delta": at.delta,
     }  # fmt: skip
 
 
@@ -102,7 +112,7 @@ class Peer:
     notes : dict
         What is known of their claims, by the kind of loss.
     gives : callable
-        What the script reads of a scaled problem and the kind of its loss.
+        What the script reads of a problem and the kind of its loss.
     ledger : callable, optional
         What it releases, by a scaled problem and the noise that the script says it
         took; None where that is no event that our accountant knows.
@@ -113,7 +123,7 @@ class Peer:
     script: str
     labels: Mapping[str, str]
     notes: Mapping[str, str]
-    gives: Callable[[Scaled, str], dict[str, Any]] = clipped_records
+    gives: Callable[[Problem, str], dict[str, Any]] = clipped_records
     ledger: Callable[[Scaled, float], Ledger] | None = None
 
 
@@ -230,7 +240,7 @@ def _rows(
     what, scaled = config.paper.sweeps["contest"].options, Scaled(problem)
     own = [seeds.seed(config.seed, "peers", name, peer.name, 0, k) % 2**31
            for k in range(what["fresh"])]  # fmt: skip
-    asked = {**peer.gives(scaled, kind), "epsilons": what["epsilons"], "seeds": own}
+    asked = {**peer.gives(problem, kind), "epsilons": what["epsilons"], "seeds": own}
     optimum = inputs.load_optimum(at).value
     rows = []
     for more, noise in _noises(peer, scaled, kind, what["epsilons"]):
@@ -256,10 +266,10 @@ def _noises(
     own = [np.nan] * len(epsilons)
     if peer.ledger is None:
         return [({"given": peer.notes[kind]}, own)]
-    find = partial(calibrate, partial(peer.ledger, at), delta=at.problem.delta,
+    find = partial(calibrate, partial(peer.ledger, at), delta=at.delta,
                    calibration="strict")  # fmt: skip
     ours = [find(epsilon=epsilon).noise_multiplier for epsilon in epsilons]
-    public = peer.ledger(at, 1.0).assuming(*at.problem.given).given
+    public = peer.ledger(at, 1.0).assuming(*at.given).given
     return [
         ({"given": "; ".join((peer.notes[kind], *public))}, own),
         ({"given": "; ".join(public), "algorithm": f"{peer.labels[kind]}, our noise"},
@@ -285,7 +295,7 @@ def _true(peer: Peer, at: Scaled, found: Mapping[str, Any], i: int) -> float:
     if peer.ledger is None:
         return np.nan
     ledger = peer.ledger(at, float(found["noise"][i]))
-    return true_epsilon(ledger, at.problem.delta)
+    return true_epsilon(ledger, at.delta)
 
 
 def _measured(

@@ -2,14 +2,18 @@
 
 A solver module of this family is a :class:`Solver`; its ``Run`` derives from
 :class:`Fit`. All of a setting stands in its ``Options``. Several runs of one setting
-advance together, each with noise of its own. Methods see the problem in units of its
-public scales (:mod:`~dperm.solvers.fits.scaled`).
+advance together, each with noise of its own.
+
+A method sees public quantities alone (:class:`~dperm.solvers.fits.scaled.Scaled`). What
+it wants to know of the records it yields as a secret, and is sent what the next event
+of its ledger makes of that: a run cannot release what its ledger does not state, and
+cannot use what it did not release.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,8 +21,11 @@ import numpy as np
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.fits.secret import Secret, Tilted, in_rounds, isometric
 
 MOST_SQUARE = 512  # features up to which a p x p matrix is released or inverted
+
+Steps = Generator[Secret | Tilted, np.ndarray, None]  # yields secrets, is sent releases
 
 
 class Fit(ABC):
@@ -27,8 +34,8 @@ class Fit(ABC):
     Parameters
     ----------
     at : Scaled
-    noise_multiplier : float
-        What the ledger was made with; 0 without noise.
+    ledger : Ledger
+        What the runs release, with the scales of its noise.
     streams : sequence of Streams
         One a run.
     options : Options
@@ -42,12 +49,12 @@ class Fit(ABC):
     def __init__(
         self,
         at: Scaled,
-        noise_multiplier: float,
+        ledger: Ledger,
         streams: Sequence[Streams],
         options: Any,
     ):
-        self.at, self.options, self.streams = at, options, streams
-        self.noise_multiplier = noise_multiplier
+        self.at, self.ledger, self.options = at, ledger, options
+        self.streams = streams
         self.u = np.zeros((at.p, len(streams)))
 
     @property
@@ -56,11 +63,26 @@ class Fit(ABC):
         return np.ascontiguousarray(self.u.T) / self.at.S
 
     @abstractmethod
+    def steps(self) -> Steps:
+        """The algorithm: yields what it wants released, and is sent the releases."""
+
     def releases(self) -> Iterator[np.ndarray]:
         """Make the runs; each release as it is made, (k, L).
 
-        In the order of the ledger's events, round after round while any is left.
+        Raises
+        ------
+        UndeclaredError
+            If the ledger does not state a release that the algorithm asks for.
         """
+        steps, events, found = self.steps(), in_rounds(self.ledger), None
+        while True:
+            with np.errstate(all="ignore"):  # no warning may follow the records
+                try:
+                    wanted = next(steps) if found is None else steps.send(found)
+                except StopIteration:
+                    return
+                found = wanted.released(events, self.normal)
+            yield isometric(found) if found.ndim == 3 else found
 
     def solve(self) -> np.ndarray:
         """Make the runs; their weights, shape (L, p)."""
@@ -68,7 +90,7 @@ class Fit(ABC):
             pass
         return self.weights
 
-    def normal(self, scale: float, size: int) -> np.ndarray:
+    def normal(self, scale: Any, size: int) -> np.ndarray:
         """Gaussian noise of that scale, each column from a run's own stream."""
         drawn = [gaussian(one.noise, size) for one in self.streams]
         return scale * np.stack(drawn, axis=1)

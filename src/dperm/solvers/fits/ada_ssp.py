@@ -16,16 +16,17 @@ what noise may have added, follows the ridge lambda = max(0, sigma sqrt(p log(2 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.solvers.fits import Fit, too_wide
-from dperm.solvers.fits.moments import isometric
-from dperm.solvers.fits.quadratics import floored, minimised, symmetric_noise
-from dperm.solvers.fits.scaled import Scaled, gram
+from dperm.solvers.fits import Fit, Steps, too_wide
+from dperm.solvers.fits.quadratics import floored, minimised
+from dperm.solvers.fits.records import Records, gram
+from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.options import positive
 
 DOUBT = 0.05  # chance that the ridge is too small
@@ -84,20 +85,14 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 class Run(Fit):
     """Minimisers for differently noised moments."""
 
-    def releases(self) -> Iterator[np.ndarray]:
+    def steps(self) -> Steps:
         """The smallest eigenvalue, the matrix, the vector."""
         at, p = self.at, self.at.p
-        moved = np.array(sensitivities(at, self.options))
-        scales = np.sqrt(3) * self.noise_multiplier * moved
         R, Y = self.options.radius * at.radius, self.options.label
-        XX, Xy, least = at.kept(("ada_ssp", R, Y), lambda: exact(at, R, Y))
-        smallest = least + self.normal(scales[0], 1)
-        yield smallest
-        noise = symmetric_noise(self.normal(scales[1], p * (p + 1) // 2), p)
-        Q = XX + noise
-        yield isometric(Q)
-        q = Xy[:, None] + self.normal(scales[2], p)
-        yield q
+        scales = [event.scale for event in self.ledger.events]
+        smallest = yield at.statistic(R, _smallest, R**2, key="smallest eigenvalue")
+        Q = yield at.second_moments(R)
+        q = yield at.statistic(R, partial(_products, Y), 2 * R * Y, key=("x y", Y))
         known = np.maximum(smallest[0] - _MARGIN * scales[0], 0.0)
         wanted = scales[1] * np.sqrt(p * np.log(2 * p**2 / DOUBT))
         ridge = np.maximum(wanted - known, 0.0)
@@ -105,9 +100,12 @@ class Run(Fit):
         self.u = minimised(at, Q, at.label * q, at.n, np.zeros((p, len(ridge))))
 
 
-def exact(at: Scaled, R: float, Y: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Moments of clipped records, labels over their scale, and what is smallest."""
-    V = at.clipped(R)
-    XX = gram(V)
-    y = np.clip(-at.offset[:, 0] / at.label, -Y, Y)
-    return XX, V.T @ y, float(np.linalg.eigvalsh(XX)[0])
+def _smallest(V: Any, records: Records) -> float:
+    """The smallest eigenvalue of sum x x^T."""
+    return float(np.linalg.eigvalsh(gram(V))[0])
+
+
+def _products(Y: float, V: Any, records: Records) -> np.ndarray:
+    """Sum of x y, labels over their scale in [-Y, Y]; shape (p,)."""
+    found: np.ndarray = V.T @ np.clip(records.labels, -Y, Y)
+    return found

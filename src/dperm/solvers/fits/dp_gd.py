@@ -14,13 +14,12 @@ penalty would weigh 1 - beta of what it should.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.solvers.fits import Fit
+from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.options import at_least, positive
 
@@ -83,28 +82,17 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     return Ledger((event,), given=at.given)
 
 
-def clipped_gradient(at: Scaled, u: np.ndarray, C: float) -> np.ndarray:
-    """Sum of the records' gradients, each clipped to C; shape (p, L)."""
-    most = (C / np.maximum(at.norms, 1e-300))[:, None]
-    slopes = at.slopes(at.rows @ u + at.offset)
-    np.clip(slopes, -most, most, out=slopes)
-    found: np.ndarray = at.rows.T @ slopes
-    return found
-
-
 class Run(Fit):
     """Descents with noise of their own."""
 
-    def releases(self) -> Iterator[np.ndarray]:
+    def steps(self) -> Steps:
         """Noisy gradients."""
         at, options = self.at, self.options
         C = threshold(at, options.clip)
-        scale = 2 * C * np.sqrt(options.steps) * self.noise_multiplier
         eta = options.step / (at.loss.curvature * at.p)
         velocity, total, half = 0.0, np.zeros_like(self.u), options.steps // 2
         for t in range(options.steps):
-            g = clipped_gradient(at, self.u, C) + self.normal(scale, at.p)
-            yield g
+            g = yield at.gradient_sum(self.u, C)
             velocity = options.momentum * velocity + g / at.n
             settled = eta / (1 - options.momentum)
             self.u = at.prox(self.u - eta * velocity, settled)

@@ -14,17 +14,15 @@ matrix's, the rest the gradients'. For least squares it is the boosting of Tang 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.solvers.fits import Fit, too_wide
-from dperm.solvers.fits.dp_gd import clipped_gradient, threshold
-from dperm.solvers.fits.moments import isometric
-from dperm.solvers.fits.quadratics import floored, minimised, symmetric_noise
-from dperm.solvers.fits.scaled import Scaled, gram
+from dperm.solvers.fits import Fit, Steps, too_wide
+from dperm.solvers.fits.dp_gd import threshold
+from dperm.solvers.fits.quadratics import floored, minimised
+from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.options import at_least, positive, share
 
 
@@ -94,20 +92,14 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 class Run(Fit):
     """Descents, each in a metric of its own."""
 
-    def releases(self) -> Iterator[np.ndarray]:
+    def steps(self) -> Steps:
         """The matrix, then noisy gradients."""
-        at, options, p = self.at, self.options, self.at.p
-        _, _, first, rest = scales(at, options)
+        at, options = self.at, self.options
         R, C = options.radius * at.radius, threshold(at, options.clip)
-        sigma = first * self.noise_multiplier
-        exact = at.kept(("gram", R), lambda: gram(at.clipped(R)))
-        Q = exact + symmetric_noise(self.normal(sigma, p * (p + 1) // 2), p)
-        yield isometric(Q)
-        edge = max(sigma * np.sqrt(2 * p), 1e-9 * at.n)
+        Q = yield at.second_moments(R)
+        edge = max(self.ledger.events[0].scale * np.sqrt(2 * at.p), 1e-9 * at.n)
         metric = at.loss.curvature * floored(Q, edge) / options.step
         for _ in range(options.steps):
-            noise = self.normal(rest * self.noise_multiplier, p)
-            g = clipped_gradient(at, self.u, C) + noise
-            yield g
+            g = yield at.gradient_sum(self.u, C)
             q = np.einsum("lij,jl->il", metric, self.u) - g
             self.u = minimised(at, metric, q, at.n, self.u)

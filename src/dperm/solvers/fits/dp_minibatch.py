@@ -14,14 +14,10 @@ would be no bound here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from dperm.privacy.ledger import Ledger, SampledGaussian
-from dperm.solvers.fits import Fit
+from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.dp_gd import threshold
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.options import at_least, positive
@@ -87,27 +83,13 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 class Run(Fit):
     """Descents on batches of their own."""
 
-    def releases(self) -> Iterator[np.ndarray]:
+    def steps(self) -> Steps:
         """Noisy gradients of batches."""
         at, options = self.at, self.options
         size, C = batch(at, options), threshold(at, options.clip)
         eta = options.step / (at.loss.curvature * at.p)
         settled, velocity = eta / (1 - options.momentum), 0.0
         for _ in range(options.steps):
-            g = np.stack([self._gradient(k, size, C)
-                          for k in range(len(self.streams))], axis=1)  # fmt: skip
-            g = g + self.normal(2 * C * self.noise_multiplier, at.p)
-            yield g
+            g = yield at.batch_gradient_sum(self.u, C, size, self.streams)
             velocity = options.momentum * velocity + g / size
             self.u = at.prox(self.u - eta * velocity, settled)
-
-    def _gradient(self, run: int, size: int, C: float) -> np.ndarray:
-        """Sum over a batch of a run's clipped gradients, shape (p,)."""
-        at, u = self.at, self.u[:, run]
-        sampling: Any = self.streams[run].sampling
-        some = sampling.choice(at.n, size, replace=False, shuffle=False)
-        rows = at.rows[some]
-        most = C / np.maximum(at.norms[some], 1e-300)
-        slopes = at.slopes(rows @ u + at.offset[some, 0])
-        found: np.ndarray = rows.T @ np.clip(slopes, -most, most)
-        return found

@@ -26,14 +26,16 @@ whose sensitivity nobody has shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.solvers.fits import Fit, too_wide
-from dperm.solvers.fits.scaled import Scaled, gram
+from dperm.solvers.fits import Fit, Steps, too_wide
+from dperm.solvers.fits.records import Records, gram
+from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.options import at_least, positive, share
 
 _UNITS = (
@@ -106,37 +108,46 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 class Run(Fit):
     """Newton's method with noise of its own for each run."""
 
-    def releases(self) -> Iterator[np.ndarray]:
+    def steps(self) -> Steps:
         """Gradient, trace and iterate of every step."""
         at, options, n = self.at, self.options, self.at.n
-        R, h, ratios = constants(at, options)
-        ratios = ratios * self.noise_multiplier
-        V, rho = at.clipped(R), 0.5 / max(ratios[2], 1e-12) ** 2
+        R, h, _ = constants(at, options)
+        rho = 0.5 / max(self.ledger.events[2].scale, 1e-12) ** 2
         for _ in range(options.steps):
-            margins = V @ self.u + at.offset
-            g = V.T @ at.slopes(margins) + self.normal(2 * R * ratios[0], at.p)
-            yield g
-            slope = g / n + at.l2 * self.u
-            bent = at.second(margins)
-            squares = np.minimum(at.norms, R)[:, None] ** 2
-            trace = (bent * squares).sum(axis=0, keepdims=True)
-            trace = trace + self.normal(h * ratios[1], 1)
-            yield trace
+            u = self.u
+            g = yield at.statistic(R, partial(_gradient, u), 2 * R).in_its_unit()
+            slope = g / n + at.l2 * u
+            trace = yield at.statistic(R, partial(_trace, u, R), h).in_its_unit()
             mean = np.maximum(trace[0] / n, 0.0) / R**2  # in units of R, as theirs
             least = R**2 * (mean / (n**2 * rho)) ** (1 / 3)
             damping = options.damping * np.maximum(least, R**2 / n)
-            moved = self._directions(V, bent, slope, damping)
             strong = damping + float(at.l2.min())
-            size = np.linalg.norm(slope, axis=0) * h / (n * strong**2 + strong * h)
-            self.u = self.u - moved + ratios[2] * size * self.normal(1.0, at.p)
-            yield self.u
+            Delta = np.linalg.norm(slope, axis=0) * h / (n * strong**2 + strong * h)
+            step = partial(_stepped, u, slope, damping, at.l2[:, 0])
+            self.u = yield at.statistic(R, step, Delta).in_its_unit()
 
-    def _directions(
-        self, V: np.ndarray, bent: np.ndarray, slope: np.ndarray, damping: np.ndarray
-    ) -> np.ndarray:
-        """(H + lambda I)^-1 slope of each run, shape (p, L)."""
-        found, own = np.empty_like(slope), self.at.l2[:, 0]
-        for k in range(slope.shape[1]):
-            H = gram(V, bent[:, k]) / self.at.n + np.diag(own + damping[k])
-            found[:, k] = np.linalg.solve(H, slope[:, k])
-        return found
+
+def _gradient(u: np.ndarray, V: Any, records: Records) -> np.ndarray:
+    """Sum of the gradients at u, (p, L)."""
+    found: np.ndarray = V.T @ records.slopes(V @ u + records.offset)
+    return found
+
+
+def _trace(u: np.ndarray, R: float, V: Any, records: Records) -> np.ndarray:
+    """Trace of the sum of Hessians at u, (1, L)."""
+    bent = records.second(V @ u + records.offset)
+    squares = np.minimum(records.norms, R)[:, None] ** 2
+    found: np.ndarray = (bent * squares).sum(axis=0, keepdims=True)
+    return found
+
+
+def _stepped(
+    u: np.ndarray, slope: np.ndarray, damping: np.ndarray, l2: np.ndarray,
+    V: Any, records: Records,
+) -> np.ndarray:  # fmt: skip
+    """U - (H + lambda I)^-1 slope of each run, (p, L)."""
+    bent, found = records.second(V @ u + records.offset), np.empty_like(slope)
+    for k in range(slope.shape[1]):
+        H = gram(V, bent[:, k]) / records.n + np.diag(l2 + damping[k])
+        found[:, k] = np.linalg.solve(H, slope[:, k])
+    return u - found

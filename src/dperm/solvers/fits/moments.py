@@ -16,15 +16,14 @@ Foulds et al. 2016; Wang 2018).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.solvers.fits import Fit, too_wide
-from dperm.solvers.fits.quadratics import floored, minimised, symmetric_noise
-from dperm.solvers.fits.scaled import Scaled, gram
+from dperm.solvers.fits import Fit, Steps, too_wide
+from dperm.solvers.fits.quadratics import floored, minimised
+from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.options import positive
 
 
@@ -79,36 +78,11 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 class Run(Fit):
     """Minimisers for differently noised moments."""
 
-    def releases(self) -> Iterator[np.ndarray]:
-        """The noisy moments of features and label, upper triangle."""
+    def steps(self) -> Steps:
+        """The noisy moments of features and label."""
         at, options, p = self.at, self.options, self.at.p
-        C = bound(at, options)
-        sigma = np.sqrt(2) * C**2 * self.noise_multiplier
-        noise = self.normal(sigma, (p + 1) * (p + 2) // 2)
-        key = ("moments", C, options.weight)
-        exact = at.kept(key, lambda: moments(at, C, options.weight))
-        whole = exact + symmetric_noise(noise, p + 1)
-        yield isometric(whole)
-        edge = options.floor * sigma * np.sqrt(2 * p)
+        whole = yield at.moments(bound(at, options), options.weight)
+        edge = options.floor * self.ledger.events[0].scale * np.sqrt(2 * p)
         Q = floored(whole[:, :p, :p], max(edge, 1e-9 * at.n))
         q = whole[:, :p, p].T * (at.label / options.weight)
         self.u = minimised(at, Q, q, at.n, np.zeros_like(q))
-
-
-def isometric(whole: np.ndarray) -> np.ndarray:
-    """Coordinates of symmetric matrices (L, p, p) whose norm is Frobenius'; (k, L)."""
-    rows, columns = np.triu_indices(whole.shape[1])
-    factors = np.where(rows == columns, 1.0, np.sqrt(2.0))
-    return factors[:, None] * whole[:, rows, columns].T
-
-
-def moments(at: Scaled, C: float, weight: float) -> np.ndarray:
-    """Sum of t t^T over the records clipped to C; shape (p + 1, p + 1)."""
-    y = -weight * at.offset[:, 0] / at.label
-    inside = np.minimum(1.0, C / np.maximum(np.hypot(at.norms, y), 1e-300))
-    squares, p = inside**2, at.p
-    found = np.empty((p + 1, p + 1))
-    found[:p, :p] = gram(at.rows, squares)
-    found[:p, p] = found[p, :p] = at.rows.T @ (squares * y)
-    found[p, p] = squares @ y**2
-    return found

@@ -18,16 +18,12 @@ mu-GDP given the first (Iyengar et al. 2019, whose code has half of that shift).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-
-import numpy as np
 
 from dperm.privacy.given import EXACT_MINIMA
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.perturbed_objective import PerturbedObjective
-from dperm.solvers.fits import Fit
-from dperm.solvers.fits.minimise import minimise
+from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.options import one_of, positive
 
@@ -77,7 +73,7 @@ def refuses(options: Options, at: Scaled) -> str:
 def constants(at: Scaled, options: Options) -> tuple[float, float, float]:
     """R, Lambda, and the ridge that has to be added for it."""
     R = options.radius * at.radius
-    wanted = R**2 / (options.curvature * at.problem.epsilon)
+    wanted = R**2 / (options.curvature * at.epsilon)
     own = at.n * float(at.l2.min())
     return R, max(wanted, own), max(wanted - own, 0.0)
 
@@ -108,21 +104,10 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 class Run(Fit):
     """Minimisers of differently tilted objectives."""
 
-    def releases(self) -> Iterator[np.ndarray]:
+    def steps(self) -> Steps:
         """The minimisers, with noise on their digits if they are approximate."""
-        R, Lambda, ridge = constants(self.at, self.options)
-        b = self.normal(2 * R * self.noise_multiplier, self.at.p)
-        tolerance = self.options.tolerance
-        self.u = minimise(self.at, R, ridge, b, tolerance * Lambda)
-        if self.options.minima == "approximate":
-            scale = 2 * tolerance / MU if self.noise_multiplier else 0.0
-            self.u = self.u + self.normal(scale, self.at.p)
-        yield self.u
-
-
-def tilt(at: Scaled, u: np.ndarray, options: Options) -> np.ndarray:
-    """The linear terms b of which u (p, L) are the minimisers; a smooth penalty."""
-    R, _, ridge = constants(at, options)
-    V = at.clipped(R)
-    slope: np.ndarray = V.T @ at.slopes(V @ u + at.offset)
-    return -(slope + (at.n * at.l2 + ridge) * u)
+        at, options = self.at, self.options
+        R, Lambda, ridge = constants(at, options)
+        off = options.tolerance if options.minima == "approximate" else 0.0
+        tolerance = options.tolerance * Lambda
+        self.u = yield at.tilted_minimum(R, ridge, tolerance, R**2 / Lambda, off)

@@ -13,14 +13,12 @@ the minimiser is off, 1e-9 at most on either side, is in the sensitivity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.solvers.fits import Fit
-from dperm.solvers.fits.minimise import minimise
+from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.objective_perturbation import WIDE
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.options import positive
@@ -83,14 +81,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 class Run(Fit):
     """One minimiser, noised for every run."""
 
-    def releases(self) -> Iterator[np.ndarray]:
+    def steps(self) -> Steps:
         """The minimiser and noise."""
         R, Lambda, ridge, moved = constants(self.at, self.options)
-        found = self.at.kept(
-            ("minimum", R, ridge),
-            lambda: minimise(
-                self.at, R, ridge, np.zeros((self.at.p, 1)), TOLERANCE * Lambda
-            ),
-        )
-        self.u = found + self.normal(moved * self.noise_multiplier, self.at.p)
-        yield self.u
+        self.u = yield self.at.minimum(R, ridge, TOLERANCE * Lambda, moved)

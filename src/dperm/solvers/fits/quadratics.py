@@ -13,28 +13,6 @@ _STEPS = 2000
 _STILL = 1e-9  # of the weights, a step that ends the search
 
 
-def symmetric_noise(drawn: np.ndarray, p: int) -> np.ndarray:
-    """Symmetric matrices of noise that is isotropic in (q_ii, sqrt(2) q_ij).
-
-    Off the diagonal the scale is 1 / sqrt(2) of that on it, so that the noise is hidden
-    by the Frobenius norm of a change.
-
-    Parameters
-    ----------
-    drawn : ndarray, shape (p (p + 1) / 2, L)
-
-    Returns
-    -------
-    ndarray, shape (L, p, p)
-    """
-    rows, columns = np.triu_indices(p)
-    scaled = np.where(rows == columns, 1.0, np.sqrt(0.5))[:, None] * drawn
-    found = np.zeros((drawn.shape[1], p, p))
-    found[:, rows, columns] = scaled.T
-    found[:, columns, rows] = scaled.T
-    return found
-
-
 def floored(Q: np.ndarray, least: float) -> np.ndarray:
     """Symmetric matrices (L, p, p) with eigenvalues no smaller than a positive floor.
 

@@ -1,30 +1,34 @@
-"""A problem in units of its public scales: x / S, u = S w.
+"""What a method may know of a problem, and the only ways to its records.
 
-Where S are the columns' own scales the mean of ||x / S||^2 is p, so that a bound R =
-sqrt(p) on a record needs no look at the data. "Clipped to R" takes a record to the ball
-of radius R; the objective that is reported is always that of the unclipped records.
+A problem is seen in units of its public scales: x / S, u = S w. Where S are the
+columns' own scales the mean of ||x / S||^2 is p, so that a bound R = sqrt(p) on a
+record needs no look at the data. "Clipped to R" takes a record to the ball of radius R;
+the objective that is reported is always that of the unclipped records.
+
+What is read off the records comes as a :class:`Secret`, which a method cannot look
+into: it yields it, and is sent what is released of it (:class:`~dperm.solvers.fits.
+Fit`). So all that a method computes follows from public numbers and from releases.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from dperm.erm.losses import derivatives
 from dperm.erm.problem import Problem
 from dperm.erm.scales import column_scales, is_declared, label_scale
 from dperm.privacy.given import LABEL_SCALE, SMOOTHNESS
-
-SPARSE = 0.2  # share of entries that are not zero, below which they are kept alone
+from dperm.privacy.mechanisms import Streams
+from dperm.solvers.fits.minimise import minimise
+from dperm.solvers.fits.records import Records, gram
+from dperm.solvers.fits.secret import Secret, Tilted
 
 
 class Scaled:
-    """A problem's records in units of its scales.
+    """A problem in units of its public scales.
 
     Parameters
     ----------
@@ -33,92 +37,143 @@ class Scaled:
 
     Attributes
     ----------
+    n, p : int
+    loss, penalty, epsilon, delta
+        As the problem's.
     S : ndarray, shape (p,)
     label : float
         Scale of the labels; 1 where they are signs.
+    given : tuple of str
+        What is taken to be public.
     """
 
     def __init__(self, problem: Problem):
-        self.problem, self.loss, self.penalty = problem, problem.loss, problem.penalty
+        self.name, self.loss, self.penalty = problem.name, problem.loss, problem.penalty
         self.n, self.p = problem.n, problem.p
+        self.epsilon, self.delta = problem.epsilon, problem.delta
         self.S, self.label = column_scales(problem), label_scale(problem)
-        self._kept: dict[Any, Any] = {}
+        self.given = problem.given
+        if not is_declared(problem):
+            read = (SMOOTHNESS, LABEL_SCALE) if self.real else (SMOOTHNESS,)
+            self.given = (*problem.given, *read)
+        self._records: Records | Problem = problem
 
-    def of(self, problem: Problem) -> Scaled:
+    def aiming(self, epsilon: float) -> Scaled:
         """The same records with another target; what was made of them is shared."""
-        assert self.norms.size  # made now, once for all
+        self._behind()  # made now, once for all
         made = copy.copy(self)
-        made.problem = problem
+        made.epsilon = epsilon
         return made
+
+    def _behind(self) -> Records:
+        """The records, which are scaled when they are first needed."""
+        if isinstance(self._records, Problem):
+            self._records = Records(self._records, self.S, self.label)
+        return self._records
 
     @property
     def real(self) -> bool:
         """Whether labels are numbers."""
-        return bool(self.problem.loss.signs(np.full(1, -1.0))[0] == 1.0)
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """What is taken to be public, beside what the problem says."""
-        if is_declared(self.problem):
-            return self.problem.given
-        scales = (SMOOTHNESS, LABEL_SCALE) if self.real else (SMOOTHNESS,)
-        return (*self.problem.given, *scales)
+        return bool(self.loss.signs(np.full(1, -1.0))[0] == 1.0)
 
     @property
     def radius(self) -> float:
         """R = sqrt(p)."""
         return float(np.sqrt(self.p))
 
-    @cached_property
-    def rows(self) -> Any:
-        """Records over S: (n, p), C order, or CSR where most entries are zero."""
-        rows = self.problem.rows
-        filled = isinstance(rows, np.ndarray)
-        if filled and np.count_nonzero(rows) < SPARSE * rows.size:
-            rows = sparse.csr_array(rows)
-        if sparse.issparse(rows):
-            return (rows @ sparse.diags_array(1 / self.S)).tocsr()
-        return rows / self.S
+    # --- what may be released ---------------------------------------------------------
 
-    @cached_property
-    def norms(self) -> np.ndarray:
-        """Euclidean norms of the records over S, shape (n,)."""
-        if sparse.issparse(self.rows):
-            squares = self.rows.multiply(self.rows).sum(axis=1)
-            return np.sqrt(np.asarray(squares).ravel())
-        return np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows))
+    def gradient_sum(self, u: np.ndarray, C: float) -> Secret:
+        """Sum of the records' gradients at u (p, L), each clipped to C; (p, L).
 
-    @property
-    def offset(self) -> np.ndarray:
-        """Margins at 0, shape (n, 1)."""
-        return self.problem.offset[:, None]
+        Replacing a record moves it by 2 C.
+        """
+        return Secret(self._behind().gradient(u, C), 2 * C)
 
-    def clipped(self, radius: float) -> Any:
-        """Records over S, clipped to a radius."""
+    def batch_gradient_sum(
+        self, u: np.ndarray, C: float, size: int, streams: Sequence[Streams]
+    ) -> Secret:
+        """The same over batches of ``size`` records, drawn without replacement.
 
-        def make() -> Any:
-            inside = np.minimum(1.0, radius / np.maximum(self.norms, 1e-300))
-            if sparse.issparse(self.rows):
-                return (sparse.diags_array(inside) @ self.rows).tocsr()
-            return self.rows * inside[:, None]
+        Each run has a batch of its own, from its stream ``sampling``.
+        """
+        records, found = self._behind(), np.empty_like(u)
+        for run, one in enumerate(streams):
+            sampling: Any = one.sampling
+            some = sampling.choice(self.n, size, replace=False, shuffle=False)
+            found[:, run] = records.gradient(u[:, run], C, some)
+        return Secret(found, 2 * C, batch=(size, self.n))
 
-        return self.kept(("clipped", radius), make)
+    def second_moments(self, R: float) -> Secret:
+        """Sum of x x^T over records clipped to R; symmetric, (p, p).
 
-    def kept(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What was made before under a key, or is made now."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
+        ||x x^T - z z^T||_F^2 = ||x||^4 + ||z||^4 - 2 (x.z)^2 <= 2 R^4.
+        """
+        records = self._behind()
+        found = records.kept(("gram", R), lambda: gram(records.clipped(R)))
+        return Secret(found, float(np.sqrt(2)) * R**2, symmetric=True)
 
-    def slopes(self, margins: np.ndarray) -> np.ndarray:
-        """Phi' of margins of any shape."""
-        flat = derivatives(self.loss, np.ascontiguousarray(margins).ravel())
-        return flat.reshape(margins.shape)
+    def moments(self, C: float, weight: float) -> Secret:
+        """Sum of t t^T, t = (x, weight y / S_y) clipped to C; symmetric, as wide as t.
 
-    def second(self, margins: np.ndarray) -> np.ndarray:
-        """Phi'' of margins of any shape."""
-        flat = self.loss.second(np.ascontiguousarray(margins).ravel())
-        return flat.reshape(margins.shape)
+        As for ``second_moments``: at right angles it moves by sqrt(2) C^2.
+        """
+        records = self._behind()
+        key = ("moments", C, weight)
+        found = records.kept(key, lambda: records.moments(C, weight))
+        return Secret(found, float(np.sqrt(2)) * C**2, symmetric=True)
+
+    def statistic(
+        self,
+        R: float,
+        function: Callable[[Any, Records], Any],
+        sensitivity: Any,
+        key: Any = None,
+    ) -> Secret:
+        """Any other function of the records, with the sensitivity that is proved of it.
+
+        Parameters
+        ----------
+        R : float
+            To which records are clipped.
+        function : callable
+            Of the clipped records V and of the records; (), (p,), (1, L) or (p, L).
+        sensitivity : float or ndarray (L,)
+            Under replacing a record. It may follow from releases.
+        key : optional
+            Under which the value is kept, if the function knows nothing of the run.
+        """
+        records = self._behind()
+
+        def found() -> Any:
+            return function(records.clipped(R), records)
+
+        value = found() if key is None else records.kept((key, R), found)
+        return Secret(value, sensitivity)
+
+    def minimum(
+        self, R: float, ridge: float, tolerance: float, sensitivity: float
+    ) -> Secret:
+        """Minimiser of the loss on records clipped to R, the penalty and a ridge; (p,).
+
+        To within ``tolerance`` of the norm of a subgradient of the sum over records.
+        """
+        none = np.zeros((self.p, 1))
+
+        def found(V: Any, records: Records) -> np.ndarray:
+            return minimise(self, records, R, ridge, none, tolerance)
+
+        return self.statistic(R, found, sensitivity, key=("minimum", ridge))
+
+    def tilted_minimum(
+        self, R: float, ridge: float, tolerance: float, curvature: float, off: float
+    ) -> Tilted:
+        """The same with a random linear term, which hides it; see ``Tilted``."""
+
+        def found(b: np.ndarray) -> np.ndarray:
+            return minimise(self, self._behind(), R, ridge, b, tolerance)
+
+        return Tilted(found, self.p, R, curvature, off)
 
     # --- the penalty, per record, in units of the scales ------------------------------
 
@@ -144,17 +199,9 @@ class Scaled:
         return self.boxed(out / (1.0 + step * self.l2))
 
     def boxed(self, u: np.ndarray) -> np.ndarray:
-        """U (p, L) with its weights in the box."""
+        """The point of the box nearest to u (p, L), the box being one of weights."""
         ends = (self.penalty.lower, self.penalty.upper)
         if not np.isfinite(ends).any():
             return u
         low, high = (end * self.S[:, None] for end in ends)
         return np.clip(u, low, high)
-
-
-def gram(V: Any, weights: np.ndarray | None = None) -> np.ndarray:
-    """V^T diag(weights) V, filled in; shape (p, p)."""
-    if sparse.issparse(V):
-        left = V if weights is None else sparse.diags_array(weights) @ V
-        return np.asarray((V.T @ left).todense())
-    return V.T @ (V if weights is None else weights[:, None] * V)

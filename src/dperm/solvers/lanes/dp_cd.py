@@ -230,7 +230,8 @@ class Run(Block):
         self.since[:] = self.done
         self.margins[:] = self.problem.offset
         for place, w in zip(self.places, self.weights, strict=True):
-            self.margins[place] += self.problem.A @ w
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.margins[place] += self.problem.A @ w
 
 
 def _ends(total: int, periods: int) -> list[int]:

@@ -26,6 +26,7 @@ import numpy as np
 from numba import njit
 
 from dperm.compiled import KERNEL, PASTED, clamp
+from dperm.erm.cleaning import lengths
 from dperm.erm.losses import derivative
 from dperm.erm.penalties import prox, prox_constants
 from dperm.erm.problem import Problem
@@ -373,13 +374,10 @@ class Run(dp_cd.Run):
         if not self.sketch.nice and self._norms is not None:
             return self._norms
         A = self.problem.A
-        squares = [np.einsum("ij,ij->i", A[:, s], A[:, s]) for s in sets]
-        norms = np.sqrt(np.array(squares))
-        if not norms.all():  # zeros, and what underflows, which must be clipped too
-            tops = [np.sqrt(len(s)) * np.abs(A[:, s]).max(axis=1) for s in sets]
-            norms = np.where(norms == 0.0, tops, norms)
-        with np.errstate(divide="ignore"):
-            inverse: np.ndarray = 1.0 / norms
+        with np.errstate(divide="ignore", over="ignore"):
+            norms = [lengths(A[:, s], np.einsum("ij,ij->i", A[:, s], A[:, s]))
+                     for s in sets]  # fmt: skip
+            inverse: np.ndarray = 1.0 / np.array(norms)
         self._norms = inverse
         return inverse
 

@@ -14,6 +14,7 @@ from numba import njit
 from numpy.random import SFC64, Generator, SeedSequence
 
 from dperm.compiled import KERNEL
+from dperm.erm.cleaning import cleaned
 from dperm.erm.sets import norms
 from dperm.solvers.streams.setup import LABEL_BOUND, Setup
 
@@ -146,11 +147,13 @@ class Rows:
     ----------
     X : ndarray (n, d)
     y : ndarray (n,)
-        In [-1, 1]; values outside are clipped.
+        In [-1, 1]; values outside are clipped. A record that is not finite is one of
+        zeros.
     """
 
     def __init__(self, X: np.ndarray, y: np.ndarray):
-        self.X, self.y = np.ascontiguousarray(X), np.clip(y, -LABEL_BOUND, LABEL_BOUND)
+        X, y = cleaned(np.ascontiguousarray(X), np.asarray(y))
+        self.X, self.y = X, np.clip(y, -LABEL_BOUND, LABEL_BOUND)
         self.d, self.taken = X.shape[1], 0
         self._norms: dict[float, np.ndarray] = {}
 

@@ -1,0 +1,249 @@
+"""A record's contribution: cleaned, scaled, clipped, and checked.
+
+Every sum over records that a method of this family releases is made here. Nothing that
+one record holds may decide whether a sum is a number: a record that is not finite
+counts as a record of zeros, norms neither overflow nor underflow, a slope that is no
+number counts as one at the end of its range. The bound that a sensitivity rests on is
+checked on every contribution, by its largest entry and not by the norm that it was
+clipped with, so that a mistake in the clipping stops the run and leaks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from dperm.compiled import KERNEL, clamp
+from dperm.erm.cleaning import FAR, cleaned, lengths
+from dperm.erm.losses import derivatives
+from dperm.erm.problem import Problem
+
+SPARSE = 0.2  # share of entries that are not zero, below which they are kept alone
+ROUNDING = 1e-9  # relative, by which a contribution may exceed its bound
+STEEP = 1e300  # the largest slope; a record whose norm is below C / STEEP has less
+
+
+class ContributionError(ArithmeticError):
+    """A record's contribution is larger than its bound: a defect of the clipping."""
+
+
+class Records:
+    """The records of a problem in units of public scales: x / S.
+
+    Parameters
+    ----------
+    problem : Problem
+        Not one that is standardised implicitly.
+    S : ndarray, shape (p,)
+        Scales of the features.
+    label : float
+        Scale of the labels.
+
+    Attributes
+    ----------
+    rows : ndarray (n, p) in C order, or CSR array where most entries are zero
+        Records over S; one that is not finite then is a record of zeros.
+    norms, largest : ndarray, shape (n,)
+        Their Euclidean norms, and their largest entries.
+    offset : ndarray, shape (n, 1)
+        Margins at 0.
+    labels : ndarray, shape (n,)
+        Labels over their scale.
+    """
+
+    def __init__(self, problem: Problem, S: np.ndarray, label: float):
+        self.loss, self._kept = problem.loss, dict[Any, Any]()
+        with np.errstate(all="ignore"):
+            self.rows, offset = cleaned(_scaled(problem.rows, S), problem.offset)
+            self.offset = offset[:, None]
+            self.norms, self.largest = norms(self.rows), _largest(self.rows)
+            self.labels = bounded(-offset / label, np.full(self.n, STEEP))
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.rows.shape[0]
+
+    def kept(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What was made before under a key, or is made now."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+    def clipped(self, radius: float, grid: float = 0.0) -> Any:
+        """Records in the ball of a radius; see ``contributions``."""
+        key = ("clipped", radius, grid)
+        return self.kept(
+            key, lambda: contributions(self.rows, self.norms, radius, grid)
+        )
+
+    def slopes(self, margins: np.ndarray) -> np.ndarray:
+        """Phi' of margins of any shape, within its bound where the loss has one."""
+        flat = derivatives(self.loss, np.ascontiguousarray(margins).ravel())
+        found = flat.reshape(margins.shape)
+        most = self.loss.lipschitz(np.inf)
+        return bounded(found, np.full(self.n, most)) if most < np.inf else found
+
+    def second(self, margins: np.ndarray) -> np.ndarray:
+        """Phi'' of margins of any shape, in [0, sup phi'']."""
+        found = self.loss.second(np.ascontiguousarray(margins).ravel())
+        inside = np.where(found > 0, np.minimum(found, self.loss.curvature), 0.0)
+        return inside.reshape(margins.shape)
+
+    def clipped_slopes(self, u: np.ndarray, C: float, some: Any = ...) -> np.ndarray:
+        """Slopes a_i with ||a_i x_i|| <= C at u (p,) or (p, L), of some records.
+
+        Raises
+        ------
+        ContributionError
+        """
+        rows = self.rows if some is ... else self.rows[some]
+        offset = self.offset if u.ndim > 1 else self.offset[:, 0]
+        with np.errstate(all="ignore"):
+            margins = rows @ u + offset[some]
+            flat = derivatives(self.loss, np.ascontiguousarray(margins).ravel())
+            steepest = np.minimum(C / self.norms[some], STEEP)
+            found = bounded(flat.reshape(margins.shape), steepest)
+        check(self.largest[some], found, C)
+        return found
+
+    def gradient(self, u: np.ndarray, C: float, some: Any = ...) -> np.ndarray:
+        """Sum of gradients clipped to C at u (p,) or (p, L), of some records."""
+        slopes = self.clipped_slopes(u, C, some)
+        found: np.ndarray = (self.rows if some is ... else self.rows[some]).T @ slopes
+        return found
+
+    def moments(self, C: float, weight: float) -> np.ndarray:
+        """Sum of t t^T, t = (x, weight y) clipped to C; shape (p + 1, p + 1)."""
+        rows, y, p = self.rows, weight * self.labels, self.rows.shape[1]
+        with np.errstate(all="ignore"):
+            size = np.hypot(self.norms, y)
+            if not (size <= FAR).all():  # their squares might overflow: clip them first
+                rows, y = _drawn_in(rows, y, size, C)
+                size = np.hypot(norms(rows), y)
+            inside = np.minimum(1.0, C / np.maximum(size, 1 / STEEP))
+        check(np.maximum(_largest(rows), np.abs(y)), inside, C)
+        squares, found = inside**2, np.empty((p + 1, p + 1))
+        found[:p, :p] = gram(rows, squares)
+        found[:p, p] = found[p, :p] = rows.T @ (squares * y)
+        found[p, p] = squares @ y**2
+        return found
+
+
+def contributions(rows: Any, sizes: np.ndarray, radius: float, grid: float = 0) -> Any:
+    """Rows of known norms, clipped to a radius and cut to multiples of a grid.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR array (n, p)
+        Finite.
+    sizes : ndarray, shape (n,)
+        Euclidean norms; infinite where they overflow, and the row is then left out.
+    radius : float
+    grid : float
+        0 leaves the numbers as they are. Entries are cut towards 0, which makes no
+        norm larger.
+
+    Raises
+    ------
+    ContributionError
+        If a row is longer than the radius all the same.
+    """
+    inside = np.minimum(1.0, radius / np.maximum(sizes, 1 / STEEP))
+    check(_largest(rows), inside, radius)
+    if not sparse.issparse(rows):
+        found = rows * inside[:, None]
+        return grid * np.trunc(found / grid) if grid else found
+    found = (sparse.diags_array(inside) @ rows).tocsr()
+    return grid * (found / grid).trunc() if grid else found
+
+
+def norms(rows: Any) -> np.ndarray:
+    """Euclidean norms of the rows, (n,)."""
+    if sparse.issparse(rows):
+        return lengths(rows, np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+    return lengths(rows, np.einsum("ij,ij->i", rows, rows))
+
+
+def bounded(slopes: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """Slopes (n,) or (n, L) within bounds (n,); one that is no number is at the end."""
+    out = np.ascontiguousarray(slopes)
+    _clamp(out.reshape(len(most), -1), most)
+    return out
+
+
+@njit(**KERNEL)
+def _clamp(slopes, most):
+    """Clamp each row of slopes (n, L) to its bound, in place."""
+    for i in range(slopes.shape[0]):
+        bound = most[i]
+        for lane in range(slopes.shape[1]):
+            slopes[i, lane] = clamp(slopes[i, lane], bound)
+
+
+def check(largest: np.ndarray, factors: np.ndarray, bound: float) -> None:
+    """Refuse factors (n,) or (n, L) that take a record's largest entry over the bound.
+
+    Raises
+    ------
+    ContributionError
+    """
+    every = np.ascontiguousarray(factors).reshape(len(largest), -1)
+    if not _is_within(every, largest, bound * (1 + ROUNDING)):
+        raise ContributionError(
+            "a record's contribution exceeds the bound that its sensitivity rests on: "
+            "this is a defect of dperm; nothing was released"
+        )
+
+
+@njit(**KERNEL)
+def _is_within(factors, largest, bound):
+    """Whether |factors (n, L)| times the largest entries (n,) are numbers up to it."""
+    for i in range(factors.shape[0]):
+        for lane in range(factors.shape[1]):
+            if not abs(factors[i, lane]) * largest[i] <= bound:
+                return False
+    return True
+
+
+def gram(V: Any, weights: np.ndarray | None = None) -> np.ndarray:
+    """V^T diag(weights) V, filled in; shape (p, p)."""
+    if sparse.issparse(V):
+        left = V if weights is None else sparse.diags_array(weights) @ V
+        return np.asarray((V.T @ left).todense())
+    return V.T @ (V if weights is None else weights[:, None] * V)
+
+
+def _scaled(rows: Any, S: np.ndarray) -> Any:
+    """Rows over S, kept by their entries where most of them are zero."""
+    filled = isinstance(rows, np.ndarray)
+    if filled and np.count_nonzero(rows) < SPARSE * rows.size:
+        rows = sparse.csr_array(rows)
+    if sparse.issparse(rows):
+        return (rows @ sparse.diags_array(1 / S)).tocsr()
+    return rows / S
+
+
+def _drawn_in(
+    rows: Any, y: np.ndarray, size: np.ndarray, C: float
+) -> tuple[Any, np.ndarray]:
+    """Records (x, y) of a size beyond ``FAR``, clipped to C; the others as they are."""
+    factors = np.where(size <= FAR, 1.0, C / size)
+    if sparse.issparse(rows):
+        return (sparse.diags_array(factors) @ rows).tocsr(), factors * y
+    return rows * factors[:, None], factors * y
+
+
+def _largest(rows: Any) -> np.ndarray:
+    """The largest absolute entry of each row; shape (n,)."""
+    if not sparse.issparse(rows):
+        return np.maximum(rows.max(axis=1), -rows.min(axis=1))
+    found, filled = np.zeros(rows.shape[0]), np.diff(rows.indptr) > 0
+    if filled.any():
+        starts = rows.indptr[:-1][filled]
+        found[filled] = np.maximum.reduceat(np.abs(rows.data), starts)
+    return found

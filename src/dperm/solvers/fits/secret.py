@@ -1,0 +1,183 @@
+"""What was read off the records and is not yet hidden: no method can look into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dperm.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
+from dperm.privacy.perturbed_objective import PerturbedObjective
+
+ROUNDING = 1e-9  # relative, by which a sensitivity may exceed the ledger's
+Normal = Callable[[Any, int], np.ndarray]  # Gaussian noise of a scale and size, (k, L)
+
+
+class UndeclaredError(ValueError):
+    """A run releases what its ledger does not state: nothing of it is released."""
+
+
+class Secret:
+    """A value that replacing a record moves by a known distance at most.
+
+    Parameters
+    ----------
+    value : float or ndarray, (), (p,), (1, L), (p, L), or symmetric (p, p)
+    sensitivity : float or ndarray (L,)
+        In the Euclidean, or Frobenius, norm.
+    batch : (int, int), optional
+        Records that were drawn, of how many.
+    symmetric : bool
+    """
+
+    __slots__ = ("__value", "batch", "sensitivity", "symmetric", "unit")
+
+    def __init__(
+        self,
+        value: Any,
+        sensitivity: Any,
+        batch: tuple[int, int] | None = None,
+        symmetric: bool = False,
+    ):
+        self.__value = np.asarray(value, dtype=float)
+        self.sensitivity, self.batch, self.symmetric = sensitivity, batch, symmetric
+        self.unit: Any = 1.0
+
+    def in_its_unit(self) -> Secret:
+        """The same, for an event of sensitivity 1 in units of the secret's own."""
+        self.unit = self.sensitivity
+        return self
+
+    def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
+        """The value with the noise of the next event, (k, L) or (L, k, k).
+
+        Raises
+        ------
+        UndeclaredError
+            If there is no further event, or it is one of another kind, of a smaller
+            sensitivity, or of another batch.
+        """
+        event = taken(events, SampledGaussian if self.batch else Gaussian)
+        require("sensitivity", self.sensitivity / self.unit, event.sensitivity)
+        if self.batch:
+            require("batch", self.batch[0], event.batch)
+            require("1 / records", 1 / self.batch[1], 1 / event.population)
+        scale = event.scale * self.unit
+        if self.symmetric:
+            p = len(self.__value)
+            return self.__value + symmetric_noise(normal(scale, p * (p + 1) // 2), p)
+        value = self.__value if self.__value.ndim > 1 else self.__value.reshape(-1, 1)
+        return value + normal(scale, len(value))
+
+
+class Tilted:
+    """The minimiser of an objective with a random linear term, which hides it.
+
+    Parameters
+    ----------
+    minimise : callable
+        Of the linear terms (p, L); the minimisers (p, L).
+    size : int
+        p.
+    reach, curvature : float
+        R on a record, and R^2 / Lambda.
+    off : float
+        How far from the minimiser what is computed may be, if noise of a second event
+        hides that; 0 if it is taken for the minimiser.
+    """
+
+    __slots__ = ("__minimise", "curvature", "off", "reach", "size")
+
+    def __init__(
+        self,
+        minimise: Callable[[np.ndarray], np.ndarray],
+        size: int,
+        reach: float,
+        curvature: float,
+        off: float = 0.0,
+    ):
+        self.__minimise, self.size = minimise, size
+        self.reach, self.curvature, self.off = reach, curvature, off
+
+    def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
+        """The minimiser for a linear term of the next event's noise; (p, L).
+
+        Raises
+        ------
+        UndeclaredError
+            As for ``Secret``.
+        """
+        event = taken(events, PerturbedObjective)
+        require("2 R", 2 * self.reach, event.sensitivity)
+        require("R^2 / Lambda", self.curvature, event.curvature)
+        found = self.__minimise(normal(event.scale, self.size))
+        if not self.off:
+            return found
+        digits = taken(events, Gaussian)
+        require("2 tau / Lambda", 2 * self.off, digits.sensitivity)
+        return found + normal(digits.scale, self.size)
+
+
+def require(name: str, found: Any, stated: float) -> None:
+    """Refuse a run that needs more than its ledger states.
+
+    Raises
+    ------
+    UndeclaredError
+    """
+    if not np.all(found <= stated * (1 + ROUNDING)):
+        raise UndeclaredError(
+            f"{name}: the ledger states {stated:g}, the run has {np.max(found):g}"
+        )
+
+
+def taken(events: Iterator[Event], kind: type[Event]) -> Any:
+    """The next event, of a kind.
+
+    Raises
+    ------
+    UndeclaredError
+    """
+    event = next(events, None)
+    if type(event) is not kind:
+        found = "no more" if event is None else f"a {type(event).__name__}"
+        raise UndeclaredError(
+            f"the run makes a release of kind {kind.__name__}, its ledger: {found}"
+        )
+    return event
+
+
+def in_rounds(ledger: Ledger) -> Iterator[Event]:
+    """The releases one by one: the events in their order, again while any is left."""
+    for done in range(max(event.count for event in ledger.events)):
+        yield from (event for event in ledger.events if event.count > done)
+
+
+def symmetric_noise(drawn: np.ndarray, p: int) -> np.ndarray:
+    """Symmetric matrices of noise that is isotropic in (q_ii, sqrt(2) q_ij).
+
+    Off the diagonal the scale is 1 / sqrt(2) of that on it, so that the noise is hidden
+    by the Frobenius norm of a change.
+
+    Parameters
+    ----------
+    drawn : ndarray, shape (p (p + 1) / 2, L)
+
+    Returns
+    -------
+    ndarray, shape (L, p, p)
+    """
+    rows, columns = np.triu_indices(p)
+    scaled = np.where(rows == columns, 1.0, np.sqrt(0.5))[:, None] * drawn
+    found = np.zeros((drawn.shape[1], p, p))
+    found[:, rows, columns] = scaled.T
+    found[:, columns, rows] = scaled.T
+    return found
+
+
+def isometric(whole: np.ndarray) -> np.ndarray:
+    """Coordinates of symmetric matrices (L, p, p) whose norm is Frobenius'; (k, L)."""
+    rows, columns = np.triu_indices(whole.shape[1])
+    factors = np.where(rows == columns, 1.0, np.sqrt(2.0))
+    return factors[:, None] * whole[:, rows, columns].T
