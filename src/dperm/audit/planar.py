@@ -10,8 +10,8 @@ times the determinant of the Hessian, so that the loss between two data sets is
 with the slopes a and a' of the record v and of v' that replaces it. Under the first
 data set b is normal: delta(epsilon) = E (1 - e^(epsilon - L))_+ is an integral over the
 plane of b, here a sum over a grid, with the minimiser at every point by Newton's
-method. On a grid twice as wide it is off about four times as much; what the two differ
-by is stated as the error.
+method. On a grid twice as wide it is off about four times as much, by which the sum is
+set right; what the two differ by is stated as the error.
 
 *Which pair.* If both slopes are near 1 and the records point almost opposite ways the
 shift is almost 2 R. So u has to lie far out, at a right angle to their difference, and
