@@ -1,20 +1,24 @@
 """Objective perturbation: the bound, against printed numbers and exact densities."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 from scipy.special import expit
 
 from dperm.privacy.accounting import (
     epsilon,
+    gaussian_delta,
     gaussian_epsilon,
     profile,
     true_epsilon,
 )
+from dperm.privacy.attained import gaussian_mu
 from dperm.privacy.calibration import UnreachableTargetError, calibrate
 from dperm.privacy.certified import upper_epsilon
+from dperm.privacy.intervals import epsilon_interval, lower_epsilon
 from dperm.privacy.ledger import Event, Gaussian, Laplace, Ledger, ScaleError
 from dperm.privacy.perturbed_objective import PerturbedObjective, tilted_delta
 
@@ -79,12 +83,12 @@ def test_it_has_no_published_price():
 # --- exact divergences, by the densities of small problems ----------------------------
 
 
-def densities(data, grid, sigma, ridge):
+def densities(data, grid, sigma, ridge, counts=1.0):
     """Of the minimiser on a grid of points (m, p), by change of variables."""
     margins = grid @ data.T
     a = expit(-margins)
-    b = a @ data - ridge * grid  # minus the gradient
-    H = np.einsum("mi,ij,ik->mjk", a * (1 - a), data, data)
+    b = (counts * a) @ data - ridge * grid  # minus the gradient
+    H = np.einsum("mi,ij,ik->mjk", counts * a * (1 - a), data, data)
     H = H + ridge * np.eye(grid.shape[1])
     sizes = (b**2).sum(axis=1)
     log = -sizes / (2 * sigma**2) + np.linalg.slogdet(H)[1]
@@ -153,3 +157,105 @@ def test_the_gaussian_curve_is_that_of_the_normal_law():
     found = divergence(P, Q, x[1] - x[0], 0.7)
     half = divergence(stats.norm.pdf(x, 0.5), Q, x[1] - x[0], 0.7)
     assert tilted_delta(event, 0.0, 0.7) == pytest.approx(found + 2 * half, rel=1e-4)
+
+
+# --- what it costs at least -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("K", [1e-6, 0.1, 0.45, 1.0, 3.0])
+def test_both_ends_are_in_order_and_a_longer_shift_would_not_be(K):
+    """Whatever else is released; before the lower end is cut off at the upper one."""
+    refuted = 0
+    for noise in (0.3, 1.0, 5.6, 40.0):
+        for delta in (1e-2, 1e-5, DELTA):
+            for mu in (0.0, 1e-4, 0.2):
+                ledger = tilted(K, noise, mu)
+                high = true_epsilon(ledger, delta)
+                low = lower_epsilon(ledger.events, delta)
+                size = math.hypot(1 / noise, mu)
+                assert low == pytest.approx(gaussian_epsilon(size, delta), rel=1e-9)
+                assert 0 <= low <= high * (1 + 1e-9)
+                refuted += gaussian_epsilon(1.05 * size, delta) > high
+    assert refuted > 8 or K >= 1.0  # a bound that is loose refutes less
+
+
+@pytest.mark.parametrize("delta", [1e-5, DELTA])
+@pytest.mark.parametrize("target", [0.3, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("mu", [0.0, 1e-4])
+def test_the_default_is_priced_within_a_hundredth(target, delta, mu):
+    """Exact minima, and approximate ones with the noise on their digits."""
+    found = calibrate(
+        lambda noise: tilted(0.45 * target, noise, mu and 1e-4), target, delta, "strict"
+    )
+    low, high = epsilon_interval(found.ledger, delta)
+    assert 0.99 * high < low <= high <= target
+    longer = math.hypot(1.05 * gaussian_mu(found.ledger.events[0]), mu)
+    assert gaussian_epsilon(longer, delta) > high
+
+
+def company(count, theta, ridge):
+    """The pair of the proof: u far out in the first feature; centre and data sets."""
+    rho = 1 / math.sqrt(count)
+    one = np.array([math.sin(theta), math.cos(theta)])
+    at = optimize.brentq(
+        lambda x: math.sqrt(count) * expit(rho * x) + ridge * x - one[0], -count, 0.0
+    )
+    pair = [np.array([[-rho, 0.0], one * [1, sign]]) for sign in (1, -1)]
+    return np.array([at, 0.0]), pair, np.array([count, 1.0])
+
+
+def test_the_gaussian_mechanism_is_approached_and_the_bound_kept():
+    """By exact densities, with ever more records; sqrt(N) is what counts."""
+    sigma, ridge, theta = 1.0, 2.0, 0.1
+    event = PerturbedObjective(2.0, sigma, 1, "2 R", "", 1 / ridge)
+    around, cell = grid_of(2, 6.5, 401)
+    limit = PerturbedObjective(2 * math.cos(theta), sigma, 1, "", "", 1.0)
+    shares = []
+    for count in (1e2, 1e4, 1e6, 1e8):
+        centre, pair, counts = company(count, theta, ridge)
+        P, Q = (densities(data, centre + around, sigma, ridge, counts) for data in pair)
+        assert P.sum() * cell == pytest.approx(1, abs=1e-6)
+        found = divergence(P, Q, cell, 1.0)
+        assert found <= tilted_delta(event, 0.0, 1.0)
+        shares.append(found / gaussian_delta(1.0, gaussian_mu(limit)))
+    assert shares == sorted(shares)
+    assert shares[0] < 0.7 and shares[-1] == pytest.approx(1, abs=2e-3)
+    assert found < 0.95 * gaussian_delta(1.0, 1.05 * gaussian_mu(limit))
+
+
+def test_slopes_and_what_is_read_off_converge_as_the_proof_says():
+    """At single tilts, by one-dimensional roots."""
+    ridge, theta = 0.7, 0.2
+    sin, cos = math.sin(theta), math.cos(theta)
+    for b in ((0.0, 0.0), (3.0, -4.0), (-2.0, 5.0)):
+        for sign in (1.0, -1.0):
+            off = []
+            for count in (1e2, 1e4, 1e6):
+                root = math.sqrt(count)
+
+                def out(a, root=root, b=b):
+                    return optimize.brentq(
+                        lambda x: root * expit(x / root) + ridge * x - a * sin + b[0],
+                        -10 * root - 20, 10 * root + 20, xtol=1e-13,
+                    )  # fmt: skip
+
+                def excess(a, sign=sign, b=b, out=out):
+                    along = (sign * a * cos - b[1]) / ridge
+                    return a - expit(-out(a) * sin - sign * along * cos)
+
+                a = optimize.brentq(excess, 0.0, 1.0, xtol=1e-15)
+                off.append(1 - a)
+            assert out(a) < -0.4 * root
+            assert off[0] >= off[1] >= off[2] and off[2] < 1e-6
+
+
+def test_a_tilt_is_composed_with_whatever_is_beside_it():
+    event = tilted(0.45, 5.6).events[0]
+    alone = lower_epsilon((event,), 1e-6)
+    beside = Ledger((event, Laplace(1.0, 20.0, 1, "", "")))
+    assert alone < lower_epsilon(beside.events, 1e-6) <= true_epsilon(beside, 1e-6)
+    several = Ledger((replace(event, count=4),))
+    low, high = epsilon_interval(several, 1e-6)
+    assert low == pytest.approx(gaussian_epsilon(2 / 5.6, 1e-6)) and low < high
+    loud = epsilon_interval(tilted(0.45, 0.01), 1e-6)
+    assert 5000 < loud.low < loud.high

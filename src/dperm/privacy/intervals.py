@@ -2,7 +2,8 @@
 
 The upper end is that of the strict accountant: whatever mechanism a ledger describes,
 it costs no more. The lower end is what one of them costs, by a pair of distributions
-that it attains: no accountant that knows the ledger alone can say less. Where no
+that it attains: no accountant that knows the ledger alone can say less. Numbers that
+are not in the ledger, such as those of records and features, may be any. Where no
 attained pair is known of an event, the lower end prices the others (0: none is).
 """
 
@@ -14,16 +15,22 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from dperm.privacy.accounting import (
-    _composed_mu,
     gaussian_delta,
     gaussian_epsilon,
     profile,
     true_epsilon,
 )
-from dperm.privacy.attained import LOUDEST, Pair, gaussian_pair, least_epsilon, pair
+from dperm.privacy.attained import (
+    LOUDEST,
+    Pair,
+    gaussian_mu,
+    gaussian_pair,
+    least_epsilon,
+    pair,
+)
 from dperm.privacy.certified import refined
 from dperm.privacy.given import moves_with_data
-from dperm.privacy.ledger import Event, Gaussian, Ledger
+from dperm.privacy.ledger import Event, Ledger
 from dperm.privacy.noisy_max import NoisyMax
 from dperm.privacy.pld import TAIL, Profile, _largest_loss
 
@@ -39,7 +46,7 @@ class Interval(NamedTuple):
     Attributes
     ----------
     low : float
-        Some mechanism with this ledger costs at least that.
+        Some mechanism with this ledger costs at least that, or any epsilon below it.
     high : float
         Every mechanism with this ledger costs at most that; ``true_epsilon``.
     """
@@ -66,7 +73,7 @@ def epsilon_interval(ledger: Ledger, delta: float) -> Interval:
     if any(event.scale == 0 for event in ledger.events):
         return Interval(math.inf, math.inf)
     if USELESS < high < math.inf:
-        mu = _composed_mu(ledger)
+        mu = _attained_mu(ledger.events)
         return Interval(gaussian_epsilon(mu, delta) if mu else 0.0, high)
     low = lower_epsilon(ledger.events, delta)
     return Interval(min(low, high), high)
@@ -84,8 +91,8 @@ def unconditional(ledger: Ledger, delta: float) -> float:
 @lru_cache(maxsize=1024)
 def lower_epsilon(events: tuple[Event, ...], delta: float) -> float:
     """Lower end of an epsilon, over both directions and several gaps of selections."""
-    mu = _composed_mu(Ledger(events))
-    others = [event for event in events if not isinstance(event, Gaussian)]
+    mu = _attained_mu(events)
+    others = [event for event in events if not gaussian_mu(event)]
     known = [event for event in others if pair(event, 0.0) is not None]
     if not known:
         return gaussian_epsilon(mu, delta) if mu else 0.0
@@ -103,6 +110,11 @@ def lower_epsilon(events: tuple[Event, ...], delta: float) -> float:
         return best, max(points for _, points in found)
 
     return refined(on_grid, max(top for _, _, top in ways[0]), 5e-3, max)
+
+
+def _attained_mu(events: tuple[Event, ...]) -> float:
+    """Of all releases with a Gaussian pair; they compose to one."""
+    return math.hypot(*(gaussian_mu(one) * math.sqrt(one.count) for one in events))
 
 
 def _ways(events: list[Event]) -> Iterator[tuple[bool, float]]:

@@ -1,0 +1,324 @@
+r"""The law of objective perturbation in two features, and the pair that costs most.
+
+Released is the minimiser u of sum_i log(1 + e^(-v_i . u)) + (Lambda / 2) ||u||^2 + b .
+u, b ~ N(0, sigma^2 I). Its density is the normal one at b(u), minus the gradient,
+times the determinant of the Hessian, so that the loss between two data sets is
+
+.. math:: L(u) = \frac{\|b'\|^2 - \|b\|^2}{2\sigma^2} + \log\frac{\det H}{\det H'},
+          \qquad b' = b - (a v - a' v'),
+
+with the slopes a and a' of the record v and of v' that replaces it. Under the first
+data set b is normal: delta(epsilon) = E (1 - e^(epsilon - L))_+ is an integral over the
+plane of b, here a sum over a grid, with the minimiser at every point by Newton's
+method. On a grid twice as wide it is off about four times as much, by which the sum is
+set right; what the two differ by is stated as the error.
+
+*Which pair.* If both slopes are near 1 and the records point almost opposite ways the
+shift is almost 2 R. So u has to lie far out, at a right angle to their difference, and
+to stay there while b varies. Company (-rho, k) and (-rho, -k) in equal numbers does
+both. With rho of the order of 1 / sqrt(n) it drives u out by the order of sqrt(n);
+longer records, soon classified, would by that of log(n). And there its curvature along
+the second feature is about n k^2 / 6, against which b does little. That nothing of 2 R
+is lost as n grows is proved in :mod:`dperm.privacy.perturbed_objective`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq, minimize
+from scipy.special import expit
+
+from dperm.audit.subjects import Array
+from dperm.privacy.accounting import gaussian_epsilon
+
+REACH = 10.0  # standard deviations of b that are summed over: all but 1e-22
+FINE = 0.05  # of them, the grid along the difference of the records
+ACROSS = 10  # times wider is it across, where nothing has a corner
+_STEPS = 300  # of Newton's method
+_ROUNDING = 1e-13  # of the gradient's largest terms
+_PLACES = (-1.0, 0.0, 1.0)  # standard deviations across, where a pair is judged
+_ANGLES = ((0.1, 0.1), (0.4, 0.4), (0.9, 0.0), (0.9, 0.9))  # tried first
+_SHORT = 1.9  # rho in units of sqrt(Lambda / n), tried first
+_MOST = 0.9  # of the first column's squares, that of the records that pull
+_SEARCH = {"xatol": 1e-3, "fatol": 1e-5, "maxiter": 300}
+
+
+class Cost(NamedTuple):
+    """An epsilon, and about how far the sum is off."""
+
+    epsilon: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Planar:
+    """Two data sets in two features that differ in a record v = y x.
+
+    Attributes
+    ----------
+    company : ndarray, shape (k, 2)
+        The kinds of records that both have.
+    counts : ndarray, shape (k,)
+        How many there are of each.
+    base, replacement : ndarray, shape (2,)
+        The record that is replaced, and the one in its place.
+    ridge, scale : float
+        Lambda, and sigma of the linear term.
+    """
+
+    company: Array
+    counts: Array
+    base: Array
+    replacement: Array
+    ridge: float
+    scale: float
+
+    @property
+    def turned(self) -> Planar:
+        """The same pair, seen from the other data set."""
+        return replace(self, base=self.replacement, replacement=self.base)
+
+    def tilts(self, u: Array) -> Array:
+        """Linear terms of which u (m, 2) are the minimisers on the first data set."""
+        pulled = (self.counts * expit(-u @ self.company.T)) @ self.company
+        pulled += expit(-u @ self.base)[:, None] * self.base
+        found: Array = pulled - self.ridge * u
+        return found
+
+    def minimisers(self, b: Array) -> Array:
+        """On the first data set, of linear terms b (m, 2): Newton, steps halved."""
+        sizes = np.linalg.norm(self.company, axis=1)
+        least = _ROUNDING * (self.counts @ sizes + np.linalg.norm(b, axis=1) + 1)
+        u, length = np.zeros_like(b), np.ones(len(b))
+        for _ in range(_STEPS):
+            slope = b - self.tilts(u)
+            size = np.linalg.norm(slope, axis=1)
+            left = np.flatnonzero(size > least)
+            if not left.size:
+                return u
+            there = u[left] - length[left, None] * self._moves(u[left], slope[left])
+            after = np.linalg.norm(b[left] - self.tilts(there), axis=1)
+            good = after <= (1 - length[left] / 4) * size[left]
+            u[left[good]] = there[good]
+            length[left] = np.where(
+                good, np.minimum(2 * length[left], 1), length[left] / 2
+            )
+        raise ArithmeticError(f"{left.size} minimisers were not found")
+
+    def losses(self, u: Array, b: Array | None = None) -> Array:
+        """L at u (m, 2); b are its linear terms on the first data set, where known."""
+        b = self.tilts(u) if b is None else b
+        common = _hessians(u, self.company, self.counts, self.ridge)
+        shift, logs = np.zeros_like(u), np.zeros(len(u))
+        for sign, v in ((1.0, self.base), (-1.0, self.replacement)):
+            a = expit(-u @ v)
+            inverse = (v * _solved(common, np.broadcast_to(v, u.shape))).sum(axis=1)
+            shift += sign * a[:, None] * v
+            logs += sign * np.log1p(a * (1 - a) * inverse)
+        squares = (shift * (shift - 2 * b)).sum(axis=1)
+        found: Array = squares / (2 * self.scale**2) + logs
+        return found
+
+    def _moves(self, u: Array, slope: Array) -> Array:
+        """Newton steps on the first data set."""
+        V = np.vstack([self.company, self.base])
+        counts = np.append(self.counts, 1.0)
+        return _solved(_hessians(u, V, counts, self.ridge), slope)
+
+    def axes(self) -> Array:
+        """Along the difference of the two records, and across; rows, (2, 2)."""
+        along = self.base - self.replacement
+        along = along / np.linalg.norm(along)
+        return np.stack([along, [-along[1], along[0]]])
+
+
+def _hessians(u: Array, V: Array, counts: Array, ridge: float) -> Array:
+    """Entries 11, 12, 22 of the Hessians at u (m, 2); shape (3, m)."""
+    a = expit(-u @ V.T)
+    products = V[:, [0, 0, 1]] * V[:, [0, 1, 1]]
+    found: Array = ((counts * a * (1 - a)) @ products + [ridge, 0.0, ridge]).T
+    return found
+
+
+def _solved(H: Array, x: Array) -> Array:
+    """H^(-1) x for matrices (3, m) and x (m, 2)."""
+    one, two = x.T
+    turned = np.stack([H[2] * one - H[1] * two, H[0] * two - H[1] * one], axis=1)
+    found: Array = turned / (H[0] * H[2] - H[1] ** 2)[:, None]
+    return found
+
+
+# --- what a pair costs ----------------------------------------------------------------
+
+
+def cost(pair: Planar, delta: float, fine: float = FINE) -> Cost:
+    """Epsilon of a pair at delta, the larger of both directions.
+
+    Parameters
+    ----------
+    pair : Planar
+    delta : float
+        Of 1e-15 or more.
+    fine : float
+        The grid along the difference of the records, in standard deviations.
+    """
+    return max(_one_way(one, delta, fine) for one in (pair, pair.turned))
+
+
+def _one_way(pair: Planar, delta: float, fine: float) -> Cost:
+    """Epsilon of the first data set against the second."""
+    x, y = (_places(width) for width in (fine, ACROSS * fine))
+    grid = np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1)
+    b = pair.scale * (grid.reshape(-1, 2) @ pair.axes())
+    losses = pair.losses(pair.minimisers(b), b).reshape(grid.shape[:2])
+    chances = np.exp(-(grid**2).sum(axis=-1) / 2) / (2 * math.pi)
+    chances *= ACROSS * fine**2
+    found, wide = (
+        _epsilon(losses[::k, ::k], k * k * chances[::k, ::k], delta) for k in (1, 2)
+    )
+    return Cost(max(found + (found - wide) / 3, 0.0), abs(found - wide))
+
+
+def _places(width: float) -> Array:
+    """An even number of steps over all of the reach."""
+    half = 2 * math.ceil(REACH / width / 2)
+    return width * np.arange(-half, half + 1.0)
+
+
+def _epsilon(losses: Array, chances: Array, delta: float) -> float:
+    """Where the mean of (1 - e^(epsilon - loss))_+ is delta, (m, k) both.
+
+    Between two places along the first axis the loss is taken to be straight and the
+    chance to be even, which leaves no error but in the square of the width.
+    """
+    widths = np.maximum(np.abs(np.gradient(losses, axis=0)), 1e-6)
+    upper, lower = losses + widths / 2, losses - widths / 2
+    weights = chances / widths
+
+    def integral(over: Array) -> Array:
+        over = np.maximum(over, 0.0)
+        found: Array = over + np.expm1(-over)
+        return found
+
+    def excess(epsilon: float) -> float:
+        means = integral(upper - epsilon) - integral(lower - epsilon)
+        return float((weights * means).sum()) - delta
+
+    if excess(0.0) <= 0:
+        return 0.0
+    return float(brentq(excess, 0.0, float(upper.max()), xtol=1e-9))
+
+
+def planar(
+    X: Array, replacement: Array, R: float, Lambda: float, sigma: float
+) -> Planar:
+    """The pair of records X (n, 2), labels 1, and of those with the first replaced.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, 2)
+        In units of the scales; clipped to R here.
+    replacement : ndarray, shape (2,)
+    R, Lambda, sigma : float
+    """
+    kinds, counts = np.unique(X[1:], axis=0, return_counts=True)
+    one, two = (_clipped(v[None], R)[0] for v in (X[0], replacement))
+    return Planar(_clipped(kinds, R), counts.astype(float), one, two, Lambda, sigma)
+
+
+def _clipped(X: Array, R: float) -> Array:
+    sizes = np.maximum(np.linalg.norm(X, axis=1), 1e-300)
+    found: Array = X * np.minimum(1.0, R / sizes)[:, None]
+    return found
+
+
+# --- the pair that costs most ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The pair that costs most, as far as was found.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, 2)
+        Records, their labels 1; the first is replaced. Of either column the mean
+        square is 1, so that the scales are 1 whether estimated or declared.
+    replacement : ndarray, shape (2,)
+    pair : Planar
+    cost : Cost
+        What the exact minimum costs on it.
+    """
+
+    X: Array
+    replacement: Array
+    pair: Planar
+    cost: Cost
+
+
+def worst(
+    n: int, R: float, Lambda: float, sigma: float, delta: float, fine: float = FINE
+) -> Worst:
+    """The pair of n records in two features that costs the most at delta.
+
+    Searched for are the angles of both records and the length of the company's pull, so
+    that the loss is largest about where the Gaussian mechanism loses its epsilon.
+
+    Parameters
+    ----------
+    n : int
+        4 at least, and more than 2 R^2.
+    R, Lambda, sigma : float
+        Bound on a record, all of the ridge, and scale of the linear term.
+    delta : float
+    fine : float
+        See ``cost``.
+    """
+    if n < max(4, 2 * R**2):
+        raise ValueError(f"{n} records cannot have columns of mean square 1")
+    mu = 2 * R / sigma
+    far = gaussian_epsilon(mu, delta) / mu - mu / 2
+
+    def made(at: Array) -> Planar:
+        (one, two), kinds, counts = _records(n, R, *at)
+        company = _clipped(kinds, R)
+        return Planar(company, counts.astype(float), one, two, Lambda, sigma)
+
+    short = math.log(_SHORT * math.sqrt(Lambda / n))
+    tried = [
+        minimize(lambda at: -_typical(made(at), far), [*angles, short],
+                 method="Nelder-Mead", options=_SEARCH)
+        for angles in _ANGLES
+    ]  # fmt: skip
+    best = min(tried, key=lambda one: float(one.fun)).x
+    (base, replacement), kinds, counts = _records(n, R, *best)
+    X = np.vstack([base[None], np.repeat(kinds, counts, axis=0)])
+    return Worst(X, replacement, made(best), cost(made(best), delta, fine))
+
+
+def _records(
+    n: int, R: float, one: float, other: float, short: float
+) -> tuple[Array, Array, Array]:
+    """The two records, the kinds of the others, and how many there are of each.
+
+    Two kinds pull; a long record, soon classified, makes up for their short entries,
+    and a zero for an odd number.
+    """
+    base = R * np.array([math.sin(one), math.cos(one)])
+    replacement = R * np.array([math.sin(other), -math.cos(other)])
+    m, left = n - 2 - n % 2, n - base**2
+    pull = min(math.exp(short), math.sqrt(_MOST * left[0] / m))
+    wide, long = math.sqrt(left[1] / m), math.sqrt(left[0] - m * pull**2)
+    kinds = np.array([[-pull, wide], [-pull, -wide], [-long, 0.0], [0.0, 0.0]])
+    counts = np.array([m // 2, m // 2, 1, n % 2])
+    return np.stack([base, replacement]), kinds, counts
+
+
+def _typical(pair: Planar, far: float) -> float:
+    """The loss, that many standard deviations out along the records' difference."""
+    b = pair.scale * np.array([[-far, across] for across in _PLACES]) @ pair.axes()
+    return float(pair.losses(pair.minimisers(b), b).mean())
