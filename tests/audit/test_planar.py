@@ -17,6 +17,7 @@ from dperm.privacy.calibration import calibrate
 from dperm.privacy.perturbed_objective import tilted_delta
 from dperm.solvers.fits import objective_perturbation
 from dperm.solvers.fits.minimise import minimise
+from dperm.solvers.fits.records import Records
 from dperm.solvers.fits.scaled import Scaled
 
 DELTA = 1e-5
@@ -26,10 +27,19 @@ SOME = Planar(
 )  # fmt: skip
 
 
+def problem(X):
+    """Of records with label 1."""
+    return build("one", X, np.ones(len(X)), "logistic", Penalty(), 1.0, DELTA)
+
+
 def scaled(X):
-    """The implementation's view of records with label 1, scales declared."""
-    made = build("one", X, np.ones(len(X)), "logistic", Penalty(), 1.0, DELTA)
-    return Scaled(declared(made))
+    """The implementation's view of them, scales declared."""
+    return Scaled(declared(problem(X)))
+
+
+def behind(made, at):
+    """The records of a problem."""
+    return Records(made, at.S, at.label)
 
 
 def setting(n):
@@ -152,9 +162,10 @@ def test_the_records_have_scales_of_one_and_are_the_pair(n):
     u = np.random.default_rng(2).normal(0, 5, (9, 2))
     np.testing.assert_allclose(again.tilts(u), found.pair.tilts(u), atol=1e-9)
     np.testing.assert_allclose(again.losses(u), found.pair.losses(u), atol=1e-9)
-    at = Scaled(build("one", found.X, np.ones(n), "logistic", Penalty(), 1.0, DELTA))
+    made = problem(found.X)
+    at = Scaled(made)
     np.testing.assert_allclose(at.S, 1, rtol=1e-12)
-    assert np.linalg.norm(at.clipped(R), axis=1).max() <= R * (1 + 1e-12)
+    assert np.linalg.norm(behind(made, at).clipped(R), axis=1).max() <= R * (1 + 1e-12)
 
 
 def test_no_pair_nearby_costs_more():
@@ -188,9 +199,10 @@ def drawn(X, replacement, given, count, seed):
     rng = np.random.default_rng(seed)
     Z = X.copy()
     Z[0] = replacement
-    for at in (scaled(X), scaled(Z)):
+    for one in (X, Z):
+        at, records = scaled(one), behind(problem(one), scaled(one))
         b = sigma * rng.standard_normal((2, count))
-        yield minimise(at, R, Lambda, b, 1e-9 * Lambda).T
+        yield minimise(at, records, R, Lambda, b, 1e-9 * Lambda).T
 
 
 def test_the_implementation_has_that_law():

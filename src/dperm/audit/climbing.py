@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm.audit import evalues
 from dperm.audit.measured import MANY, measured_epsilon
-from dperm.audit.neighbours import Pair, pairs
+from dperm.audit.neighbours import Pair, odd_pairs, pairs
 from dperm.audit.replay import Coupling, Replay
 from dperm.audit.sampled import losses
 from dperm.audit.selections import margins
@@ -191,6 +191,17 @@ class Ladder:
                 found += self._driven(pair, coupling)
         return found
 
+    @cached_property
+    def odd(self) -> list[Coupling]:
+        """Records of numbers that overflow, underflow or are none, after loud noise."""
+        found = []
+        for seed, pair in enumerate(odd_pairs(self.subject)):
+            loud = [
+                draw.moved(AMPLE * np.ones(draw.unit.size)) for draw in self.plain.draws
+            ]
+            found.append(self._couple(pair, self.seed + seed, loud))
+        return found
+
     def _driven(self, pair: Pair, coupling: Coupling) -> list[Shift]:
         read = coupling.shifts[0].step if coupling.shifts else 0
         turns = sorted({max(read - back, 0) for back in BACK})
@@ -210,8 +221,9 @@ class Ladder:
     @property
     def shifts(self) -> list[Shift]:
         """Every shift that was needed."""
-        coupled = [shift for _, found in self.couplings for shift in found.shifts]
-        return coupled + self.extremes + self.margins
+        coupled = [found for _, found in self.couplings] + self.odd
+        shifts = [shift for one in coupled for shift in one.shifts]
+        return shifts + self.extremes + self.margins
 
     @cached_property
     def worst_at_first(self) -> Pair:
@@ -244,6 +256,9 @@ class Ladder:
         if self.has_many:
             return None
         seeds = self.seeds(7, histories)
+        known = self.subject.law(pair.first, pair.second, seeds[0])
+        if known is not None:
+            return known
         return measured_epsilon(self.subject, pair, seeds, self.taken(pair))
 
     def _candidates(self) -> list[Pair]:

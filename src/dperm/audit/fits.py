@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from dperm.audit.lanes import Shape
+from dperm.audit.planar import cost, planar, pushed, worst
 from dperm.audit.shifts import is_bent
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
+from dperm.erm.penalties import Penalty
+from dperm.erm.scales import declared
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Ledger, SampledGaussian
 from dperm.privacy.mechanisms import Streams
@@ -21,6 +24,8 @@ from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import in_rounds
 
 ALMOST = 0.9
+ALIKE = 1e-5  # relative, between a linear term and the noise that it is made of
+FAR = 8  # by how much fewer runs are made of thousands of records
 _WORDS = {"least_squares": "least squares"}
 
 
@@ -41,6 +46,9 @@ class FitSubject(Subject):
         Target.
     kind : class, optional
         In place of ``module.Run`` (broken mechanisms).
+    company : int
+        Records of the subject whose others drive the minimiser far out, where a record
+        moves it most, in two features and under declared scales; 0: those of the shape.
     """
 
     calibration, delta = "strict", DELTA
@@ -53,12 +61,16 @@ class FitSubject(Subject):
         shape: Shape,
         epsilon: float,
         kind: Any = None,
+        company: int = 0,
     ):
-        self.name = name + said(shape)
+        shape = replace(shape, n=company, p=2) if company else shape
+        self.name = name + (f", {company} records" if company else said(shape))
         self.module, self.options, self.shape = module, options, shape
         self.kind, self.epsilon = kind or module.Run, epsilon
         self.base, self.real = shape.records(), shape.real
         self.problem = shape.problem(self.base, epsilon, self.base)
+        if company:
+            self.problem = declared(self.problem)
         self.at = Scaled(self.problem)
         # nearly opposite: far out between them neither slope is small
         one, two = np.ones((2, shape.p))
@@ -72,8 +84,23 @@ class FitSubject(Subject):
 
         found = calibrate(ledger, epsilon, DELTA, "strict")
         self.noise_multiplier, self.ledger = found.noise_multiplier, found.ledger
+        if company:
+            self._drive(company)
         self.drawn = tuple(in_rounds(self.ledger))
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
+
+    def _drive(self, n: int) -> None:
+        """The records, and the pair, of which a minimiser moves most."""
+        R, Lambda, *_ = self.module.constants(self.at, self.options)
+        self.cost = FAR
+        if is_bent(self):
+            scale = self.ledger.events[0].scale
+            found = worst(n, R, Lambda, scale, DELTA)
+            X, other = found.X, found.replacement
+        else:
+            X, other = pushed(n, R, Lambda)
+        self.base = Records(X, np.ones(n))
+        self.tried = ((X[0], other),)
 
     @staticmethod
     def scaled(shape: Shape, epsilon: float = 1.0) -> Scaled:
@@ -84,7 +111,7 @@ class FitSubject(Subject):
     def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
         """One run, made from scratch."""
         problem = self.shape.problem(data, self.epsilon, self.base)
-        at = Scaled(replace(problem, public=self.problem))
+        at = Scaled(replace(problem, public=self.problem.known))
         return nullcontext(self.kind(at, self.ledger, [own], self.options))
 
     def told(self, run: Any) -> Iterator[Array]:
@@ -101,6 +128,30 @@ class FitSubject(Subject):
         slope: Array = V.T @ own.slopes(V @ u + own.offset)
         return -(slope + (self.at.n * self.at.l2 + ridge) * u)
 
+    def law(self, first: Records, second: Records, seed: int) -> float | None:
+        """Of exact minima in two features, if runs on both are minima of that law.
+
+        What hides the digits of approximate minima is left out: it hides nothing else.
+        """
+        is_plain = self.shape.penalty == Penalty() and self.shape.kept == "dense"
+        if not (is_bent(self) and self.shape.p == 2 and is_plain):
+            return None
+        R, Lambda, _ = self.module.constants(self.at, self.options)
+        (X, other), scale = _vectors(self.at.S, first, second), 1.0
+        for sign, data in ((1, first), (-1, second)):
+            tilt, *digits = self.run(data, seed).draws
+            script = [tilt, *(draw.moved(-draw.unit) for draw in digits)]
+            u = self.run(data, seed, script).weights[None] * self.at.S
+            pair, unit = planar(X, other, R, Lambda, scale), tilt.unit.ravel()
+            b = (pair if sign > 0 else pair.turned).tilts(u)[0]
+            found = float(b @ unit / (unit @ unit))
+            if np.abs(b - found * unit).max() > ALIKE * np.abs(b).max() or (
+                sign < 0 and abs(found - scale) > ALIKE * scale
+            ):
+                return None
+            scale = found
+        return cost(planar(X, other, R, Lambda, scale), DELTA).epsilon
+
     def published(self, run: Any) -> Array:
         """The weights."""
         found: Array = run.weights[0]
@@ -109,6 +160,13 @@ class FitSubject(Subject):
     def symbol(self, view: Array) -> tuple[int, ...]:
         """It selects nothing."""
         return ()
+
+
+def _vectors(S: Array, first: Records, second: Records) -> tuple[Array, Array]:
+    """Vectors y x / S of all records, the replaced one first, and its replacement."""
+    one, two = (data.y[:, None] * data.X / S for data in (first, second))
+    at = int(np.flatnonzero((one != two).any(axis=1))[0])
+    return np.vstack([one[[at]], np.delete(one, at, axis=0)]), two[at]
 
 
 def said(shape: Shape) -> str:

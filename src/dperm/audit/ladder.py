@@ -16,6 +16,7 @@ from dperm.audit.controls import CONTROLS
 from dperm.audit.registry import subjects
 from dperm.audit.rungs import BLIND, RUNGS, climb
 from dperm.audit.subjects import Subject
+from dperm.privacy.given import N, united
 
 CONFIDENCE = 0.95  # of a whole table, all statistical tests in it together
 TESTS = 600  # at most: four a subject, a hundred and fifty subjects
@@ -79,7 +80,7 @@ def stated(subject: Subject) -> dict[str, Any]:
     low = high = subject.true_epsilon
     if interval is not None:
         low, high = interval(subject.ledger, subject.delta)
-    given = "; ".join(getattr(subject.ledger, "given", ()))
+    given = "; ".join(united((N,), subject.ledger.given))
     return {"epsilon_low": low, "epsilon_high": high, "given": given}
 
 

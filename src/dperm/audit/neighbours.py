@@ -19,6 +19,7 @@ from dperm.audit.subjects import LOUD, Array, Records, Subject
 QUIET = 0.3  # a record that is clipped, but moves no bound on the data
 CROWDS = 12  # pairs in one, where steps read a random record
 GAPS = (0.0, 0.5, 0.75, 0.25)  # how far candidates are set apart, of the most
+ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-200, 5e-324, 0.0)
 HUGE_LABEL, QUIET_LABEL = 1e16, 0.01  # sums of both keep nothing of the second
 
 Record = tuple[Array, float]
@@ -86,6 +87,21 @@ def pairs(subject: Subject, seed: int, count: int) -> Iterator[Pair]:
         known = itertools.chain(itertools.islice(crowded, CROWDS), known)
     found = itertools.islice((pair for pair in known if pair is not None), count)
     return itertools.chain(found, _thinned(subject))
+
+
+def odd_pairs(subject: Subject) -> Iterator[Pair]:
+    """Records of numbers whose sums or squares are no numbers, and an ordinary one.
+
+    Where labels are numbers those too: in turn, and each of them beside a tiny record.
+    """
+    at, p = subject.positions[0], subject.base.X.shape[1]
+    some = [(x, 1.0) for x in ODD]
+    if subject.real:
+        some += [(x, y) for x, y in zip(ODD, ODD[::-1], strict=True)]
+        some += [(x, y) for x in ODD[-3:] for y in ODD[3:5]]
+    for x, y in some:
+        record = (_within(subject, np.full(p, x)), y)
+        yield _pair(subject.base, at, record, (subject.base.X[at], 1.0))
 
 
 def _pair(others: Records, at: int, one: Record, two: Record) -> Pair:

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.special import expit
 
 from dperm.audit.subjects import Array
@@ -298,6 +298,28 @@ def worst(
     (base, replacement), kinds, counts = _records(n, R, *best)
     X = np.vstack([base[None], np.repeat(kinds, counts, axis=0)])
     return Worst(X, replacement, made(best), cost(made(best), delta, fine))
+
+
+def pushed(n: int, R: float, Lambda: float) -> tuple[Array, Array]:
+    """Records (n, 2), labels 1, and one for the first that moves the minimiser most.
+
+    All others are (-R, 0), and drive it out; the two records lie nearly opposite, both
+    turned so far back that it misclassifies them.
+    """
+
+    def made(angle: float) -> Planar:
+        base = R * np.array([math.sin(angle), math.cos(angle)])
+        company = np.array([[-R, 0.0]])
+        return Planar(company, np.full(1, n - 1.0), base, base * (1, -1), Lambda, 1.0)
+
+    def near(angle: float) -> float:
+        pair, none = made(angle), np.zeros((1, 2))
+        moved = pair.minimisers(none) - pair.turned.minimisers(none)
+        return -float(np.linalg.norm(moved))
+
+    best = made(minimize_scalar(near, bounds=(0, math.pi / 2), method="bounded").x)
+    X = np.vstack([best.base[None], np.repeat(best.company, n - 1, axis=0)])
+    return X, best.replacement
 
 
 def _records(

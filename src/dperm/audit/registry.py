@@ -344,11 +344,14 @@ class FitNeeds:
         Other options that are tried, by name.
     reason : str
         Why no attack reaches the bound.
+    company : bool
+        Whether it finds minima, which many records drive far out.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reason: str = ""
+    company: bool = False
 
 
 def _fits(own: str, at: Order) -> Made:
@@ -366,6 +369,9 @@ def _fits(own: str, at: Order) -> Made:
     found: Made = [FitSubject(f"{at.name}{name}", at.module, one, shape, at.epsilon)
              for name, one in tried.items()
              for shape in _fitting(at.module, one)]  # fmt: skip
+    if needs.company:
+        found.append(FitSubject(at.name, at.module, options, Shape(), at.epsilon,
+                                company=_COMPANY))  # fmt: skip
     for subject in found:
         subject.reason = needs.reason
     return found
@@ -383,14 +389,18 @@ def _fitting(module: ModuleType, options: Any) -> Iterator[Shape]:
             yield shape
 
 
-_BENT = "the bound adds up what no single pair of data sets can have at once"
+_NEAR = (
+    "so few records do not drive the minimiser far out, where a record moves it most"
+)
+_COMPANY = 2000  # records, which do
 _ONE_SIDED = "logistic slopes have one sign, and two records are not both at their clip"
 FITS = {
     "objective_perturbation": FitNeeds(
-        options={"tolerance": 1e-13}, reason=_BENT,
+        options={"tolerance": 1e-13}, reason=_NEAR, company=True,
     ),
     "output_perturbation": FitNeeds(
-        options={"ridge": 3.0}, reason="at a minimum no slope is near its largest",
+        reason="no company drives the minimiser so far out that both slopes are near 1",
+        company=True,
     ),
     "moments": FitNeeds(
         reason="of two records at a right angle each has half of its label's share"

@@ -30,11 +30,15 @@ _LEFT, _ROUGH = 1e-6, 1e-11  # of the noise, and of the view, that may stay unma
 
 @dataclass(frozen=True)
 class Coupling:
-    """A run on D, its shifts, and the noise with which D' repeats it."""
+    """A run on D, its shifts, and the noise with which D' repeats it.
+
+    ``other`` is the run on D' that says the same; None if there is none.
+    """
 
     seen: Transcript
     shifts: list[Shift]
     script: Script
+    other: Transcript | None = None
 
     @property
     def possible(self) -> bool:
@@ -93,7 +97,9 @@ class Replay:
                 shifts += self.release(seen, now, script, t, seed, taken)
             if shifts and not math.isfinite(shifts[-1].size):
                 break
-        return Coupling(seen, shifts, script)
+        if any(not math.isfinite(shift.size) for shift in shifts):
+            return Coupling(seen, shifts, script)
+        return Coupling(seen, shifts, script, self.run(1, seed, script, taken))
 
     def ways(self, symbol: Symbol, at: Selection) -> list[tuple[int, float]]:
         """Entries, and directions, whose noise alone can bring about a selection."""

@@ -5,10 +5,11 @@
 3. ``sensitivity``: no neighbour needs the noise shifted beyond the declared bound, and
    some neighbour needs it shifted at all.
 4. ``count``: no more releases move with a record than the ledger states.
-5. ``step``: one step on the loudest pair, told apart by what it releases.
-6. ``transcript``: what whole runs cost on the worst pair, from the measured laws.
-7. ``canary``: the published weights alone, told apart.
-8. ``accountants``: ours against an independent one, which may find more or less.
+5. ``published``: the weights follow from the releases, and from nothing else.
+6. ``step``: one step on the loudest pair, told apart by what it releases.
+7. ``transcript``: what whole runs cost on the worst pair, from the measured laws.
+8. ``canary``: the published weights alone, told apart.
+9. ``accountants``: ours against an independent one, which may find more or less.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from dperm.privacy.noisy_max import NoisyMax
 
 BLIND = "blind: no neighbour moved anything"
 _GRID = 1e-3  # relative, between accountants
+REPEATED = 1e-4  # relative, of weights whose releases agree but for rounding
 
 
 def sensitivity(ladder: Ladder) -> Finding:
@@ -48,6 +50,25 @@ def sensitivity(ladder: Ladder) -> Finding:
         notes.append(f"{max(found):.2f} times the published bound")
     caught = worst > 1 + ROUNDING
     return Finding("sensitivity", worst, 1.0, caught, ", ".join(notes))
+
+
+def published(ladder: Ladder) -> Finding:
+    """The weights follow from the releases: D' publishes what D does if it says it.
+
+    A step after the last release that reads the records again moves them.
+    """
+    both = [found for _, found in ladder.couplings] + ladder.odd
+    apart = [_apart(one.seen.weights, one.other.weights) for one in both if one.other]
+    worst = max(apart, default=0.0)
+    note = f"{len(apart)} runs repeated"
+    return Finding("published", worst, REPEATED, not worst <= REPEATED, note)
+
+
+def _apart(one: np.ndarray, two: np.ndarray) -> float:
+    """The largest difference, relative to the largest weight."""
+    if np.array_equal(one, two, equal_nan=True):
+        return 0.0
+    return float(np.abs(one - two).max() / np.abs(one).max(initial=1e-300))
 
 
 # --- count ----------------------------------------------------------------------------
@@ -113,6 +134,7 @@ RUNGS: dict[str, Callable[[Ladder], Finding]] = {
     "streams": independent,
     "sensitivity": sensitivity,
     "count": count,
+    "published": published,
     "step": step,
     "transcript": transcript,
     "canary": canary,

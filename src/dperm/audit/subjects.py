@@ -200,6 +200,13 @@ class Subject(ABC):
     def symbol(self, view: Array) -> tuple[int, ...]:
         """What a step selected, by its view."""
 
+    def law(self, first: Records, second: Records, seed: int) -> float | None:
+        """Epsilon of a run on a pair by a law in closed form; None where none is known.
+
+        The larger of both directions. It is to be checked on runs that it is theirs.
+        """
+        return None
+
     @cached_property
     def claimed_epsilon(self) -> float:
         """What the calibration's own accountant makes of the ledger."""

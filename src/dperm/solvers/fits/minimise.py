@@ -147,6 +147,8 @@ def _own(
             if np.linalg.norm(following) <= (1 - 0.25 * length) * size:
                 break
             length /= 2
+        else:  # rounding is all that is left
+            return u
         u, slope = u - length * move, following
     return u
 
