@@ -8,6 +8,7 @@ tables here, by algorithm; a solver of the reader's own is audited as any of its
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from dperm.solvers.capabilities import Asked
 from dperm.solvers.streams.setup import Setup
 
 CALIBRATIONS = ("paper", "strict")
+ABOVE = ("dperm.direct.audited",)  # modules of higher rooms, with subjects of a solver
 EPSILON = 1.0  # target, as in the papers
 LOUD = 4.0  # times that: the target of a single step that is to be seen
 CROWD, L1 = 24, 0.02  # coordinates, of which about one in a step leaves its rest
@@ -90,6 +92,9 @@ def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
         for subject, other in zip(made, loud, strict=True):
             subject.loud = other
         found += made
+    if name == algorithm:
+        for place in ABOVE:
+            found += importlib.import_module(place).subjects(name)
     return [one for one in found if not _is_open(one)]
 
 

@@ -135,9 +135,7 @@ class FrankWolfeSubject(SequenceSubject):
     def told(self, run: Any) -> Iterator[Array]:
         """The vertex that a release's signed index names, and its numbers."""
         for release in run.releases(self.steps):
-            numbers = np.zeros(self.numbers)
-            numbers[: release.size - 1] = release[1:]
-            yield np.concatenate([_vertex(release[0], self.at.setup.d), numbers])
+            yield as_vertex(release, self.at.setup.d, self.numbers)
 
     def published(self, run: Any) -> Array:
         """The iterate."""
@@ -150,10 +148,11 @@ class FrankWolfeSubject(SequenceSubject):
         return build("audit", source.X, source.y, "least_squares", Penalty(), *goal)
 
 
-def _vertex(signed: float, d: int) -> Array:
-    """A signed index +-(j + 1) as a vector."""
-    found: Array = np.sign(signed) * np.eye(d)[abs(int(signed)) - 1]
-    return found
+def as_vertex(release: Array, d: int, numbers: int) -> Array:
+    """A release +-(j + 1), x, y, ... as +-e_j in d dimensions and so many numbers."""
+    signed, rest = float(release[0]), np.zeros(numbers)
+    rest[: release.size - 1] = release[1:]
+    return np.concatenate([np.sign(signed) * np.eye(d)[abs(int(signed)) - 1], rest])
 
 
 def small_stream(n: int, d: int) -> Records:

@@ -55,26 +55,40 @@ class DPLinear(BaseEstimator):
         check_consistent_length(X, y)
         return X, y
 
-    def _fitted(self, X: Any, y: np.ndarray, given: tuple[str, ...]) -> Self:
-        """Fit to finite X (n, p) and labels y (n,) as the loss takes them."""
-        read = [name for name, is_read in self._read_off() if is_read]
-        for name in read:
-            warnings.warn(f"{name} is read off the data and not paid for by epsilon: "
-                          "give feature_scale, label_scale as numbers that do not "
-                          "come from the data", PrivacyLeakWarning, 3)  # fmt: skip
-        problem = self._problem(X, y)
+    def prepared(self, X: Any, y: Any) -> tuple[Contestant, Setting]:
+        """The solver on the problem of X (n, p) and y (n,), and its setting.
+
+        All that is made of the data before the solver reads them.
+
+        Raises
+        ------
+        ValueError
+            For labels, parameters or a solver that do not do.
+        """
+        X, y = self._labelled(*self._arrays(X, y))
         method = methods.method(self.solver)
-        on = method.on(problem)
+        on = method.on(self._problem(X, y))
         reason = on.obstacle()
         if reason:
             raise ValueError(f"solver {method.name}: cannot do this: {reason}")
         setting = {**method.default, **(self.setting or {})}
         methods.check_setting(method.section, setting)
-        found = calibrate(partial(on.ledger, setting), problem.epsilon, problem.delta,
-                          "strict")  # fmt: skip
+        return on, setting
+
+    def _fitted(self, X: Any, y: Any) -> Self:
+        """Fit to X (n, p) and labels y (n,)."""
+        on, setting = self.prepared(X, y)
+        read = [name for name, is_read in self._read_off() if is_read]
+        for name in read:
+            warnings.warn(f"{name} is read off the data and not paid for by epsilon: "
+                          "give feature_scale, label_scale as numbers that do not "
+                          "come from the data", PrivacyLeakWarning, 3)  # fmt: skip
+        goal = (on.problem.epsilon, on.problem.delta, "strict")
+        found = calibrate(partial(on.ledger, setting), *goal)
         w = _finite(weights(on, setting, found.noise_multiplier, self._seed()))
-        known = (*on.given(found.ledger), *given, *read)
-        self._guarantee = Guarantee(found.ledger, problem.delta, known)
+        labels = (arrays.CLASSES,) if getattr(self, "classes", ()) is None else ()
+        known = (*on.given(found.ledger), *labels, *read)
+        self._guarantee = Guarantee(found.ledger, on.problem.delta, known)
         self._keep(w[:-1] if self.fit_intercept else w,
                    w[-1] if self.fit_intercept else 0.0)  # fmt: skip
         return self
@@ -133,6 +147,9 @@ class DPLinear(BaseEstimator):
         if self.random_state is None:
             return secrets.randbits(62)
         return int(check_random_state(self.random_state).randint(2**31))
+
+    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, np.ndarray]:
+        raise NotImplementedError
 
     def _keep(self, coef: np.ndarray, intercept: float) -> None:
         raise NotImplementedError
@@ -252,16 +269,17 @@ class DPClassifier(ClassifierMixin, DPLinear):
         ValueError
             For labels, parameters or a solver that do not do.
         """
+        return self._fitted(X, y)
+
+    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Labels as signs; what is neither class is left out."""
         self._check_loss(arrays.SIGNED)
-        X, y = self._arrays(X, y)
-        given: tuple[str, ...] = ()
         if self.classes is None:
             check_classification_targets(y)
-            self.classes_, given = np.unique(y), (arrays.CLASSES,)
-        else:
-            self.classes_ = np.asarray(self.classes)
+        known = np.unique(y) if self.classes is None else self.classes
+        self.classes_ = np.asarray(known)
         self._check_classes()
-        return self._fitted(*arrays.signed(X, y, self.classes_), given)
+        return arrays.signed(X, y, self.classes_)
 
     def _check_classes(self) -> None:
         known, name = self.classes_, type(self).__name__
@@ -362,9 +380,12 @@ class DPRegressor(RegressorMixin, DPLinear):
         ValueError
             For labels, parameters or a solver that do not do.
         """
+        return self._fitted(X, y)
+
+    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Labels as numbers; a record that is not finite is left out."""
         self._check_loss(RESIDUAL)
-        X, y = self._arrays(X, y)
-        return self._fitted(*cleaned(X, np.asarray(y, dtype=np.float64)), ())
+        return cleaned(X, np.asarray(y, dtype=np.float64))
 
     def _keep(self, coef: np.ndarray, intercept: float) -> None:
         self.coef_, self.intercept_ = coef, float(intercept)

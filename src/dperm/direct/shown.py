@@ -24,6 +24,10 @@ COLUMNS = [
 ]
 LOOKS = {"default": ("o", "#0072B2"), "ten": ("s", "#E69F00"), "grid": ("D", "#D55E00"),
          "paid": ("^", "#009E73")}  # fmt: skip
+NO_RELEASE = (
+    "All of these numbers are read off your data, and no epsilon pays for that: they"
+    "\nare for you alone and no release. Release what dperm.fit returns instead."
+)
 APART = 0.18  # rows between the tunings of a method
 WIDE = 30.0  # span of an axis above which decades alone have numbers
 
@@ -68,7 +72,7 @@ def told(
         for given, some in ran.groupby("given", sort=False)
     ]
     said = own.sentences(table, zero, tunings)
-    return "\n".join([words, "", *said, *filter(None, [ceiling]), *public])
+    return "\n".join([words, "", *said, *filter(None, [ceiling]), *public, NO_RELEASE])
 
 
 def _line(row: dict[Any, Any]) -> dict[str, str]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -25,11 +26,11 @@ from dperm.erm.scales import column_scales, is_declared, label_scale
 from dperm.papers.arena.metrics import is_signed
 from dperm.privacy.given import GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS, SMOOTHNESS
 from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import streams
+from dperm.privacy.mechanisms import Streams, streams
 from dperm.solvers.capabilities import Asked
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.frank_wolfe import Noise
-from dperm.solvers.lanes import Lanes
+from dperm.solvers.lanes import LaneRun, Lanes
 from dperm.solvers.lanes.engine import run_lanes
 
 Setting = Mapping[str, float]
@@ -47,6 +48,17 @@ class Job(NamedTuple):
     setting: Setting
     noise_multiplier: float
     seed: int
+
+
+class Releasing(Protocol):
+    """A run under way."""
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Of one run, shape (1, p)."""
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """Make the run; each release as it is made."""
 
 
 class Contestant(ABC):
@@ -83,6 +95,12 @@ class Contestant(ABC):
                 fewer = math.floor(whole * work / self.work(setting))
                 return {**setting, key: fewer} if fewer >= 1 else None
         return setting if self.work(setting) <= work else None
+
+    @abstractmethod
+    def start(
+        self, setting: Setting, noise_multiplier: float, own: Streams
+    ) -> AbstractContextManager[Releasing]:
+        """One run, which an audit listens to release by release."""
 
     @abstractmethod
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
@@ -136,9 +154,16 @@ class Fitting(Contestant):
             first = jobs[places[0]]
             own = [streams(jobs[k].seed) for k in places]
             made = self._options(first.setting)
-            ledger = self.module.ledger(self.at, first.noise_multiplier, made)
+            ledger = self.ledger(first.setting, first.noise_multiplier)
             W[places] = self.module.Run(self.at, ledger, own, made).solve()
         return seen(self.problem, W, measure)
+
+    def start(
+        self, setting: Setting, noise_multiplier: float, own: Streams
+    ) -> AbstractContextManager[Releasing]:
+        """One run."""
+        ledger, made = self.ledger(setting, noise_multiplier), self._options(setting)
+        return nullcontext(self.module.Run(self.at, ledger, [own], made))
 
     def work(self, setting: Setting) -> float:
         """Steps times entries, which are read side by side, and noise on every feature.
@@ -207,11 +232,23 @@ class Laning(Contestant):
                 found.setdefault(name, np.full(len(jobs), np.nan))[places] = values
         return found
 
-    def _lanes(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
-        first, unit = jobs[0], clip_unit(self.problem)
+    def start(
+        self, setting: Setting, noise_multiplier: float, own: Streams
+    ) -> AbstractContextManager[Releasing]:
+        """One lane, step by step."""
+        count = self._steps(setting["passes"])
+        lanes = self._settings([Job(setting, noise_multiplier, 0)])
+        run = self.module.Run(self.problem, lanes, own, self.options, 1, count)
+        return nullcontext(Stepping(run, count))
+
+    def _settings(self, jobs: Sequence[Job]) -> Lanes:
+        """Jobs of one noise as lanes; clips in units of the scales."""
         step = np.array([job.setting["step"] for job in jobs])
-        clip = unit * np.array([job.setting["clip"] for job in jobs])
-        lanes = Lanes(step, clip, first.noise_multiplier, "strict")
+        clip = clip_unit(self.problem) * np.array([j.setting["clip"] for j in jobs])
+        return Lanes(step, clip, jobs[0].noise_multiplier, "strict")
+
+    def _lanes(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
+        first, lanes = jobs[0], self._settings(jobs)
         ends = [self._steps(first.setting["passes"])]  # what diverges runs on too
         last = run_lanes(
             self.module, self.options, self.problem, lanes, ends, first.seed, measure
@@ -220,6 +257,25 @@ class Laning(Contestant):
 
     def _steps(self, passes: float) -> int:
         return int(self.module.steps(self.problem, passes, self.options))
+
+
+class Stepping:
+    """A lane that tells what it releases in every step."""
+
+    def __init__(self, run: LaneRun, count: int):
+        self.run, self.count = run, count
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Of the lane, shape (1, p)."""
+        return self.run.weights
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """What is known before the first step, and after each."""
+        yield np.array(self.run.released[0])
+        for _ in range(self.count):
+            self.run.advance(1)
+            yield np.array(self.run.released[0])
 
 
 class FrankWolfing(Contestant):
@@ -250,17 +306,27 @@ class FrankWolfing(Contestant):
         )
         return made.assuming(SMOOTHNESS)
 
+    @contextmanager
+    def start(
+        self, setting: Setting, noise_multiplier: float, own: Streams
+    ) -> Iterator[Releasing]:
+        """One run, whose releases are signed indices and sketched features."""
+        with self._made(setting, noise_multiplier, own) as run:
+            yield Indexing(run, int(setting["steps"]), self.S)
+
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
         """One run after another."""
         W = np.empty((len(jobs), self.problem.p))
-        for k, job in enumerate(jobs):
-            options = self._options(job.setting)
-            ledger = self.ledger(job.setting, job.noise_multiplier)
-            noise = Noise(ledger, ledger.events[0].scale)
-            with self.module.Run(self.scaled, streams(job.seed), options, noise) as run:
-                run.advance(int(job.setting["steps"]))
+        for k, (setting, noise_multiplier, seed) in enumerate(jobs):
+            with self._made(setting, noise_multiplier, streams(seed)) as run:
+                run.advance(int(setting["steps"]))
                 W[k] = run.weights[0] / self.S
         return seen(self.problem, W, measure)
+
+    def _made(self, setting: Setting, noise_multiplier: float, own: Streams) -> Any:
+        ledger = self.ledger(setting, noise_multiplier)
+        noise = Noise(ledger, ledger.events[0].scale)
+        return self.module.Run(self.scaled, own, self._options(setting), noise)
 
     def _options(self, setting: Setting) -> Any:
         label = label_scale(self.problem)
@@ -270,6 +336,24 @@ class FrankWolfing(Contestant):
             entry_bound=ENTRIES,
             label_bound=ENTRIES * label,
         )
+
+
+class Indexing:
+    """A Frank-Wolfe run of so many steps, weights in the units of the problem."""
+
+    def __init__(self, run: Any, count: int, S: np.ndarray):
+        self.run, self.count, self.S = run, count, S
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Of the run, shape (1, p)."""
+        found: np.ndarray = self.run.weights / self.S
+        return found
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """As the run's."""
+        found: Iterator[np.ndarray] = self.run.releases(self.count)
+        return found
 
 
 KINDS: dict[str, type[Contestant]] = {

@@ -1,0 +1,111 @@
+"""The estimators as subjects of the audit: from arrays to coefficients.
+
+A neighbour is fitted from scratch by the same estimator, whose scales are declared: all
+that it makes of the arrays, the mapping of classes, the intercept, scales and clips, is
+part of what is audited. The audit finds this module by its name, as it lies above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dperm import solvers
+from dperm.audit.sequences import as_vertex
+from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
+from dperm.direct import methods
+from dperm.direct.estimators import DPClassifier, DPLinear, DPRegressor
+from dperm.privacy.calibration import calibrate
+from dperm.privacy.ledger import SampledGaussian
+from dperm.privacy.mechanisms import Streams
+from dperm.solvers.fits.secret import in_rounds
+
+N, P = 8, 3  # records and features, few and loud
+EPSILON = 1.0
+SHORT = {"passes": 1.0, "steps": 2}  # of the default setting, what takes long
+NUMBERS = 64  # that a release of a Frank-Wolfe method may have beside its index
+
+
+class EstimatorSubject(Subject):
+    """An estimator with a solver, its scales declared.
+
+    Parameters
+    ----------
+    model : DPClassifier or DPRegressor
+        Classes -1 and 1, if they are any.
+    """
+
+    calibration, delta, epsilon, cost = "strict", DELTA, EPSILON, 4
+
+    def __init__(self, model: DPLinear):
+        intercept = "" if model.fit_intercept else ", no intercept"
+        self.model = model
+        self.name = f"{type(model).__name__}({model.solver}){intercept}"
+        self.real = isinstance(model, DPRegressor)
+        self.base = Records(np.linspace(0.5, 1.5, N * P).reshape(N, P), np.ones(N))
+        near = np.where(np.arange(P) == P - 1, -1.0, 1.0)  # nearly opposite records
+        self.tried = ((LOUD * near, -LOUD * near[::-1]),)
+        self.on, self.setting = self._prepared(self.base)
+        self.family = solvers.family(self.on.module)
+        goal = (EPSILON, DELTA, "strict")
+        found = calibrate(partial(self.on.ledger, self.setting), *goal)
+        self.noise_multiplier, self.ledger = found.noise_multiplier, found.ledger
+        if self.family == "fits":
+            self.drawn = tuple(in_rounds(self.ledger))
+        self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
+
+    def _prepared(self, data: Records) -> Any:
+        return self.model.prepared(data.X, data.y)
+
+    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+        """One fit, made from scratch."""
+        on, setting = self._prepared(data)
+        return on.start(setting, self.noise_multiplier, own)
+
+    def told(self, run: Any) -> Iterator[Array]:
+        """What the solver releases."""
+        for release in run.releases():
+            if self.family == "frank_wolfe":
+                yield as_vertex(release, self.on.problem.p, NUMBERS)
+            else:
+                yield np.ravel(release)
+
+    def published(self, run: Any) -> Array:
+        """The coefficients, and the intercept."""
+        found: Array = run.weights[0]
+        return found
+
+    def symbol(self, view: Array) -> tuple[int, ...]:
+        """The coordinate taken, or the vertex."""
+        p = self.on.problem.p
+        if self.family == "frank_wolfe":
+            return tuple(np.sign(view[:p]).astype(int).tolist())
+        return tuple(np.flatnonzero(view[-p:]).tolist())
+
+
+def subjects(solver: str) -> list[Subject]:
+    """Both estimators with a solver, as far as it can; with intercept and without."""
+    if solver not in methods.known():
+        return []
+    method = methods.method(solver)
+    options = solvers.load(method.section.algorithm).Options
+    known = {*method.default, *(field.name for field in fields(options))}
+    setting = {key: value for key, value in SHORT.items() if key in known}
+    given = {"epsilon": EPSILON, "delta": DELTA, "setting": setting}
+    models: list[DPLinear] = [
+        DPClassifier(solver, classes=(-1.0, 1.0), **given),  # type: ignore[arg-type]
+        DPRegressor(solver, fit_intercept=False, **given),  # type: ignore[arg-type]
+    ]
+    found: list[Subject] = []
+    for model in models:
+        try:
+            found.append(EstimatorSubject(model))
+        except ValueError as error:
+            if "cannot do this" not in str(error):
+                raise
+    return found
