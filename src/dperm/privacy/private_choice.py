@@ -79,7 +79,8 @@ class Held:
     def excess(self, ledger: Ledger) -> float:
         """What a run has over what it may have; at most 1 where it is held."""
         found = values(ledger, self.closed, self.at)
-        return max(one / most for one, most in zip(found, self.most, strict=True))
+        pairs = [one for one in zip(found, self.most, strict=True) if any(one)]
+        return max((one / most if most else math.inf for one, most in pairs), default=0)
 
 
 def values(
@@ -129,7 +130,8 @@ def choice_epsilon(
 
 def _widened(epsilon: float, delta: float, gamma: float) -> float:
     """log(e^epsilon + (1 - gamma) delta / gamma)."""
-    return math.log(math.exp(min(epsilon, 700.0)) + (1 - gamma) / gamma * delta)
+    added = (1 - gamma) / gamma * delta
+    return max(math.log(math.exp(min(epsilon, 700.0)) + added), epsilon)
 
 
 def _largest_curve(ledgers: Sequence[Ledger]) -> np.ndarray:

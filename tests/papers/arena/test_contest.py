@@ -112,7 +112,7 @@ def test_a_paid_run_has_more_noise_than_a_free_one(name, problem):
     method = one.base.aiming(1.0)
     able, cost, _ = one.prices.paid(method, one.grid, 1.0)
     assert 0.85 < cost <= 1 + 1e-9 and able
-    for setting, noise in able:
+    for setting, noise, _ in able:
         alone = one.prices.one(method, setting)
         assert alone is not None and noise > alone[0]
 
