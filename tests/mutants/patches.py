@@ -422,19 +422,13 @@ MUTANTS = (
     ),
     plant(
         "choice_inner_delta_free", "arena", "the inner delta is not spent",
-        f"{PRIVACY}/private_choice.py", "added = (1 - gamma) / gamma * delta",
-        "added = 0.0",
+        f"{PRIVACY}/private_choice.py", " + (1 - gamma) / gamma * delta)",
+        ")",
     ),
     plant(
         "choice_inner_complement", "arena", "the inner delta counts gamma / (1 - gamma)",
-        f"{PRIVACY}/private_choice.py", "added = (1 - gamma) / gamma * delta",
-        "added = gamma / (1 - gamma) * delta",
-    ),
-    plant(
-        "choice_cut_inner", "", "an inner epsilon beyond 700 counts as 700",
-        f"{PRIVACY}/private_choice.py",
-        "return max(math.log(math.exp(min(epsilon, 700.0)) + added), epsilon)",
-        "return math.log(math.exp(min(epsilon, 700.0)) + added)",
+        f"{PRIVACY}/private_choice.py", " + (1 - gamma) / gamma * delta)",
+        " + gamma / (1 - gamma) * delta)",
     ),
     plant(
         "choice_least_ledger", "", "a mixture costs what its cheapest part does",
@@ -531,10 +525,6 @@ MUTANTS = (
         "    delta = 10 * method.problem.delta\n    score =",
     ),
     plant(
-        "paid_target_for_cost", "arena", "the cost of a choice is what was asked for",
-        f"{ARENA}/contest.py", "cost = choice_epsilon(ledgers, delta)", "cost = epsilon",
-    ),
-    plant(
         "paid_given_of_one", "", "what a choice takes as public is that of one setting",
         f"{ARENA}/contest.py", "united(*map(method.given, ledgers))",
         "method.given(ledgers[0])",
@@ -617,12 +607,6 @@ MUTANTS = (
         f"{ARENA}/metrics.py",
         "np.minimum(np.where(np.isnan(each), most, each), most).mean()",
         "np.minimum(each, most).mean()",
-    ),
-    plant(
-        "score_of_some", "arena", "a mean over the losses that are numbers",
-        f"{ARENA}/metrics.py",
-        "np.minimum(np.where(np.isnan(each), most, each), most).mean()",
-        "np.nanmean(np.minimum(each, most))",
     ),
     plant(
         "score_bound_of_the_data", "arena", "b is read off the private labels",

@@ -130,8 +130,7 @@ def choice_epsilon(
 
 def _widened(epsilon: float, delta: float, gamma: float) -> float:
     """log(e^epsilon + (1 - gamma) delta / gamma)."""
-    added = (1 - gamma) / gamma * delta
-    return max(math.log(math.exp(min(epsilon, 700.0)) + added), epsilon)
+    return math.log(math.exp(min(epsilon, 700.0)) + (1 - gamma) / gamma * delta)
 
 
 def _largest_curve(ledgers: Sequence[Ledger]) -> np.ndarray:

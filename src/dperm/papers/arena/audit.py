@@ -32,6 +32,8 @@ from dperm.privacy.private_choice import GAMMA
 
 EPSILON = 1.0
 NEAR = 1e-3  # relative, between prices
+HUGE = 8e307  # entries whose margins are no numbers
+FAR = 1e9  # what a run that says nan is taken to say
 CHOICES = 2000  # whose number of runs is looked at
 SHAPES = (
     Shape(penalty=Penalty(l2=0.1)),
@@ -56,6 +58,8 @@ class Paid(Subject):
     def __init__(self, shape: Shape):
         self.name, self.shape, self.real = f"a choice, {shape.loss}", shape, shape.real
         self.base = shape.records()
+        turned = np.where(np.arange(shape.p) == 1, -HUGE, HUGE)
+        self.tried = ((turned, -turned), (turned, 0 * turned))
         self.problem = shape.problem(self.base, EPSILON, self.base)
         self.contest = self.on(self.base)
         self.method = self.contest.base.aiming(contest.INNER * EPSILON)
@@ -83,9 +87,9 @@ class Paid(Subject):
         return self.job._replace(seed=seed)
 
     def told(self, run: Run) -> Iterator[Array]:
-        """All that it releases, at once."""
+        """All that it releases, at once; what is no number is far off."""
         run.make()
-        yield np.append(run.weights, run.score)
+        yield np.nan_to_num(np.append(run.weights, run.score), nan=FAR, posinf=2 * FAR)
 
     def published(self, run: Run) -> Array:
         """Its weights, which are looked at if it is the best."""
@@ -129,12 +133,12 @@ def drawing(subject: Paid) -> Finding:
     extreme = subject.base.replaced(0, np.full(subject.shape.p, LOUD), -1.0)
     drawn, other = (_choices(subject, data) for data in (subject.base, extreme))
     runs = np.bincount([one.choice for one in drawn])
-    settings = [one.job.setting["step"] for one in drawn]
+    settings = [GRID.index(one.job.setting) for one in drawn]
     k = np.arange(1, runs.max() + 1)
     law = (1 - GAMMA) ** k / k / math.log(1 / GAMMA)
     pvalues = (
         _chi_square(np.bincount(runs)[1:], law),
-        _chi_square(np.unique(settings, return_counts=True)[1], np.full(3, 1 / 3)),
+        _chi_square(np.bincount(settings, minlength=len(GRID)), np.full(3, 1 / 3)),
     )
     seeds = [seed for one in drawn for seed in (one.job.seed, one.scored)]
     wrong = drawn != other or len({*seeds}) < len(seeds)
