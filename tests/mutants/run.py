@@ -264,7 +264,9 @@ def _pytest(
 
 def _line(row: Row) -> str:
     audit = row["caught_by_audit"]
-    caught = f"audit {'-' if audit == '' else audit} tests {row['caught_by_tests'] or '-'}"
+    caught = (
+        f"audit {'-' if audit == '' else audit} tests {row['caught_by_tests'] or '-'}"
+    )
     name = row["mutant"] if row["mutant"] != SOUND else f"{SOUND} {row['solvers']}"
     seconds = f"{row['audit_seconds']} + {row['tests_seconds'] or 0} s"
     return f"{name:32} {caught}  {seconds}  {row['audit_by']}  {row['tests_by']}"

@@ -52,7 +52,9 @@ def test_runs_with_less_noise_than_is_priced_are_seen(shape, monkeypatch):
 
     def paid(self, method, grid, epsilon):
         able, *rest = real(self, method, grid, epsilon)
-        return [Able(a.setting, 0.8 * a.noise_multiplier, a.ledger) for a in able], *rest
+        return [
+            Able(a.setting, 0.8 * a.noise_multiplier, a.ledger) for a in able
+        ], *rest
 
     monkeypatch.setattr(contest.Prices, "paid", paid)
     assert rung("sensitivity", shape).measured == pytest.approx(1.25, rel=1e-6)

@@ -212,7 +212,7 @@ def test_prices_are_kept_apart(problem):
 
 
 class Odd:
-    """Settings that agree at one noise alone, and differ in what they take as public."""
+    """Settings that agree at one noise alone, and take different things as public."""
 
     def __init__(self, problem):
         self.problem = problem

@@ -1,4 +1,4 @@
-r"""The audit of the private choice: what its runs release, whom it draws, what it costs.
+r"""The audit of the private choice: what its runs release, what is drawn, its price.
 
 A run and its score are a mechanism with a ledger, which climbs the ladder of
 ``dperm.audit`` like any solver: a run on D' is forced to the weights and the score of
@@ -184,7 +184,7 @@ def choosing(subject: Paid, seed: int) -> Finding:
 
 
 def price() -> Finding:
-    """What is asked for a choice of Gaussian runs against the bound, worked out anew."""
+    """What is asked for a choice of Gaussian runs against the bound worked out anew."""
     subject = Paid(SHAPES[0])
     theirs = max(bound(one.ledger, subject.delta) for one in subject.able)
     caught = not (1 - NEAR) * theirs <= subject.price <= EPSILON * (1 + 1e-9)

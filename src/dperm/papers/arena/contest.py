@@ -130,7 +130,7 @@ class Able(NamedTuple):
 def _choice(
     method: Contestant, grid: Sequence[Setting], epsilon: float
 ) -> tuple[list[tuple[float, Ledger] | None], float, tuple[str, ...]]:
-    """Noise and ledger of each setting, the choice's cost, what that takes as public."""
+    """Noise and ledger of each setting, the choice's cost, and what that is given."""
     delta = method.problem.delta
     score = Ledger((score_event(epsilon, delta),))
     ways: dict[Any, Any] = {}
