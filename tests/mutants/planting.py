@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # All that an audit and the tests below need.
 PARTS = ("src", "conf", "docs/examples", "tests", "profiles", "Snakefile")
 FILES = (*PARTS, "pyproject.toml", "environment.yml", "requirements.lock", "README.md")
+OTHER_COLUMN = "tests/papers/arena/test_audit.py"  # tests of an audit
 TESTS = (
     "privacy",
     "solvers",
@@ -163,7 +164,8 @@ def chosen_tests(mutant: Mutant) -> list[str]:
     files = [f"tests/{folder}" for folder in TESTS]
     found = []
     for file in tracked(tuple(files)):
-        if Path(file).name.startswith("test_") and file.endswith(".py"):
+        is_test = Path(file).name.startswith("test_") and file.endswith(".py")
+        if is_test and file != OTHER_COLUMN:
             known = distances(file)
             nearest = min(
                 (known[name] for name in changed if name in known), default=None

@@ -75,9 +75,10 @@ def test_tests_are_chosen_by_what_they_reach():
     assert by_name["strict_one_less"][0] == "tests/privacy/test_accounting.py"
     assert by_name["mine_no_clip"] == []
     assert "tests/solvers/test_twins.py" in by_name["cd_no_clip"]
-    assert not any(
-        "tests/audit" in file for files in by_name.values() for file in files
-    )
+    chosen = {file for files in by_name.values() for file in files}
+    assert not any("audit" in file for file in chosen)
+    assert "tests/papers/arena/test_contest.py" in by_name["paid_by_error"]
+    assert by_name["guarantee_low"][0] == "tests/direct/test_guarantee.py"
 
 
 def test_a_slot_is_as_before_when_a_mutant_is_taken_out(tmp_path):

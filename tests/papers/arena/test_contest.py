@@ -2,12 +2,14 @@
 
 import itertools
 import math
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from conftest import make_problem
 from dperm.erm.losses import BOUNDED
@@ -223,6 +225,20 @@ class Odd:
 
     def given(self, ledger):
         return tuple(name for name in ledger.given if name in self.named)
+
+
+def test_the_data_have_no_say_in_what_is_run(problem):
+    """On a neighbour the same runs are drawn, and any setting as often as any other."""
+    A = problem.A.copy(order="F")
+    A[0] = 1e6
+    drawn = []
+    for one in (problem, replace(problem, A=A, public=problem)):
+        base = contestant("dp_gd", {}, one)
+        made = Contest(base, 1.0, METHODS["dp_gd"], {}, Seeds.of(1, 1, 1), Prices())
+        drawn.append(made._choices(base.aiming(contest.INNER), 1.0, range(300))[0])
+    assert drawn[0] == drawn[1]
+    counts = Counter(str(run.job.setting) for run in drawn[0])
+    assert len(counts) == 6 and stats.chisquare([*counts.values()]).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("named", [(), ("power 1", "power 2")])
