@@ -5,7 +5,8 @@ least mean error over the tuning's seeds, of ten settings of the grid drawn at
 random and of all of it, as the papers do: for free. ``paid`` chooses privately, inside
 the target: a logarithmic number of runs of settings drawn from the grid, each with a
 noisy score of its own, of which the best is published (``privacy.private_choice``).
-The grids are the same for every problem.
+The grids are the same for every problem. (Rows tell more than that price covers: exact
+errors, and how many runs a choice made.)
 """
 
 from __future__ import annotations
