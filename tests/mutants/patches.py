@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 LANES, STREAMS = "src/dperm/solvers/lanes", "src/dperm/solvers/streams"
 FW, PRIVACY = "src/dperm/solvers/frank_wolfe", "src/dperm/privacy"
+ARENA, DIRECT = "src/dperm/papers/arena", "src/dperm/direct"
 MINE = "docs/examples/mine/noisy_gd.py"  # an algorithm of a user's
 
 
@@ -33,7 +34,8 @@ class Mutant:
     breaks : str
         One line.
     solvers : tuple of str
-        As in ``conf/solver``: those whose privacy it breaks, or some of them.
+        As in ``conf/solver``: those whose privacy it breaks, or some of them; "arena"
+        for the paid choice. None where it breaks what is said, and no mechanism.
     edits : tuple of Edit
     """
 
@@ -402,6 +404,423 @@ MUTANTS = (
         f"{STREAMS}/sco_mirror_descent.py", "gaussian_releases(scales[0], iterations(n))",
         "gaussian_releases(scales[0], 1)",
     ),
+    # --- private choice, random stopping --------------------------------------------------
+    plant(
+        "choice_gamma_complement", "arena", "E[K] is that of 1 - gamma",
+        f"{PRIVACY}/private_choice.py", "    runs = expected_runs(0.0, gamma)\n",
+        "    runs = expected_runs(0.0, 1 - gamma)\n",
+    ),
+    plant(
+        "choice_runs_free", "arena", "a run has the delta of the whole",
+        f"{PRIVACY}/private_choice.py", "return largest(delta / runs) + inner",
+        "return largest(delta) + inner",
+    ),
+    plant(
+        "choice_inner_free", "arena", "1 + eta is eta: the inner epsilon is not spent",
+        f"{PRIVACY}/private_choice.py", "return largest(delta / runs) + inner",
+        "return largest(delta / runs)",
+    ),
+    plant(
+        "choice_inner_delta_free", "arena", "the inner delta is not spent",
+        f"{PRIVACY}/private_choice.py", " + (1 - gamma) / gamma * delta)",
+        ")",
+    ),
+    plant(
+        "choice_inner_complement", "arena", "the inner delta counts gamma / (1 - gamma)",
+        f"{PRIVACY}/private_choice.py", " + (1 - gamma) / gamma * delta)",
+        " + gamma / (1 - gamma) * delta)",
+    ),
+    plant(
+        "choice_least_ledger", "", "a mixture costs what its cheapest part does",
+        f"{PRIVACY}/private_choice.py",
+        "return max(true_epsilon(ledger, at) for ledger in ledgers)",
+        "return min(true_epsilon(ledger, at) for ledger in ledgers)",
+    ),
+    plant(
+        "choice_least_curve", "", "the same of Rényi curves",
+        f"{PRIVACY}/private_choice.py", "np.max([renyi_curve(ledger, ORDERS)",
+        "np.min([renyi_curve(ledger, ORDERS)",
+    ),
+    plant(
+        "choice_orders_gamma", "", "by Rényi curves: log of 1 / (1 - gamma)",
+        f"{PRIVACY}/private_choice.py", "math.log(1 / gamma) / ORDERS",
+        "math.log(1 / (1 - gamma)) / ORDERS",
+    ),
+    plant(
+        "choice_orders_runs", "", "by Rényi curves: log E[K] over the order, not less one",
+        f"{PRIVACY}/private_choice.py",
+        "runs = math.log(expected_runs(0.0, gamma)) / (ORDERS - 1)",
+        "runs = math.log(expected_runs(0.0, gamma)) / ORDERS",
+    ),
+    plant(
+        "choice_orders_inner", "", "by Rényi curves: the inner divergence is not spent",
+        f"{PRIVACY}/private_choice.py", "extra = (1 - 1 / ORDERS) * curve + math",
+        "extra = 0 * curve + math",
+    ),
+    plant(
+        "held_one_bound", "", "settings are held to the outer bound alone",
+        f"{PRIVACY}/private_choice.py", "if any(one)]", "if any(one)][:1]",
+    ),
+    plant(
+        "held_inner_alone", "", "settings are held to the inner bound alone",
+        f"{PRIVACY}/private_choice.py", "if any(one)]", "if any(one)][1:]",
+    ),
+    plant(
+        "held_each_alone", "", "each setting meets the target on its own",
+        f"{PRIVACY}/private_choice.py", "        if bound is not None:\n"
+        "            return bound.excess(way(noise))\n", "",
+    ),
+    plant(
+        "held_at_delta", "", "settings are held at the delta of the whole",
+        f"{PRIVACY}/private_choice.py",
+        "at = (delta / expected_runs(0.0, gamma), inner)", "at = (delta, inner)",
+    ),
+    plant(
+        "drawn_complement", "arena", "the number of runs is drawn with 1 - gamma",
+        f"{PRIVACY}/private_choice.py", "rng.logseries(1 - gamma)", "rng.logseries(gamma)",
+    ),
+    plant(
+        "drawn_geometric", "arena", "as many runs on average, of another law",
+        f"{PRIVACY}/private_choice.py", "rng.logseries(1 - gamma)",
+        "rng.geometric(1 / expected_runs(0.0, gamma))",
+    ),
+    plant(
+        "stopping_eta", "", "eta in the place of 1 + eta",
+        f"{PRIVACY}/random_stopping.py", "extra = (1 + eta) * (", "extra = max(eta, 1) * (",
+    ),
+    plant(
+        "stopping_gamma", "", "the log of 1 / gamma is left out",
+        f"{PRIVACY}/random_stopping.py", "curve + math.log(1 / gamma) / ORDERS)", "curve)",
+    ),
+    plant(
+        "stopping_mean", "", "E[K] of the geometric law for eta 0",
+        f"{PRIVACY}/random_stopping.py", "return (1 / gamma - 1) / math.log(1 / gamma)",
+        "return 1 / gamma",
+    ),
+    plant(
+        "poisson_once", "", "delta is spent once, not mu times",
+        f"{PRIVACY}/random_stopping.py", "total = curve + runs * deltas +",
+        "total = curve + deltas +",
+    ),
+    plant(
+        "poisson_count", "", "the Gaussians of a Poisson choice count once each",
+        f"{PRIVACY}/random_stopping.py",
+        "sum(e.count / e.noise_multiplier**2 for e in ledger.events)",
+        "sum(1 / e.noise_multiplier**2 for e in ledger.events)",
+    ),
+    plant(
+        "converted_order", "", "a curve is converted by 1 / order, not 1 / (order - 1)",
+        f"{PRIVACY}/random_stopping.py", "np.log(orders)) / (orders - 1)",
+        "np.log(orders)) / orders",
+    ),
+    # --- the paid choice -------------------------------------------------------------------
+    plant(
+        "paid_score_free", "arena", "the score's release is not in the ledger",
+        f"{ARENA}/contest.py", "method.ledger(one, noise) + score,",
+        "method.ledger(one, noise),",
+    ),
+    plant(
+        "paid_other_delta", "arena", "the choice is priced at ten times its delta",
+        f"{ARENA}/contest.py", "    delta = method.problem.delta\n    score =",
+        "    delta = 10 * method.problem.delta\n    score =",
+    ),
+    plant(
+        "paid_given_of_one", "", "what a choice takes as public is that of one setting",
+        f"{ARENA}/contest.py", "united(*map(method.given, ledgers))",
+        "method.given(ledgers[0])",
+    ),
+    plant(
+        "prices_of_any_delta", "", "a price is reused at another delta",
+        f"{ARENA}/contest.py", "return [method.problem.delta, *found]", "return found",
+    ),
+    plant(
+        "prices_of_any_epsilon", "", "a choice's noise is reused at another epsilon",
+        f"{ARENA}/contest.py", 'key = ("choice", epsilon, *(', 'key = ("choice", *(',
+    ),
+    plant(
+        "prices_at_one_noise", "", "settings whose ledgers agree at one noise share a price",
+        f"{ARENA}/contest.py", "for noise in (1.0, 2.0)]", "for noise in (1.0,)]",
+    ),
+    plant(
+        "paid_free_noise", "arena", "runs of a choice have the noise of a run alone",
+        f"{ARENA}/contest.py", "found.append(Drawn(number, Job(setting, noise, own)",
+        "noise = self.prices.one(method.aiming(epsilon), setting)[0]\n"
+        "                found.append(Drawn(number, Job(setting, noise, own)",
+    ),
+    plant(
+        "paid_best_drawn", "arena", "the setting is the best on the data, not drawn",
+        f"{ARENA}/contest.py", "able[int(rng.integers(len(able)))]",
+        "min(able, key=lambda one: method.run(\n"
+        "                    [Job(one[0], 0.0, 0)], nothing)[\"objective\"][0])",
+    ),
+    plant(
+        "paid_runs_by_data", "arena", "more runs are made where the data are harder",
+        f"{ARENA}/contest.py", "range(drawn_runs(rng))",
+        "range(drawn_runs(rng) + int(abs(method.problem.A).max() > 100))",
+    ),
+    plant(
+        "paid_one_seed", "arena", "a score's noise is that of its run",
+        f"{ARENA}/contest.py", "gaussian(streams(drawn.scored).noise, ())",
+        "gaussian(streams(drawn.job.seed).noise, ())",
+    ),
+    plant(
+        "paid_one_noise", "arena", "all scores have the same noise",
+        f"{ARENA}/contest.py", "gaussian(streams(drawn.scored).noise, ())",
+        "gaussian(streams(choices[0].scored).noise, ())",
+    ),
+    plant(
+        "paid_by_error", "arena", "the choice is by the exact objective",
+        f"{ARENA}/contest.py", 'key=lambda k: seen["score"][k])',
+        "key=lambda k: errors[k])",
+    ),
+    plant(
+        "paid_score_over_n_twice", "arena", "a score's noise is divided by n once more",
+        f"{ARENA}/contest.py", "* most / problem.n\n", "* most / problem.n**2\n",
+    ),
+    plant(
+        "paid_score_without_bound", "arena", "a score's noise is that of losses up to 1",
+        f"{ARENA}/contest.py", "* most / problem.n\n", "/ problem.n\n",
+    ),
+    plant(
+        "paid_score_louder", "arena", "a score's noise is that of twice the epsilon",
+        f"{ARENA}/contest.py", "score_event(epsilon, problem.delta).scale",
+        "score_event(2 * epsilon, problem.delta).scale",
+    ),
+    plant(
+        "paid_nan_first", "", "a score that is no number wins if it comes first",
+        f"{ARENA}/contest.py", "np.where(np.isnan(score), np.inf, score)", "score",
+    ),
+    plant(
+        "score_not_clipped", "arena", "losses are not clipped",
+        f"{ARENA}/metrics.py",
+        "np.minimum(np.where(np.isnan(each), most, each), most).mean()",
+        "np.where(np.isnan(each), most, each).mean()",
+    ),
+    plant(
+        "score_clipped_wide", "arena", "losses are clipped to 2 b",
+        f"{ARENA}/metrics.py",
+        "np.minimum(np.where(np.isnan(each), most, each), most).mean()",
+        "np.minimum(np.where(np.isnan(each), most, each), 2 * most).mean()",
+    ),
+    plant(
+        "score_hands_nan_on", "arena", "a loss that is no number is handed on",
+        f"{ARENA}/metrics.py",
+        "np.minimum(np.where(np.isnan(each), most, each), most).mean()",
+        "np.minimum(each, most).mean()",
+    ),
+    plant(
+        "score_bound_of_the_data", "arena", "b is read off the private labels",
+        f"{ARENA}/metrics.py", "-label_scale(problem) if", "-np.abs(problem.offset).max() if",
+    ),
+    # --- contestants -----------------------------------------------------------------------
+    plant(
+        "given_without_labels", "", "the label's scale is not named",
+        f"{ARENA}/contestants.py", "() if is_signed(self.problem) else (LABEL_SCALE,)",
+        "()",
+    ),
+    plant(
+        "given_as_declared", "", "scales that are read off the data are not named",
+        f"{ARENA}/contestants.py", "DECLARED if is_declared(self.problem) else ()",
+        "DECLARED",
+    ),
+    plant(
+        "given_clips_forgotten", "", "clips in units of M_j do not name them",
+        f"{ARENA}/contestants.py", "super().given(ledger.assuming(SMOOTHNESS))",
+        "super().given(ledger)",
+    ),
+    plant(
+        "clip_unit_of_the_data", "", "clips are in units of the private scales",
+        f"{ARENA}/contestants.py", "np.sqrt(problem.smoothness.sum() /",
+        "np.sqrt(replace(problem, public=None).smoothness.sum() /",
+    ),
+    plant(
+        "fits_noise_of_the_first", "", "runs of one setting share the noise of the first",
+        f"{ARENA}/contestants.py", "lambda job: (_key(job.setting), job[1])",
+        "lambda job: _key(job.setting)",
+    ),
+    plant(
+        "fits_one_seed", "", "runs side by side share their noise",
+        f"{ARENA}/contestants.py", "own = [streams(jobs[k].seed) for k in places]",
+        "own = [streams(first.seed) for k in places]",
+    ),
+    plant(
+        "lanes_run_longer", "", "lanes take twice the passes that are charged",
+        f"{ARENA}/contestants.py", 'self._steps(first.setting["passes"])',
+        'self._steps(2 * first.setting["passes"])',
+    ),
+    plant(
+        "lanes_any_noise", "", "lanes of one length and seed share the noise of the first",
+        f"{ARENA}/contestants.py", '(job.setting["passes"], *job[1:])',
+        '(job.setting["passes"], job.seed)',
+    ),
+    plant(
+        "frank_wolfe_unit_noise", "", "Frank-Wolfe noise is not in units of the sensitivity",
+        f"{ARENA}/contestants.py", "Noise(ledger, ledger.events[0].scale)",
+        "Noise(ledger, job.noise_multiplier)",
+    ),
+    # --- objective perturbation, smoothness, scales ------------------------------------------
+    plant(
+        "tilted_joint_flat", "objective_perturbation", "the joint bound has no curvature",
+        f"{PRIVACY}/perturbed_objective.py", "last = np.array([0.0, 0.0, event.curvature])",
+        "last = np.zeros(3)",
+    ),
+    plant(
+        "tilted_joint_three", "objective_perturbation",
+        "the joint bound leaves out the shift 0",
+        f"{PRIVACY}/perturbed_objective.py", "_total(joint, last, mu, epsilon) + none)",
+        "_total(joint, last, mu, epsilon))",
+    ),
+    plant(
+        "tilted_half_reach", "objective_perturbation", "M is half of R / sigma",
+        f"{PRIVACY}/perturbed_objective.py", "return 0.5 / self.noise_multiplier",
+        "return 0.25 / self.noise_multiplier",
+    ),
+    plant(
+        "tilted_grid_short", "objective_perturbation", "the grid's last point is left out",
+        f"{PRIVACY}/perturbed_objective.py", "a = np.arange(POINTS + 1) / POINTS",
+        "a = np.arange(POINTS) / POINTS",
+    ),
+    plant(
+        "tilted_J_at_points", "objective_perturbation", "J is that at a_i, not near it",
+        f"{PRIVACY}/perturbed_objective.py",
+        "near = np.clip(0.5, np.maximum(a - 1 / POINTS, 0), np.minimum(a + 1 / POINTS, 1))",
+        "near = a",
+    ),
+    plant(
+        "tilted_one_side", "objective_perturbation", "a' is always 1",
+        f"{PRIVACY}/perturbed_objective.py", "return np.append(1 + a, a) * event.reach, "
+        "np.append(J, J)", "return (1 + a) * event.reach, J",
+    ),
+    plant(
+        "tilted_alone", "objective_perturbation", "Gaussians beside a minimum are free",
+        f"{PRIVACY}/perturbed_objective.py", "epsilon - J, np.hypot(shifts, mu)",
+        "epsilon - J, shifts",
+    ),
+    plant(
+        "tilted_once", "", "several minima cost as one, beside other releases",
+        f"{PRIVACY}/perturbed_objective.py", "return Profile(delta, event.count)",
+        "return Profile(delta, 1)",
+    ),
+    plant(
+        "smoothness_floor", "dp_cd_priv", "the floor of M_j is read off the data",
+        f"{PRIVACY}/smoothness.py", "np.maximum(M + laplace(rng, scales), scales)",
+        "np.maximum(M + laplace(rng, scales), M / 100)",
+    ),
+    plant(
+        "smoothness_count", "dp_cd_priv", "p releases of M_j are charged as one",
+        f"{PRIVACY}/smoothness.py", "        count=p,\n", "        count=1,\n",
+    ),
+    plant(
+        "smoothness_one_number", "dp_cd_priv", "all M_j have the same noise",
+        f"{PRIVACY}/smoothness.py", "M + laplace(rng, scales)",
+        "M + scales * laplace(rng, 1.0)",
+    ),
+    plant(
+        "scales_one_direction", "", "what scales tell is looked at in one direction",
+        f"{PRIVACY}/scales.py", "for way in (ratios, 1 / ratios)]", "for way in (ratios,)]",
+    ),
+    plant(
+        "scales_once", "", "what scales tell is that of one release each",
+        f"{PRIVACY}/scales.py", "-np.outer(s, grown)) @ counts",
+        "-np.outer(s, grown)).sum(axis=1)",
+    ),
+    plant(
+        "scales_low_for_high", "", "the high end of what scales tell is the low one",
+        f"{PRIVACY}/scales.py", "max(high for _, high in ends)", "max(low for low, _ in ends)",
+    ),
+    plant(
+        "label_scale_of_the_data", "", "under declared scales labels are scaled by the data",
+        "src/dperm/erm/scales.py", "offset = problem.known.offset",
+        "offset = problem.offset",
+    ),
+    plant(
+        "public_is_declared", "", "constants of other data pass for declared ones",
+        "src/dperm/erm/scales.py", "problem.public is not None and problem.public.n == 1",
+        "problem.public is not None",
+    ),
+    # --- proofs of an epsilon: both ends, in other terms, by orders ---------------------------
+    plant(
+        "interval_high_is_low", "", "the upper end is the lower one",
+        f"{PRIVACY}/intervals.py", "return Interval(min(low, high), high)",
+        "return Interval(min(low, high), min(low, high))",
+    ),
+    plant(
+        "given_one_name", "", "the first name alone is what moves with a record",
+        f"{PRIVACY}/given.py", "return tuple(name for name in given if name != N)",
+        "return tuple(name for name in [*given][:1] if name != N)",
+    ),
+    plant(
+        "unconditional_always", "", "an epsilon that takes M_j as public is unconditional",
+        f"{PRIVACY}/intervals.py",
+        "return math.inf if moves_with_data(ledger.given) else true_epsilon(ledger, delta)",
+        "return true_epsilon(ledger, delta)",
+    ),
+    plant(
+        "certified_lost_mass", "", "losses beyond the grid cost nothing",
+        f"{PRIVACY}/certified.py", "return found + error + lost > delta",
+        "return found + error > delta",
+    ),
+    plant(
+        "attained_twice", "", "a lower end takes each release twice",
+        f"{PRIVACY}/attained.py", "Scaled(_Release(masses, 0.0, count),",
+        "Scaled(_Release(masses, 0.0, 2 * count),",
+    ),
+    plant(
+        "dp_event_once", "", "dp_accounting is told of one release",
+        f"{PRIVACY}/dp_events.py", "SelfComposedDpEvent(release(event), event.count)",
+        "SelfComposedDpEvent(release(event), 1)",
+    ),
+    plant(
+        "sampled_renyi_once", "", "sampled releases have the curve of one",
+        f"{PRIVACY}/sampled_renyi.py", "return event.count * np.minimum(",
+        "return np.minimum(",
+    ),
+    plant(
+        "sampled_renyi_pair", "", "sampled releases have the curve of Poisson sampling",
+        f"{PRIVACY}/sampled_renyi.py", "    whole = orders * mu**2 / 2\n",
+        "    found = pair_renyi(rate, mu, orders)\n    whole = orders * mu**2 / 2\n",
+    ),
+    plant(
+        "ledger_sum_forgets", "", "a sum of ledgers forgets what the second takes as public",
+        f"{PRIVACY}/ledger.py", "given = united(self.given, other.given)",
+        "given = self.given",
+    ),
+    # --- estimators' guarantee, arrays -----------------------------------------------------------
+    plant(
+        "guarantee_low", "", "epsilon_ reports the lower end as the upper one",
+        f"{DIRECT}/guarantee.py", "return self.interval.high", "return self.interval.low",
+    ),
+    plant(
+        "guarantee_delta", "", "epsilon_ is that of ten times the delta",
+        f"{DIRECT}/guarantee.py", "epsilon_interval(self.ledger, self.delta)",
+        "epsilon_interval(self.ledger, 10 * self.delta)",
+    ),
+    plant(
+        "guarantee_given_of_ledger", "", "what was read off the arrays moves with no record",
+        f"{DIRECT}/guarantee.py", "return not moves_with_data(self.given)",
+        "return not moves_with_data(self.ledger.given)",
+    ),
+    plant(
+        "guarantee_forgets", "", "what is assumed later takes the place of the rest",
+        f"{DIRECT}/guarantee.py", "given=united(self.given, names)", "given=united(names)",
+    ),
+    plant(
+        "declared_label_of_the_data", "", "the declared label's scale is the data's",
+        f"{DIRECT}/arrays.py", "problem.loss.offset(np.array([label]))",
+        "problem.loss.offset(np.full(1, np.abs(problem.offset).max()))",
+    ),
+    plant(
+        "declared_scales_of_the_data", "", "declared scales give way to larger entries",
+        f"{DIRECT}/arrays.py",
+        "record = np.asfortranarray(scales[None, :], dtype=np.float64)",
+        "top = np.asarray(abs(problem.A).max(axis=0)).ravel()\n"
+        "    record = np.asfortranarray(np.maximum(scales, top)[None, :])",
+    ),
+    plant(
+        "ones_of_the_data", "", "the column of ones is as large as the data",
+        f"{DIRECT}/arrays.py", "ones = np.ones((X.shape[0], 1))",
+        "ones = np.full((X.shape[0], 1), abs(X).max())",
+    ),
     # --- modules of a user's -------------------------------------------------------------
     plant(
         "mine_no_clip", "noisy_gd", "gradients are not clipped",
@@ -486,6 +905,18 @@ ESCAPES: dict[tuple[str, str], str] = {
     ("mirror_descent_once", "audit"): (
         "a run carries the ledger of its noise, which is made apart and whole"
     ),
+    **{
+        (f"tilted_{name}", "audit"): (
+            "at the audit's target and ridge the proof's other bound is the lower one"
+        )
+        for name in ("grid_short", "J_at_points", "one_side")
+    },
+    **{
+        (f"tilted_{name}", "audit"): (
+            "the Gaussians beside approximate minima are so quiet that they cost 1e-7"
+        )
+        for name in ("joint_three", "alone")
+    },
     ("stopping_for_free", "audit"): (
         "no solver's run pays for its tuning; its price is held against a closed form"
     ),

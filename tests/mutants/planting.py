@@ -19,7 +19,14 @@ ROOT = Path(__file__).resolve().parents[2]
 # All that an audit and the tests below need.
 PARTS = ("src", "conf", "docs/examples", "tests", "profiles", "Snakefile")
 FILES = (*PARTS, "pyproject.toml", "environment.yml", "requirements.lock", "README.md")
-TESTS = ("privacy", "solvers", "erm", "papers")  # folders of tests that are run
+OTHER_COLUMN = "tests/papers/arena/test_audit.py"  # tests of an audit
+TESTS = (
+    "privacy",
+    "solvers",
+    "erm",
+    "papers",
+    "direct",
+)  # folders of tests that are run
 MINE_FOLDER = "docs/examples/mine"
 LOADER = "src/dperm/solvers/__init__.py"  # imports what a YAML names
 
@@ -157,7 +164,8 @@ def chosen_tests(mutant: Mutant) -> list[str]:
     files = [f"tests/{folder}" for folder in TESTS]
     found = []
     for file in tracked(tuple(files)):
-        if Path(file).name.startswith("test_") and file.endswith(".py"):
+        is_test = Path(file).name.startswith("test_") and file.endswith(".py")
+        if is_test and file != OTHER_COLUMN:
             known = distances(file)
             nearest = min(
                 (known[name] for name in changed if name in known), default=None

@@ -36,6 +36,12 @@ COLUMNS = (
     "audit_by", "tests_by", "audit_seconds", "tests_seconds", "digest",
 )  # fmt: skip
 SOUND = "sound"  # the row of a solver as it is
+ARENA = "arena"  # in a solver's place: the paid choice, whose audit is not a command
+PAID = (
+    "from dperm.audit.ladder import SMALL\n"
+    "from dperm.papers.arena.audit import findings\n"
+    "print(*(one.rung for one in findings(SMALL, 3) if one.caught))"
+)
 AUDIT_GOAL, TESTS_GOAL = 0.90, 0.97
 
 Row = dict[str, Any]
@@ -78,7 +84,7 @@ def _jobs(wanted: list[Mutant]) -> list[tuple[str, Mutant | None]]:
     """Mutants, those of a solver together, after the solvers as they are."""
     solvers = sorted({solver for mutant in wanted for solver in mutant.solvers})
     sound: list[tuple[str, Mutant | None]] = [(solver, None) for solver in solvers]
-    planted = sorted(wanted, key=lambda mutant: mutant.solvers[0])
+    planted = sorted(wanted, key=lambda mutant: mutant.solvers[:1])
     return sound + [(mutant.name, mutant) for mutant in planted]
 
 
@@ -171,7 +177,8 @@ def _row(slot: Slot, mutant: Mutant, limit: float) -> Row:
     by_tests = int("::" in failed) if chosen_tests(mutant) else ""
     return _filled(
         mutant=mutant.name, place=place(mutant), breaks=mutant.breaks,
-        solvers=" ".join(mutant.solvers), caught_by_audit=int(_is_catch(rungs)),
+        solvers=" ".join(mutant.solvers),
+        caught_by_audit=int(_is_catch(rungs)) if mutant.solvers else "",
         caught_by_tests=by_tests, audit_by=" ".join(rungs), tests_by=failed,
         audit_seconds=round(spent, 1), tests_seconds=round(tested, 1),
         digest=digest(mutant),
@@ -187,6 +194,8 @@ def _audit(
     slot: Slot, solver: str, environment: dict[str, str], limit: float
 ) -> tuple[list[str], float]:
     """Rungs that caught a solver at small effort, and seconds of CPU."""
+    if solver == ARENA:
+        return _audit_of_choices(slot, environment, limit)
     own = solver == "noisy_gd"
     folder = slot.root / MINE_FOLDER if own else slot.root
     kept = folder / f"results/smoke/audit/solvers/{solver}.csv"
@@ -208,6 +217,18 @@ def _audit(
     rows = csv.DictReader(io.StringIO(kept.read_text()))
     caught = [row["rung"] for row in rows if row["caught"] == "True"]
     return list(dict.fromkeys(caught)), seconds
+
+
+def _audit_of_choices(
+    slot: Slot, environment: dict[str, str], limit: float
+) -> tuple[list[str], float]:
+    """The same of the paid choice."""
+    command = [sys.executable, "-c", PAID]
+    code, said, seconds = timed(command, slot.root, environment, limit)
+    last = (said.strip().splitlines() or [""])[-1]
+    if code:
+        return [f"error:{last[:80]}".replace(" ", "_")], seconds
+    return list(dict.fromkeys(last.split())), seconds
 
 
 def _tests(slot: Slot, mutant: Mutant, limit: float) -> tuple[str, float]:
@@ -242,7 +263,10 @@ def _pytest(
 
 
 def _line(row: Row) -> str:
-    caught = f"audit {row['caught_by_audit']} tests {row['caught_by_tests'] or '-'}"
+    audit = row["caught_by_audit"]
+    caught = (
+        f"audit {'-' if audit == '' else audit} tests {row['caught_by_tests'] or '-'}"
+    )
     name = row["mutant"] if row["mutant"] != SOUND else f"{SOUND} {row['solvers']}"
     seconds = f"{row['audit_seconds']} + {row['tests_seconds'] or 0} s"
     return f"{name:32} {caught}  {seconds}  {row['audit_by']}  {row['tests_by']}"
@@ -279,9 +303,10 @@ def page(rows: list[Row]) -> str:
     lines = [
         "# Planted bugs",
         "",
-        f"{audit[1]} bugs, planted one at a time: the audit alone, at small effort,"
-        f" caught {audit[0]} of {audit[1]}, the tests alone {tests[0]} of {tests[1]};"
-        f" a user's algorithm has none. Of {sound} solvers as they are it flagged"
+        f"{len(rows) - sound} bugs, planted one at a time: the audit alone, at small"
+        f" effort, caught {audit[0]} of {audit[1]}, the tests alone {tests[0]} of"
+        f" {tests[1]}; a user's algorithm has no tests, and no audit looks at what is"
+        f" only said. Of {sound} solvers as they are it flagged"
         f" {alarms}. Goals: {AUDIT_GOAL:.0%}, {TESTS_GOAL:.0%}, none. `make mutants`"
         " makes this page.",
         "",

@@ -215,6 +215,25 @@ def test_certified_ends_hold_the_exact_binomial(pure, count):
     assert low >= exact * 0.999 - 1e-6 or count > 1  # scores add up, losses do more
 
 
+@pytest.mark.parametrize("count", [1, 5])
+def test_what_is_revealed_at_times_is_paid_for(count):
+    """A Gaussian that says all with a chance of 1e-7; and too often."""
+    often = 1e-7
+
+    def curve(losses):
+        return often + (1 - often) * gaussian_delta(losses, 0.3)
+
+    def plain(losses):
+        return gaussian_delta(losses, 0.3)
+
+    told = certified.upper_epsilon([certified.Profile(curve, count, 3.0)], DELTA)
+    left = 1 - (1 - DELTA) / (1 - often) ** count
+    kept = certified.upper_epsilon([certified.Profile(plain, count)], left)
+    assert told == pytest.approx(kept, rel=5e-3)
+    most = certified.Profile(curve, 11, 3.0)
+    assert certified.upper_epsilon([most], DELTA) == math.inf
+
+
 def test_the_estimate_of_searches_is_near_the_certified_epsilon():
     for events in ((sampled(0.8, 2000, 2000),), (noisy_max(9.0, 40),)):
         close = estimate(Ledger(events), DELTA, "strict")

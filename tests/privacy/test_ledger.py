@@ -47,6 +47,11 @@ def test_ledgers_add():
     assert first + Ledger() == first
 
 
+def test_a_sum_takes_as_public_what_either_does():
+    one, two = Ledger(given=("n", "a")), Ledger(given=("n", "b"))
+    assert (one + two).given == ("n", "a", "b") and (two + one).given == ("n", "b", "a")
+
+
 def test_noise_multiplier_and_sampling_rate():
     assert Gaussian(0.5, 2.0, 1, "", "").noise_multiplier == 4.0
     assert SampledGaussian(1.0, 1.0, 1, 3, 12, "", "").sampling_rate == 0.25

@@ -8,6 +8,7 @@ import pytest
 from scipy import optimize, stats
 from scipy.special import expit
 
+from dperm.audit import accountants
 from dperm.privacy.accounting import (
     epsilon,
     gaussian_delta,
@@ -20,7 +21,7 @@ from dperm.privacy.calibration import UnreachableTargetError, calibrate
 from dperm.privacy.certified import upper_epsilon
 from dperm.privacy.intervals import epsilon_interval, lower_epsilon
 from dperm.privacy.ledger import Event, Gaussian, Laplace, Ledger, ScaleError
-from dperm.privacy.perturbed_objective import PerturbedObjective, tilted_delta
+from dperm.privacy.perturbed_objective import PerturbedObjective, parts, tilted_delta
 
 DELTA = 1 / 45312**2
 
@@ -66,6 +67,40 @@ def test_the_profile_agrees_with_the_closed_form():
     assert upper_epsilon([profile(event)], 1e-6) == pytest.approx(closed, rel=5e-3)
     beside = Ledger((event, Laplace(1.0, 20.0, 1, "", "")))
     assert closed < true_epsilon(beside, 1e-6) < closed + 1 / 20 + 5e-3
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.02, 0.3])
+@pytest.mark.parametrize(("K", "noise"), [(0.05, 8.0), (0.45, 5.6), (1.6, 20.0)])
+def test_it_is_the_bound_that_the_audit_works_out_anew(K, noise, mu):
+    """The proof's shifts, summed by other code; by grid and jointly."""
+    for delta in (1e-9, 1e-3):
+        ledger = tilted(K, noise, mu)
+        _, high = accountants.bounds(ledger, delta)
+        assert true_epsilon(ledger, delta) == pytest.approx(high, rel=1e-6)
+
+
+@pytest.mark.parametrize("K", [0.1, 0.45, 3.0])
+@pytest.mark.parametrize("M", [0.05, 0.5, 3.0])
+def test_the_shifts_cover_every_loss(K, M):
+    """At each b, the largest over a and a' of two opposite records: one of them is."""
+    shifts, J = parts(PerturbedObjective(2.0, 1 / M, 1, "2 R", "", K))
+    x = np.linspace(-9, 9, 181)[:, None]
+    covered = (shifts * x + shifts**2 / 2 + J).max(axis=1)
+    a = np.linspace(0, 1, 1001)
+    for other in np.linspace(0, 1, 5):
+        m = (a + other) * M
+        loss = (m * x + m**2 / 2 + np.log1p(K * a * (1 - a))).max(axis=1)
+        assert (loss <= covered + 1e-12).all()
+
+
+def test_two_minima_cost_what_one_and_another_do():
+    beside = Laplace(1.0, 20.0, 1, "", "")
+    (event,) = tilted(0.45, 20.0).events
+    twice = replace(event, count=2)
+    both = true_epsilon(Ledger((twice, beside)), 1e-6)
+    apart = true_epsilon(Ledger((event, event, beside)), 1e-6)
+    assert both == pytest.approx(apart, rel=2e-3)
+    assert both > 1.2 * true_epsilon(Ledger((event, beside)), 1e-6)
 
 
 def test_it_is_written_and_read():

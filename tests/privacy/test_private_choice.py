@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm.privacy.accounting import gaussian_delta
+from dperm.privacy.accounting import gaussian_delta, gaussian_epsilon
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Gaussian, Ledger, SampledGaussian
 from dperm.privacy.perturbed_objective import PerturbedObjective
@@ -65,12 +65,73 @@ def test_sampled_releases_are_priced_by_their_renyi_curve():
     assert every[1].events[0].noise_multiplier > alone
 
 
+K = np.arange(1, 2000)
+LAW = (1 - GAMMA) ** K / K / math.log(1 / GAMMA)  # of the number of runs
+
+
 def test_the_number_of_runs_has_the_law_that_is_paid_for():
     rng = np.random.default_rng(0)
     drawn = np.array([drawn_runs(rng) for _ in range(20_000)])
-    assert drawn.min() == 1
-    mean, spread = expected_runs(0.0, GAMMA), drawn.std() / math.sqrt(len(drawn))
-    assert abs(drawn.mean() - mean) < 5 * spread
+    assert drawn.min() == 1 and LAW.sum() == pytest.approx(1)
+    seen = np.bincount(np.minimum(drawn, 30))[1:]
+    expected = np.append(LAW[:29], LAW[29:].sum()) * len(drawn)
+    assert stats.chisquare(seen, expected).pvalue > 1e-4
+    assert expected_runs(0.0, GAMMA) == pytest.approx(K @ LAW)
+
+
+@pytest.mark.parametrize("gamma", [0.02, 0.1])
+@pytest.mark.parametrize("mu", [0.1, 0.5])
+@pytest.mark.parametrize("delta", [1e-9, 1e-4])
+def test_by_profiles_it_is_the_theorem_and_hardly_more(mu, gamma, delta):
+    """Never below its least value over all inner epsilons, E[K] by its sum."""
+    k = np.arange(1, 5000)
+    runs = ((1 - gamma) ** k).sum() / ((1 - gamma) ** k / k).sum()
+    inner = np.linspace(0.0, mu**2 / 2 + 6 * mu, 5000)
+    log = np.logaddexp(
+        inner, math.log((1 - gamma) / gamma) + np.log(gaussian_delta(inner, mu))
+    )
+    least = gaussian_epsilon(mu, delta / runs) + log.min()
+    found = choice_epsilon([gaussian(1 / mu)], delta, gamma)
+    assert least * (1 - 1e-9) <= found <= 1.05 * least + 2e-3
+
+
+@pytest.mark.parametrize("gamma", [0.02, 0.1, 0.6])
+@pytest.mark.parametrize(("mu", "delta"), [(0.1, 1e-9), (1.0, 1e-4), (2.0, 0.2)])
+def test_by_orders_it_is_the_theorem_and_hardly_more(mu, delta, gamma):
+    """Papernot and Steinke 2022, Theorem 2, its curve in closed form, all orders."""
+    k, a = np.arange(1, 5000), 1 + np.geomspace(0.05, 3000, 4000)
+    runs = ((1 - gamma) ** k).sum() / ((1 - gamma) ** k / k).sum()
+    curve = a * mu**2 / 2
+    inner = (1 - 1 / a) * curve + math.log(1 / gamma) / a
+    total = curve + inner.min() + math.log(runs) / (a - 1)
+    spent = np.log1p(-1 / a) - np.log(delta * a) / (a - 1)
+    least = (total + spent).min()
+    whole = SampledGaussian(1.0, 1 / mu, 1, 50, 50, "", "")  # a batch of all records
+    found = choice_epsilon([Ledger((whole,))], delta, gamma)
+    assert least * (1 - 1e-6) <= found <= 1.1 * least
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_several_ledgers_the_dearest_decides(turned):
+    """At every delta, or order, in whatever order they are named."""
+    profiles = [gaussian(z) for z in (3.0, 5.0, 4.0)]
+    orders = [sampled(n)(2.0) for n in (10, 50, 20)]
+    for several, worst in ((profiles, profiles[0]), (orders, orders[1])):
+        named = several[::-1] if turned else several
+        alone = choice_epsilon([worst], 1e-6)
+        assert choice_epsilon(named, 1e-6) == pytest.approx(alone)
+
+
+@pytest.mark.parametrize("epsilon", [0.0013, 0.3, 3.0])
+def test_held_to_the_first_every_mixture_keeps_the_target(epsilon):
+    """Whichever comes first, and where its own inner epsilon is nothing."""
+    ways = [gaussian, lambda z: gaussian(2 * z), tilted(0.1), tilted(1.0)]
+    for first in range(4):
+        mixed = ways[first:] + ways[:first]
+        noise = calibrate_choice(mixed, epsilon, DELTA)
+        able = [way(z) for way, z in zip(mixed, noise, strict=True) if z is not None]
+        assert choice_epsilon(able, DELTA) <= epsilon * (1 + 1e-9)
+        assert able and (epsilon < 1 or len(able) == 4)
 
 
 @pytest.mark.parametrize("mu", [0.2, 0.5, 1.5])

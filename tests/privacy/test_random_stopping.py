@@ -16,6 +16,7 @@ from dperm.privacy import (
 from dperm.privacy import (
     random_stopping as tuning,
 )
+from dperm.privacy.accounting import sampled_gaussian_delta
 from dperm.privacy.random_stopping import (
     converted,
     expected_runs,
@@ -81,6 +82,32 @@ def test_the_curve_of_both_directions_bounds_the_pair(n, sigma, passes):
     assert (found >= pair * (1 - 1e-3)).all()
     assert (found <= 2.001 * pair).all()
     assert found[-1] == pytest.approx(pair[-1], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n", "sigma", "order"),
+    [(50, 1.0, 3.0), (50, 1.0, 1.3), (2000, 0.7, 8.0), (5, 4.0, 1.1)],
+)
+def test_the_curve_is_that_of_the_deltas_in_both_directions(n, sigma, order):
+    """E_Q (P / Q)^a = 1 + a (a - 1) int e^((a-1)e) delta + e^(-ae) delta', by parts."""
+    end = 40 / sigma + 800 / sigma**2 / 40
+    e = np.concatenate([np.linspace(0, 1e-2, 20_001), np.linspace(1e-2, end, 400_001)])
+    deltas = sampled_gaussian_delta(e, 1 / n, 1 / sigma)
+    both = (np.exp((order - 1) * e) + np.exp(-order * e)) * deltas
+    moment = order * (order - 1) * np.trapezoid(both, e)
+    (found,) = renyi_curve(Ledger((sampled(n, sigma, 7),)), np.array([order]))
+    assert found == pytest.approx(7 * np.log1p(moment) / (order - 1), rel=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["logarithmic", "geometric", "poisson"])
+def test_nine_releases_cost_what_one_does_with_a_third_of_the_noise(kind):
+    nine, one = (
+        Ledger((Gaussian(2.0, 2 * sigma, count, "", ""),))
+        for sigma, count in ((5.0, 9), (5 / 3, 1))
+    )
+    found = tuned_epsilon(nine, 1e-6, 30, kind)
+    assert found == pytest.approx(tuned_epsilon(one, 1e-6, 30, kind))
+    assert found > tuned_epsilon(ONE, 1e-6, 30, kind)
 
 
 @pytest.mark.parametrize("kind", ["logarithmic", "geometric", "poisson"])

@@ -32,6 +32,17 @@ def test_ends_are_near_and_in_order_and_grow_with_the_releases():
     assert epsilons(np.array([1.0, 0.0]), np.ones(2), 1e-6) == (math.inf, math.inf)
 
 
+@pytest.mark.parametrize("target", [1e-8, 1e-2])
+def test_the_high_end_keeps_the_target_and_the_low_end_does_not(target):
+    """With all errors of the integrals, over both directions."""
+    ratios, counts = np.array([1.3, 0.9, 1.05]), np.array([3.0, 40.0, 10.0])
+    low, high = epsilons(ratios, counts, target)
+    at_high = [delta(way, counts, high) for way in (ratios, 1 / ratios)]
+    assert max(found.value + found.error for found in at_high) <= target
+    at_low = [delta(way, counts, low) for way in (ratios, 1 / ratios)]
+    assert max(found.value - found.error for found in at_low) >= target
+
+
 def test_either_direction_is_looked_at():
     counts = np.full(1, 40.0)
     ends = epsilons(np.array([1.4]), counts, 1e-4)

@@ -79,7 +79,8 @@ class Held:
     def excess(self, ledger: Ledger) -> float:
         """What a run has over what it may have; at most 1 where it is held."""
         found = values(ledger, self.closed, self.at)
-        return max(one / most for one, most in zip(found, self.most, strict=True))
+        pairs = [one for one in zip(found, self.most, strict=True) if any(one)]
+        return max((one / most if most else math.inf for one, most in pairs), default=0)
 
 
 def values(

@@ -1,17 +1,21 @@
 """The contest: equal epsilons, fresh seeds, honest choices, and what is left out."""
 
+import itertools
 import math
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from conftest import make_problem
+from dperm.erm.losses import BOUNDED
 from dperm.erm.optimum import solve
 from dperm.erm.scales import declared
-from dperm.papers.arena import contest, metrics, outcomes
+from dperm.papers.arena import contest, contestants, metrics, outcomes
 from dperm.papers.arena.contest import Contest, Prices, Seeds, score_event
 from dperm.papers.arena.contestants import (
     Job,
@@ -19,7 +23,9 @@ from dperm.papers.arena.contestants import (
     contestant,
 )
 from dperm.privacy.accounting import gaussian_epsilon, true_epsilon
-from dperm.privacy.mechanisms import streams
+from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.privacy.mechanisms import heard, streams
+from dperm.privacy.private_choice import choice_epsilon
 from dperm.solvers import frank_wolfe
 
 METHODS = {
@@ -112,7 +118,7 @@ def test_a_paid_run_has_more_noise_than_a_free_one(name, problem):
     method = one.base.aiming(1.0)
     able, cost, _ = one.prices.paid(method, one.grid, 1.0)
     assert 0.85 < cost <= 1 + 1e-9 and able
-    for setting, noise in able:
+    for setting, noise, _ in able:
         alone = one.prices.one(method, setting)
         assert alone is not None and noise > alone[0]
 
@@ -131,6 +137,120 @@ def test_a_score_moves_by_what_its_noise_is_made_for():
         assert (np.abs(moved) <= most / problem.n * (1 + 1e-12)).all()
     lost = metrics.clipped_loss(problem, most, np.full((1, problem.p), np.nan))
     assert lost == pytest.approx(most)
+
+
+EXTREMES = (0.0, 5e-324, 1e-200, 1.0, 1e200, 1e308, np.inf)
+SIZES = [sign * size for size in EXTREMES for sign in (1, -1)] + [np.nan]
+
+
+@pytest.mark.parametrize("loss", sorted(BOUNDED))
+@pytest.mark.filterwarnings("ignore")
+def test_no_record_moves_a_score_by_more(loss):
+    """Features, label and weights at the ends of what doubles hold."""
+    base = make_problem(loss, "l2", n=20)
+    most = metrics.loss_bound(base)
+    W = np.array([np.full(base.p, size) for size in SIZES])
+    W = np.concatenate([W, W * [1, 0, -1, 0, 1], np.eye(base.p)])
+    found = []
+    for x, label in itertools.product(SIZES, SIZES if base.offset.any() else [0.0]):
+        A, offset = base.A.copy(order="F"), base.offset.copy()
+        A[0], offset[0] = x, label
+        one = replace(base, A=A, offset=offset, public=base)
+        assert metrics.loss_bound(one) == most
+        found.append(metrics.clipped_loss(one, most, W))
+    moved = np.ptp(found, axis=0).max()  # nan if any of them is
+    assert 0.9 * most / base.n < moved <= most / base.n * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("penalty", ["none", "l1", "l2", "box"])
+@pytest.mark.filterwarnings("ignore")
+def test_scores_have_an_order_whatever_the_weights(penalty):
+    """No number at all would win where it comes first, and lose elsewhere."""
+    problem = make_problem("logistic", penalty)
+    W = np.array([np.full(problem.p, size) for size in SIZES])
+    found = contest._scored(problem, metrics.loss_bound(problem), None, W)["score"]
+    assert not np.isnan(found).any() and found[-1] == np.inf
+
+
+@pytest.mark.parametrize("name", ["dp_gd", "objective_perturbation", "dp_cd"])
+def test_what_a_choice_draws_is_what_it_is_charged(name, problem):
+    """Its runs, one by one: as many numbers as their ledgers have, and none twice."""
+    one = entered(name, problem)
+    method = one.base.aiming(contest.INNER)
+    able, _, _ = one.prices.paid(method, one.grid, 1.0)
+    ledgers = {(str(a.setting), a.noise_multiplier): a.ledger for a in able}
+    choices, _ = one._choices(method, 1.0, one.seeds.fresh)
+    width = 1 if name == "dp_cd" else problem.p
+    for drawn in choices[:8]:
+        numbers = []
+
+        def listen(kind, unit, order, numbers=numbers):
+            assert kind == "gaussian"
+            numbers.extend(np.ravel(unit))
+            return unit
+
+        with heard(listen):
+            contest.run_and_score(method, [drawn], 1.0, None)
+        *run, score = ledgers[str(drawn.job.setting), drawn.job.noise_multiplier].events
+        assert score.unit.startswith("b / n") and score.count == 1
+        assert len(numbers) == width * sum(event.count for event in run) + 1
+        assert len({*numbers}) == len(numbers)
+
+
+def test_prices_are_kept_apart(problem):
+    """By epsilon and by delta."""
+    prices, grid = Prices(), METHODS["dp_gd"]
+    for delta in (1e-3, 1e-8):
+        base = contestant("dp_gd", {}, replace(problem, delta=delta))
+        for epsilon in (3.0, 0.3):
+            method = base.aiming(epsilon)
+            noise, cost, _ = prices.one(method, grid[0])
+            one = true_epsilon(method.ledger(grid[0], noise), delta)
+            assert cost == pytest.approx(one) and one <= epsilon
+            able, cost, _ = prices.paid(method, grid, epsilon)
+            again = choice_epsilon([each.ledger for each in able], delta)
+            assert again == pytest.approx(cost) and cost <= epsilon * (1 + 1e-9)
+            assert able[0].ledger.events[-1] == score_event(epsilon, delta)
+
+
+class Odd:
+    """Settings that agree at one noise alone, and take different things as public."""
+
+    def __init__(self, problem):
+        self.problem = problem
+
+    def ledger(self, setting, noise):
+        event = Gaussian(1.0, noise ** setting["power"], 1, "", "")
+        return Ledger((event,), given=(f"power {setting['power']}",))
+
+    def given(self, ledger):
+        return tuple(name for name in ledger.given if name in self.named)
+
+
+def test_the_data_have_no_say_in_what_is_run(problem):
+    """On a neighbour the same runs are drawn, and any setting as often as any other."""
+    A = problem.A.copy(order="F")
+    A[0] = 1e6
+    drawn = []
+    for one in (problem, replace(problem, A=A, public=problem)):
+        base = contestant("dp_gd", {}, one)
+        made = Contest(base, 1.0, METHODS["dp_gd"], {}, Seeds.of(1, 1, 1), Prices())
+        drawn.append(made._choices(base.aiming(contest.INNER), 1.0, range(300))[0])
+    assert drawn[0] == drawn[1]
+    counts = Counter(str(run.job.setting) for run in drawn[0])
+    assert len(counts) == 6 and stats.chisquare([*counts.values()]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("named", [(), ("power 1", "power 2")])
+def test_a_choice_takes_as_public_what_any_of_its_settings_does(problem, named):
+    method, grid = Odd(problem), [{"power": 1}, {"power": 2}]
+    method.named = named
+    able, _, given = Prices().paid(method, grid, 1.0)
+    assert given == named
+    assert able[1].noise_multiplier == pytest.approx(able[0].noise_multiplier ** 0.5)
+    alone = [Prices().one(method, one)[0] for one in grid]
+    prices = Prices()
+    assert [prices.one(method, one)[0] for one in grid] == alone
 
 
 def test_a_score_spends_a_fifth_of_the_root():
@@ -222,6 +342,9 @@ def test_runs_do_not_depend_on_their_company(name, problem):
     jobs.insert(1, Job(METHODS[name][0], 0.9, 9))
     whole = method.run(jobs, lambda W: {"first": W[:, 0]})
     alone = method.run(jobs[2:3], lambda W: {"first": W[:, 0]})
+    louder = [job._replace(noise_multiplier=9.0) for job in jobs]
+    other = method.run([louder[2], jobs[2]], lambda W: {"first": W[:, 0]})
+    np.testing.assert_allclose(other["first"][1], alone["first"][0], rtol=1e-7)
     for key in ("objective", "first"):
         assert whole[key].shape == (4,)
         np.testing.assert_allclose(whole[key][2], alone[key][0], rtol=1e-7)
@@ -248,7 +371,7 @@ def test_clips_are_in_units_of_public_scales():
     assert clip_unit(declared(problem)) == pytest.approx(np.sqrt(problem.p))
 
 
-def test_frank_wolfe_runs_with_the_noise_of_its_ledger(problem):
+def test_frank_wolfe_runs_with_the_noise_of_its_ledger(problem, monkeypatch):
     method = contestant("dp_fw", {}, problem)
     setting = {"steps": 3, "radius": 1.0}
     ledger = method.ledger(setting, 2.0)
@@ -256,6 +379,11 @@ def test_frank_wolfe_runs_with_the_noise_of_its_ledger(problem):
     module = method.module
     assert ledger.events[0].sensitivity == module.sensitivity(method.scaled, made)
     assert ledger.events[0].scale == 2.0 * ledger.events[0].sensitivity
+    handed = []
+    monkeypatch.setattr(contestants, "Noise", lambda *given: handed.append(given))
+    with pytest.raises(AttributeError):  # a run without noise
+        method.run([Job(setting, 2.0, 0)], contest.nothing)
+    assert handed == [(ledger, ledger.events[0].scale)]
     strict = module.noise(method.scaled, 3, made, 1.0, 1e-4, "strict")
     assert isinstance(strict, frank_wolfe.Noise)
     priced = Prices().one(method.aiming(1.0), setting)

@@ -5,7 +5,8 @@ least mean error over the tuning's seeds, of ten settings of the grid drawn at
 random and of all of it, as the papers do: for free. ``paid`` chooses privately, inside
 the target: a logarithmic number of runs of settings drawn from the grid, each with a
 noisy score of its own, of which the best is published (``privacy.private_choice``).
-The grids are the same for every problem.
+The grids are the same for every problem. (Rows tell more than that price covers: exact
+errors, and how many runs a choice made.)
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dperm.papers.arena.contestants import Contestant, Job, Setting
 from dperm.papers.arena.metrics import Split, clipped_loss, loss_bound
 from dperm.privacy.accounting import gaussian_epsilon
 from dperm.privacy.calibration import UnreachableTargetError, calibrate, smallest
+from dperm.privacy.given import united
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import gaussian, streams
 from dperm.privacy.private_choice import (
@@ -89,17 +91,17 @@ class Prices:
 
     def paid(
         self, method: Contestant, grid: Sequence[Setting], epsilon: float
-    ) -> tuple[list[tuple[Setting, float]], float, tuple[str, ...]]:
-        """Settings that can be chosen from within epsilon, with their noise.
+    ) -> tuple[list[Able], float, tuple[str, ...]]:
+        """Settings that can be chosen from within epsilon.
 
         And what the choice costs then, and what that takes as public.
         """
         key = ("choice", epsilon, *(tuple(shape(method, one)) for one in grid))
         if key not in self._known:
             self._known[key] = _choice(method, grid, epsilon)
-        noise, cost, given = self._known[key]
-        able = zip(grid, noise, strict=True)
-        return [(one, z) for one, z in able if z is not None], cost, given
+        priced, cost, given = self._known[key]
+        able = zip(grid, priced, strict=True)
+        return [Able(one, *at) for one, at in able if at is not None], cost, given
 
     def _kept(self, key: Any, find: Any) -> Priced | None:
         if key not in self._known:
@@ -110,10 +112,26 @@ class Prices:
         return self._known[key]
 
 
+class Able(NamedTuple):
+    """A setting that may be drawn for a run of a private choice.
+
+    Attributes
+    ----------
+    setting : mapping
+    noise_multiplier : float
+    ledger : Ledger
+        What the choice's price takes such a run to release, its score included.
+    """
+
+    setting: Setting
+    noise_multiplier: float
+    ledger: Ledger
+
+
 def _choice(
     method: Contestant, grid: Sequence[Setting], epsilon: float
-) -> tuple[list[float | None], float, tuple[str, ...]]:
-    """Noise of each setting, what the choice costs, and what that takes as public."""
+) -> tuple[list[tuple[float, Ledger] | None], float, tuple[str, ...]]:
+    """Noise and ledger of each setting, the choice's cost, and what that is given."""
     delta = method.problem.delta
     score = Ledger((score_event(epsilon, delta),))
     ways: dict[Any, Any] = {}
@@ -124,19 +142,20 @@ def _choice(
         )
     found = calibrate_choice([*ways.values()], epsilon, delta)
     noise = dict(zip(ways, found, strict=True))
-    ledgers = [ways[key](z) for key, z in noise.items() if z is not None]
-    if not ledgers:
+    able = {key: (z, ways[key](z)) for key, z in noise.items() if z is not None}
+    if not able:
         return [None] * len(grid), math.inf, ()
+    ledgers = [ledger for _, ledger in able.values()]
     cost = choice_epsilon(ledgers, delta)
-    each = [noise[repr(shape(method, one))] for one in grid]
-    return each, cost, method.given(ledgers[0])
+    each = [able.get(repr(shape(method, one))) for one in grid]
+    return each, cost, united(*map(method.given, ledgers))
 
 
 def shape(method: Contestant, setting: Setting) -> list[Any]:
     """What a ledger's price depends on: its events in units of their sensitivities."""
-    made = method.ledger(setting, 1.0)
-    found: list[Any] = [method.given(made)]
-    for event in made.events:
+    made = [method.ledger(setting, noise) for noise in (1.0, 2.0)]
+    found: list[Any] = [method.given(made[0])]
+    for event in (event for one in made for event in one.events):
         plain = {**event.to_dict(), "sensitivity": 1.0, "scale": event.noise_multiplier}
         found.append(tuple(sorted((k, str(v)) for k, v in plain.items())))
     return [method.problem.delta, *found]
@@ -340,7 +359,7 @@ class Contest:
         for number, seed in enumerate(seeds if able else ()):
             rng = np.random.default_rng([seed, 1])
             for _ in range(drawn_runs(rng)):
-                setting, noise = able[int(rng.integers(len(able)))]
+                setting, noise, _ = able[int(rng.integers(len(able)))]
                 own, scored = (int(one) for one in rng.integers(2**62, size=2))
                 found.append(Drawn(number, Job(setting, noise, own), scored))
         return found, (math.nan, cost, given)
@@ -354,21 +373,15 @@ class Contest:
         test: Split | None = None,
     ) -> list[Row]:
         """The run of each choice that scores best, by its noisy score."""
-        problem = method.problem
-        most = loss_bound(problem)
         count, jobs = choices[-1].choice + 1, [drawn.job for drawn in choices]
-        measure = partial(_scored, problem, most, test)
         start = time.perf_counter()
-        seen = method.run(jobs, measure)
+        seen = run_and_score(method, choices, epsilon, test)
         seconds = (time.perf_counter() - start) / count
-        scale = score_event(epsilon, problem.delta).scale * most / problem.n
-        noise = [gaussian(streams(drawn.scored).noise, ()) for drawn in choices]
-        scores = seen["score"] + scale * np.array(noise)
         errors = self._relative(seen["objective"])
         rows = []
         for number in range(count):
             own = [k for k, drawn in enumerate(choices) if drawn.choice == number]
-            best = min(own, key=lambda k: scores[k])
+            best = min(own, key=lambda k: seen["score"][k])
             if test is not None:
                 rows += self._tested(seen["test"][[best]], [jobs[best]])
                 continue
@@ -390,11 +403,28 @@ def _held_out(split: Split, W: np.ndarray) -> dict[str, np.ndarray]:
     return {"test": split.measure(W)}
 
 
+def run_and_score(
+    method: Contestant, choices: Sequence[Drawn], epsilon: float, test: Split | None
+) -> dict[str, np.ndarray]:
+    """What runs of choices within epsilon release: ``score``, noisy; and measures."""
+    problem = method.problem
+    most = loss_bound(problem)
+    measure = partial(_scored, problem, most, test)
+    seen = method.run([drawn.job for drawn in choices], measure)
+    scale = score_event(epsilon, problem.delta).scale * most / problem.n
+    noise = [gaussian(streams(drawn.scored).noise, ()) for drawn in choices]
+    return {**seen, "score": seen["score"] + scale * np.array(noise)}
+
+
 def _scored(
     problem: Problem, most: float, split: Split | None, W: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The score that a run releases, before its noise: clipped loss and penalty."""
-    found = {"score": clipped_loss(problem, most, W) + problem.penalty.value(W)}
+    """The score that a run releases, before its noise: clipped loss and penalty.
+
+    Infinity where weights are not finite: scores must have an order.
+    """
+    score = clipped_loss(problem, most, W) + problem.penalty.value(W)
+    found = {"score": np.where(np.isnan(score), np.inf, score)}
     return found if split is None else found | {"test": split.measure(W)}
 
 

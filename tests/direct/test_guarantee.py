@@ -1,0 +1,82 @@
+"""What a guarantee says, and constants that no record moves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+from scipy import sparse
+
+from dperm.direct import arrays
+from dperm.direct.guarantee import Guarantee
+from dperm.erm.losses import BOUNDED
+from dperm.erm.penalties import Penalty
+from dperm.erm.scales import column_scales, is_declared, label_scale
+from dperm.papers.arena.contestants import contestant
+from dperm.privacy.given import SMOOTHNESS, N
+from dperm.privacy.ledger import Gaussian, Ledger, SampledGaussian
+
+EVENTS = (
+    Gaussian(1.0, 4.0, 3, "", ""),
+    SampledGaussian(1.0, 1.5, 200, 40, 800, "", ""),
+)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+def test_its_ends_are_those_of_its_ledger_at_its_delta(delta):
+    exact = from_gaussian_mechanism(4.0 / 3**0.5, value_discretization_interval=1e-5)
+    one = Guarantee(Ledger(EVENTS[:1]), delta, (N,))
+    assert one.high == pytest.approx(exact.get_epsilon_for_delta(delta), rel=1e-4)
+    assert one.low == pytest.approx(one.high)
+    both = Guarantee(Ledger(EVENTS), delta, (N,))
+    assert one.high < both.low < 0.99 * both.high
+    assert f"[{both.low:.6g}, {both.high:.6g}] at delta {delta:.3g}" in str(both)
+
+
+def test_what_is_public_is_said_and_stays_said():
+    ledger = Ledger(EVENTS[:1], given=(N,))
+    assert Guarantee(ledger, 1e-6, (N,)).unconditional
+    read = Guarantee(ledger, 1e-6, (N, SMOOTHNESS)).assuming(arrays.TWO, N)
+    assert read.given == (N, SMOOTHNESS, arrays.TWO) and not read.unconditional
+    assert str(read).endswith(f"given {N}, {SMOOTHNESS}, {arrays.TWO}")
+
+
+@pytest.mark.parametrize("loss", sorted(BOUNDED))
+@pytest.mark.parametrize("make", [np.asarray, sparse.csc_array])
+def test_declared_constants_are_what_was_declared(loss, make):
+    """Whatever the records: also those of clips in units of them."""
+    scales, label, rng = np.array([0.5, 2.0, 1.0]), 3.0, np.random.default_rng(0)
+    clips = []
+    for size in (1e-3, 1.0, 1e3):
+        X = np.array(size * rng.standard_normal((30, 2)))
+        y = np.sign(X[:, 0]) if loss in arrays.SIGNED else 10 * X[:, 0]
+        with_ones = arrays.with_ones(make(X))
+        dense = with_ones.toarray() if sparse.issparse(with_ones) else with_ones
+        assert (dense == np.column_stack((X, np.ones(30)))).all()
+        given = ("a", with_ones, y, loss, Penalty(), 1.0, 1e-5)
+        problem = arrays.declared(arrays.problem_of(*given), scales, label)
+        assert is_declared(problem) and problem.given == (N,)
+        assert column_scales(problem) == pytest.approx(scales)
+        known = 1.0 if loss in arrays.SIGNED else label
+        assert label_scale(problem) == pytest.approx(known)
+        beta = problem.loss.curvature * (scales**2).sum()
+        assert problem.global_smoothness == pytest.approx(beta)
+        method = contestant("dp_gd", {}, problem)
+        ledger = method.ledger({}, 1.0)
+        assert method.given(ledger) == (N,)
+        clips.append(ledger.events[0].sensitivity)
+    assert len({*clips}) == 1
+
+
+def test_what_other_data_declare_is_read_off_them():
+    """A neighbour with the constants of another data set has no declared ones."""
+    rng = np.random.default_rng(0)
+    first, second = (
+        arrays.problem_of("a", rng.standard_normal((9, 2)), rng.standard_normal(9),
+                          "least_squares", Penalty(), 1.0, 1e-5)
+        for _ in range(2)
+    )  # fmt: skip
+    second = replace(second, public=first)
+    assert not is_declared(second) and label_scale(second) == label_scale(first)
+    method = contestant("dp_gd", {}, second)
+    assert {SMOOTHNESS} < {*method.given(method.ledger({}, 1.0))}

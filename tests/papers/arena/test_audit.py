@@ -1,0 +1,87 @@
+"""The audit of the private choice: it climbs, and slips in it fall off."""
+
+import numpy as np
+import pytest
+
+from dperm.audit.climbing import Ladder
+from dperm.audit.ladder import SMALL
+from dperm.audit.rungs import RUNGS
+from dperm.papers.arena import audit, contest
+from dperm.papers.arena.audit import Paid
+from dperm.papers.arena.contest import Able, Contest
+from dperm.privacy import private_choice
+from dperm.privacy.ledger import Ledger
+from dperm.privacy.random_stopping import expected_runs
+
+
+@pytest.fixture(params=audit.SHAPES, ids=lambda shape: shape.loss)
+def shape(request):
+    return request.param
+
+
+def rung(name, shape, **changes):
+    subject = Paid(shape)
+    vars(subject).update(changes)
+    return RUNGS[name](Ladder(subject, SMALL, 3))
+
+
+def test_the_choice_keeps_what_it_is_priced_by_and_uses_it():
+    found = audit.findings(SMALL, 3)
+    assert {one.rung for one in found} == {*RUNGS, "drawing", "choosing", "price"}
+    assert not [one for one in found if one.caught]
+    assert min(one.measured for one in found if one.rung == "sensitivity") > 0.999
+
+
+def test_a_release_that_is_not_in_the_ledger_is_counted(shape):
+    """As where the score's event is left out of what is priced."""
+    ledger = Ledger(Paid(shape).ledger.events[:-1])
+    found = rung("count", shape, ledger=ledger)
+    assert found.caught and found.note == "Gaussian 2 of 1"
+
+
+def test_scores_that_move_further_than_stated_are_seen(shape, monkeypatch):
+    real = contest.clipped_loss
+    wide = lambda problem, most, W: real(problem, 2 * most, W)  # noqa: E731
+    monkeypatch.setattr(contest, "clipped_loss", wide)
+    found = rung("sensitivity", shape)
+    assert found.caught and found.measured > 1.5
+
+
+def test_runs_with_less_noise_than_is_priced_are_seen(shape, monkeypatch):
+    real = contest.Prices.paid
+
+    def paid(self, method, grid, epsilon):
+        able, *rest = real(self, method, grid, epsilon)
+        return [
+            Able(a.setting, 0.8 * a.noise_multiplier, a.ledger) for a in able
+        ], *rest
+
+    monkeypatch.setattr(contest.Prices, "paid", paid)
+    assert rung("sensitivity", shape).measured == pytest.approx(1.25, rel=1e-6)
+
+
+def test_whom_the_data_choose_is_seen(monkeypatch):
+    real = Contest._choices
+
+    def by_data(self, method, epsilon, seeds):
+        found, cost = real(self, method, epsilon, seeds)
+        return found[int(abs(method.problem.A).max() > 100) :], cost
+
+    monkeypatch.setattr(Contest, "_choices", by_data)
+    assert audit.drawing(Paid(audit.SHAPES[0])).caught
+
+
+def test_another_law_of_the_number_of_runs_is_seen(monkeypatch):
+    mean = expected_runs(0.0, private_choice.GAMMA)
+    monkeypatch.setattr(contest, "drawn_runs", lambda rng: rng.geometric(1 / mean))
+    assert audit.drawing(Paid(audit.SHAPES[0])).caught
+
+
+def test_a_choice_by_exact_scores_is_seen(monkeypatch):
+    monkeypatch.setattr(contest, "gaussian", lambda rng, size: np.zeros(size))
+    assert audit.choosing(Paid(audit.SHAPES[0]), 3).caught
+
+
+def test_a_price_below_the_bound_is_seen(monkeypatch):
+    monkeypatch.setattr(private_choice, "expected_runs", lambda eta, gamma: 1.0)
+    assert audit.price().caught
