@@ -174,6 +174,7 @@ class LaneSubject(Subject):
         self.name, self.calibration, self.delta = name, calibration, DELTA
         self.options, self.count, self.shape = options, count, shape
         self.kind, self.view, self.epsilon = kind or module.Run, view, epsilon
+        self.whole = view is _all
         self.base, self.real = shape.records(), shape.real
         self.problem = problem = shape.problem(self.base, epsilon, self.base)
         if shape.bounded:

@@ -57,6 +57,9 @@ def published(ladder: Ladder) -> Finding:
 
     A step after the last release that reads the records again moves them.
     """
+    if not ladder.subject.whole:
+        note = "a part of the releases is looked at"
+        return Finding("published", 0.0, REPEATED, False, note)
     both = [found for _, found in ladder.couplings] + ladder.odd
     apart = [_apart(one.seen.weights, one.other.weights) for one in both if one.other]
     worst = max(apart, default=0.0)

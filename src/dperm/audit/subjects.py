@@ -121,6 +121,8 @@ class Subject(ABC):
         The same with little noise and few steps, in which one step is easy to see.
     reason : str
         Why no attack reaches the bound, where that is known.
+    whole : bool
+        Whether views are all that a run lets go of, so that they decide the weights.
     """
 
     name: str
@@ -138,6 +140,7 @@ class Subject(ABC):
     cost = 1
     loud: Subject | None = None
     reason = ""
+    whole = True
 
     @abstractmethod
     def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
