@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from dperm import schema, solvers, typed
+from dperm.audit.held import LeakError, require_held
 from dperm.data.checking import check_dataset
 from dperm.erm.losses import BOUNDED, named
 from dperm.locate import ConfigError, available, group_file
@@ -66,6 +67,20 @@ def solver(section: schema.Solver) -> None:
         solvers.make_options(module, section.options)
     except (ValueError, TypeError) as error:
         raise ConfigError(f"{where}: {error}") from error
+
+
+def held(section: schema.Solver) -> None:
+    """Refuse a solver of the reader's own that leaks on small data.
+
+    Raises
+    ------
+    ConfigError
+        With what it lets go of.
+    """
+    try:
+        require_held(section.name, section.algorithm, section.options)
+    except LeakError as error:
+        raise ConfigError(str(error)) from error
 
 
 def require_able(
