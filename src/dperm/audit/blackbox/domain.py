@@ -17,8 +17,14 @@ RELATIONS = ("replace", "add-remove")
 LOUD = (1.0, 1e3)  # sizes of records where no bound is declared
 HUGE = 1e200  # whose square overflows
 FINITE = (1e308, -1e308, 1e-200, 5e-324)  # numbers that arithmetic trips over
-ENDLESS = (np.nan, np.inf, -np.inf)
-COMPANIES = ((1.0, 1e3, 2), (1.0, 1.0, 2), (1e3, 1e3, 2), (1.0, 1e3, 1))
+NOT_FINITE = (np.nan, np.inf, -np.inf)
+ALIKE, ALTERNATING = 1, 2  # of Domain._bases
+COMPANIES = (  # sizes of features and of labels of those beside an extreme record
+    (1.0, 1e3, ALTERNATING),
+    (1.0, 1.0, ALTERNATING),
+    (1e3, 1e3, ALTERNATING),
+    (1.0, 1e3, ALIKE),
+)
 QUIET = 1e-3  # size of a small one, relative to the bound
 SHOWN = 4  # features of a record that are printed
 
@@ -85,13 +91,12 @@ class Domain:
         """
         if self.bounded:
             return []
-        records, away = list(self._extreme_records()), self.relation != "replace"
-        pairs = [
-            self._pair(base, 0, *((record, own) if away else (own, record)))
-            for base in self._companies(rng)
-            for own in [(base.X[0], float(base.y[0]))]
-            for record in records
-        ]
+        pairs = []
+        for base in self._companies(rng):
+            own = base.X[0], float(base.y[0])
+            for record in self._extreme_records():
+                both = (own, record) if self.relation == "replace" else (record, own)
+                pairs.append(self._pair(base, 0, *both))
         finite = [pair for pair in pairs if pair.finite]
         rest = [pair for pair in pairs if not pair.finite]
         return finite + self._in_turn((HUGE,), rng) + rest
@@ -193,11 +198,11 @@ class Domain:
         plain, wild = [self._fit(np.zeros(self.p), 1.0), self._loud(1.0)[0][0]], []
         if self.x is None:
             signs = 1.0 - 2.0 * (np.arange(self.p) % 2)
-            wild = [np.full(self.p, value) for value in FINITE + ENDLESS]
+            wild = [np.full(self.p, value) for value in FINITE + NOT_FINITE]
             wild += [value * signs for value in (FINITE[0], np.inf) if self.p > 1]
         ends, odd = self._ends(1.0), tuple[float, ...]()
         if self.y is None:
-            ends, odd = (*ends, 0.0), FINITE + ENDLESS
+            ends, odd = (*ends, 0.0), FINITE + NOT_FINITE
         yield from itertools.product(wild, ends + odd)
         yield from itertools.product(plain, odd)
 

@@ -23,6 +23,7 @@ FEW = 2e-3  # share of runs that an exact value must have to be looked at
 MANY = 64  # outputs whose histograms are added up
 WIDE = 8  # outputs of which single ones and differences of two are looked at
 EASE = 0.05  # of epsilon, for an event that is easier to read: simple ones come first
+HASTE = 4.0  # the same, over the runs it is chosen on: few fit any histogram
 CELLS = 24  # of the histogram of a statistic
 NAN, INFINITE = 1e4, 9e3  # what stands for them, beyond arcsinh of any number
 
@@ -96,7 +97,7 @@ def learn(first: Array, second: Array, level: float, delta: float) -> Event:
     under, over = np.concatenate(hits, axis=1)
     runs, ways = len(first), ((under, over), (over, under))
     bounds = np.array([ratio_bound(a, b, runs, level, delta) for a, b in ways])
-    good = bounds >= bounds.max() - EASE
+    good = bounds >= bounds.max() - max(EASE, HASTE / runs)
     k = int(np.argmax(good.any(axis=0)))
     swapped = int(np.argmax(good[:, k]))
     text, statistic, sign, at = tried[k]
@@ -168,7 +169,8 @@ def _constant(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
             values = [f"{value:.6g}" for value in row[:WIDE]]
             values += ["..."] if len(row) > WIDE else []
             same = f"all outputs exactly {values[0]}"
-            text = same if (row == row[0]).all() else f"outputs {', '.join(values)}"
+            each = f"outputs exactly {', '.join(values)}"
+            text = same if (row == row[0]).all() else each
             yield text, _equal(row)
 
 

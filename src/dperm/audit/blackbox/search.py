@@ -31,6 +31,7 @@ SLACK = 1e-3  # relative, of an epsilon that is computed and not counted
 FEW = 24  # pairs of the first glance
 SCREENING = 0.6  # of a stage's budget, for a first look and a second
 LAWFUL = 24  # pairs whose exact laws are compared, at most
+SPARE = 1.5  # times the runs that prove an event that always comes
 TELLING = 3  # pairs whose exceptions are counted after each stage
 LAWLESS = 3  # pairs without a law, after which none is looked for
 FIRST, MOST = 64, 1 << 17  # runs on D in the first round, and at most
@@ -53,6 +54,8 @@ class Stage:
     lawful, clear, promising : int
         Pairs whose exact laws are compared; of which clear-cut events are counted;
         which are run on fresh noise again and again.
+    ordinary : bool
+        Whether no record of the pairs is extreme.
     """
 
     share: float
@@ -61,11 +64,12 @@ class Stage:
     lawful: int
     clear: int
     promising: int
+    ordinary: bool = True
 
 
 GLANCE = Stage(1.0, 4, 0.4, 6, 3, 0)
-EXTREME = Stage(0.25, 3, 0.6, 6, 6, 6)
-ENDLESS = Stage(0.1, 3, 0.6, 6, 3, 0)
+EXTREME = Stage(0.25, 3, 0.6, 6, 6, 6, ordinary=False)
+ENDLESS = Stage(0.1, 3, 0.6, 6, 3, 0, ordinary=False)
 EARNEST = Stage(1.0, 8, 0.4, LAWFUL, 0, 12)
 ASIDE = 1 / 3  # of the budget, for ordinary records after others refuted
 
@@ -179,7 +183,7 @@ class Search:
         self.domain, self.seed = domain, seed
         self.began, self.tests, self.notes = time.process_time(), 0, list[str]()
         self.rng = np.random.Generator(np.random.PCG64([seed, 1]))
-        self.best, self.ordinary, self.replayed = _nothing(), True, False
+        self.best, self.replayed = _nothing(), False
         self.stage, self.start = GLANCE, (0.0, 0)  # seconds and runs at its start
         self.size, self.raised = 0, ""  # numbers of an output; what the last run raised
         self.clue = ""  # noise whose scale depends on the data
@@ -198,16 +202,12 @@ class Search:
         self.replayed = self.target.repeats(known.first)
         if not self.replayed:
             self.notes.append("a seed does not fix the output: no frozen noise")
-        finite, endless = (
-            [p for p in odd if p.finite is kind] for kind in (True, False)
-        )
-        for chosen, stage in (
-            (pairs[:FEW], GLANCE),
-            (finite, EXTREME),
-            (endless, ENDLESS),
-            (pairs, EARNEST),
+        for stage, chosen in (
+            (GLANCE, pairs[:FEW]),
+            (EXTREME, [pair for pair in odd if pair.finite]),
+            (ENDLESS, [pair for pair in odd if not pair.finite]),
+            (EARNEST, pairs),
         ):
-            self.ordinary = chosen is not finite and chosen is not endless
             self._pass(chosen, stage)
             self._exceptions()
             if self.best.refuted:
@@ -232,7 +232,7 @@ class Search:
 
     def _ordinary_too(self, pairs: list[Pair]) -> None:
         """Whether ordinary records refute as well; both are told."""
-        odd, self.best, self.ordinary = self.best, _nothing(), True
+        odd, self.best = self.best, _nothing()
         self._pass(pairs, replace(EARNEST, share=ASIDE))
         assert odd.pair is not None
         if self.best.refuted:
@@ -299,9 +299,10 @@ class Search:
         """Count how often it raises where one of two neighbours makes it."""
         for pair, text in self.telling[:TELLING]:
             event = events.Event(f"it raises {text}", _no_numbers, 1.0, 0.0, True)
-            if not self.best.refuted:
-                self.ordinary = False
-                self._judge(Candidate(pair, 0.0), self._least(), event)
+            if self.best.refuted:
+                break
+            self._judge(Candidate(pair, 0.0), self._least(), event)
+            self.best.ordinary &= not self.best.refuted
         self.telling = []
 
     # --- frozen noise -----------------------------------------------------------------
@@ -320,7 +321,7 @@ class Search:
             if not self.replayed or both not in known:  # labels may mean nothing to it
                 known.add(both)
                 found.append(Candidate(pair, ranking.score(one, two)))
-        if self.ordinary:
+        if self.stage.ordinary:
             self._scales([c.pair for c in found])
         return sorted(found, key=lambda c: -c.score)
 
@@ -397,7 +398,7 @@ class Search:
         if epsilon > self.best.epsilon:
             self.best = Verdict(
                 epsilon > limit, epsilon, pair, proof, frozen, outputs=outputs,
-                ordinary=self.ordinary,
+                ordinary=self.stage.ordinary,
             )  # fmt: skip
 
     def _level(self, test: int) -> float:
@@ -407,19 +408,20 @@ class Search:
     # --- counting ---------------------------------------------------------------------
 
     def _clear_cut(self, candidates: list[Candidate]) -> None:
-        """No more runs than prove an event that always comes on D and never on D'."""
+        """Hardly more runs than prove what always comes on D and never on D'."""
         for candidate in candidates:
             least = self._least()
-            if self.best.refuted or least > FIRST or self._affordable(2 * least) < 1:
+            affordable = least <= SPARE * FIRST and self._affordable(2 * least)
+            if self.best.refuted or not affordable:
                 return
             self._more(candidate, FIRST // 4)
             self._judge(candidate, least)
 
     def _least(self) -> int:
-        """Runs that would prove the next such event."""
+        """Runs that would prove the next such event, and some to spare."""
         chance = 1 / (1 + math.exp(-self.claim.epsilon))
         level = self._level(self.tests + 1) / 2
-        return math.ceil(math.log(level) / math.log(chance)) + 1
+        return math.ceil(SPARE * math.log(level) / math.log(chance)) + 1
 
     def _counted(self, candidates: list[Candidate]) -> None:
         """Rounds of fresh runs, twice as many each; events are of earlier rounds."""
