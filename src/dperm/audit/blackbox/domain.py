@@ -46,10 +46,15 @@ class Pair:
     text: str
 
     @property
+    def largest(self) -> float:
+        """Size of the largest number; NaN if there is one."""
+        parts = (self.first.X, self.first.y, self.second.X, self.second.y)
+        return float(np.max([np.abs(part).max(initial=0.0) for part in parts]))
+
+    @property
     def finite(self) -> bool:
         """Whether all numbers are."""
-        sides = (self.first, self.second)
-        return all(np.isfinite(d.X).all() and np.isfinite(d.y).all() for d in sides)
+        return bool(np.isfinite(self.largest))
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,8 @@ class Domain:
                 pairs.append(self._pair(base, 0, *both))
         finite = [pair for pair in pairs if pair.finite]
         rest = [pair for pair in pairs if not pair.finite]
-        return finite + self._in_turn((HUGE,), rng) + rest
+        huge = [pair for pair in self._in_turn((HUGE,), rng) if pair.largest > 1e6]
+        return finite + huge + rest
 
     @property
     def bounded(self) -> bool:
