@@ -32,7 +32,6 @@ FEW = 24  # pairs of the first glance
 SCREENING = 0.6  # of a stage's budget, for a first look and a second
 LAWFUL = 24  # pairs whose exact laws are compared, at most
 SPARE = 1.5  # times the runs that prove an event that always comes
-TELLING = 3  # pairs whose exceptions are counted after each stage
 LAWLESS = 3  # pairs without a law, after which none is looked for
 FIRST, MOST = 64, 1 << 17  # runs on D in the first round, and at most
 SHARE = 12  # of what is left of the budget, at most one in so many goes into a round
@@ -56,6 +55,8 @@ class Stage:
         which are run on fresh noise again and again.
     ordinary : bool
         Whether no record of the pairs is extreme.
+    telling : int
+        Pairs whose exceptions are counted.
     """
 
     share: float
@@ -65,13 +66,14 @@ class Stage:
     clear: int
     promising: int
     ordinary: bool = True
+    telling: int = 3
 
 
 GLANCE = Stage(1.0, 4, 0.4, 6, 3, 0)
 EXTREME = Stage(0.25, 3, 0.6, 6, 6, 6, ordinary=False)
 ENDLESS = Stage(0.1, 3, 0.6, 6, 3, 0, ordinary=False)
 EARNEST = Stage(1.0, 8, 0.4, LAWFUL, 0, 12)
-ASIDE = 1 / 3  # of the budget, for ordinary records after others refuted
+ASIDE = replace(EARNEST, share=1 / 3, telling=0)  # after others refuted
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,6 @@ class Search:
             (EARNEST, pairs),
         ):
             self._pass(chosen, stage)
-            self._exceptions()
             if self.best.refuted:
                 break
         if self.best.refuted and not self.best.ordinary:
@@ -220,7 +221,7 @@ class Search:
         return self.best
 
     def _pass(self, pairs: list[Pair], stage: Stage) -> None:
-        """Frozen noise first, then counting."""
+        """Frozen noise first, then what is clear, then counting."""
         self.start = (self.seconds, self.target.runs)
         share = max(min(stage.share, 1 - self._gone((0.0, 0))), 1e-9)
         self.stage = replace(stage, share=share)
@@ -228,12 +229,13 @@ class Search:
         if self.replayed:
             self._lawful(ranked[: stage.lawful])
         self._clear_cut(ranked[: stage.clear])
+        self._exceptions(self.telling[: stage.telling])
         self._counted(ranked[: stage.promising])
 
     def _ordinary_too(self, pairs: list[Pair]) -> None:
         """Whether ordinary records refute as well; both are told."""
         odd, self.best = self.best, _nothing()
-        self._pass(pairs, replace(EARNEST, share=ASIDE))
+        self._pass(pairs, ASIDE)
         assert odd.pair is not None
         if self.best.refuted:
             self.notes.append(f"refuted also by {odd.pair.text}; {odd.proof}")
@@ -295,9 +297,9 @@ class Search:
                 " --x-bound and --y-bound"
             )
 
-    def _exceptions(self) -> None:
+    def _exceptions(self, pairs: list[tuple[Pair, str]]) -> None:
         """Count how often it raises where one of two neighbours makes it."""
-        for pair, text in self.telling[:TELLING]:
+        for pair, text in pairs:
             event = events.Event(f"it raises {text}", _no_numbers, 1.0, 0.0, True)
             if self.best.refuted:
                 break
@@ -445,7 +447,7 @@ class Search:
     def _affordable(self, count: int) -> int:
         """How many pairs could be run so often on what is left of the budget."""
         left = self.target.runs * (1 / max(self._spent(), 1e-9) - 1)
-        return int(left / (2 * count))
+        return max(0, int(left / (2 * count)))
 
     def _promise(self, candidate: Candidate) -> float:
         """How well one half of its runs tells the other half apart, and back."""
