@@ -11,7 +11,6 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from dperm import schema, solvers, typed
-from dperm.audit.held import LeakError, require_held
 from dperm.data.checking import check_dataset
 from dperm.erm.losses import BOUNDED, named
 from dperm.locate import ConfigError, available, group_file
@@ -77,6 +76,8 @@ def held(section: schema.Solver) -> None:
     ConfigError
         With what it lets go of.
     """
+    from dperm.audit.held import LeakError, require_held  # a second's import
+
     try:
         require_held(section.name, section.algorithm, section.options)
     except LeakError as error:
