@@ -40,7 +40,8 @@ def test_words_name_the_least_and_what_is_public(table):
     text = shown.told(table, 2.0, ("default", "grid"), "")
     assert "without tuning: take A, relative error 0.6" in text
     assert "best of the grid, for free: take A" in text and "it cannot" in text
-    assert text.endswith("epsilon of A, B holds given: n")
+    public = f"epsilon of A, B holds given: n\n{shown.NO_RELEASE}"
+    assert text.endswith(public) and "no release" in shown.NO_RELEASE
     none = shown.told(table, 0.1, ("grid",), "")
     assert "none is surely better than w = 0" in none
 
