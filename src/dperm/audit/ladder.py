@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from dperm import privacy
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import CONTROLS
-from dperm.audit.registry import subjects
+from dperm.audit.registry import estimators, subjects
 from dperm.audit.rungs import BLIND, RUNGS, climb
 from dperm.audit.subjects import Subject
 from dperm.privacy.given import N, united
@@ -48,7 +48,8 @@ def solver(
     effort : Effort
     seed : int
     """
-    found = [_climbed(one, effort, seed) for one in subjects(name, algorithm, options)]
+    every = [*subjects(name, algorithm, options), *estimators(name, algorithm)]
+    found = [_climbed(one, effort, seed) for one in every]
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 

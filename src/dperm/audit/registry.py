@@ -27,7 +27,7 @@ from dperm.solvers.capabilities import Asked
 from dperm.solvers.streams.setup import Setup
 
 CALIBRATIONS = ("paper", "strict")
-ABOVE = ("dperm.direct.audited",)  # modules of higher rooms, with subjects of a solver
+ESTIMATORS = "dperm.direct.audited"  # which lies above, and is found by its name
 EPSILON = 1.0  # target, as in the papers
 LOUD = 4.0  # times that: the target of a single step that is to be seen
 CROWD, L1 = 24, 0.02  # coordinates, of which about one in a step leaves its rest
@@ -92,10 +92,15 @@ def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
         for subject, other in zip(made, loud, strict=True):
             subject.loud = other
         found += made
-    if name == algorithm:
-        for place in ABOVE:
-            found += importlib.import_module(place).subjects(name)
     return [one for one in found if not _is_open(one)]
+
+
+def estimators(name: str, algorithm: str) -> list[Subject]:
+    """The estimators of a higher room with a solver; none for its variants."""
+    if name != algorithm:
+        return []
+    found: list[Subject] = importlib.import_module(ESTIMATORS).subjects(name)
+    return found
 
 
 def plain(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
@@ -364,14 +369,14 @@ class FitNeeds:
         Other options that are tried, by name.
     reason : str
         Why no attack reaches the bound.
-    company : bool
-        Whether it finds minima, which many records drive far out.
+    company : mapping, optional
+        Options where it finds minima, which many records drive far out.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reason: str = ""
-    company: bool = False
+    company: Mapping[str, Any] | None = None
 
 
 def _fits(own: str, at: Order) -> Made:
@@ -389,8 +394,9 @@ def _fits(own: str, at: Order) -> Made:
     found: Made = [FitSubject(f"{at.name}{name}", at.module, one, shape, at.epsilon)
              for name, one in tried.items()
              for shape in _fitting(at.module, one)]  # fmt: skip
-    if needs.company:
-        found.append(FitSubject(at.name, at.module, options, Shape(), at.epsilon,
+    if needs.company is not None:
+        many = replace(at.options, **needs.company)
+        found.append(FitSubject(at.name, at.module, many, Shape(), at.epsilon,
                                 company=_COMPANY))  # fmt: skip
     for subject in found:
         subject.reason = needs.reason
@@ -416,11 +422,12 @@ _COMPANY = 2000  # records, which do
 _ONE_SIDED = "logistic slopes have one sign, and two records are not both at their clip"
 FITS = {
     "objective_perturbation": FitNeeds(
-        options={"tolerance": 1e-13}, reason=_NEAR, company=True,
+        options={"tolerance": 1e-13}, reason=_NEAR,
+        company={"tolerance": 1e-13},
     ),
     "output_perturbation": FitNeeds(
+        options={"ridge": 3.0}, company={},
         reason="no company drives the minimiser so far out that both slopes are near 1",
-        company=True,
     ),
     "moments": FitNeeds(
         reason="of two records at a right angle each has half of its label's share"

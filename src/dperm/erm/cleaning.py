@@ -44,11 +44,16 @@ def lengths(rows: Any, squares: np.ndarray) -> np.ndarray:
     odd = np.flatnonzero(~((squares > FAR**-2) & (squares < FAR**2)))
     if not odd.size:
         return found
-    some = rows.tocsr()[odd].toarray() if sparse.issparse(rows) else rows[odd]
-    largest = np.abs(some).max(axis=1, initial=0.0)
+    some = sparse.csr_array(rows)[odd] if sparse.issparse(rows) else rows[odd]
+    data = some.data if sparse.issparse(rows) else some.ravel()
+    places = (_entries(some) if sparse.issparse(rows)
+              else np.repeat(np.arange(len(odd)), some.shape[1]))  # fmt: skip
+    largest = np.zeros(len(odd))
+    np.maximum.at(largest, places, np.abs(data))
     with np.errstate(all="ignore"):
-        units = some / np.where(largest > 0, largest, 1.0)[:, None]
-        found[odd] = largest * np.sqrt(np.square(units).sum(axis=1))
+        units = data / np.where(largest > 0, largest, 1.0)[places]
+        squared = np.bincount(places, units**2, minlength=len(odd))
+        found[odd] = largest * np.sqrt(squared)
     return found
 
 
