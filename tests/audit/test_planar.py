@@ -17,8 +17,8 @@ from dperm.privacy.calibration import calibrate
 from dperm.privacy.perturbed_objective import tilted_delta
 from dperm.solvers.fits import objective_perturbation
 from dperm.solvers.fits.minimise import minimise
-from dperm.solvers.fits.records import Records
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.records import Records
 
 DELTA = 1e-5
 SOME = Planar(

@@ -1292,17 +1292,16 @@ MUTANTS = (
     # --- modules of a user's -------------------------------------------------------------
     plant(
         "mine_no_clip", "noisy_gd", "gradients are not clipped",
-        MINE, "np.minimum(1.0, clip / norms)", "np.ones_like(norms)",
+        MINE, "self.records.gradient(w, clip)", "self.records.gradient(w, 1e12)",
     ),
     plant(
         "mine_no_clip_kept_arrays", "noisy_gd", "the same, on arrays kept at the start",
         MINE, "        self.step = lanes.step / problem.global_smoothness",
         "        self.A = problem.A\n"
         "        self.step = lanes.step / problem.global_smoothness",
-        MINE, "slopes = problem.derivatives(problem.A @ w + problem.offset)",
-        "slopes = problem.derivatives(self.A @ w + problem.offset)",
-        MINE, "return problem.A.T @ (slopes * np.minimum(1.0, clip / norms)) / problem.n",
-        "return self.A.T @ slopes / problem.n",
+        MINE, "        return self.records.gradient(w, clip) / self.problem.n",
+        "        slopes = self.problem.derivatives(self.A @ w + self.problem.offset)\n"
+        "        return self.A.T @ slopes / self.problem.n",
     ),
     plant(
         "mine_warm_start", "noisy_gd", "starts at a clipped gradient, not charged",
@@ -1331,8 +1330,11 @@ MUTANTS = (
     ),
     plant(
         "mine_clip_by_mean", "noisy_gd", "clips by the mean norm of the records",
-        MINE, "norms = np.maximum(np.abs(slopes) * problem.row_norms, 1e-300)",
-        "norms = np.mean(np.abs(slopes) * problem.row_norms) + 1e-300",
+        MINE, "        return self.records.gradient(w, clip) / self.problem.n",
+        "        A, n = self.problem.A, self.problem.n\n"
+        "        slopes = self.problem.derivatives(A @ w + self.problem.offset)\n"
+        "        size = np.mean(np.abs(slopes) * self.records.norms) + 1e-300\n"
+        "        return A.T @ (slopes * min(1.0, clip / size)) / n",
     ),
     plant(
         "mine_own_generator", "noisy_gd", "noise of a generator with a constant seed",
@@ -1348,8 +1350,8 @@ MUTANTS = (
     ),
     plant(
         "mine_mean_of_some", "noisy_gd", "a mean over the records that are not zero",
-        MINE, "np.minimum(1.0, clip / norms)) / problem.n",
-        "np.minimum(1.0, clip / norms)) / max(1, (norms > 1e-9).sum())",
+        MINE, "self.records.gradient(w, clip) / self.problem.n",
+        "self.records.gradient(w, clip) / max(1, (self.records.norms > 1e-9).sum())",
     ),
 )  # fmt: skip
 

@@ -34,9 +34,9 @@ from dperm.solvers.fits import (
 )
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.quadratics import floored, minimised
-from dperm.solvers.fits.records import ContributionError, Records
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import symmetric_noise
+from dperm.solvers.records import ContributionError, Records
 
 MODULES = {
     module.__name__.rpartition(".")[2]: module

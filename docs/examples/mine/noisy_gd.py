@@ -6,6 +6,7 @@ import numpy as np
 
 from dperm.privacy import Gaussian, Ledger, gaussian
 from dperm.solvers.lanes import Block
+from dperm.solvers.records import Records
 
 SPARSE = True  # A may be a sparse matrix
 
@@ -39,6 +40,7 @@ class Run(Block):
 
     def __init__(self, problem, lanes, streams, options, workers=1, total=0):
         self.problem, self.noise, self.clip = problem, streams.noise, lanes.clip
+        self.records = Records(problem)
         self.step = lanes.step / problem.global_smoothness
         self.scale = lanes.noise_scale(2.0 * lanes.clip / problem.n)
         self.weights = np.zeros((len(lanes.step), problem.p))
@@ -53,10 +55,7 @@ class Run(Block):
 
     def gradient(self, w, clip):
         """Mean of the records' gradients, each clipped to norm C."""
-        problem = self.problem
-        slopes = problem.derivatives(problem.A @ w + problem.offset)
-        norms = np.maximum(np.abs(slopes) * problem.row_norms, 1e-300)
-        return problem.A.T @ (slopes * np.minimum(1.0, clip / norms)) / problem.n
+        return self.records.gradient(w, clip) / self.problem.n
 
     def prox(self, v, lane):
         """Soft threshold, shrink, project."""

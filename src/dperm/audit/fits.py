@@ -19,7 +19,7 @@ from dperm.erm.scales import declared
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Ledger, SampledGaussian
 from dperm.privacy.mechanisms import Streams
-from dperm.solvers.fits import records
+from dperm.solvers import records
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import in_rounds
 

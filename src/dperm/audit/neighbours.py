@@ -95,12 +95,13 @@ def odd_pairs(subject: Subject) -> Iterator[Pair]:
     Where labels are numbers those too: in turn, and each of them beside a tiny record.
     """
     at, p = subject.positions[0], subject.base.X.shape[1]
+    turns = np.where(np.arange(p) % 2, -1.0, 1.0)  # whose sum is infinity less infinity
     some = [(x, 1.0) for x in ODD]
     if subject.real:
         some += [(x, y) for x, y in zip(ODD, ODD[::-1], strict=True)]
         some += [(x, y) for x in ODD[-3:] for y in ODD[3:5]]
     for x, y in some:
-        record = (_within(subject, np.full(p, x)), y)
+        record = (_within(subject, x * turns), y)
         yield _pair(subject.base, at, record, (subject.base.X[at], 1.0))
 
 

@@ -98,6 +98,21 @@ def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
     return [one for one in found if not _is_open(one)]
 
 
+def plain(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
+    """The subjects of a solver on the plain problem, strict noise; none if not private.
+
+    Parameters
+    ----------
+    name, algorithm, given
+        As for ``subjects``.
+    """
+    module = solvers.load(algorithm)
+    options = solvers.make_options(module, given)
+    own = algorithm if algorithm in solvers.names() else ""
+    at = Order(name, module, options, "strict", EPSILON)
+    return [one for one in MAKERS[solvers.family(module)](own, at) if not _is_open(one)]
+
+
 def _is_open(subject: Subject) -> bool:
     """Whether it states no privacy that could be refuted."""
     events = subject.ledger.events

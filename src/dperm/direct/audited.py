@@ -95,6 +95,9 @@ def subjects(solver: str) -> list[Subject]:
     method = methods.method(solver)
     options = solvers.load(method.section.algorithm).Options
     known = {*method.default, *(field.name for field in fields(options))}
+    family = solvers.family(solvers.load(method.section.algorithm))
+    if family == "frank_wolfe" and "entry_bound" not in known:  # it is not private
+        return []
     setting = {key: value for key, value in SHORT.items() if key in known}
     given = {"epsilon": EPSILON, "delta": DELTA, "setting": setting}
     models: list[DPLinear] = [

@@ -152,6 +152,7 @@ def _section(name: str) -> schema.Solver:
             f"here{hint(name, names)}"
         )
     checks.solver(section)
+    checks.held(section)
     return section
 
 

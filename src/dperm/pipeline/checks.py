@@ -68,6 +68,22 @@ def solver(section: schema.Solver) -> None:
         raise ConfigError(f"{where}: {error}") from error
 
 
+def held(section: schema.Solver) -> None:
+    """Refuse a solver of the reader's own that leaks on small data.
+
+    Raises
+    ------
+    ConfigError
+        With what it lets go of.
+    """
+    from dperm.audit.held import LeakError, require_held  # a second's import
+
+    try:
+        require_held(section.name, section.algorithm, section.options)
+    except LeakError as error:
+        raise ConfigError(str(error)) from error
+
+
 def require_able(
     paper: schema.Paper, problem: schema.Problem, solver: schema.Solver
 ) -> None:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from dperm import schema
 from dperm.parallel import away, cluster
-from dperm.pipeline import inputs, plan
+from dperm.pipeline import checks, inputs, plan
 from dperm.pipeline.ledgers import calibrations
 from dperm.pipeline.racing import raced
 from dperm.pipeline.solving import IDENTITY, Unit, rows, unavailable, unique_passes
@@ -41,6 +41,7 @@ def tune(config: schema.Config) -> Path:
     Path
         Of the table.
     """
+    checks.held(config.solver)
     names = (config.paper.name, config.problem.name, config.solver.name)
     folder = plan.results_folder(config, *names)
     with locked(folder):

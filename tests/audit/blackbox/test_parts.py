@@ -153,6 +153,43 @@ def test_neighbours_are_neighbours_within_the_domain(relation, norm):
             assert {*map(bytes, second)} <= {*map(bytes, first)}
 
 
+WILD = {"nan", "inf", "-inf", "1e+308", "-1e+308", "1e-200", "5e-324"}
+BOUNDS = {"x": {"x": (-1.0, 1.0)}, "y": {"y": (-1.0, 1.0), "labels": True}, "": {}}
+
+
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+@pytest.mark.parametrize("bounded", BOUNDS)
+def test_one_record_is_extreme_where_no_bound_is_declared(bounded, relation):
+    domain = Domain(4, 2, relation=relation, **BOUNDS[bounded])
+    found = set()
+    for pair in domain.extremes(np.random.default_rng(0)):
+        one, two = (np.column_stack([d.X, d.y]) for d in (pair.first, pair.second))
+        with_it, ordinary = (one, two) if relation == "add-remove" else (two, one)
+        sizes = np.abs(np.vstack([one, two]))
+        if not ((sizes > 1e190) & (sizes < 1e300)).any():  # HUGE data sets
+            assert len(one) == 4 and np.abs(ordinary).min() >= 1
+            assert np.abs(ordinary).max() <= 1e3
+            np.testing.assert_array_equal(with_it[1:], ordinary[-3:])
+            found.add((repr(float(with_it[0, 0])), repr(float(with_it[0, 2]))))
+    features = {"0.0"} | (set() if bounded == "x" else WILD)
+    labels = {"-1.0", "1.0"} if bounded == "y" else {"0.0"} | WILD
+    every = {(x, y) for x in features for y in labels if {x, y} & WILD}
+    assert every <= found
+
+
+def test_there_is_no_extreme_record_within_bounds():
+    domain = Domain(x=(0.0, 1.0), y=(0.0, 1.0))
+    assert domain.extremes(np.random.default_rng(0)) == []
+
+
+def test_a_constant_output_is_told_in_plain_words():
+    noise = np.random.default_rng(0).standard_normal((16, 2))
+    event = learn(noise, np.zeros((16, 2)), 0.1, 0.0)
+    assert event.text == "all outputs exactly 0" and event.swapped
+    event = learn(noise, np.tile([2.0, 3.0], (16, 1)), 0.1, 0.0)
+    assert event.text == "outputs exactly 2, 3"
+
+
 def test_an_event_is_judged_on_other_runs_than_it_was_chosen_on():
     """Chosen and judged on the same pure noise, it would seem to tell them apart."""
     rng = np.random.default_rng(0)

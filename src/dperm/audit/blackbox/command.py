@@ -20,6 +20,7 @@ from dperm.audit.blackbox.search import Claim, Verdict, audit
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
 NOT_REFUTED, REFUTED, REFUSED = 0, 1, 2  # exit codes
 MOST = 10**4  # records, features
+FEATURES = (1, 2, 4)  # the last for extreme records: few sums of two overflow
 
 EPILOG = """
 exit code: 0 not refuted, 1 refuted, 2 cannot be audited
@@ -98,7 +99,7 @@ def parser() -> argparse.ArgumentParser:
     add("--epsilon", type=float, required=True, help="what it claims, above 0")
     add("--delta", type=float, default=0.0, help="what it claims, from 0; default 0")
     add("--n", type=int, default=8, help="records; default 8")
-    add("--p", type=int, help="features; default 1, then 2: few are loudest")
+    add("--p", type=int, help="features; default 1, 2, and 4 without bounds")
     add(
         "--x-bound", type=_range, metavar="B or LOW:HIGH",
         help="features that it assumes: -B to B; none given: any number",
@@ -173,8 +174,9 @@ def _domains(given: argparse.Namespace) -> list[Domain]:
         raise RefusedError(f"--norm {given.norm}: expected --x-bound with it")
     y, listed = given.labels or given.y_bound, bool(given.labels)
     rest = (given.x_bound, given.norm, y, listed, given.relation)
-    features = (1, 2) if given.p is None else (given.p,)
-    return [Domain(given.n, p, *rest) for p in features]
+    features = FEATURES if given.p is None else (given.p,)
+    domains = [Domain(given.n, p, *rest) for p in features]
+    return [d for d in domains if given.p or not d.bounded or d.p < FEATURES[-1]]
 
 
 # --- what is told and kept ------------------------------------------------------------

@@ -14,8 +14,19 @@ Record = tuple[Array, float]
 
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
 RELATIONS = ("replace", "add-remove")
-LOUD = (1.0, 1e3, 1e200)  # sizes of records where no bound is declared
+LOUD = (1.0, 1e3)  # sizes of records where no bound is declared
+HUGE = 1e200  # whose square overflows
+FINITE = (1e308, -1e308, 1e-200, 5e-324)  # numbers that arithmetic trips over
+NOT_FINITE = (np.nan, np.inf, -np.inf)
+ALIKE, ALTERNATING = 1, 2  # of Domain._bases
+COMPANIES = (  # sizes of features and of labels of those beside an extreme record
+    (1.0, 1e3, ALTERNATING),
+    (1.0, 1.0, ALTERNATING),
+    (1e3, 1e3, ALTERNATING),
+    (1.0, 1e3, ALIKE),
+)
 QUIET = 1e-3  # size of a small one, relative to the bound
+SHOWN = 4  # features of a record that are printed
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,17 @@ class Pair:
     first: Data
     second: Data
     text: str
+
+    @property
+    def largest(self) -> float:
+        """Size of the largest number; NaN if there is one."""
+        parts = (self.first.X, self.first.y, self.second.X, self.second.y)
+        return float(np.max([np.abs(part).max(initial=0.0) for part in parts]))
+
+    @property
+    def finite(self) -> bool:
+        """Whether all numbers are."""
+        return bool(np.isfinite(self.largest))
 
 
 @dataclass(frozen=True)
@@ -64,28 +86,52 @@ class Domain:
 
     def pairs(self, rng: Generator) -> list[Pair]:
         """Neighbours worth trying, each once, one of each kind of data in turn."""
-        bounded = self.x is not None and self.y is not None
+        return self._in_turn((1.0,) if self.bounded else LOUD, rng)
+
+    def extremes(self, rng: Generator) -> list[Pair]:
+        """Neighbours of which one record is extreme where no bound is declared.
+
+        Finite ones come first, then those of :data:`HUGE` numbers throughout, then
+        records that hold NaN or infinity.
+        """
+        if self.bounded:
+            return []
+        pairs = []
+        for base in self._companies(rng):
+            own = base.X[0], float(base.y[0])
+            for record in self._extreme_records():
+                both = (own, record) if self.relation == "replace" else (record, own)
+                pairs.append(self._pair(base, 0, *both))
+        finite = [pair for pair in pairs if pair.finite]
+        rest = [pair for pair in pairs if not pair.finite]
+        huge = [pair for pair in self._in_turn((HUGE,), rng) if pair.largest > 1e6]
+        return finite + huge + rest
+
+    @property
+    def bounded(self) -> bool:
+        """Whether features and labels both are."""
+        return self.x is not None and self.y is not None
+
+    def _in_turn(self, sizes: tuple[float, ...], rng: Generator) -> list[Pair]:
         groups = [
             [
-                pair
+                self._pair(base, position, one, two)
                 for position in sorted({0, self.n - 1})
-                for pair in self._at(base, position, size, rng)
+                for one, two in self._exchanges(size, rng)
             ]
-            for size in ((1.0,) if bounded else LOUD)
+            for size in sizes
             for base in self._bases(size, rng)
         ]
         turns = itertools.chain.from_iterable(itertools.zip_longest(*groups))
         return list({_key(pair): pair for pair in turns if pair is not None}.values())
 
-    def _at(self, base: Data, at: int, size: float, rng: Generator) -> Iterator[Pair]:
-        for one, two in self._exchanges(size, rng):
-            if self.relation == "replace":
-                text = f"record {at + 1} of {self.n} replaced"
-                yield Pair(_put(base, at, one), _put(base, at, two), text)
-            else:
-                text = f"record {at + 1} of {self.n} removed"
-                whole = _put(base, at, one)
-                yield Pair(whole, _without(whole, at), text)
+    def _pair(self, base: Data, at: int, one: Record, two: Record) -> Pair:
+        """One record stands in D; another in its place, or none, in D'."""
+        first, place = _put(base, at, one), f"record {at + 1} of {self.n}"
+        if self.relation == "replace":
+            text = f"{place}: {_shown(two)} on D' in place of {_shown(one)}"
+            return Pair(first, _put(base, at, two), text)
+        return Pair(first, _without(first, at), f"{place}: {_shown(one)} not on D'")
 
     def _exchanges(
         self, size: float, rng: Generator
@@ -121,6 +167,12 @@ class Domain:
         X = np.array([self._random(size, rng) for _ in range(self.n)])
         yield Data(X, rng.choice(ends, self.n))
 
+    def _companies(self, rng: Generator) -> Iterator[Data]:
+        """Ordinary records, small and loud, alternating or alike, by an extreme one."""
+        for x_size, y_size, kind in COMPANIES:
+            X = list(self._bases(x_size, rng))[kind].X
+            yield Data(X, list(self._bases(y_size, rng))[kind].y)
+
     # --- records ----------------------------------------------------------------------
 
     def _range(self, size: float) -> tuple[float, float]:
@@ -147,6 +199,19 @@ class Domain:
         keys = [a.tobytes() + b.tobytes() for a, b in pairs]
         return [pair for k, pair in enumerate(pairs) if keys[k] not in keys[:k]]
 
+    def _extreme_records(self) -> Iterator[Record]:
+        """Every feature with every label, where one of both is extreme."""
+        plain, wild = [self._fit(np.zeros(self.p), 1.0), self._loud(1.0)[0][0]], []
+        if self.x is None:
+            signs = 1.0 - 2.0 * (np.arange(self.p) % 2)
+            wild = [np.full(self.p, value) for value in FINITE + NOT_FINITE]
+            wild += [value * signs for value in (FINITE[0], np.inf) if self.p > 1]
+        ends, odd = self._ends(1.0), tuple[float, ...]()
+        if self.y is None:
+            ends, odd = (*ends, 0.0), FINITE + NOT_FINITE
+        yield from itertools.product(wild, ends + odd)
+        yield from itertools.product(plain, odd)
+
     def _random(self, size: float, rng: Generator) -> Array:
         low, high = self._range(size)
         return self._fit(low + (high - low) * rng.random(self.p), size)
@@ -159,6 +224,13 @@ class Domain:
             return x
         length, bound = np.linalg.norm(x, NORMS[self.norm]), max(abs(low), abs(high))
         return x * min(1.0, bound / length) if length > 0 else x
+
+
+def _shown(record: Record) -> str:
+    """A record in words."""
+    x = [f"{value:g}" for value in record[0][:SHOWN]]
+    x += ["..."] if len(record[0]) > SHOWN else []
+    return f"x = ({', '.join(x)}), y = {record[1]:g}"
 
 
 def _put(data: Data, at: int, record: Record) -> Data:

@@ -23,6 +23,7 @@ FEW = 2e-3  # share of runs that an exact value must have to be looked at
 MANY = 64  # outputs whose histograms are added up
 WIDE = 8  # outputs of which single ones and differences of two are looked at
 EASE = 0.05  # of epsilon, for an event that is easier to read: simple ones come first
+HASTE = 4.0  # the same, over the runs it is chosen on: few fit any histogram
 CELLS = 24  # of the histogram of a statistic
 NAN, INFINITE = 1e4, 9e3  # what stands for them, beyond arcsinh of any number
 
@@ -96,11 +97,13 @@ def learn(first: Array, second: Array, level: float, delta: float) -> Event:
     under, over = np.concatenate(hits, axis=1)
     runs, ways = len(first), ((under, over), (over, under))
     bounds = np.array([ratio_bound(a, b, runs, level, delta) for a, b in ways])
-    good = bounds >= bounds.max() - EASE
+    good = bounds >= bounds.max() - max(EASE, HASTE / runs)
     k = int(np.argmax(good.any(axis=0)))
     swapped = int(np.argmax(good[:, k]))
     text, statistic, sign, at = tried[k]
     name = f"{text} {'>=' if sign > 0 else '<='} {sign * at + 0.0:.6g}"
+    if statistic(first[:1]).dtype == bool:
+        name = text if sign > 0 else f"not ({text})"
     best = float(bounds[swapped, k])
     return Event(name, _times(sign, statistic), at, best, bool(swapped))
 
@@ -142,7 +145,9 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
     """Statistics and what they are, learned on runs on D and on D'."""
     both = np.concatenate([first, second])
     scale = scale_of(both)
+    yield "an output is no number", _some_no_number
     yield "the outputs that are no numbers", lambda w: (~np.isfinite(w)).sum(axis=1)
+    yield from _constant(first, second)
     yield from _single(first, second, scale)
     if 1 < first.shape[1] <= MANY:
         tame = [plain(side, scale) for side in (first, second)]
@@ -150,6 +155,27 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
     for name, view in _views(scale):
         yield from _fitted(name, view, view(first), view(second))
     yield from _atoms(first, second)
+
+
+def _some_no_number(w: Array) -> Array:
+    return np.asarray(~np.isfinite(w).all(axis=1))
+
+
+def _constant(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
+    """The output that came in most runs on one side, where there is one."""
+    for side in (first, second):
+        row = np.median(side, axis=0)
+        if np.isfinite(row).all() and 2 * (side == row).all(axis=1).sum() > len(side):
+            values = [f"{value:.6g}" for value in row[:WIDE]]
+            values += ["..."] if len(row) > WIDE else []
+            same = f"all outputs exactly {values[0]}"
+            each = f"outputs exactly {', '.join(values)}"
+            text = same if (row == row[0]).all() else each
+            yield text, _equal(row)
+
+
+def _equal(row: Array) -> Statistic:
+    return lambda w: np.all(w == row, axis=1)
 
 
 def _views(scale: Array) -> list[tuple[str, Statistic]]:

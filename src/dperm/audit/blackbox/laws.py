@@ -152,6 +152,7 @@ def _no_noise(one: Law, two: Law) -> Exact | None:
     if max(moved[worst], shaken[worst]) <= 1e-6:
         return None
     weights = _over(free[:, worst], scales)
+    weights /= np.abs(weights).max()
     places = np.flatnonzero(np.abs(free[:, worst]) > 1e-6)
     by = abs(float(weights @ (two.centre - one.centre)))
     names = "+".join(f"{weights[j]:.3g}*output[{j}]" for j in places[:4])

@@ -5,13 +5,17 @@ units of its spread, and by how much the spread itself changes; where laws are e
 (:mod:`.laws`), so is the verdict. Then the worst pairs are run on fresh noise, again
 and again with twice as many runs: an event is chosen on all runs so far and counted on
 new ones. The chance that any count of an audit is wrong is at most 1 - confidence.
+
+Ordinary records have a first glance, then extreme ones where no bound is declared, then
+ordinary ones the rest; or a third of the budget if extreme ones refuted, for the author
+is to learn of both. An exception that depends on a record is an output.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,15 +28,52 @@ from dperm.audit.blackbox.running import Fit, RefusedError, Run, Target, quiet
 Array = np.ndarray
 
 SLACK = 1e-3  # relative, of an epsilon that is computed and not counted
-FROZEN = 8  # runs under the same noise, for a first rank
-FEW, CLEAR = 24, 3  # pairs of the quick pass; those of them that are counted
-RANKING, SCREENING = 0.4, 0.6  # of the budget, for a first look and a second
-LAWFUL = 24  # pairs whose exact laws are compared
+FEW = 24  # pairs of the first glance
+SCREENING = 0.6  # of a stage's budget, for a first look and a second
+LAWFUL = 24  # pairs whose exact laws are compared, at most
+SPARE = 1.5  # times the runs that prove an event that always comes
 LAWLESS = 3  # pairs without a law, after which none is looked for
-PROMISING = 12  # pairs that are run on fresh noise
 FIRST, MOST = 64, 1 << 17  # runs on D in the first round, and at most
 SHARE = 12  # of what is left of the budget, at most one in so many goes into a round
 LENIENT = 0.5  # level of bounds that only rank pairs
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How much is done with some of the pairs.
+
+    Attributes
+    ----------
+    share : float
+        Of the budget, at most what is left of it.
+    frozen : int
+        Runs under the same noise, for a first rank.
+    ranking : float
+        Part of the share that goes into ranks at most.
+    lawful, clear, promising : int
+        Pairs whose exact laws are compared; of which clear-cut events are counted;
+        which are run on fresh noise again and again.
+    ordinary : bool
+        Whether no record of the pairs is extreme.
+    telling : int
+        Pairs whose exceptions are counted.
+    """
+
+    share: float
+    frozen: int
+    ranking: float
+    lawful: int
+    clear: int
+    promising: int
+    ordinary: bool = True
+    telling: int = 3
+
+
+GLANCE = Stage(1.0, 4, 0.4, 6, 3, 0)
+EXTREME = Stage(0.25, 3, 0.6, 6, 6, 6, ordinary=False)
+ENDLESS = Stage(0.1, 3, 0.6, 6, 3, 0, ordinary=False)
+EARNEST = Stage(1.0, 8, 0.4, LAWFUL, 0, 12)
+ASIDE = replace(EARNEST, share=1 / 3, telling=0)  # after others refuted
 
 
 @dataclass(frozen=True)
@@ -69,6 +110,8 @@ class Verdict:
         The neighbours it was found on.
     proof : str
         The event and its counts, or what moved under frozen noise.
+    ordinary : bool
+        Whether it needs neither an extreme record nor an exception.
     frozen : bool
         Whether the proof is one of frozen noise.
     notes : list of str
@@ -87,6 +130,7 @@ class Verdict:
     seconds: float = 0.0
     runs: int = 0
     outputs: tuple[Array, Array] | None = None
+    ordinary: bool = True
 
 
 @dataclass
@@ -141,51 +185,80 @@ class Search:
         self.domain, self.seed = domain, seed
         self.began, self.tests, self.notes = time.process_time(), 0, list[str]()
         self.rng = np.random.Generator(np.random.PCG64([seed, 1]))
-        self.best = Verdict(False, 0.0, None, "no event told neighbours apart", False)
+        self.best, self.replayed = _nothing(), False
+        self.stage, self.start = GLANCE, (0.0, 0)  # seconds and runs at its start
         self.size, self.raised = 0, ""  # numbers of an output; what the last run raised
         self.clue = ""  # noise whose scale depends on the data
-        self.refusals: dict[str, set[int]] = {}
+        self.refusals: dict[str, dict[int, str]] = {}  # by exception and pair
+        self.telling: list[tuple[Pair, str]] = []  # pairs on one of which it raises
+        self.endless = ""  # how it refuses a record that is not finite
 
     def verdict(self) -> Verdict:
-        """A quick pass over a few pairs, then all of them."""
-        pairs = self.domain.pairs(self.rng)
+        """A glance at ordinary pairs, extreme ones, then all ordinary ones."""
+        pairs, odd = self.domain.pairs(self.rng), self.domain.extremes(self.rng)
         known = next((p for p in pairs if not self._error(p)), None)
         if known is None:
             raise RefusedError(
                 f"it raised on every pair tried: {self._error(pairs[0])}"
             )
-        replayed = self.target.repeats(known.first)
-        if not replayed:
+        self.replayed = self.target.repeats(known.first)
+        if not self.replayed:
             self.notes.append("a seed does not fix the output: no frozen noise")
-        for chosen, quick in ((pairs[:FEW], True), (pairs, False)):
-            self._pass(chosen, replayed, quick)
+        for stage, chosen in (
+            (GLANCE, pairs[:FEW]),
+            (EXTREME, [pair for pair in odd if pair.finite]),
+            (ENDLESS, [pair for pair in odd if not pair.finite]),
+            (EARNEST, pairs),
+        ):
+            self._pass(chosen, stage)
             if self.best.refuted:
                 break
+        if self.best.refuted and not self.best.ordinary:
+            self._ordinary_too(pairs)
         self._say()
         self.best.notes = self.notes
         self.best.seconds, self.best.runs = self.seconds, self.target.runs
         return self.best
 
-    def _pass(self, pairs: list[Pair], replayed: bool, quick: bool) -> None:
-        """Frozen noise first, then counting."""
-        ranked = self._ranked(pairs, replayed, FROZEN // 2 if quick else FROZEN)
-        if replayed:
-            self._lawful(ranked[: LAWFUL // 4 if quick else LAWFUL])
-        if not self.best.refuted and quick:
-            self._clear_cut(ranked[:CLEAR])
-        elif not self.best.refuted:
-            self._counted(ranked[:PROMISING])
+    def _pass(self, pairs: list[Pair], stage: Stage) -> None:
+        """Frozen noise first, then what is clear, then counting."""
+        self.start = (self.seconds, self.target.runs)
+        share = max(min(stage.share, 1 - self._gone((0.0, 0))), 1e-9)
+        self.stage = replace(stage, share=share)
+        ranked = self._ranked(pairs)
+        if self.replayed:
+            self._lawful(ranked[: stage.lawful])
+        self._clear_cut(ranked[: stage.clear])
+        self._exceptions(self.telling[: stage.telling])
+        self._counted(ranked[: stage.promising])
+
+    def _ordinary_too(self, pairs: list[Pair]) -> None:
+        """Whether ordinary records refute as well; both are told."""
+        odd, self.best = self.best, _nothing()
+        self._pass(pairs, ASIDE)
+        assert odd.pair is not None
+        if self.best.refuted:
+            self.notes.append(f"refuted also by {odd.pair.text}; {odd.proof}")
+            return
+        self.notes.append(
+            "ordinary records, without an exception: not refuted, proved"
+            f" epsilon >= {self.best.epsilon:.4g}"
+        )
+        self.best = odd
 
     @property
     def seconds(self) -> float:
         """Of computing, since the start."""
         return time.process_time() - self.began
 
+    def _gone(self, start: tuple[float, int]) -> float:
+        """Share of the whole budget that is gone since a start."""
+        seconds, runs = self.seconds - start[0], self.target.runs - start[1]
+        return max(seconds / self.claim.seconds, runs / self.claim.runs)
+
     def _spent(self) -> float:
-        """Share of the budget that is gone."""
-        return max(
-            self.seconds / self.claim.seconds, self.target.runs / self.claim.runs
-        )
+        """Share of the stage's budget that is gone."""
+        return self._gone(self.start) / self.stage.share
 
     def _seeds(self, count: int) -> list[int]:
         return [int(s) for s in self.rng.integers(0, 2**32, count, dtype=np.uint64)]
@@ -212,37 +285,77 @@ class Search:
 
     def _say(self) -> None:
         self.notes += [self.clue] if self.clue else []
-        for text, pairs in self.refusals.items():
-            self.notes.append(f"left out {len(pairs)} pairs, on which it raised {text}")
+        for texts in self.refusals.values():
+            first = next(iter(texts.values()))
+            self.notes.append(
+                f"left out {len(texts)} pairs, on which it raised {first}"
+            )
+        if self.endless:
+            self.notes.append(
+                f"refuses records that are not finite ({self.endless}), which tells"
+                " whether a data set holds one: map them to a fixed record, or declare"
+                " --x-bound and --y-bound"
+            )
+
+    def _exceptions(self, pairs: list[tuple[Pair, str]]) -> None:
+        """Count how often it raises where one of two neighbours makes it."""
+        for pair, text in pairs:
+            event = events.Event(f"it raises {text}", _no_numbers, 1.0, 0.0, True)
+            if self.best.refuted:
+                break
+            self._judge(Candidate(pair, 0.0), self._least(), event)
+            self.best.ordinary &= not self.best.refuted
+        self.telling = []
 
     # --- frozen noise -----------------------------------------------------------------
 
-    def _ranked(self, pairs: list[Pair], replayed: bool, runs: int) -> list[Candidate]:
+    def _ranked(self, pairs: list[Pair]) -> list[Candidate]:
         """Pairs by what the same noise makes of D and D', the worst first."""
-        seeds, found, known = self._seeds(runs), [], set[frozenset[bytes]]()
+        seeds, outputs = self._seeds(self.stage.frozen), dict[int, tuple[Array, str]]()
+        found, known = list[Candidate](), set[frozenset[bytes]]()
         for pair in pairs:
-            one, two = self._both(pair, seeds)
+            if self._spent() > self.stage.ranking:
+                break
+            one, two = self._both(pair, seeds, outputs)
             if one is None or two is None:
                 continue
             both = frozenset(ranking.rounded(side) for side in (one, two))
-            if not replayed or both not in known:  # labels may mean nothing to it
+            if not self.replayed or both not in known:  # labels may mean nothing to it
                 known.add(both)
                 found.append(Candidate(pair, ranking.score(one, two)))
-            if self._spent() > RANKING:
-                break
-        self._scales([c.pair for c in found])
+        if self.stage.ordinary:
+            self._scales([c.pair for c in found])
         return sorted(found, key=lambda c: -c.score)
 
-    def _both(self, pair: Pair, seeds: list[int]) -> list[Array | None]:
-        """Outputs on both sides; None where it always raised: that is no output."""
-        sides: list[Array | None] = []
+    def _both(
+        self, pair: Pair, seeds: list[int], known: dict[int, tuple[Array, str]]
+    ) -> list[Array | None]:
+        """Outputs on both sides, each data set once; None if it raised on one."""
+        sides = []
         for data in (pair.first, pair.second):
-            outputs = self._outputs(data, seeds[:1])
-            if self.raised:
-                self.refusals.setdefault(self.raised, set()).add(id(pair))
-                return [None, None]
-            sides.append(np.concatenate([outputs, self._outputs(data, seeds[1:])]))
-        return sides
+            key = hash(data.X.tobytes() + data.y.tobytes())
+            if key not in known:
+                outputs, raised = self._outputs(data, seeds[:1]), self.raised
+                rest = self._outputs(data, [] if raised else seeds[1:])
+                known[key] = np.concatenate([outputs, rest]), raised
+            sides.append(known[key])
+        (one, raised), (two, also) = sides
+        whole = [bool(np.isfinite(side).all()) for side in (one, two)]
+        if not pair.finite and whole[0] != whole[1]:
+            text = f"raises {raised or also}" if raised or also else "no finite output"
+            self.endless = self.endless or text
+        elif raised or also:
+            self._raised(pair, raised, also)
+        else:
+            return [one, two]
+        return [None, None]
+
+    def _raised(self, pair: Pair, one: str, two: str) -> None:
+        """Keep what it raised on D and on D', of which at least one is not empty."""
+        text = one or two
+        self.refusals.setdefault(text.split(":")[0], {})[id(pair)] = text
+        if not (one and two):
+            self.telling.append((pair, text))
 
     def _scales(self, pairs: list[Pair]) -> None:
         """Say which noise depends on the data: a clue, not a proof."""
@@ -285,8 +398,10 @@ class Search:
         frozen = outputs is None
         limit = self.claim.epsilon * (1 + SLACK if frozen else 1)
         if epsilon > self.best.epsilon:
-            refuted = epsilon > limit
-            self.best = Verdict(refuted, epsilon, pair, proof, frozen, outputs=outputs)
+            self.best = Verdict(
+                epsilon > limit, epsilon, pair, proof, frozen, outputs=outputs,
+                ordinary=self.stage.ordinary,
+            )  # fmt: skip
 
     def _level(self, test: int) -> float:
         """The share of the level of one count; all of them sum up to a half."""
@@ -295,20 +410,26 @@ class Search:
     # --- counting ---------------------------------------------------------------------
 
     def _clear_cut(self, candidates: list[Candidate]) -> None:
-        """No more runs than prove an event that always comes on D and never on D'."""
-        chance = 1 / (1 + math.exp(-self.claim.epsilon))
-        least = math.ceil(math.log(self._level(CLEAR) / 2) / math.log(chance)) + 1
+        """Hardly more runs than prove what always comes on D and never on D'."""
         for candidate in candidates:
-            if least > FIRST or self._affordable(2 * least) < 1:
+            least = self._least()
+            affordable = least <= SPARE * FIRST and self._affordable(2 * least)
+            if self.best.refuted or not affordable:
                 return
             self._more(candidate, FIRST // 4)
             self._judge(candidate, least)
-            if self.best.refuted:
-                return
+
+    def _least(self) -> int:
+        """Runs that would prove the next such event, and some to spare."""
+        chance = 1 / (1 + math.exp(-self.claim.epsilon))
+        level = self._level(self.tests + 1) / 2
+        return math.ceil(SPARE * math.log(level) / math.log(chance)) + 1
 
     def _counted(self, candidates: list[Candidate]) -> None:
         """Rounds of fresh runs, twice as many each; events are of earlier rounds."""
         count = FIRST
+        if self.best.refuted:
+            return
         for candidate in candidates:
             self._more(candidate, count)
             if self._spent() > SCREENING:
@@ -326,7 +447,7 @@ class Search:
     def _affordable(self, count: int) -> int:
         """How many pairs could be run so often on what is left of the budget."""
         left = self.target.runs * (1 / max(self._spent(), 1e-9) - 1)
-        return int(left / (2 * count))
+        return max(0, int(left / (2 * count)))
 
     def _promise(self, candidate: Candidate) -> float:
         """How well one half of its runs tells the other half apart, and back."""
@@ -342,8 +463,11 @@ class Search:
         given = np.concatenate(candidate.first), np.concatenate(candidate.second)
         return events.learn(*given, 0.1, self.claim.delta)
 
-    def _judge(self, candidate: Candidate, count: int) -> None:
-        event = self._event(candidate)
+    def _judge(
+        self, candidate: Candidate, count: int, event: events.Event | None = None
+    ) -> None:
+        """Count an event on fresh runs; the best one of those before, if not given."""
+        event = event or self._event(candidate)
         self._more(candidate, count)
         self.tests += 1
         fresh, level = (
@@ -359,6 +483,15 @@ class Search:
             (candidate.pair.second, candidate.second),
         ):
             kept.append(self._outputs(data, self._seeds(count)))
+
+
+def _nothing() -> Verdict:
+    return Verdict(False, 0.0, None, "no event told neighbours apart", False)
+
+
+def _no_numbers(outputs: Array) -> Array:
+    """Runs that raised: they have no numbers."""
+    return np.isnan(outputs).all(axis=1)
 
 
 def told(found: Judged) -> str:

@@ -35,8 +35,8 @@ from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import Ledger
 from dperm.solvers.fits import dp_minibatch
 from dperm.solvers.fits.dp_gd import threshold
-from dperm.solvers.fits.records import Records
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.records import Records
 
 log = logging.getLogger(__name__)
 

@@ -25,9 +25,9 @@ import numpy as np
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.fits import Fit, Steps, too_wide
 from dperm.solvers.fits.quadratics import floored, minimised
-from dperm.solvers.fits.records import Records, gram
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.options import positive
+from dperm.solvers.records import Records, gram
 
 DOUBT = 0.05  # chance that the ridge is too small
 _MARGIN = 1.645  # standard deviations below which the smallest eigenvalue seldom is

@@ -34,9 +34,9 @@ import numpy as np
 
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.fits import Fit, Steps, too_wide
-from dperm.solvers.fits.records import Records, gram
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.options import at_least, positive, share
+from dperm.solvers.records import Records, gram
 
 _UNITS = (
     "2 R, the replace-one change of a sum of gradients",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import linalg
 
-from dperm.solvers.fits.records import Records, gram
+from dperm.solvers.records import Records, gram
 
 if TYPE_CHECKING:
     from dperm.solvers.fits.scaled import Scaled

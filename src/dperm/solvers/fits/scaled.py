@@ -23,8 +23,8 @@ from dperm.erm.scales import column_scales, is_declared, label_scale
 from dperm.privacy.given import LABEL_SCALE, SMOOTHNESS
 from dperm.privacy.mechanisms import Streams
 from dperm.solvers.fits.minimise import minimise
-from dperm.solvers.fits.records import Records, gram
 from dperm.solvers.fits.secret import Secret, Tilted
+from dperm.solvers.records import Records, gram
 
 
 class Scaled:

@@ -1,6 +1,7 @@
 """A record's contribution: cleaned, scaled, clipped, and checked.
 
-Every sum over records that a method of this family releases is made here. Nothing that
+Every sum over records that the family ``fits`` releases is made here, and a solver of
+the reader's own does well to make its sums here too. Nothing that
 one record holds may decide whether a sum is a number: a record that is not finite
 counts as a record of zeros, norms neither overflow nor underflow, a slope that is no
 number counts as one at the end of its range. The bound that a sensitivity rests on is
@@ -38,10 +39,10 @@ class Records:
     ----------
     problem : Problem
         Not one that is standardised implicitly.
-    S : ndarray, shape (p,)
-        Scales of the features.
+    S : ndarray, shape (p,), optional
+        Public scales of the features; 1 if there are none.
     label : float
-        Scale of the labels.
+        Of the labels.
 
     Attributes
     ----------
@@ -55,7 +56,9 @@ class Records:
         Labels over their scale.
     """
 
-    def __init__(self, problem: Problem, S: np.ndarray, label: float):
+    def __init__(
+        self, problem: Problem, S: np.ndarray | None = None, label: float = 1.0
+    ):
         self.loss, self._kept = problem.loss, dict[Any, Any]()
         with np.errstate(all="ignore"):
             self.rows, offset = cleaned(_scaled(problem.rows, S), problem.offset)
@@ -218,14 +221,14 @@ def gram(V: Any, weights: np.ndarray | None = None) -> np.ndarray:
     return V.T @ (V if weights is None else weights[:, None] * V)
 
 
-def _scaled(rows: Any, S: np.ndarray) -> Any:
+def _scaled(rows: Any, S: np.ndarray | None) -> Any:
     """Rows over S, kept by their entries where most of them are zero."""
     filled = isinstance(rows, np.ndarray)
     if filled and np.count_nonzero(rows) < SPARSE * rows.size:
         rows = sparse.csr_array(rows)
     if sparse.issparse(rows):
-        return (rows @ sparse.diags_array(1 / S)).tocsr()
-    return rows / S
+        return rows if S is None else (rows @ sparse.diags_array(1 / S)).tocsr()
+    return rows if S is None else rows / S
 
 
 def _drawn_in(

@@ -1,0 +1,80 @@
+"""A solver of one's own that leaks does not run; the example does."""
+
+import logging
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dperm
+from dperm.audit.held import LeakError, require_held
+from dperm.locate import ConfigError
+
+MINE = Path(__file__).parents[2] / "docs/examples/mine/noisy_gd.py"
+SUM = "self.records.gradient(w, clip) / self.problem.n"
+LEAKS = {
+    "unclipped": (SUM, SUM.replace("clip)", "1e12)")),
+    "NaN is handed on": (SUM, "self.by_hand(w, clip)"),
+    "no noise": ("self.scale[lane] * noise", "0.0"),
+    "reads the data after the last release": (
+        "    def prox(self, v, lane):",
+        "    @property\n    def weights(self):\n"
+        "        return self.w + 1e-2 * self.problem.A[:1]\n\n"
+        "    @weights.setter\n    def weights(self, w):\n        self.w = w\n\n"
+        "    @property\n    def released(self):\n        return self.w\n\n"
+        "    def prox(self, v, lane):",
+    ),
+}
+BY_HAND = '''
+    def by_hand(self, w, clip):
+        """As it was before: a clip that hands NaN on."""
+        problem = self.problem
+        with np.errstate(all="ignore"):
+            slopes = problem.derivatives(problem.A @ w + problem.offset)
+            most = clip / np.maximum(problem.row_norms, 1e-300)
+            return problem.A.T @ np.clip(slopes, -most, most) / problem.n
+'''
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Write a solver of one's own, some text changed; its name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    names = []
+
+    def make(before="", after="", more=""):
+        text = MINE.read_text()
+        assert before in text
+        names.append(f"mine_{tmp_path.name}_{len(names)}")
+        text = text.replace(before, after) + BY_HAND + more
+        (tmp_path / f"{names[-1]}.py").write_text(text)
+        return names[-1]
+
+    yield make
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def test_the_example_is_held(own):
+    name = own()
+    require_held(name, name, {})
+    X, y = np.ones((40, 2)), np.tile([1.0, -1.0], 20)
+    assert dperm.fit(X, y, name, random_state=0).coef_.shape == (1, 2)
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_one_that_leaks_is_refused_before_it_runs(own, leak):
+    name = own(*LEAKS[leak])
+    with pytest.raises(LeakError, match=f"solver {name}: .*UNCHECKED"):
+        require_held(name, name, {})
+    with pytest.raises(ConfigError, match="UNCHECKED"):
+        dperm.fit(np.ones((40, 2)), np.tile([1.0, -1.0], 20), name)
+
+
+def test_one_that_says_why_runs_unchecked(own, caplog):
+    name = own(*LEAKS["no noise"], "\nUNCHECKED = 'a baseline without privacy'\n")
+    with caplog.at_level(logging.WARNING):
+        require_held(name, name, {})
+    assert "not held to its ledger: a baseline without privacy" in caplog.text
