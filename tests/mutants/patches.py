@@ -13,6 +13,7 @@ LANES, STREAMS = "src/dperm/solvers/lanes", "src/dperm/solvers/streams"
 FW, PRIVACY = "src/dperm/solvers/frank_wolfe", "src/dperm/privacy"
 ARENA, DIRECT = "src/dperm/papers/arena", "src/dperm/direct"
 FITS, CLEANING = "src/dperm/solvers/fits", "src/dperm/erm/cleaning.py"
+RECORDS = "src/dperm/solvers/records.py"
 MINE = "docs/examples/mine/noisy_gd.py"  # an algorithm of a user's
 
 
@@ -921,7 +922,7 @@ MUTANTS = (
     plant(
         "clipped_of_any_radius", "output_perturbation",
         "records that were clipped to a larger R are used for another",
-        f"{FITS}/records.py", 'key = ("clipped", radius, grid)', 'key = ("clipped", grid)',
+        RECORDS, 'key = ("clipped", radius, grid)', 'key = ("clipped", grid)',
     ),
     plant(
         "minibatch_without_two", "dp_minibatch", "a batch's sum moves by C",
@@ -966,14 +967,14 @@ MUTANTS = (
     ),
     plant(
         "moments_label_beside", "moments", "t is clipped by its features alone, unchecked",
-        f"{FITS}/records.py", "            size = np.hypot(self.norms, y)\n",
+        RECORDS, "            size = np.hypot(self.norms, y)\n",
         "            size = self.norms\n",
-        f"{FITS}/records.py", "size = np.hypot(norms(rows), y)", "size = norms(rows)",
-        f"{FITS}/records.py", "    if not _is_within(", "    if False and not _is_within(",
+        RECORDS, "size = np.hypot(norms(rows), y)", "size = norms(rows)",
+        RECORDS, "    if not _is_within(", "    if False and not _is_within(",
     ),
     plant(
         "moments_factor_once", "moments", "t t^T has the clip's factor once, not twice",
-        f"{FITS}/records.py", "squares, found = inside**2,", "squares, found = inside,",
+        RECORDS, "squares, found = inside**2,", "squares, found = inside,",
     ),
     plant(
         "output_without_two", "output_perturbation", "the minimiser moves by R / Lambda",
@@ -1202,31 +1203,31 @@ MUTANTS = (
     # --- a record's contribution, and what is no number -----------------------------------------
     plant(
         "clip_hands_nan_on", "dp_gd dp_minibatch dp_gram", "np.clip hands NaN on",
-        f"{FITS}/records.py", "    _clamp(out.reshape(len(most), -1), most)\n    return out",
+        RECORDS, "    _clamp(out.reshape(len(most), -1), most)\n    return out",
         "    ends = most.reshape(-1, *[1] * (out.ndim - 1))\n"
         "    return np.clip(out, -ends, ends)",
     ),
     plant(
         "clip_hands_nan_on_unchecked", "dp_gd dp_minibatch", "and nobody looks at it",
-        f"{FITS}/records.py", "    _clamp(out.reshape(len(most), -1), most)\n    return out",
+        RECORDS, "    _clamp(out.reshape(len(most), -1), most)\n    return out",
         "    ends = most.reshape(-1, *[1] * (out.ndim - 1))\n"
         "    return np.clip(out, -ends, ends)",
-        f"{FITS}/records.py", "    if not _is_within(", "    if False and not _is_within(",
+        RECORDS, "    if not _is_within(", "    if False and not _is_within(",
     ),
     plant(
         "norms_underflow", "dp_gd dp_minibatch", "max(norm, 1e-300), norms by squares",
-        f"{FITS}/records.py", 'return lengths(rows, np.einsum("ij,ij->i", rows, rows))',
+        RECORDS, 'return lengths(rows, np.einsum("ij,ij->i", rows, rows))',
         'return np.sqrt(np.einsum("ij,ij->i", rows, rows))',
-        f"{FITS}/records.py", "np.minimum(C / self.norms[some], STEEP)",
+        RECORDS, "np.minimum(C / self.norms[some], STEEP)",
         "C / np.maximum(self.norms[some], 1e-300)",
     ),
     plant(
         "norms_underflow_unchecked", "dp_gd dp_minibatch", "and nobody looks at it",
-        f"{FITS}/records.py", 'return lengths(rows, np.einsum("ij,ij->i", rows, rows))',
+        RECORDS, 'return lengths(rows, np.einsum("ij,ij->i", rows, rows))',
         'return np.sqrt(np.einsum("ij,ij->i", rows, rows))',
-        f"{FITS}/records.py", "np.minimum(C / self.norms[some], STEEP)",
+        RECORDS, "np.minimum(C / self.norms[some], STEEP)",
         "C / np.maximum(self.norms[some], 1e-300)",
-        f"{FITS}/records.py", "    if not _is_within(", "    if False and not _is_within(",
+        RECORDS, "    if not _is_within(", "    if False and not _is_within(",
     ),
     plant(
         "norms_lose_digits", "dp_gd", "a norm whose square has few digits is believed",
@@ -1234,37 +1235,37 @@ MUTANTS = (
     ),
     plant(
         "norms_of_sparse_rows", "dp_gd", "on sparse rows norms are those of the entries' sums",
-        f"{FITS}/records.py", "rows.multiply(rows).sum(axis=1)",
+        RECORDS, "rows.multiply(rows).sum(axis=1)",
         "rows.multiply(rows).max(axis=1).todense()",
     ),
     plant(
         "contributions_twice_as_long", "ada_ssp dp_gram", "rows are clipped to 2 R, and checked so",
-        f"{FITS}/records.py", "    check(_largest(rows), inside, radius)\n",
+        RECORDS, "    check(_largest(rows), inside, radius)\n",
         "    inside = np.minimum(1.0, 2 * inside)\n"
         "    check(_largest(rows), inside, 2 * radius)\n",
     ),
     plant(
         "check_of_one_sign", "", "the check does not see negative entries",
-        f"{FITS}/records.py", "return np.maximum(rows.max(axis=1), -rows.min(axis=1))",
+        RECORDS, "return np.maximum(rows.max(axis=1), -rows.min(axis=1))",
         "return rows.max(axis=1)",
     ),
     plant(
         "check_passes_all", "", "the check refuses nothing",
-        f"{FITS}/records.py", "    if not _is_within(", "    if False and not _is_within(",
+        RECORDS, "    if not _is_within(", "    if False and not _is_within(",
     ),
     plant(
         "check_passes_nan", "", "the check takes what is no number for small",
-        f"{FITS}/records.py", "if not abs(factors[i, lane]) * largest[i] <= bound:",
+        RECORDS, "if not abs(factors[i, lane]) * largest[i] <= bound:",
         "if abs(factors[i, lane]) * largest[i] > bound:",
     ),
     plant(
         "grid_to_the_nearest", "", "entries are rounded to a grid, and not cut",
-        f"{FITS}/records.py", "return grid * np.trunc(found / grid) if grid",
+        RECORDS, "return grid * np.trunc(found / grid) if grid",
         "return grid * np.rint(found / grid) if grid",
     ),
     plant(
         "records_not_cleaned", "dp_gd moments", "a record that overflows its scale is kept",
-        f"{FITS}/records.py", "cleaned(_scaled(problem.rows, S), problem.offset)",
+        RECORDS, "cleaned(_scaled(problem.rows, S), problem.offset)",
         "_scaled(problem.rows, S), problem.offset",
     ),
     plant(
