@@ -1286,7 +1286,7 @@ MUTANTS = (
         "    return _without(A, ~keep)",
     ),
     plant(
-        "cleaning_of_features", "dp_gd moments", "a label that is not finite is kept",
+        "cleaning_of_features", "", "a label that is not finite is kept",
         CLEANING, "keep = _is_finite(A) & np.isfinite(offset)",
         "keep = _is_finite(A)",
     ),

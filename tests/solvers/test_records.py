@@ -62,7 +62,7 @@ def is_within(factor, row, bound):
 def starts():
     """Weights (3, L): nothing, ordinary, and such that margins are no numbers."""
     far = np.array([FAR, FAR, -FAR])
-    return np.stack([np.zeros(3), np.ones(3), far, -far], axis=1)
+    return np.stack([np.zeros(3), np.ones(3), far, -far, np.full(3, np.inf)], axis=1)
 
 
 # --- contributions --------------------------------------------------------------------

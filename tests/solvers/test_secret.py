@@ -154,7 +154,7 @@ def _way(node):
     if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
         own = isinstance(node.value, ast.Name) and node.value.id == "self"
         dunder = node.attr.startswith("__") and node.attr.endswith("__")
-        return "" if own or dunder and node.attr != "__closure__" else _at(node)
+        return "" if own or (dunder and node.attr != "__closure__") else _at(node)
     if isinstance(node, ast.alias) and node.name in ("Problem", "inspect", "gc"):
         return f"import of {node.name}"
     names = ("getattr", "vars", "Records", "nonlocal")
