@@ -424,7 +424,7 @@ def test_the_tilt_states_what_the_proof_asks_for(curvature, minima):
     assert [one.sensitivity for one in digits] == (
         [2e-9] if minima == "approximate" else []
     )
-    ((*_, reach, K, off),), (u, *_), _ = told(objective_perturbation, at, made, None)
+    ((*_, reach, K, off),), _, _ = told(objective_perturbation, at, made, None)
     assert (reach, K) == (R, pytest.approx(R**2 / Lambda))
     assert off == (1e-9 if minima == "approximate" else 0.0)
 

@@ -11,6 +11,7 @@ from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.fits import FitSubject
 from dperm.audit.lanes import Shape
 from dperm.audit.rungs import published, sensitivity
+from dperm.privacy.mechanisms import streams
 from dperm.solvers import records
 from dperm.solvers.fits import dp_gd, output_perturbation
 from dperm.solvers.records import ContributionError
@@ -79,25 +80,16 @@ def moved():
     (pair,), at = subject.tried, subject.at
     found = []
     for x in pair:
-        run = subject.start(subject.base.replaced(0, x, 1.0), [])
-        with run as made:
+        with subject.start(subject.base.replaced(0, x, 1.0), streams(0)) as made:
             made.ledger = output_perturbation.ledger(at, 0.0, subject.options)
-            made.streams = [_silent()]
             found.append(next(made.releases())[:, 0])
     stated = subject.ledger.events[0].sensitivity
     return bool(np.linalg.norm(found[0] - found[1]) <= stated)
 
 
-def _silent():
-    from dperm.privacy.mechanisms import streams
-
-    return streams(0)
-
-
 def audited(module, made, shape, **given):
     """Whether the audit finds nothing; a run that raises tells of its records."""
-    subject = FitSubject("s", module, made, shape,
-                         1.0, **given)  # fmt: skip
+    subject = FitSubject("s", module, made, shape, 1.0, **given)
     ladder = Ladder(subject, BRIEF, 3)
     try:
         return not (sensitivity(ladder).caught or published(ladder).caught)

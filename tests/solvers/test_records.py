@@ -14,6 +14,7 @@ from scipy import sparse
 
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import build
+from dperm.privacy.ledger import Gaussian
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.records import (
     ContributionError,
@@ -212,8 +213,6 @@ def test_what_is_kept_for_one_bound_is_not_used_for_another():
 
 def shown(secret):
     """A secret's value, which no method can see: what is released without noise."""
-    from dperm.privacy.ledger import Gaussian
-
     event = Gaussian(1e9, 0.0, 1, "", "")
     found = secret.released(iter([event]), lambda scale, size: np.zeros((size, 1)))
     return found[0] if secret.symmetric else found[:, 0]
