@@ -657,8 +657,12 @@ MUTANTS = (
     ),
     plant(
         "frank_wolfe_unit_noise", "", "Frank-Wolfe noise is not in units of the sensitivity",
-        f"{ARENA}/contestants.py", "Noise(ledger, ledger.events[0].scale)",
-        "Noise(ledger, job.noise_multiplier)",
+        f"{ARENA}/contestants.py", "Noise(ledger, *scales)",
+        "Noise(ledger, noise_multiplier)",
+    ),
+    plant(
+        "frank_wolfe_one_scale", "dp_bcfw", "in the estimators features have no noise",
+        f"{ARENA}/contestants.py", "Noise(ledger, *scales)", "Noise(ledger, scales[0])",
     ),
     # --- objective perturbation, smoothness, scales ------------------------------------------
     plant(

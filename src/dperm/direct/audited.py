@@ -25,7 +25,7 @@ from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import SampledGaussian
 from dperm.privacy.mechanisms import Streams
 
-N, P = 8, 3  # records and features, few and loud
+N, P = 8, 4  # records and features, few and loud, as many as DP-BCFW has nodes
 EPSILON = 1.0
 SHORT = {"passes": 1.0, "steps": 2}  # of the default setting, what takes long
 NUMBERS = 64  # that a release of a Frank-Wolfe method may have beside its index
@@ -101,7 +101,8 @@ def subjects(solver: str) -> list[Subject]:
     family = solvers.family(solvers.load(method.section.algorithm))
     if family == "frank_wolfe" and "entry_bound" not in known:  # it is not private
         return []
-    setting = {key: value for key, value in SHORT.items() if key in known}
+    short = SHORT | ({"steps": 1} if family == "frank_wolfe" else {})
+    setting = {key: value for key, value in short.items() if key in known}
     given = {"epsilon": EPSILON, "delta": DELTA, "setting": setting}
     models: list[DPLinear] = [
         DPClassifier(solver, classes=(-1.0, 1.0), **given),  # type: ignore[arg-type]
