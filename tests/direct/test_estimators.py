@@ -15,6 +15,7 @@ from dperm.direct import arrays, estimators
 from dperm.erm.optimum import solve
 from dperm.erm.penalties import Penalty
 from dperm.privacy.accounting import true_epsilon
+from dperm.privacy.mechanisms import streams
 
 FEW = "asks for R^2 > 0.5 from 200 records, which epsilon 1 does not buy"
 TELLS = "whether a fit raises must not tell that one record is not finite"
@@ -105,6 +106,18 @@ def test_the_noise_has_the_spread_that_the_ledger_says(data):
     event = fits[0].epsilon_.ledger.events[0]
     spread = np.array([model.coef_ for model in fits]).std(axis=0)
     assert spread == pytest.approx(np.full(3, event.scale / (3 * len(y))), rel=0.15)
+
+
+@pytest.mark.parametrize("solver", ["dp_fw", "dp_bcfw"])
+def test_every_event_of_frank_wolfe_has_its_noise(data, solver, monkeypatch):
+    """Selections, and what the nodes send of their features."""
+    X, y = data
+    on, setting = DPRegressor(solver).prepared(X, y)
+    monkeypatch.setattr(on.module, "Run", lambda problem, own, options, noise: noise)
+    noise = on._made(setting, 0.7, streams(0))
+    scales = [event.scale for event in on.ledger(setting, 0.7).events]
+    assert [noise.index_scale, noise.sketch_scale][: len(scales)] == scales
+    assert min(scales) > 0 and len(scales) == 1 + (solver == "dp_bcfw")
 
 
 def test_nothing_but_n_is_public_when_all_is_declared(data):

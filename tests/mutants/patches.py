@@ -12,6 +12,8 @@ from dataclasses import dataclass
 LANES, STREAMS = "src/dperm/solvers/lanes", "src/dperm/solvers/streams"
 FW, PRIVACY = "src/dperm/solvers/frank_wolfe", "src/dperm/privacy"
 ARENA, DIRECT = "src/dperm/papers/arena", "src/dperm/direct"
+FITS, CLEANING = "src/dperm/solvers/fits", "src/dperm/erm/cleaning.py"
+RECORDS = "src/dperm/solvers/records.py"
 MINE = "docs/examples/mine/noisy_gd.py"  # an algorithm of a user's
 
 
@@ -655,8 +657,12 @@ MUTANTS = (
     ),
     plant(
         "frank_wolfe_unit_noise", "", "Frank-Wolfe noise is not in units of the sensitivity",
-        f"{ARENA}/contestants.py", "Noise(ledger, ledger.events[0].scale)",
-        "Noise(ledger, job.noise_multiplier)",
+        f"{ARENA}/contestants.py", "Noise(ledger, *scales)",
+        "Noise(ledger, noise_multiplier)",
+    ),
+    plant(
+        "frank_wolfe_one_scale", "dp_bcfw", "in the estimators features have no noise",
+        f"{ARENA}/contestants.py", "Noise(ledger, *scales)", "Noise(ledger, scales[0])",
     ),
     # --- objective perturbation, smoothness, scales ------------------------------------------
     plant(
@@ -805,21 +811,488 @@ MUTANTS = (
         f"{DIRECT}/guarantee.py", "given=united(self.given, names)", "given=united(names)",
     ),
     plant(
-        "declared_label_of_the_data", "", "the declared label's scale is the data's",
+        "declared_label_of_the_data", "dp_gd", "the declared label's scale is the data's",
         f"{DIRECT}/arrays.py", "problem.loss.offset(np.array([label]))",
         "problem.loss.offset(np.full(1, np.abs(problem.offset).max()))",
     ),
     plant(
-        "declared_scales_of_the_data", "", "declared scales give way to larger entries",
+        "declared_scales_of_the_data", "dp_gd", "declared scales give way to larger entries",
         f"{DIRECT}/arrays.py",
         "record = np.asfortranarray(scales[None, :], dtype=np.float64)",
         "top = np.asarray(abs(problem.A).max(axis=0)).ravel()\n"
         "    record = np.asfortranarray(np.maximum(scales, top)[None, :])",
     ),
     plant(
-        "ones_of_the_data", "", "the column of ones is as large as the data",
+        "ones_of_the_data", "dp_gd", "the column of ones is as large as the data",
         f"{DIRECT}/arrays.py", "ones = np.ones((X.shape[0], 1))",
         "ones = np.full((X.shape[0], 1), abs(X).max())",
+    ),
+    plant(
+        "classes_of_the_data", "dp_gd dp_cd", "declared classes give way to those of y",
+        f"{DIRECT}/estimators.py",
+        "known = np.unique(y) if self.classes is None else self.classes", "known = np.unique(y)",
+    ),
+    plant(
+        "targets_always_checked", "", "y is checked though classes are declared",
+        f"{DIRECT}/estimators.py", "        if self.classes is None:\n            check_",
+        "        if True:\n            check_",
+    ),
+    plant(
+        "arrays_must_be_finite", "", "a record that is not finite makes a fit raise",
+        f"{DIRECT}/estimators.py", "ensure_all_finite=False", "ensure_all_finite=True",
+    ),
+    plant(
+        "signed_refuses", "", "a label of no class makes a fit raise",
+        f"{DIRECT}/arrays.py", "    X, signs = cleaned(X, signs)\n",
+        '    if np.isnan(signs).any():\n        raise ValueError(f"unknown label {y}")\n'
+        "    X, signs = cleaned(X, signs)\n",
+    ),
+    plant(
+        "label_scale_grows", "dp_gd", "a declared label scale gives way to larger labels",
+        f"{DIRECT}/estimators.py", "        return float(given)\n",
+        "        return max(float(given), float(np.nanmax(np.abs(y))))\n",
+    ),
+    plant(
+        "ones_as_large_as_the_mean", "dp_gd", "the column of ones is the data's mean",
+        f"{DIRECT}/arrays.py", "ones = np.ones((X.shape[0], 1))",
+        "ones = np.full((X.shape[0], 1), np.nanmean(abs(X)))",
+    ),
+    plant(
+        "estimator_seed_known", "", "noise has the same seed in every fit",
+        f"{DIRECT}/estimators.py", "return secrets.randbits(62)", "return 0",
+    ),
+    plant(
+        "classes_not_named", "", "what is read off y is not named",
+        f"{DIRECT}/estimators.py", "labels = (arrays.CLASSES,) if", "labels = () if",
+    ),
+    plant(
+        "estimator_louder_than_paid", "", "noise is half of what epsilon_ states",
+        f"{DIRECT}/estimators.py", "found.noise_multiplier, self._seed())",
+        "found.noise_multiplier / 2, self._seed())",
+    ),
+    # --- fits: sensitivities, clips, constants ----------------------------------------------
+    plant(
+        "ssp_root_forgotten", "ada_ssp", "x x^T moves by R^2, in the ledger and beside it",
+        f"{FITS}/ada_ssp.py", "return R**2, float(np.sqrt(2)) * R**2, 2", "return R**2, R**2, 2",
+        f"{FITS}/scaled.py", "float(np.sqrt(2)) * R**2, symmetric", "R**2, symmetric",
+    ),
+    plant(
+        "ssp_half_eigenvalue", "ada_ssp", "the smallest eigenvalue moves by half of R^2",
+        f"{FITS}/ada_ssp.py", "return R**2, float", "return R**2 / 2, float",
+        f"{FITS}/ada_ssp.py", "_smallest, R**2, key", "_smallest, R**2 / 2, key",
+    ),
+    plant(
+        "ssp_vector_without_two", "ada_ssp", "x y moves by R Y",
+        f"{FITS}/ada_ssp.py", "2 * R * options.label", "R * options.label",
+        f"{FITS}/ada_ssp.py", "2 * R * Y, key", "R * Y, key",
+    ),
+    plant(
+        "ssp_label_not_clipped", "ada_ssp", "labels beyond Y count as they are",
+        f"{FITS}/ada_ssp.py", "V.T @ np.clip(records.labels, -Y, Y)", "V.T @ records.labels",
+    ),
+    plant(
+        "ssp_vector_of_whole_rows", "ada_ssp", "x y is that of records that are not clipped",
+        f"{FITS}/ada_ssp.py", "V.T @ np.clip(", "records.rows.T @ np.clip(",
+    ),
+    plant(
+        "gd_without_two", "dp_gd", "a sum of gradients moves by C, in ledger and secret",
+        f"{FITS}/dp_gd.py", "moved = 2 * threshold", "moved = threshold",
+        f"{FITS}/scaled.py", "self._behind().gradient(u, C), 2 * C)",
+        "self._behind().gradient(u, C), C)",
+    ),
+    plant(
+        "gd_clips_to_two", "dp_gd dp_gram", "gradients are clipped to 2 C",
+        f"{FITS}/scaled.py", "self._behind().gradient(u, C), 2 * C)",
+        "self._behind().gradient(u, 2 * C), 2 * C)",
+    ),
+    plant(
+        "gd_clip_of_the_data", "dp_gd", "C is the mean norm of the private records",
+        f"{FITS}/dp_gd.py", "        C = threshold(at, options.clip)\n",
+        "        C = min(threshold(at, options.clip), at._behind().norms.mean())\n",
+    ),
+    plant(
+        "gram_root_forgotten", "dp_gram", "x x^T moves by R^2, in the ledger and beside it",
+        f"{FITS}/dp_gram.py", "matrix = float(np.sqrt(2)) * (", "matrix = (",
+        f"{FITS}/scaled.py", "float(np.sqrt(2)) * R**2, symmetric", "R**2, symmetric",
+    ),
+    plant(
+        "gram_clipped_wide", "dp_gram ada_ssp", "x x^T is that of records clipped to 2 R",
+        f"{FITS}/scaled.py", "gram(records.clipped(R)))", "gram(records.clipped(2 * R)))",
+    ),
+    plant(
+        "gram_of_any_radius", "dp_gram", "what was made for a larger R is used for another",
+        f"{FITS}/scaled.py", 'records.kept(("gram", R), ', 'records.kept("gram", ',
+    ),
+    plant(
+        "clipped_of_any_radius", "output_perturbation",
+        "records that were clipped to a larger R are used for another",
+        RECORDS, 'key = ("clipped", radius, grid)', 'key = ("clipped", grid)',
+    ),
+    plant(
+        "minibatch_without_two", "dp_minibatch", "a batch's sum moves by C",
+        f"{FITS}/dp_minibatch.py", "moved = 2 * threshold", "moved = threshold",
+        f"{FITS}/scaled.py", "Secret(found, 2 * C, batch", "Secret(found, C, batch",
+    ),
+    plant(
+        "newton_gradient_without_two", "dp_newton", "a sum of gradients moves by R",
+        f"{FITS}/dp_newton.py", "partial(_gradient, u), 2 * R)", "partial(_gradient, u), R)",
+    ),
+    plant(
+        "newton_trace_by_R", "dp_newton", "a trace moves by sup phi'' R",
+        f"{FITS}/dp_newton.py", "partial(_trace, u, R), h)", "partial(_trace, u, R), h / R)",
+    ),
+    plant(
+        "newton_delta_by_R", "dp_newton", "Delta has R where R^2 belongs",
+        f"{FITS}/dp_newton.py", "axis=0) * h / (n", "axis=0) * h / R / (n",
+    ),
+    plant(
+        "newton_delta_over_n", "dp_newton", "Delta is divided by n once more",
+        f"{FITS}/dp_newton.py", "(n * strong**2 + strong * h)",
+        "(n**2 * strong**2 + strong * h)",
+    ),
+    plant(
+        "newton_delta_strongest", "dp_newton", "Delta counts on the strongest ridge",
+        f"{FITS}/dp_newton.py", "float(at.l2.min())", "float(at.l2.max())",
+    ),
+    plant(
+        "newton_whole_rows", "dp_newton", "gradients are those of records not clipped",
+        f"{FITS}/dp_newton.py", "found: np.ndarray = V.T @ records.slopes(V @ u",
+        "found: np.ndarray = records.rows.T @ records.slopes(V @ u",
+    ),
+    plant(
+        "newton_trace_not_clipped", "dp_newton", "the trace is that of records not clipped",
+        f"{FITS}/dp_newton.py", "np.minimum(records.norms, R)[:, None]",
+        "records.norms[:, None]",
+    ),
+    plant(
+        "moments_root_forgotten", "moments", "t t^T moves by C^2, in ledger and secret",
+        f"{FITS}/moments.py", "moved = float(np.sqrt(2)) * bound", "moved = bound",
+        f"{FITS}/scaled.py", "float(np.sqrt(2)) * C**2, symmetric", "C**2, symmetric",
+    ),
+    plant(
+        "moments_label_beside", "moments", "t is clipped by its features alone, unchecked",
+        RECORDS, "            size = np.hypot(self.norms, y)\n",
+        "            size = self.norms\n",
+        RECORDS, "size = np.hypot(norms(rows), y)", "size = norms(rows)",
+        RECORDS, "    if not _is_within(", "    if False and not _is_within(",
+    ),
+    plant(
+        "moments_factor_once", "moments", "t t^T has the clip's factor once, not twice",
+        RECORDS, "squares, found = inside**2,", "squares, found = inside,",
+    ),
+    plant(
+        "output_without_two", "output_perturbation", "the minimiser moves by R / Lambda",
+        f"{FITS}/output_perturbation.py", "0.0), 2 * R / Lambda +", "0.0), R / Lambda +",
+    ),
+    plant(
+        "output_half_ridge", "output_perturbation", "half of the ridge is added",
+        f"{FITS}/output_perturbation.py", "max(wanted - own, 0.0), 2",
+        "0.5 * max(wanted - own, 0.0), 2",
+    ),
+    plant(
+        "output_no_ridge", "output_perturbation", "Lambda is claimed, and nothing added",
+        f"{FITS}/output_perturbation.py", "at.minimum(R, ridge,", "at.minimum(R, 0.0,",
+    ),
+    plant(
+        "output_strongest_ridge", "output_perturbation",
+        "Lambda counts on the strongest ridge of the penalty",
+        f"{FITS}/output_perturbation.py", "float(at.l2.min())", "float(at.l2.max())",
+    ),
+    plant(
+        "output_rough", "output_perturbation", "minima are found to a millionth of what is said",
+        f"{FITS}/output_perturbation.py", "ridge, TOLERANCE * Lambda,",
+        "ridge, 1e6 * TOLERANCE * Lambda,",
+    ),
+    plant(
+        "minimum_of_whole_rows", "objective_perturbation output_perturbation",
+        "minima are those of records that are not clipped",
+        f"{FITS}/minimise.py", "    V = records.clipped(radius)\n    weights",
+        "    V = records.rows\n    weights",
+    ),
+    plant(
+        "tilted_half_ridge", "objective_perturbation", "half of the ridge is added",
+        f"{FITS}/objective_perturbation.py", "max(wanted - own, 0.0)\n",
+        "0.5 * max(wanted - own, 0.0)\n",
+    ),
+    plant(
+        "tilted_no_ridge", "objective_perturbation", "Lambda is claimed, and nothing added",
+        f"{FITS}/objective_perturbation.py", "tilted_minimum(R, ridge,", "tilted_minimum(R, 0.0,",
+    ),
+    plant(
+        "tilted_tenth_of_K", "objective_perturbation", "K is a tenth, in ledger and run",
+        f"{FITS}/objective_perturbation.py", "curvature=R**2 / Lambda,",
+        "curvature=0.1 * R**2 / Lambda,",
+        f"{FITS}/objective_perturbation.py", "tolerance, R**2 / Lambda, off)",
+        "tolerance, 0.1 * R**2 / Lambda, off)",
+    ),
+    plant(
+        "tilted_without_two", "objective_perturbation", "b hides R, in ledger and run",
+        f"{FITS}/objective_perturbation.py", "sensitivity=2 * R,", "sensitivity=R,",
+        f"{FITS}/objective_perturbation.py", "scale=2 * R *", "scale=R *",
+        f"{FITS}/secret.py", 'require("2 R", 2 * self.reach,', 'require("2 R", self.reach,',
+    ),
+    plant(
+        "tilted_digits_half", "approximate_minima", "digits are hidden to half of 2 tau",
+        f"{FITS}/objective_perturbation.py", "sensitivity=2 * options.tolerance,",
+        "sensitivity=options.tolerance,",
+        f"{FITS}/objective_perturbation.py", "scale=2 * options.tolerance /",
+        "scale=options.tolerance /",
+        f"{FITS}/secret.py", "2 * self.off, digits.sensitivity", "self.off, digits.sensitivity",
+    ),
+    plant(
+        "tilted_digits_shown", "approximate_minima", "noise is not added to the digits",
+        f"{FITS}/secret.py", "return found + normal(digits.scale, self.size)", "return found",
+    ),
+    plant(
+        "tilted_rough", "approximate_minima", "minima are a thousand times as far off",
+        f"{FITS}/objective_perturbation.py", "tolerance = options.tolerance * Lambda",
+        "tolerance = 1e3 * options.tolerance * Lambda",
+    ),
+    # --- fits: leaks beside the releases ------------------------------------------------------
+    plant(
+        "ssp_ridge_exact", "ada_ssp", "a closure keeps the eigenvalue, and the ridge has it",
+        f"{FITS}/ada_ssp.py",
+        '        smallest = yield at.statistic(R, _smallest, R**2, key="smallest eigenvalue")\n',
+        "        kept = []\n\n"
+        "        def least(V, records):\n"
+        "            kept.append(_smallest(V, records))\n"
+        "            return kept[-1]\n\n"
+        "        smallest = yield at.statistic(R, least, R**2)\n",
+        f"{FITS}/ada_ssp.py", "ridge = np.maximum(wanted - known, 0.0)",
+        "ridge = np.maximum(wanted - kept[-1] + 0 * known, 0.0)",
+    ),
+    plant(
+        "gram_metric_exact", "dp_gram", "a closure keeps the matrix, and the metric has it",
+        f"{FITS}/dp_gram.py", "        for _ in range(options.steps):\n"
+        "            g = yield at.gradient_sum(self.u, C)\n",
+        "        kept = []\n\n"
+        "        def slope(V, records):\n"
+        "            kept.append(records.rows.T @ records.rows)\n"
+        "            return records.gradient(self.u, C)\n\n"
+        "        for _ in range(options.steps):\n"
+        "            g = yield at.statistic(R, slope, 2 * C)\n"
+        "            metric = at.loss.curvature * floored(kept[-1][None], edge)\n",
+    ),
+    plant(
+        "newton_damping_exact", "dp_newton", "a closure keeps the trace, lambda follows it",
+        f"{FITS}/dp_newton.py",
+        "            trace = yield at.statistic(R, partial(_trace, u, R), h).in_its_unit()\n",
+        "            kept = []\n\n"
+        "            def traced(V, records, u=u, kept=kept):\n"
+        "                kept.append(_trace(u, R, V, records))\n"
+        "                return kept[-1]\n\n"
+        "            trace = yield at.statistic(R, traced, h).in_its_unit()\n"
+        "            trace = kept[-1]\n",
+    ),
+    plant(
+        "gd_last_step_exact", "dp_gd", "after the last release the records are read again",
+        f"{FITS}/dp_gd.py", "        if options.average:\n",
+        "        self.u = self.u - eta * at._behind().gradient(self.u, C) / at.n\n"
+        "        if options.average:\n",
+    ),
+    plant(
+        "gd_warm_start", "dp_gd", "starts at a clipped gradient that is not charged",
+        f"{FITS}/dp_gd.py", "        for t in range(options.steps):\n",
+        "        self.u = self.u - eta * at._behind().gradient(self.u, C)\n"
+        "        for t in range(options.steps):\n",
+    ),
+    plant(
+        "minibatch_step_by_norms", "dp_minibatch", "steps are as long as the records are short",
+        f"{FITS}/dp_minibatch.py", "eta = options.step / (at.loss.curvature * at.p)",
+        "eta = options.step / (at.loss.curvature * at._behind().norms.mean() ** 2)",
+    ),
+    plant(
+        "moments_floor_exact", "moments", "eigenvalues are floored at a share of the exact",
+        f"{FITS}/moments.py", "max(edge, 1e-9 * at.n))",
+        "max(edge, 0.5 * (at._behind().norms ** 2).sum()))",
+    ),
+    plant(
+        "scaled_private_features", "dp_gd moments", "features are scaled by the private columns",
+        f"{FITS}/scaled.py", "= column_scales(problem), label_scale(problem)",
+        "= np.sqrt((problem.A ** 2).mean(axis=0)), label_scale(problem)",
+    ),
+    plant(
+        "scaled_private_label", "dp_gd moments", "labels are scaled by the private ones",
+        f"{FITS}/scaled.py", "= column_scales(problem), label_scale(problem)",
+        "= column_scales(problem), float(np.abs(problem.offset).mean() or 1.0)",
+    ),
+    plant(
+        "scaled_given_forgotten", "", "scales that are read off the data are not named",
+        f"{FITS}/scaled.py", "self.given = (*problem.given, *read)",
+        "self.given = problem.given",
+    ),
+    plant(
+        "secret_open", "", "a secret shows its value to whoever asks",
+        f"{FITS}/secret.py", '("__value", "batch",', '("__value", "value", "batch",',
+        f"{FITS}/secret.py", "self.__value = np.asarray(value, dtype=float)",
+        "self.__value = self.value = np.asarray(value, dtype=float)",
+    ),
+    # --- fits: noise and its events -----------------------------------------------------------
+    plant(
+        "fits_half_noise", "dp_gd dp_newton ada_ssp", "half of the noise",
+        f"{FITS}/__init__.py", "return scale * np.stack", "return 0.5 * scale * np.stack",
+    ),
+    plant(
+        "fits_noise_again", "dp_gd dp_gram", "all releases of a run have the same noise",
+        f"{FITS}/__init__.py", "drawn = [gaussian(one.noise, size) for one in self.streams]",
+        "if not hasattr(self, \"drawn\"):\n"
+        "            self.drawn = [gaussian(one.noise, 600) for one in self.streams]\n"
+        "        drawn = [np.resize(one, size) for one in self.drawn]",
+    ),
+    plant(
+        "fits_noise_of_sampling", "dp_minibatch", "batches and noise are of one stream",
+        f"{FITS}/__init__.py", "gaussian(one.noise, size)", "gaussian(one.sampling, size)",
+    ),
+    plant(
+        "fits_noise_shared", "", "runs side by side have the same noise",
+        f"{FITS}/__init__.py", "drawn = [gaussian(one.noise, size) for one in self.streams]",
+        "drawn = [gaussian(self.streams[0].noise, size)] * len(self.streams)",
+    ),
+    plant(
+        "symmetric_quarter", "dp_gram moments", "off the diagonal noise has half of its scale",
+        f"{FITS}/secret.py", "columns, 1.0, np.sqrt(0.5))", "columns, 1.0, np.sqrt(0.25))",
+    ),
+    plant(
+        "secret_unit_forgotten", "dp_newton", "noise in units of a secret lacks the unit",
+        f"{FITS}/secret.py", "scale = event.scale * self.unit", "scale = event.scale",
+    ),
+    plant(
+        "gd_count", "dp_gd", "the ledger counts a step too few",
+        f"{FITS}/dp_gd.py", "count=options.steps,", "count=max(1, options.steps - 1),",
+    ),
+    plant(
+        "gd_noise_without_root", "dp_gd", "T releases have the noise of one, and are one",
+        f"{FITS}/dp_gd.py", "count=options.steps,", "count=1,",
+        f"{FITS}/secret.py", "    for done in range(max(event.count for event in ledger.events)):\n",
+        "    for done in [0] * 1000:\n",
+    ),
+    plant(
+        "rounds_first_again", "dp_newton", "every release has the noise of the first event",
+        f"{FITS}/secret.py", "yield from (event for event in",
+        "yield from (ledger.events[0] for event in",
+    ),
+    plant(
+        "require_turned", "", "a run may have more than its ledger states, and not less",
+        f"{FITS}/secret.py", "np.all(found <= stated * (1 + ROUNDING))",
+        "np.all(found >= stated * (1 - ROUNDING))",
+    ),
+    plant(
+        "taken_any_kind", "", "a release takes an event of whatever kind",
+        f"{FITS}/secret.py", "if type(event) is not kind:", "if event is None:",
+    ),
+    plant(
+        "batch_not_required", "", "a batch may be larger than the ledger's",
+        f"{FITS}/secret.py", '            require("batch", self.batch[0], event.batch)\n', "",
+    ),
+    # --- fits: batches ------------------------------------------------------------------------
+    plant(
+        "batch_with_replacement", "dp_minibatch", "a record may be in a batch twice",
+        f"{FITS}/scaled.py", "replace=False, shuffle=False", "replace=True, shuffle=False",
+    ),
+    plant(
+        "batch_of_the_first", "dp_minibatch", "a batch holds the first records",
+        f"{FITS}/scaled.py", "sampling.choice(self.n, size, replace=False, shuffle=False)",
+        "np.arange(size)",
+    ),
+    plant(
+        "batch_three_quarters", "dp_minibatch", "the ledger has 0.75 of a batch, and the secret",
+        f"{FITS}/dp_minibatch.py", "batch=batch(at, options),",
+        "batch=max(1, 3 * batch(at, options) // 4),",
+        f"{FITS}/scaled.py", "batch=(size, self.n)", "batch=(max(1, 3 * size // 4), self.n)",
+    ),
+    plant(
+        "batch_of_twice_as_many", "dp_minibatch", "the ledger has twice as many records",
+        f"{FITS}/dp_minibatch.py", "population=at.n,", "population=2 * at.n,",
+    ),
+    # --- a record's contribution, and what is no number -----------------------------------------
+    plant(
+        "clip_hands_nan_on", "dp_gd dp_minibatch dp_gram", "np.clip hands NaN on",
+        RECORDS, "    _clamp(out.reshape(len(most), -1), most)\n    return out",
+        "    ends = most.reshape(-1, *[1] * (out.ndim - 1))\n"
+        "    return np.clip(out, -ends, ends)",
+    ),
+    plant(
+        "clip_hands_nan_on_unchecked", "dp_gd dp_minibatch", "and nobody looks at it",
+        RECORDS, "    _clamp(out.reshape(len(most), -1), most)\n    return out",
+        "    ends = most.reshape(-1, *[1] * (out.ndim - 1))\n"
+        "    return np.clip(out, -ends, ends)",
+        RECORDS, "    if not _is_within(", "    if False and not _is_within(",
+    ),
+    plant(
+        "norms_underflow", "dp_gd dp_minibatch", "max(norm, 1e-300), norms by squares",
+        RECORDS, 'return lengths(rows, np.einsum("ij,ij->i", rows, rows))',
+        'return np.sqrt(np.einsum("ij,ij->i", rows, rows))',
+        RECORDS, "np.minimum(C / self.norms[some], STEEP)",
+        "C / np.maximum(self.norms[some], 1e-300)",
+    ),
+    plant(
+        "norms_underflow_unchecked", "dp_gd dp_minibatch", "and nobody looks at it",
+        RECORDS, 'return lengths(rows, np.einsum("ij,ij->i", rows, rows))',
+        'return np.sqrt(np.einsum("ij,ij->i", rows, rows))',
+        RECORDS, "np.minimum(C / self.norms[some], STEEP)",
+        "C / np.maximum(self.norms[some], 1e-300)",
+        RECORDS, "    if not _is_within(", "    if False and not _is_within(",
+    ),
+    plant(
+        "norms_lose_digits", "dp_gd", "a norm whose square has few digits is believed",
+        CLEANING, "(squares > FAR**-2)", "(squares > 0)",
+    ),
+    plant(
+        "norms_of_sparse_rows", "dp_gd", "on sparse rows norms are those of the entries' sums",
+        RECORDS, "rows.multiply(rows).sum(axis=1)",
+        "rows.multiply(rows).max(axis=1).todense()",
+    ),
+    plant(
+        "contributions_twice_as_long", "ada_ssp dp_gram", "rows are clipped to 2 R, and checked so",
+        RECORDS, "    check(_largest(rows), inside, radius)\n",
+        "    inside = np.minimum(1.0, 2 * inside)\n"
+        "    check(_largest(rows), inside, 2 * radius)\n",
+    ),
+    plant(
+        "check_of_one_sign", "", "the check does not see negative entries",
+        RECORDS, "return np.maximum(rows.max(axis=1), -rows.min(axis=1))",
+        "return rows.max(axis=1)",
+    ),
+    plant(
+        "check_passes_all", "", "the check refuses nothing",
+        RECORDS, "    if not _is_within(", "    if False and not _is_within(",
+    ),
+    plant(
+        "check_passes_nan", "", "the check takes what is no number for small",
+        RECORDS, "if not abs(factors[i, lane]) * largest[i] <= bound:",
+        "if abs(factors[i, lane]) * largest[i] > bound:",
+    ),
+    plant(
+        "grid_to_the_nearest", "", "entries are rounded to a grid, and not cut",
+        RECORDS, "return grid * np.trunc(found / grid) if grid",
+        "return grid * np.rint(found / grid) if grid",
+    ),
+    plant(
+        "records_not_cleaned", "dp_gd moments", "a record that overflows its scale is kept",
+        RECORDS, "cleaned(_scaled(problem.rows, S), problem.offset)",
+        "_scaled(problem.rows, S), problem.offset",
+    ),
+    plant(
+        "cleaning_refuses", "dp_gd dp_cd", "a record that is not finite makes a run raise",
+        CLEANING, "        return A, offset\n    return _without(",
+        '        return A, offset\n    raise ValueError("not finite")\n    return _without(',
+    ),
+    plant(
+        "cleaning_drops", "dp_gd dp_cd", "a record that is not finite is left out of n",
+        CLEANING, "return _without(A, ~keep), np.where(keep, offset, 0.0)",
+        "return A[keep], offset[keep]",
+    ),
+    plant(
+        "cleaning_tells", "", "a warning names the record that is not finite",
+        CLEANING, "    return _without(A, ~keep)",
+        "    import warnings\n\n"
+        "    warnings.warn(f\"record {np.flatnonzero(~keep)[0]} is not finite\", stacklevel=2)\n"
+        "    return _without(A, ~keep)",
+    ),
+    plant(
+        "cleaning_of_features", "", "a label that is not finite is kept",
+        CLEANING, "keep = _is_finite(A) & np.isfinite(offset)",
+        "keep = _is_finite(A)",
     ),
     # --- modules of a user's -------------------------------------------------------------
     plant(
@@ -919,6 +1392,23 @@ ESCAPES: dict[tuple[str, str], str] = {
         )
         for name in ("joint_three", "alone")
     },
+    **{
+        (f"tilted_{name}", "audit"): (
+            "at the audit's target the bound is the Gaussian mechanism's, whatever K is;"
+            " where K matters, no pair that is known comes near the bound"
+        )
+        for name in ("half_ridge", "tenth_of_K")
+    },
+    **{
+        (f"tilted_{name}", "audit"): (
+            "what digits tell is a ten-thousandth of a deviation, and minima are found"
+            " to far more digits than are asked for"
+        )
+        for name in ("digits_half", "digits_shown", "rough")
+    },
+    ("output_rough", "audit"): (
+        "Newton's last step finds far more digits than are asked for"
+    ),
     ("stopping_for_free", "audit"): (
         "no solver's run pays for its tuning; its price is held against a closed form"
     ),

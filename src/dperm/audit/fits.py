@@ -17,14 +17,14 @@ from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
 from dperm.erm.penalties import Penalty
 from dperm.erm.scales import declared
 from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Ledger, SampledGaussian
-from dperm.privacy.mechanisms import Streams
+from dperm.privacy.ledger import Event, Ledger, SampledGaussian
+from dperm.privacy.mechanisms import Streams, streams
 from dperm.solvers import records
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.secret import in_rounds
 
 ALMOST = 0.9
 ALIKE = 1e-5  # relative, between a linear term and the noise that it is made of
+WIDER = 2.0  # times its bound on a record, another run's
 FAR = 8  # by how much fewer runs are made of thousands of records
 _WORDS = {"least_squares": "least squares"}
 
@@ -86,7 +86,7 @@ class FitSubject(Subject):
         self.noise_multiplier, self.ledger = found.noise_multiplier, found.ledger
         if company:
             self._drive(company)
-        self.drawn = tuple(in_rounds(self.ledger))
+        self.drawn = rounds(self.ledger)
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
 
     def _drive(self, n: int) -> None:
@@ -112,7 +112,20 @@ class FitSubject(Subject):
         """One run, made from scratch."""
         problem = self.shape.problem(data, self.epsilon, self.base)
         at = Scaled(replace(problem, public=self.problem.known))
+        self._before(at)
         return nullcontext(self.kind(at, self.ledger, [own], self.options))
+
+    def _before(self, at: Scaled) -> None:
+        """Another run asks for its first release, which it never gets.
+
+        Its bound on a record is a larger one. What it leaves behind may change nothing.
+        """
+        if hasattr(self.options, "radius"):
+            wide = replace(self.options, radius=WIDER * self.options.radius)
+            ledger = self.module.ledger(at, 1.0, wide)
+            run = self.kind(at, ledger, [streams(0)], wide)
+            with np.errstate(all="ignore"):
+                next(run.steps())
 
     def told(self, run: Any) -> Iterator[Array]:
         """Its releases."""
@@ -160,6 +173,15 @@ class FitSubject(Subject):
     def symbol(self, view: Array) -> tuple[int, ...]:
         """It selects nothing."""
         return ()
+
+
+def rounds(ledger: Ledger) -> tuple[Event, ...]:
+    """What each draw is for: all events once, in order, then those that are left."""
+    counts, found = [event.count for event in ledger.events], list[Event]()
+    while any(counts):
+        found += [e for e, left in zip(ledger.events, counts, strict=True) if left]
+        counts = [max(left - 1, 0) for left in counts]
+    return tuple(found)
 
 
 def _vectors(S: Array, first: Records, second: Records) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from dperm.audit.subjects import LOUD, Array, Records, Subject
 QUIET = 0.3  # a record that is clipped, but moves no bound on the data
 CROWDS = 12  # pairs in one, where steps read a random record
 GAPS = (0.0, 0.5, 0.75, 0.25)  # how far candidates are set apart, of the most
-ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-200, 5e-324, 0.0)
+ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 3e-162, 1e-200, 5e-324, 0.0)
 HUGE_LABEL, QUIET_LABEL = 1e16, 0.01  # sums of both keep nothing of the second
 
 Record = tuple[Array, float]
@@ -99,7 +99,7 @@ def odd_pairs(subject: Subject) -> Iterator[Pair]:
     some = [(x, 1.0) for x in ODD]
     if subject.real:
         some += [(x, y) for x, y in zip(ODD, ODD[::-1], strict=True)]
-        some += [(x, y) for x in ODD[-3:] for y in ODD[3:5]]
+        some += [(x, y) for x in ODD[-4:] for y in ODD[3:5]]
     for x, y in some:
         record = (_within(subject, x * turns), y)
         yield _pair(subject.base, at, record, (subject.base.X[at], 1.0))

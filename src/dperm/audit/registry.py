@@ -36,6 +36,7 @@ PENALTIES = {  # so weak that neither rest nor bounds are reached
     "penalty": Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
     "L2": Penalty(l2=1e-4),
 }
+STRONG = Penalty(l2=0.3)  # of weights: another ridge in units of every scale
 
 Made = list[Subject]
 
@@ -408,7 +409,7 @@ def _fitting(module: ModuleType, options: Any) -> Iterator[Shape]:
     plain = Shape(p=2)
     for shape in (
         plain, replace(plain, loss="least_squares"),
-        replace(plain, penalty=PENALTIES["L2"]),
+        replace(plain, penalty=STRONG),
         replace(plain, kept="sparse", loss="least_squares"),
     ):  # fmt: skip
         if not module.refuses(options, FitSubject.scaled(shape)):

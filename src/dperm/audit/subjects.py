@@ -75,7 +75,8 @@ class Transcript:
 class Taken(Generator):
     """A sampling stream that hands out the records it is told to, one a step.
 
-    A batch holds that record and the ones that follow it.
+    A batch holds that record and the ones that follow it; that record alone, and as
+    often as the batch has places, where it may come again.
     """
 
     def __init__(self, seed: int, taken: Sequence[int]):
@@ -86,9 +87,14 @@ class Taken(Generator):
         """The next of the given numbers, whatever the range."""
         return np.full(() if size is None else size, next(self.left))
 
-    def choice(self, a: Any, size: Any = None, *_: Any, **__: Any) -> Any:  # type: ignore[override]
+    def choice(  # type: ignore[override]
+        self, a: Any, size: Any = None, replace: bool = True, *_: Any, **__: Any
+    ) -> Any:
         """The next of the given numbers and its successors, around the end."""
-        return (next(self.left) + np.arange(1 if size is None else size)) % int(a)
+        count = 1 if size is None else size
+        if replace:
+            return np.full(count, next(self.left)) % int(a)
+        return (next(self.left) + np.arange(count)) % int(a)
 
 
 class Subject(ABC):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dperm import solvers
+from dperm.audit.fits import rounds
 from dperm.audit.sequences import as_vertex
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
 from dperm.direct import methods
@@ -24,9 +25,8 @@ from dperm.direct.estimators import DPClassifier, DPLinear, DPRegressor
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import SampledGaussian
 from dperm.privacy.mechanisms import Streams
-from dperm.solvers.fits.secret import in_rounds
 
-N, P = 8, 3  # records and features, few and loud
+N, P = 8, 4  # records and features, few and loud, as many as DP-BCFW has nodes
 EPSILON = 1.0
 SHORT = {"passes": 1.0, "steps": 2}  # of the default setting, what takes long
 NUMBERS = 64  # that a release of a Frank-Wolfe method may have beside its index
@@ -49,7 +49,10 @@ class EstimatorSubject(Subject):
         self.model = model
         self.name = f"{type(model).__name__}({model.solver}){intercept}"
         self.real = isinstance(model, DPRegressor)
-        self.base = Records(np.linspace(0.5, 1.5, N * P).reshape(N, P), np.ones(N))
+        y = np.ones(N)
+        if not self.real:  # the record that is replaced: a class that may go missing
+            y[0] = -1.0
+        self.base = Records(np.linspace(0.5, 1.5, N * P).reshape(N, P), y)
         near = np.where(np.arange(P) == P - 1, -1.0, 1.0)  # nearly opposite records
         self.tried = ((LOUD * near, -LOUD * near[::-1]),)
         self.on, self.setting = self._prepared(self.base)
@@ -58,7 +61,7 @@ class EstimatorSubject(Subject):
         found = calibrate(partial(self.on.ledger, self.setting), *goal)
         self.noise_multiplier, self.ledger = found.noise_multiplier, found.ledger
         if self.family == "fits":
-            self.drawn = tuple(in_rounds(self.ledger))
+            self.drawn = rounds(self.ledger)
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
 
     def _prepared(self, data: Records) -> Any:
@@ -100,7 +103,8 @@ def subjects(solver: str) -> list[Subject]:
     family = solvers.family(solvers.load(method.section.algorithm))
     if family == "frank_wolfe" and "entry_bound" not in known:  # it is not private
         return []
-    setting = {key: value for key, value in SHORT.items() if key in known}
+    short = SHORT | ({"steps": 1} if family == "frank_wolfe" else {})
+    setting = {key: value for key, value in short.items() if key in known}
     given = {"epsilon": EPSILON, "delta": DELTA, "setting": setting}
     models: list[DPLinear] = [
         DPClassifier(solver, classes=(-1.0, 1.0), **given),  # type: ignore[arg-type]
