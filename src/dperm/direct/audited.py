@@ -3,7 +3,6 @@
 A neighbour is fitted from scratch by the same estimator, whose scales are declared: all
 that it makes of the arrays, the mapping of classes, the intercept, scales and clips, is
 part of what is audited. The audit finds this module by its name, as it lies above it.
-DP-BCFW is audited without an estimator: its releases depend on what came up before.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class EstimatorSubject(Subject):
 
 def subjects(solver: str) -> list[Subject]:
     """Both estimators with a solver, as far as it can; with intercept and without."""
-    if solver not in methods.known() or solver == "dp_bcfw":
+    if solver not in methods.known():
         return []
     method = methods.method(solver)
     options = solvers.load(method.section.algorithm).Options
