@@ -657,12 +657,13 @@ MUTANTS = (
     ),
     plant(
         "frank_wolfe_unit_noise", "", "Frank-Wolfe noise is not in units of the sensitivity",
-        f"{ARENA}/contestants.py", "Noise(ledger, *scales)",
+        f"{ARENA}/contestants.py", "Noise(ledger, selections, sum(features))",
         "Noise(ledger, noise_multiplier)",
     ),
     plant(
         "frank_wolfe_one_scale", "dp_bcfw", "in the estimators features have no noise",
-        f"{ARENA}/contestants.py", "Noise(ledger, *scales)", "Noise(ledger, scales[0])",
+        f"{ARENA}/contestants.py", "Noise(ledger, selections, sum(features))",
+        "Noise(ledger, selections)",
     ),
     # --- objective perturbation, smoothness, scales ------------------------------------------
     plant(

@@ -325,8 +325,8 @@ class FrankWolfing(Contestant):
 
     def _made(self, setting: Setting, noise_multiplier: float, own: Streams) -> Any:
         ledger = self.ledger(setting, noise_multiplier)
-        scales = [event.scale for event in ledger.events]  # selections, then features
-        noise = Noise(ledger, *scales)
+        selections, *features = (event.scale for event in ledger.events)
+        noise = Noise(ledger, selections, sum(features))  # one kind of them at most
         return self.module.Run(self.scaled, own, self._options(setting), noise)
 
     def _options(self, setting: Setting) -> Any:
