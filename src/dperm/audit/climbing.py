@@ -29,7 +29,6 @@ CLOSELY = 8  # neighbours whose selections are looked at more closely
 TRIED, KNOWN = 12, 3  # neighbours whose law is asked for, and that are compared
 HISTORIES = 3  # after which a law is measured
 AMPLE = 1e3  # noise of a loud history, in its units
-HUGE = 1e6  # the same, where products with odd records are to overflow
 BACK = (0, 1, 2, 4, 8)  # views before the record's, at which a loud history turns
 
 
@@ -197,7 +196,7 @@ class Ladder:
         """Records of numbers that overflow, underflow or are none, after loud noise."""
         found = []
         for seed, pair in enumerate(odd_pairs(self.subject)):
-            loud = [draw.moved(HUGE * np.ones(draw.unit.size))
+            loud = [draw.moved(self.subject.far * np.ones(draw.unit.size))
                     for draw in self.plain.draws]  # fmt: skip
             found.append(self._couple(pair, self.seed + seed, loud))
         return found

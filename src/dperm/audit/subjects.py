@@ -127,6 +127,9 @@ class Subject(ABC):
         The same with little noise and few steps, in which one step is easy to see.
     reason : str
         Why no attack reaches the bound, where that is known.
+    far : float
+        Noise, in its units, that takes weights so far that products with odd records
+        overflow, and no farther than what is released keeps its digits.
     whole : bool
         Whether views are all that a run lets go of, so that they decide the weights.
     """
@@ -146,6 +149,7 @@ class Subject(ABC):
     cost = 1
     loud: Subject | None = None
     reason = ""
+    far = 1e5
     whole = True
 
     @abstractmethod

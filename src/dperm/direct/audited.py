@@ -21,6 +21,7 @@ from dperm.audit.sequences import as_vertex
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
 from dperm.direct import methods
 from dperm.direct.estimators import DPClassifier, DPLinear, DPRegressor
+from dperm.locate import ConfigError
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import SampledGaussian
 from dperm.privacy.mechanisms import Streams
@@ -96,7 +97,12 @@ def subjects(solver: str) -> list[Subject]:
     """Both estimators with a solver, as far as it can; with intercept and without."""
     if solver not in methods.known():
         return []
-    method = methods.method(solver)
+    try:
+        method = methods.method(solver)
+    except (
+        ConfigError
+    ):  # one's own that leaks, and does not run: its own subjects say so
+        return []
     options = solvers.load(method.section.algorithm).Options
     known = {*method.default, *(field.name for field in fields(options))}
     family = solvers.family(solvers.load(method.section.algorithm))

@@ -84,6 +84,7 @@ def method(
             f"solver {name}: solves no problem of this kind; expected one of "
             f"{', '.join(known())}"
         )
+    checks.held(section)
     own, like = (defaults or {}).get(name, {}), _like(section)
     default = {**like[0], **own}
     check_setting(section, default)
@@ -152,7 +153,6 @@ def _section(name: str) -> schema.Solver:
             f"here{hint(name, names)}"
         )
     checks.solver(section)
-    checks.held(section)
     return section
 
 

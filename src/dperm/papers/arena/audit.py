@@ -54,6 +54,7 @@ class Paid(Subject):
     """
 
     calibration, delta = "strict", DELTA
+    far = 1e3  # the score has a penalty, which grows with the square
 
     def __init__(self, shape: Shape):
         self.name, self.shape, self.real = f"a choice, {shape.loss}", shape, shape.real
