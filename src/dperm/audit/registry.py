@@ -372,12 +372,15 @@ class FitNeeds:
         Why no attack reaches the bound.
     company : mapping, optional
         Options where it finds minima, which many records drive far out.
+    ridge : Penalty
+        That is tried; a weak one where it is to leave the minimiser far out.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reason: str = ""
     company: Mapping[str, Any] | None = None
+    ridge: Penalty = STRONG
 
 
 def _fits(own: str, at: Order) -> Made:
@@ -394,7 +397,7 @@ def _fits(own: str, at: Order) -> Made:
                   for name, others in needs.others.items()}  # fmt: skip
     found: Made = [FitSubject(f"{at.name}{name}", at.module, one, shape, at.epsilon)
              for name, one in tried.items()
-             for shape in _fitting(at.module, one)]  # fmt: skip
+             for shape in _fitting(at.module, one, needs.ridge)]  # fmt: skip
     if needs.company is not None:
         many = replace(at.options, **needs.company)
         found.append(FitSubject(at.name, at.module, many, Shape(), at.epsilon,
@@ -404,12 +407,12 @@ def _fits(own: str, at: Order) -> Made:
     return found
 
 
-def _fitting(module: ModuleType, options: Any) -> Iterator[Shape]:
+def _fitting(module: ModuleType, options: Any, ridge: Penalty) -> Iterator[Shape]:
     """Shapes that the module does not refuse: losses, L2 and L1 norms, sparse data."""
     plain = Shape(p=2)
     for shape in (
         plain, replace(plain, loss="least_squares"),
-        replace(plain, penalty=STRONG),
+        replace(plain, penalty=ridge),
         replace(plain, kept="sparse", loss="least_squares"),
     ):  # fmt: skip
         if not module.refuses(options, FitSubject.scaled(shape)):
@@ -424,7 +427,7 @@ _ONE_SIDED = "logistic slopes have one sign, and two records are not both at the
 FITS = {
     "objective_perturbation": FitNeeds(
         options={"tolerance": 1e-13}, reason=_NEAR,
-        company={"tolerance": 1e-13},
+        company={"tolerance": 1e-13}, ridge=PENALTIES["L2"],
     ),
     "output_perturbation": FitNeeds(
         options={"ridge": 3.0}, company={},
