@@ -383,7 +383,7 @@ def test_frank_wolfe_runs_with_the_noise_of_its_ledger(problem, monkeypatch):
     monkeypatch.setattr(contestants, "Noise", lambda *given: handed.append(given))
     with pytest.raises(AttributeError):  # a run without noise
         method.run([Job(setting, 2.0, 0)], contest.nothing)
-    assert handed == [(ledger, ledger.events[0].scale)]
+    assert handed == [(ledger, ledger.events[0].scale, 0)]  # it sends no features
     strict = module.noise(method.scaled, 3, made, 1.0, 1e-4, "strict")
     assert isinstance(strict, frank_wolfe.Noise)
     priced = Prices().one(method.aiming(1.0), setting)
