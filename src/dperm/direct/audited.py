@@ -94,14 +94,12 @@ class EstimatorSubject(Subject):
 
 
 def subjects(solver: str) -> list[Subject]:
-    """Both estimators with a solver, as far as it can; with intercept and without."""
+    """The classifier with an intercept and the regression without, if a solver can."""
     if solver not in methods.known():
         return []
     try:
         method = methods.method(solver)
-    except (
-        ConfigError
-    ):  # one's own that leaks, and does not run: its own subjects say so
+    except ConfigError:  # it leaks and does not run; its own subjects say so
         return []
     options = solvers.load(method.section.algorithm).Options
     known = {*method.default, *(field.name for field in fields(options))}

@@ -97,14 +97,18 @@ class Records:
         inside = np.where(found > 0, np.minimum(found, self.loss.curvature), 0.0)
         return inside.reshape(margins.shape)
 
-    def clipped_slopes(self, u: np.ndarray, C: float, some: Any = ...) -> np.ndarray:
+    def clipped_slopes(
+        self, u: np.ndarray, C: float, some: Any = ..., rows: Any = None
+    ) -> np.ndarray:
         """Slopes a_i with ||a_i x_i|| <= C at u (p,) or (p, L), of some records.
+
+        ``rows`` are theirs, where they are at hand.
 
         Raises
         ------
         ContributionError
         """
-        rows = self.rows if some is ... else self.rows[some]
+        rows = self._some(some) if rows is None else rows
         offset = self.offset if u.ndim > 1 else self.offset[:, 0]
         with np.errstate(all="ignore"):
             margins = rows @ u + offset[some]
@@ -116,9 +120,12 @@ class Records:
 
     def gradient(self, u: np.ndarray, C: float, some: Any = ...) -> np.ndarray:
         """Sum of gradients clipped to C at u (p,) or (p, L), of some records."""
-        slopes = self.clipped_slopes(u, C, some)
-        found: np.ndarray = (self.rows if some is ... else self.rows[some]).T @ slopes
+        rows = self._some(some)
+        found: np.ndarray = rows.T @ self.clipped_slopes(u, C, some, rows)
         return found
+
+    def _some(self, some: Any) -> Any:
+        return self.rows if some is ... else self.rows[some]
 
     def moments(self, C: float, weight: float) -> np.ndarray:
         """Sum of t t^T, t = (x, weight y) clipped to C; shape (p + 1, p + 1)."""
