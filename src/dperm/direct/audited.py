@@ -46,7 +46,7 @@ class EstimatorSubject(Subject):
 
     def __init__(self, model: DPLinear):
         intercept = "" if model.fit_intercept else ", no intercept"
-        self.model = model
+        self.model, self.method = model, methods.method(model.solver)
         self.name = f"{type(model).__name__}({model.solver}){intercept}"
         self.real = isinstance(model, DPRegressor)
         y = np.ones(N)
@@ -65,7 +65,7 @@ class EstimatorSubject(Subject):
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
 
     def _prepared(self, data: Records) -> Any:
-        return self.model.prepared(data.X, data.y)
+        return self.model.prepared(data.X, data.y, self.method)
 
     def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
         """One fit, made from scratch."""

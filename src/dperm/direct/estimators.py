@@ -55,10 +55,13 @@ class DPLinear(BaseEstimator):
         check_consistent_length(X, y)
         return X, y
 
-    def prepared(self, X: Any, y: Any) -> tuple[Contestant, Setting]:
+    def prepared(
+        self, X: Any, y: Any, method: methods.Method | None = None
+    ) -> tuple[Contestant, Setting]:
         """The solver on the problem of X (n, p) and y (n,), and its setting.
 
-        All that is made of the data before the solver reads them.
+        All that is made of the data before the solver reads them. ``method``: the
+        solver's, where it is known already; it is read from the configuration if not.
 
         Raises
         ------
@@ -66,7 +69,7 @@ class DPLinear(BaseEstimator):
             For labels, parameters or a solver that do not do.
         """
         X, y = self._labelled(*self._arrays(X, y))
-        method = methods.method(self.solver)
+        method = method or methods.method(self.solver)
         on = method.on(self._problem(X, y))
         reason = on.obstacle()
         if reason:
