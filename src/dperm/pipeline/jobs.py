@@ -22,7 +22,7 @@ MEASURING = ("tune", "evaluate", "sweeps", "timing")  # stages that make rows
 AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
 DRAWN = {  # kinds of products: where they go, and as what
     "figures": ("figures", ("png", "pdf", "svg", "csv")),
-    "tables": ("results", ("md", "csv", "tex")),
+    "tables": ("results", ("md", "csv")),
 }
 
 
