@@ -146,7 +146,7 @@ class RunTable:
         """All files of a paper."""
         table = self.papers[paper]
         made = [
-            f"{self.below('figures')}{paper}/{name}.svg" for name in table.figures
+            f"{self.below('figures')}{paper}/{name}.png" for name in table.figures
         ] + [f"{self.below('results')}{paper}/{name}.csv" for name in table.tables]
         return made + self.measured(paper)
 
