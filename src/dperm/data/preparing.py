@@ -10,9 +10,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.data.arrays import check_constant, digest_arrays, nonzeros, standardize
+from dperm.data.arrays import (
+    check_constant,
+    digest_arrays,
+    load_arrays,
+    nonzeros,
+    save_arrays,
+    standardize,
+)
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
-from dperm.data.folders import load_arrays, save_arrays
 from dperm.schema import Data, Preparation, Problem
 from dperm.store import files as store
 
