@@ -13,7 +13,7 @@ import pytest
 from dperm.pipeline import compare, completion, plan
 from dperm.pipeline import evaluate as evaluation
 from dperm.pipeline import tune as tuning
-from dperm.pipeline.compare import Level
+from dperm.pipeline.compare import Level, differences
 from dperm.pipeline.record import digest_rows
 from dperm.pipeline.solving import IDENTITY
 from dperm.store import files as store
@@ -50,19 +50,14 @@ def two(tmp_path):
     return tmp_path / "A", tmp_path / "B", table
 
 
-def differences(one, other, shared=False):
-    """The lines of all tables that do not agree, each with its table's name."""
-    return [
-        f"{found.name}: {line}"
-        for found in compare.agreements(one, other, shared)
-        for line in found.lines
-    ]
+def compared(one, other):
+    return list(differences(one, other))
 
 
 def test_seconds_and_provenance_do_not_count(two):
     A, B, table = two
     store.write_table(B / "tune.parquet", table.assign(seconds=9.0, commit="z"))
-    assert differences(A, B) == []
+    assert compared(A, B) == []
 
 
 def test_tables_without_a_column_are_equal(two):
@@ -70,7 +65,7 @@ def test_tables_without_a_column_are_equal(two):
     A, B, _ = two
     for folder in (A, B):
         (folder / "noticed.csv").write_text("\n")
-    assert differences(A, B) == []
+    assert compared(A, B) == []
 
 
 def test_where_and_by_how_much(two):
@@ -78,7 +73,7 @@ def test_where_and_by_how_much(two):
     changed = table.copy()
     changed.loc[2, "objective"] = 4.0 + 1e-9
     store.write_table(B / "tune.parquet", changed.iloc[::-1])
-    (line,) = differences(A, B)
+    (line,) = compared(A, B)
     assert line.startswith(
         "tune.parquet: objective: 1 of 3 rows differ, by at most 1e-09"
     )
@@ -94,7 +89,7 @@ def test_lost_rows_columns_values_and_tables(two):
     changed.loc[1, "objective"] = 3.0
     store.write_table(B / "tune.parquet", changed)
     store.write_text(B / "more.csv", "a\n1\n")
-    found = "\n".join(differences(A, B))
+    found = "\n".join(compared(A, B))
     assert f"more.csv: only in {B}" in found
     assert "column extra: only in B" in found
     assert "1 rows only in A, first calibration=paper" in found
@@ -186,7 +181,7 @@ def test_rows_are_found_by_what_stands_first_and_not_by_their_place(tmp_path):
     A, B = tmp_path / "A", tmp_path / "B"
     for folder, table in ((A, old), (B, new)):
         store.write_csv(folder / "figure1.csv", table)
-    more, lost, changed = differences(A, B, shared=True)
+    more, lost, changed = compare.differences(A, B, shared=True)
     assert more == "figure1.csv: column more: only in B"
     assert lost == "figure1.csv: 1 rows only in B, first panel=b x=1"
     assert changed.startswith("figure1.csv: mean: 1 of 2 rows differ, by at most 0.1")
@@ -195,9 +190,9 @@ def test_rows_are_found_by_what_stands_first_and_not_by_their_place(tmp_path):
     assert (found.level, found.lines) == (Level.BITS, ("column more: only in B",))
     assert levels(A, B) == {"figure1.csv": Level.NOTHING}
     store.write_csv(B / "figure1.csv", old.assign(x=[1, 3]))  # the same rows, moved
-    assert differences(A, B)[0].startswith("figure1.csv: x: 1 of 2 rows")
+    assert next(compare.differences(A, B)).startswith("figure1.csv: x: 1 of 2 rows")
     store.write_csv(B / "figure1.csv", old.iloc[::-1])  # in another order
-    assert len(differences(A, B)) == 2
+    assert len([*compare.differences(A, B)]) == 2
 
 
 def test_a_papers_own_table_of_claims_has_no_verdicts_to_agree_in(tmp_path):
@@ -230,10 +225,10 @@ def test_a_run_equals_itself_made_again(tree, configured, tmp_path):
         tuning.tune(config)
         evaluation.evaluate(config)
     again = plan.results_folder(config, "dpcd")
-    assert differences(tree, again) == []
+    assert compared(tree, again) == []
     other = configured("solver=dp_sgd", "seed=5", *ONLY, results="again")
     tuning.tune(other)
-    found = "\n".join(differences(tree, again))
+    found = "\n".join(compared(tree, again))
     assert "dp_sgd/tune.parquet: seed: " in found and "objective: " in found
     assert "dp_cd/" not in found
 

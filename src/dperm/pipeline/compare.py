@@ -58,6 +58,12 @@ class Agreement:
     lines: tuple[str, ...] = ()
 
 
+def differences(one: Path, other: Path, shared: bool = False) -> Iterator[str]:
+    """The lines of ``agreements``, each with its table's name."""
+    for found in agreements(one, other, shared):
+        yield from (f"{found.name}: {line}" for line in found.lines)
+
+
 def agreements(
     one: Path, other: Path, shared: bool = False, rtol: float = RTOL
 ) -> Iterator[Agreement]:

@@ -29,7 +29,7 @@ ENVIRONMENT = ("environment.yml", "requirements.lock")
 TYPES = {
     ".csv": "text/csv", ".json": "application/json", ".lock": "text/plain",
     ".md": "text/markdown", ".pdf": "application/pdf", ".png": "image/png",
-    ".svg": "image/svg+xml", ".txt": "text/plain",
+    ".svg": "image/svg+xml", ".tex": "application/x-tex", ".txt": "text/plain",
     ".yml": "application/yaml",
 }  # fmt: skip
 
