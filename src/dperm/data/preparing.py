@@ -82,7 +82,7 @@ def prepare(
         If the data set was not fetched, or cannot be prepared as asked.
     """
     record = _record(problem, data)
-    made = _unavailable(problem, record)
+    made = Prepared(None, None, _meta(problem, record))
     if record.available:
         X, y = load_fetched(record.name, data)
         if check is not None:
@@ -148,10 +148,6 @@ def _record(problem: Problem, data: Data) -> FetchRecord:
             f"{record.digest}, expected {expected.digest}: fetch it again"
         )
     return record
-
-
-def _unavailable(problem: Problem, record: FetchRecord) -> Prepared:
-    return Prepared(None, None, _meta(problem, record))
 
 
 def _make(problem: Problem, record: FetchRecord, X: Any, y: np.ndarray) -> Prepared:
