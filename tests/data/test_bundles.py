@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dperm.data import fetch
-from dperm.data.bundles import pack
+from dperm.data.archives import pack
 from dperm.data.fetching import fetched_folder, load_fetched
 from dperm.schema import Dataset, Reader, Source
 

@@ -107,7 +107,7 @@ def test_the_table_has_a_law_for_every_noise_and_the_error_at_the_start(monkeypa
     assert set(made.data["start"]) == {0.9} and set(made.data["algorithm"]) == {"DP-CD"}
     np.testing.assert_allclose(made.data["half"], 1.0)
     assert set(law.quantile_columns()) < set(made.data)
-    assert not set(law.quantile_columns()) & set(made.shown)  # for the claims alone
+    assert not set(law.quantile_columns()) & set(made.text)  # for the claims alone
 
 
 def tuning(errors):

@@ -88,7 +88,7 @@ def test_errors_without_a_published_table(monkeypatch):
     assert made.data.loc[0, ["mean", "fresh_mean"]].tolist() == pytest.approx(
         [0.15, 0.5]
     )
-    assert made.shown.loc[0, "2 passes"] == "**0.150**; fresh 0.500"
+    assert made.text.loc[0, "2 passes"] == "**0.150**; fresh 0.500"
 
 
 def test_the_first_calibration_of_a_kind_counts(monkeypatch):

@@ -773,11 +773,6 @@ MUTANTS = (
         "Scaled(_Release(masses, 0.0, 2 * count),",
     ),
     plant(
-        "dp_event_once", "", "dp_accounting is told of one release",
-        f"{PRIVACY}/dp_events.py", "SelfComposedDpEvent(release(event), event.count)",
-        "SelfComposedDpEvent(release(event), 1)",
-    ),
-    plant(
         "sampled_renyi_once", "", "sampled releases have the curve of one",
         f"{PRIVACY}/sampled_renyi.py", "return event.count * np.minimum(",
         "return np.minimum(",
@@ -785,7 +780,10 @@ MUTANTS = (
     plant(
         "sampled_renyi_pair", "", "sampled releases have the curve of Poisson sampling",
         f"{PRIVACY}/sampled_renyi.py", "    whole = orders * mu**2 / 2\n",
-        "    found = pair_renyi(rate, mu, orders)\n    whole = orders * mu**2 / 2\n",
+        "    x, weight = _sampled(loss, rate), np.exp(log_mass)\n"
+        "    logs = [np.log1p(weight @ (np.expm1(a * x) - a * np.expm1(x))) for a in orders]\n"
+        "    found = np.array(logs) / (orders - 1)\n"
+        "    whole = orders * mu**2 / 2\n",
     ),
     plant(
         "ledger_sum_forgets", "", "a sum of ledgers forgets what the second takes as public",

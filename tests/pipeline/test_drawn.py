@@ -31,7 +31,7 @@ def test_only_what_is_not_up_to_date(drawing, tmp_path):
     assert drawing(*FIRST) == {"noise", "lead"}
     assert drawing(*FIRST) == set()
     assert drawing("tables/noise@a", "tables/lead@c") == {"lead"}  # another digest
-    (results / "noise.tex").unlink()
+    (results / "noise.md").unlink()
     assert drawing("tables/noise@a", "tables/lead@c") == {"noise"}
     later = time.time() + 10
     os.utime(results / "diabetes/dp_cd/evaluate.parquet", (later, later))

@@ -257,7 +257,7 @@ def test_an_edit_behind_a_product_counts(edited, paper, kind, name, module):
 
 @pytest.mark.parametrize(
     "module",
-    ["dperm.papers.dpskgd.tables", "dperm.store.files", "dperm.data.folders",
+    ["dperm.papers.dpskgd.tables", "dperm.store.files", "dperm.data.arrays",
      "dperm.config", "dperm.papers.dpskgd.sweeps"],
 )  # fmt: skip
 def test_other_papers_and_storage_do_not_count(edited, module):

@@ -1,18 +1,28 @@
 """Tables as files."""
 
+import re
+
 import numpy as np
 import pandas as pd
 
-from dperm.present.tables import Table, save
+from dperm.present.tables import ALIGNED, Table, markdown, save
 
 
 def test_a_reason_of_several_lines_stays_one_row(tmp_path):
     data = pd.DataFrame({"problem": ["mtp", "log1"], "status": ["gone:\n- here", None]})
-    csv, markdown, tex = save(Table(data, data), tmp_path / "table", "")
-    rows = markdown.read_text().splitlines()
+    csv, text = save(Table(data, data), tmp_path / "table", "")
+    rows = text.read_text().splitlines()
     assert len(rows) == 4 and "| gone: - here |" in rows[2]
-    assert "gone: - here \\\\" in tex.read_text()
     assert pd.read_csv(csv)["status"][0] == "gone:\n- here"
+
+
+def test_a_long_table_has_the_cells_of_a_short_one():
+    data = pd.DataFrame({"name": ["a", "b | c"] * ALIGNED, "mean": 0.5})
+    head, rule, *long = markdown(data).splitlines()
+    short = markdown(data.head(ALIGNED)).splitlines()
+    assert len(long) == 2 * ALIGNED and rule == "| :-- | :-- |"
+    unpadded = [re.sub(" +", " ", line) for line in (short[0], *short[2:])]
+    assert [head, *long[:ALIGNED]] == unpadded != [short[0], *short[2:]]
 
 
 def test_last_bits_do_not_reach_the_file(tmp_path):

@@ -5,18 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dperm.data.archives import remove
-from dperm.data.arrays import canonical, check_arrays, digest_arrays, nonzeros
-from dperm.data.bundles import bundled
+from dperm.data.archives import bundled
+from dperm.data.arrays import (
+    canonical,
+    check_arrays,
+    digest_arrays,
+    load_arrays,
+    nonzeros,
+    save_arrays,
+)
 from dperm.data.checking import check_dataset
 from dperm.data.errors import RefusedError, SourceError
-from dperm.data.folders import load_arrays, save_arrays
 from dperm.data.records import Arrays
 from dperm.data.sources import KINDS, REMOTE, contents, describe
 from dperm.schema import Data, Dataset, Source
@@ -169,7 +175,7 @@ def _from_bundle(dataset: Dataset, data: Data) -> tuple[Arrays, FetchRecord] | N
         log.warning("%s: bundle %s: %s", dataset.name, data.mirror, error)
         return None
     finally:
-        remove(work)
+        shutil.rmtree(work, ignore_errors=True)
     if found is not None:
         log.info("%s: from the bundle %s", dataset.name, data.mirror)
     elif folder is not None:
@@ -263,7 +269,7 @@ def _serve(
     for _ in range(2 if source.kind in REMOTE else 1):
         try:
             served = _accept(KINDS[source.kind](source, dataset, data, work), dataset)
-            remove(work.parent)
+            shutil.rmtree(work.parent, ignore_errors=True)
             return served
         except SourceError as error:
             log.info("%s: %s: %s", dataset.name, describe(source), error)
@@ -272,7 +278,7 @@ def _serve(
             if refused:
                 tried[-1]["refused"] = "yes"
             if refused or dataset.digest is None:
-                remove(work)
+                shutil.rmtree(work, ignore_errors=True)
             if not refused:
                 return None
     return None

@@ -10,9 +10,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.data.arrays import check_constant, digest_arrays, nonzeros, standardize
+from dperm.data.arrays import (
+    check_constant,
+    digest_arrays,
+    load_arrays,
+    nonzeros,
+    save_arrays,
+    standardize,
+)
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
-from dperm.data.folders import load_arrays, save_arrays
 from dperm.schema import Data, Preparation, Problem
 from dperm.store import files as store
 
@@ -76,7 +82,7 @@ def prepare(
         If the data set was not fetched, or cannot be prepared as asked.
     """
     record = _record(problem, data)
-    made = _unavailable(problem, record)
+    made = Prepared(None, None, _meta(problem, record))
     if record.available:
         X, y = load_fetched(record.name, data)
         if check is not None:
@@ -142,10 +148,6 @@ def _record(problem: Problem, data: Data) -> FetchRecord:
             f"{record.digest}, expected {expected.digest}: fetch it again"
         )
     return record
-
-
-def _unavailable(problem: Problem, record: FetchRecord) -> Prepared:
-    return Prepared(None, None, _meta(problem, record))
 
 
 def _make(problem: Problem, record: FetchRecord, X: Any, y: np.ndarray) -> Prepared:

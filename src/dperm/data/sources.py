@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from dperm.data.archives import unpack
-from dperm.data.download import download, file_name
+from dperm.data.download import download, download_openml, file_name
 from dperm.data.errors import SourceError
-from dperm.data.openml_download import download_openml
 from dperm.data.readers import read_files
 from dperm.data.records import Arrays, labels
 from dperm.data.synthetic import GENERATORS
@@ -77,16 +76,15 @@ def from_http(source: Source, dataset: Dataset, data: Data, work: Path) -> Array
 
 
 def from_openml(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Download through the openml library: always ARFF, whatever the reader's format.
+    """Download from OpenML: always ARFF, whatever the reader's format.
 
     The target is the reader's or else the one OpenML names.
     """
     path, target = download_openml(
         int(source.id or 0), work / "openml", data.timeout, data.retries
     )
-    given = dataset.reader
-    reader = replace(given, format="arff", options={})
-    return read_files([path], replace(reader, target=given.target or target))
+    reader = replace(dataset.reader, format="arff", options={})
+    return read_files([path], replace(reader, target=reader.target or target))
 
 
 def from_sklearn(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:

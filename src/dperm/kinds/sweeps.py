@@ -17,7 +17,7 @@ from dperm.pipeline import inputs, plan, seeds
 from dperm.pipeline.racing import CANNOT_WIN
 from dperm.pipeline.solving import lane_rows
 from dperm.privacy.calibration import UnreachableTargetError
-from dperm.privacy.given import moves_with_data, told
+from dperm.privacy.given import as_set, moves_with_data
 from dperm.solvers.lanes import Lanes, trials
 from dperm.store import files as store
 
@@ -158,7 +158,7 @@ def refined(
     except trials.DivergedError:
         return [{"status": "diverged"}]
     known = {**found.point, "true_epsilon": found.noise.true_epsilon,
-             "given": told(moves_with_data(found.noise.ledger.given))}  # fmt: skip
+             "given": as_set(moves_with_data(found.noise.ledger.given))}  # fmt: skip
     return [
         {"fresh": number, **known, "relative_error": (value - least) / least}
         for number, value in enumerate(found.objective.tolist())

@@ -9,7 +9,7 @@ from typing import Any
 
 from dperm import config as configuration
 from dperm import data, schema
-from dperm.data import bundles
+from dperm.data import archives
 from dperm.data.fetching import FetchRecord, fetched_folder
 from dperm.locate import available
 from dperm.pipeline.runtable import run_table
@@ -35,7 +35,7 @@ def bundle(config: schema.Config) -> Path:
             folders[name] = fetched_folder(name, config.data)
     path = Path(config.data.dir) / "bundle.zip"
     with store.whole(path) as beside:
-        bundles.pack(folders, contents, beside)
+        archives.pack(folders, contents, beside)
     missing = [name for name in contents if name not in folders]
     log.info(
         "%s: %d data sets%s", path, len(folders),

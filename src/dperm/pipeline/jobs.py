@@ -22,7 +22,7 @@ MEASURING = ("tune", "evaluate", "sweeps", "timing")  # stages that make rows
 AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
 DRAWN = {  # kinds of products: where they go, and as what
     "figures": ("figures", ("png", "pdf", "svg", "csv")),
-    "tables": ("results", ("md", "csv", "tex")),
+    "tables": ("results", ("md", "csv")),
 }
 
 
@@ -146,7 +146,7 @@ class RunTable:
         """All files of a paper."""
         table = self.papers[paper]
         made = [
-            f"{self.below('figures')}{paper}/{name}.svg" for name in table.figures
+            f"{self.below('figures')}{paper}/{name}.png" for name in table.figures
         ] + [f"{self.below('results')}{paper}/{name}.csv" for name in table.tables]
         return made + self.measured(paper)
 

@@ -19,7 +19,7 @@ from dperm.locate import ConfigError
 from dperm.pipeline import inputs
 from dperm.privacy.accounting import epsilon
 from dperm.privacy.calibration import calibrate
-from dperm.privacy.given import moves_with_data, told
+from dperm.privacy.given import as_set, moves_with_data
 from dperm.privacy.intervals import epsilon_interval, unconditional
 from dperm.privacy.ledger import Event, Ledger, NonPrivate
 from dperm.privacy.mechanisms import STUDY
@@ -132,7 +132,7 @@ def report(config: Config) -> None:
     if any(math.isinf(row[-2]) for row in rows):
         print("inf: no sound bound is known for a release of that ledger.")
     ledger = asked.noise(config.setting.calibration)[1]
-    print(f"\nEpsilon given public {told(ledger.given)}.")
+    print(f"\nEpsilon given public {as_set(ledger.given)}.")
     moving = moves_with_data(ledger.given)
     if moving:
         print(f"Not charged for: {', '.join(moving)}; without that, infinite.")

@@ -1,4 +1,4 @@
-"""Writing a table: CSV with ten digits, Markdown and LaTeX to read."""
+"""Writing a table: CSV with ten digits, and Markdown to read."""
 
 from __future__ import annotations
 
@@ -13,32 +13,40 @@ from tabulate import tabulate
 from dperm.store import files as store
 
 Rows = list[dict[str, Any]]
+ALIGNED = 40  # rows of a table whose columns are aligned: padding doubles a long one
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table twice: the data (CSV) and what a reader is shown (Markdown, LaTeX)."""
+    """A table twice: the data (CSV) and what a reader sees (Markdown)."""
 
     data: pd.DataFrame
-    shown: pd.DataFrame
+    text: pd.DataFrame
 
 
-def save(made: Table, stem: Path, caption: str) -> list[Path]:
-    """Write CSV, Markdown and LaTeX, each file whole or not at all."""
+def save(table: Table, stem: Path, caption: str) -> list[Path]:
+    """Write CSV and Markdown, each file whole or not at all."""
+    written = [stem.with_suffix(".csv"), stem.with_suffix(".md")]
+    store.write_csv(written[0], table.data)
+    head = f"{caption.strip()}\n\n" if caption else ""
+    store.write_text(written[1], f"{head}{markdown(table.text)}\n")
+    return written
+
+
+def markdown(text: pd.DataFrame) -> str:
+    """A table in Markdown, a line a row; columns are aligned where rows are few."""
     # A reason of several lines would break a row in two.
-    shown = made.shown.fillna("").map(lambda cell: " ".join(str(cell).split()))
-    markdown = tabulate(shown, headers="keys", tablefmt="pipe", showindex=False,
-                        disable_numparse=True)  # fmt: skip
-    body = tabulate(shown, headers="keys", tablefmt="latex_booktabs", showindex=False,
-                    disable_numparse=True)  # fmt: skip
-    texts = {
-        ".md": f"{caption.strip()}\n\n{markdown}\n" if caption else markdown + "\n",
-        ".tex": "".join(f"% {line}\n" for line in caption.splitlines()) + body + "\n",
-    }
-    store.write_csv(stem.with_suffix(".csv"), made.data)
-    for suffix, text in texts.items():
-        store.write_text(stem.with_suffix(suffix), text)
-    return [stem.with_suffix(suffix) for suffix in (".csv", *texts)]
+    cells = text.fillna("").map(lambda cell: " ".join(str(cell).split()))
+    if len(cells) <= ALIGNED:
+        return tabulate(
+            cells,
+            headers="keys",
+            tablefmt="pipe",
+            showindex=False,
+            disable_numparse=True,
+        )
+    rows = [cells.columns, [":--"] * cells.shape[1], *cells.itertuples(index=False)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def made_of(rows: Rows) -> Table:
@@ -51,11 +59,11 @@ def readable(
     data: pd.DataFrame, form: Callable[[float], str] | None = None
 ) -> pd.DataFrame:
     """The data with every column of real numbers in words, by default ``number``."""
-    shown = data.copy()
+    text = data.copy()
     for column in data.columns:
         if data[column].dtype.kind == "f":
-            shown[column] = [(form or number)(value) for value in data[column]]
-    return shown
+            text[column] = [(form or number)(value) for value in data[column]]
+    return text
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -23,7 +23,7 @@ What is bounded, with *u* the unit of rounding:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,14 +32,12 @@ import scipy  # its parts come when they are first named
 from numpy.typing import NDArray
 
 from dperm.privacy.pld import (
-    FIRST_CELLS,
-    LARGEST_GRID,
-    REFINEMENT,
     TILTED_TAIL,
     Profile,
     _discretise,
     _Release,
-    largest_losses,
+    chernoff,
+    composed_epsilon,
 )
 
 Array = NDArray[np.float64]
@@ -158,51 +156,21 @@ def upper_epsilon(
     tolerance : float
         Relative, of the fall from one grid to one four times finer.
     """
-    tops = largest_losses(profiles, delta)
-    if sum(profile.count * float(profile.delta(0.0)) for profile in profiles) <= delta:
-        return 0.0  # total variation distances add
-
-    def on_grid(interval: float) -> tuple[float, int]:
-        releases = [
-            _raised(profile, top, interval)
-            for profile, top in zip(profiles, tops, strict=True)
-        ]
-        tilt = order([one.release for one in releases], delta, interval)
-        found = compose(releases, interval, tilt)
-        lost = sum(one.release.count * one.release.infinite for one in releases)
-        return found.least(delta, lost), found.masses.size
-
-    return refined(on_grid, max(tops), tolerance, min)
+    return composed_epsilon(profiles, delta, tolerance, _on_grid)
 
 
-def refined(
-    on_grid: Callable[[float], tuple[float, int]],
-    top: float,
-    tolerance: float,
-    better: Callable[..., float],
-) -> float:
-    """The best of grids that become finer until one changes little.
-
-    Parameters
-    ----------
-    on_grid : callable
-        The bound of a grid of that width, and its number of points.
-    top : float
-        Losses that the coarsest has ``FIRST_CELLS`` of.
-    tolerance : float
-        Relative.
-    better : min or max
-        Of several bounds.
-    """
-    interval, points = top / FIRST_CELLS, 0
-    bound = math.inf if better is min else 0.0
-    while points * REFINEMENT <= LARGEST_GRID:
-        found, points = on_grid(interval)
-        close = abs(bound - found) <= tolerance * found
-        bound, interval = better(found, bound), interval / REFINEMENT
-        if 0 < found < math.inf and close:
-            return bound
-    return bound
+def _on_grid(
+    profiles: Sequence[Profile], tops: Sequence[float], delta: float, interval: float
+) -> tuple[float, int]:
+    """The bound of one grid, and the number of its points."""
+    releases = [
+        _raised(profile, top, interval)
+        for profile, top in zip(profiles, tops, strict=True)
+    ]
+    tilt = order([one.release for one in releases], delta, interval)
+    composed = compose(releases, interval, tilt)
+    lost = sum(one.release.count * one.release.infinite for one in releases)
+    return composed.least(delta, lost), composed.masses.size
 
 
 @dataclass(frozen=True)
@@ -346,16 +314,6 @@ def _tilted(release: _Release, tilt: float) -> tuple[Array, float]:
 
 
 def order(releases: Sequence[_Release], delta: float, interval: float) -> float:
-    """The order, per cell, of the best Chernoff bound on epsilon, see ``pld._tilt``."""
-
-    def bound(tilt: float) -> float:
-        cumulant = sum(
-            release.count * _tilted(release, tilt)[1] for release in releases
-        )
-        power = tilt / interval
-        factor = -math.log1p(power) - power * math.log1p(1 / power)
-        return (cumulant + factor - math.log(delta)) / tilt
-
-    widest = max(release.masses.size for release in releases)
-    best = float(min(np.exp2(np.arange(-13.0, 9.0)) / widest, key=bound))
+    """The order, per cell, of the best Chernoff bound on epsilon, to a quarter of 2."""
+    best, bound = chernoff(releases, _tilted, delta, interval)
     return float(min(best * np.exp2(np.arange(-3, 4) / 4), key=bound))

@@ -44,6 +44,6 @@ def moves_with_data(given: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in given if name != N)
 
 
-def told(given: Iterable[str]) -> str:
-    """As a set, for tables and messages."""
+def as_set(given: Iterable[str]) -> str:
+    """The names as a set, for tables and messages."""
     return f"{{{', '.join(given)}}}"

@@ -28,11 +28,10 @@ from dperm.privacy.attained import (
     least_epsilon,
     pair,
 )
-from dperm.privacy.certified import refined
 from dperm.privacy.given import moves_with_data
 from dperm.privacy.ledger import Event, Ledger
 from dperm.privacy.noisy_max import NoisyMax
-from dperm.privacy.pld import TAIL, Profile, _largest_loss
+from dperm.privacy.pld import TAIL, Profile, _largest_loss, refined
 
 GAPS = (0.0, 0.5, 2.0, 5.0, 12.0)  # noise scales that a leader is ahead by
 HOPELESS = 0.8  # share of the best at which a direction or gap is given up

@@ -22,6 +22,7 @@ an estimate, for searches; :mod:`.certified` charges for rounding too.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,11 @@ FIRST_CELLS = 32  # of the coarsest grid, over the losses of the loudest release
 REFINEMENT = 4  # finer grids hold the coarser ones, so exact bounds can only fall
 TILTED_TAIL = 1e-18  # of tilted mass that may wrap around
 LARGEST_GRID = 2**22  # points; the answer is still an upper bound
+
+# Profiles, largest losses, delta and interval to a bound and its grid's points.
+OnGrid = Callable[
+    [Sequence["Profile"], Sequence[float], float, float], tuple[float, int]
+]
 
 
 @dataclass(frozen=True)
@@ -75,13 +81,16 @@ class _Release:
         return weighted / total, math.log(total) + tilt * cells
 
 
+Tilting = Callable[[_Release, float], tuple[Array, float]]
+
+
 def composed_epsilon(
-    profiles: Sequence[Profile], delta: float, tolerance: float = 5e-3
+    profiles: Sequence[Profile],
+    delta: float,
+    tolerance: float = 5e-3,
+    on_grid: OnGrid | None = None,
 ) -> float:
     """Return an upper bound of the composed epsilon that has converged.
-
-    The grid is made four times finer until the bound falls by less than `tolerance`.
-    Its error falls with the square of the interval, so what is left is a fifteenth.
 
     Parameters
     ----------
@@ -90,7 +99,9 @@ def composed_epsilon(
     delta : float
         In (0, 1).
     tolerance : float
-        Relative.
+        Relative, of ``refined``.
+    on_grid : callable, optional
+        The bound of one grid; by default ``epsilon_on_grid``.
 
     Returns
     -------
@@ -100,12 +111,41 @@ def composed_epsilon(
     tops = largest_losses(profiles, delta)
     if sum(profile.count * float(profile.delta(0.0)) for profile in profiles) <= delta:
         return 0.0  # total variation distances add
-    interval, bound, points = max(tops) / FIRST_CELLS, math.inf, 0
+    bound = on_grid or epsilon_on_grid
+    grids = functools.partial(bound, profiles, tops, delta)
+    return refined(grids, max(tops), tolerance, min)
+
+
+def refined(
+    on_grid: Callable[[float], tuple[float, int]],
+    top: float,
+    tolerance: float,
+    better: Callable[..., float],
+) -> float:
+    """The best of grids that become four times finer until one changes little.
+
+    A bound's error falls with the square of the interval, so what is left is a
+    fifteenth of the last change.
+
+    Parameters
+    ----------
+    on_grid : callable
+        The bound of a grid of that width, and its number of points.
+    top : float
+        Losses that the coarsest has ``FIRST_CELLS`` of.
+    tolerance : float
+        Relative.
+    better : min or max
+        Of several bounds.
+    """
+    interval, points = top / FIRST_CELLS, 0
+    bound = math.inf if better is min else 0.0
     while points * REFINEMENT <= LARGEST_GRID:
-        refined, points = epsilon_on_grid(profiles, tops, delta, interval)
-        if bound - refined <= tolerance * refined < math.inf:
-            return min(refined, bound)
-        bound, interval = min(refined, bound), interval / REFINEMENT
+        found, points = on_grid(interval)
+        close = abs(bound - found) <= tolerance * found
+        bound, interval = better(found, bound), interval / REFINEMENT
+        if 0 < found < math.inf and close:
+            return bound
     return bound
 
 
@@ -129,7 +169,7 @@ def epsilon_on_grid(
 
     pairs = zip(profiles, tops, strict=True)
     releases = [_discretise(profile, top, interval) for profile, top in pairs]
-    tilt = _tilt(releases, delta, interval)
+    tilt = chernoff(releases, _Release.tilted, delta, interval)[0] / 2
     first, tilted, log_scale = _compose(releases, tilt)
     masses, first = np.maximum(tilted[max(-first, 0) :], 0.0), max(first, 0)
     log_weights = log_scale - tilt * (first + np.arange(masses.size))
@@ -160,21 +200,25 @@ def _discretise(profile: Profile, top: float, interval: float) -> _Release:
     return _Release(masses, float(deltas[-1]), profile.count)
 
 
-def _tilt(releases: Sequence[_Release], delta: float, interval: float) -> float:
-    """Return half the order, per cell, of the best Chernoff bound on epsilon.
+def chernoff(
+    releases: Sequence[_Release], tilted: Tilting, delta: float, interval: float
+) -> tuple[float, Callable[[float], float]]:
+    """The order, per cell, of the best Chernoff bound on epsilon, and the bound.
 
     (1 - e^-x) e^-ax is at most (1/(a+1)) (a/(a+1))^a, which keeps the order finite
-    where the largest loss of all has a probability above delta.
+    where the largest loss of all has a probability above delta. Orders are powers of 2.
     """
 
     def bound(order: float) -> float:
-        cumulant = sum(release.count * release.tilted(order)[1] for release in releases)
+        cumulant = sum(
+            release.count * tilted(release, order)[1] for release in releases
+        )
         power = order / interval
         factor = -math.log1p(power) - power * math.log1p(1 / power)
         return (cumulant + factor - math.log(delta)) / order
 
     widest = max(release.masses.size for release in releases)
-    return float(min(np.exp2(np.arange(-13.0, 9.0)) / widest, key=bound)) / 2
+    return float(min(np.exp2(np.arange(-13.0, 9.0)) / widest, key=bound)), bound
 
 
 def _compose(releases: Sequence[_Release], tilt: float) -> tuple[int, Array, float]:

@@ -68,31 +68,6 @@ def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:
     return event.count * np.minimum(found * (1 + _ROUNDING), whole)
 
 
-def pair_renyi(rate: float, mu: float, orders: Array) -> Array:
-    """Rényi divergences of the mixture against the normal; see the module.
-
-    For integer orders they are a finite sum (Mironov, Talwar and Zhang 2019,
-    arXiv:1908.10530, Section 3.3).
-
-    Parameters
-    ----------
-    rate : float
-        q.
-    mu : float
-        1 / sigma.
-    orders : ndarray
-        Above 1.
-    """
-    loss, log_mass = _masses(mu)
-    x, tail = _sampled(loss, rate), _log_tail(rate, mu, orders)
-    found = np.empty_like(orders)
-    for place, a in enumerate(orders):
-        logs = log_mass + _log_bregman(x, a)
-        excess = np.logaddexp(scipy.special.logsumexp(logs), tail[place])
-        found[place] = np.logaddexp(0.0, excess) / (a - 1)
-    return found
-
-
 def _sampled(loss: Array, rate: float) -> Array:
     """The loss with sampling, log(1 + q (e^l - 1))."""
     small = np.log1p(rate * np.expm1(np.minimum(loss, 30.0)))
@@ -103,17 +78,6 @@ def _sampled(loss: Array, rate: float) -> Array:
 def _log_expm1(x: Array) -> Array:
     """log(e^x - 1) for x > 0."""
     return x + np.log(-np.expm1(-x))
-
-
-def _log_bregman(x: Array, a: float) -> Array:
-    """log(X^a - 1 - a (X - 1)) of X = e^x; a series where it cancels."""
-    size = np.abs(a * x)
-    series = a * (a - 1) * x**2 / 2 * (1 + (a + 1) * x / 3)
-    high = np.minimum(a * x, 700.0)  # beyond, X^a is all of it
-    plain = np.expm1(high) - a * np.expm1(np.minimum(x, 700.0))
-    with np.errstate(divide="ignore"):
-        near = np.log(np.where(size < 1e-4, series, np.maximum(plain, 0.0)))
-    return np.where(a * x > 600.0, a * x, near)
 
 
 @lru_cache(maxsize=4)

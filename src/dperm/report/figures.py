@@ -24,7 +24,7 @@ from dperm.report.evidence import read_or_empty
 from dperm.report.ledgers import Ledgers
 
 SEEDS = 3  # of a curve that are shown; lanes hold all
-KEPT = ("csv", "svg", "png")  # of a figure's files those that Git holds
+KEPT = ("csv", "png")  # of a figure's files those that Git holds
 _KEYS = ["problem", "algorithm"]
 
 

@@ -43,7 +43,7 @@ def test_table1_has_both_instances_and_the_bound(monkeypatch):
     assert list(data["exponent"]) == pytest.approx([-1.2, -0.5], abs=1e-6)
     assert math.isnan(data["worst_bias"][0]) and data["worst_bias"][1] == 0.5
     assert data["bound_exponent"][0] == data["bound_exponent"][1]
-    shown = tables.exponents(CONFIG, product, []).shown
+    shown = tables.exponents(CONFIG, product, []).text
     assert "bound -" in shown["d = 16"][0] and len(shown) == 2
 
 
