@@ -1,16 +1,12 @@
 import hashlib
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from dperm.data import fetch
-from dperm.data.download import SERVER
+from dperm.data.openml_download import SERVER
 from dperm.schema import Dataset, Reader, Source
 
-API = "/api/v1/json"
 ARFF = b"""@relation electricity
 @attribute date numeric
 @attribute day {1,2,3,4,5,6,7}
@@ -20,6 +16,7 @@ ARFF = b"""@relation electricity
 0,2,0.414912,UP
 0.5,7,0.1,DOWN
 """
+NAMESPACE = 'xmlns:oml="http://openml.org/openml"'
 SET = Dataset(
     name="electricity",
     sources=[Source(kind="openml", id=151)],
@@ -41,15 +38,20 @@ def serve(site, monkeypatch, body=ARFF, checksum=None, number=151, target="class
         "status": "active",
         "md5_checksum": checksum,
     }
-    text = json.dumps({"data_set_description": fields}).encode()
-    site.put(f"{API}/data/{number}", site.good(text, "application/json"))
-    monkeypatch.setenv(SERVER, site.url(API))
+    inner = "".join(f"<oml:{k}>{v}</oml:{k}>" for k, v in fields.items())
+    outer = "data_set_description"
+    text = f"<oml:{outer} {NAMESPACE}>{inner}</oml:{outer}>"
+    site.put(f"/api/v1/xml/data/{number}", site.good(text.encode(), "text/xml"))
+    monkeypatch.setenv(SERVER, site.url("/api/v1/xml"))
 
 
 def test_same_digest_from_openml_and_mirror_and_http(site, data, monkeypatch):
     serve(site, monkeypatch)
+    home = Path.home() / ".openml"
+    before = home.exists()
     record = fetch(SET, data)
     assert (record.status, record.source, record.n) == ("ok", "openml 151", 2)
+    assert home.exists() == before
     assert not (Path(data.dir) / "downloads" / "electricity").exists()
     (Path(data.mirror) / "e.arff").write_bytes(ARFF)
     sources = [
@@ -68,9 +70,10 @@ def test_the_target_is_by_default_openml_s(site, data, monkeypatch):
 
 
 def test_an_unknown_id(site, data, monkeypatch):
-    text = b'{"error": {"code": "111", "message": "Unknown dataset"}}'
-    site.put(f"{API}/data/151", site.status(412, text, "application/json"))
-    monkeypatch.setenv(SERVER, site.url(API))
+    text = f"<oml:error {NAMESPACE}><oml:code>111</oml:code>"
+    text += "<oml:message>Unknown dataset</oml:message></oml:error>"
+    site.put("/api/v1/xml/data/151", site.status(412, text.encode()))
+    monkeypatch.setenv(SERVER, site.url("/api/v1/xml"))
     record = fetch(SET, data)
     assert record.status == "unavailable" and len(record.tried) == 1
     assert "Unknown dataset" in record.reason
@@ -84,36 +87,19 @@ def test_damaged_data_are_refused(site, data, monkeypatch):
 
 
 def test_a_silent_server_is_given_up(site, data, monkeypatch):
-    site.put(f"{API}/data/151", site.silent)
-    monkeypatch.setenv(SERVER, site.url(API))
+    site.put("/api/v1/xml/data/151", site.silent)
+    monkeypatch.setenv(SERVER, site.url("/api/v1/xml"))
     started = time.monotonic()
     record = fetch(SET, replace(data, timeout=1.0))
     assert time.monotonic() - started < 15
     assert "timed out" in record.reason or "time-out" in record.reason
 
 
-def test_a_file_that_broke_off_is_resumed(site, data, monkeypatch):
-    long = ARFF + b"% a comment\n" * 1000
-    serve(site, monkeypatch, long)
-    site.put("/data/electricity.arff", site.cut(long, 9000), site.good(long))
-    assert fetch(SET, data).available
-    asked = [start for path, start in site.requests if path.startswith("/data/")]
-    assert asked == [None, "bytes=8192-"]
-
-
-def test_another_file_than_openml_says_is_refused(site, data, monkeypatch):
-    serve(site, monkeypatch, checksum="0" * 32)
-    record = fetch(SET, data)
-    assert record.status == "unavailable" and "has MD5 " in record.reason
-    assert site.count("/data/electricity.arff") == 2
-
-
-@pytest.mark.parametrize("text", [b"{", b"[]", b"{}", b'{"data_set_description": 1}'])
-def test_a_damaged_description_is_refused(site, data, monkeypatch, text):
-    site.put(f"{API}/data/151", site.good(text, "application/json"))
-    monkeypatch.setenv(SERVER, site.url(API))
-    record = fetch(SET, data)
-    assert "/data/151 describes no data set: " in record.reason
+def test_a_child_that_hangs_is_stopped(site, data, monkeypatch):
+    monkeypatch.setattr("dperm.data.openml_download.PATIENCE", 0.05)
+    serve(site, monkeypatch)
+    record = fetch(SET, replace(data, timeout=2.0))
+    assert "time-out: not complete after 0.1 s" in record.reason
 
 
 def test_mtp_comes_from_openml(site, data, monkeypatch):

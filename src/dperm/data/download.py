@@ -1,10 +1,7 @@
-"""Download over HTTP: retries, resumption and refusal of error pages; OpenML."""
+"""Download over HTTP: retries, resumption and refusal of error pages."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +12,6 @@ from dperm.data.errors import RefusedError, SourceError, explain
 if TYPE_CHECKING:
     import requests
 
-SERVER = "DPERM_OPENML_SERVER"  # variable that names another server
-OPENML = "https://www.openml.org/api/v1/json"
 RETRIED = (429, 500, 502, 503, 504)
 CHUNK = 1 << 12  # what is lost of a transfer that breaks off
 # A resumed file must be byte for byte the file, so no compression on the way.
@@ -62,48 +57,6 @@ def download(url: str, target: Path, timeout: float, retries: int) -> Path:
                 if not _cut_short(error) or not left:
                     break
     raise SourceError(problem)
-
-
-def download_openml(
-    identifier: int, folder: Path, timeout: float, retries: int
-) -> tuple[Path, str | None]:
-    """Download an OpenML data set as ARFF, with what OpenML says of it.
-
-    Parameters
-    ----------
-    identifier : int
-        Number of the data set.
-    folder : Path
-        Where both files are put.
-    timeout, retries : float, int
-        As of ``download``.
-
-    Returns
-    -------
-    path : Path
-        The ARFF file, checked against OpenML's MD5.
-    target : str or None
-        The column that OpenML takes as the target.
-
-    Raises
-    ------
-    SourceError
-        If the server does not answer or does not know the data set; ``RefusedError``
-        if what it sent is damaged.
-    """
-    address = f"{os.environ.get(SERVER, OPENML)}/data/{identifier}"
-    about = download(address, folder / "description.json", timeout, retries)
-    try:
-        description = json.loads(about.read_bytes())["data_set_description"]
-        url, checksum = description["url"], description["md5_checksum"]
-    except (ValueError, LookupError, TypeError) as error:
-        raise RefusedError(f"{address} describes no data set: {error!r}") from error
-    path = download(url, folder / "data" / file_name(url), timeout, retries)
-    with open(path, "rb") as handle:
-        received = hashlib.file_digest(handle, "md5").hexdigest()
-    if received != checksum:
-        raise RefusedError(f"{url} has MD5 {received}, expected {checksum}")
-    return path, description.get("default_target_attribute")
 
 
 def file_name(url: str) -> str:
@@ -169,12 +122,7 @@ def _mode(response: requests.Response, have: int) -> str:
 
 
 def _check_response(response: requests.Response) -> None:
-    kind = response.headers.get("Content-Type", "").lower()
     if not response.ok:
-        said = next(response.iter_content(CHUNK), b"") if "json" in kind else b""
-        text = " ".join(said.decode(errors="replace").split())[:200]
-        raise SourceError(
-            f"HTTP {response.status_code} {response.reason} {text}".strip()
-        )
-    if "html" in kind:
+        raise SourceError(f"HTTP {response.status_code} {response.reason}")
+    if "html" in response.headers.get("Content-Type", "").lower():
         raise RefusedError("the server sent a web page (HTML) instead of the file")

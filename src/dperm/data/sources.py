@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from dperm.data.archives import unpack
-from dperm.data.download import download, download_openml, file_name
+from dperm.data.download import download, file_name
 from dperm.data.errors import SourceError
+from dperm.data.openml_download import download_openml
 from dperm.data.readers import read_files
 from dperm.data.records import Arrays, labels
 from dperm.data.synthetic import GENERATORS
