@@ -11,9 +11,9 @@ import yaml
 from dperm import config as configuration
 from dperm import papers
 from dperm.locate import ConfigError
-from dperm.report import claims, judging, named, rules
+from dperm.report import claims, judging, rules
 from dperm.report.evidence import Evidence
-from dperm.report.rules import proofs
+from dperm.report.rules import special
 from dperm.report.verdicts import NOT, REPRODUCED
 from dperm.store import closure
 
@@ -35,22 +35,16 @@ def lemma(epsilon):
 ENTRY = {"place": "Lemma 1", "claim": "It holds"}
 
 
-def test_lists_are_crossed():
-    assert list(named.crossed({"a": [1, 2], "b": 3})) == [
-        {"a": 1.0, "b": 3.0}, {"a": 2.0, "b": 3.0},
-    ]  # fmt: skip
-
-
 def paper(name):
     return configuration.compose([f"paper={name}"])
 
 
 def test_the_worst_case_decides():
     evidence = Evidence(paper("dpgcd"))
-    found = proofs.proof(evidence, "noisy_max_step", gap=[2, 200], pure=0.1)
+    found = special.proof(evidence, "noisy_max_step", gap=[2, 200], pure=[0.1, 0.2])
     assert found.verdict == NOT
-    assert "gap 200" in found.reason
-    held = proofs.printed_noise(evidence, "theorem_gaussian", epsilon=1.0, delta=1e-6)
+    assert "(gap 200, pure 0.1; 4 cases)" in found.reason  # lists are crossed
+    held = special.printed_noise(evidence, "theorem_gaussian", epsilon=1.0, delta=1e-6)
     assert held.verdict == REPRODUCED
 
 

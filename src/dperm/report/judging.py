@@ -21,7 +21,6 @@ from dperm.report import cells, controls, rules
 from dperm.report.claims import READINGS, Claim, load, papers
 from dperm.report.evidence import AbsentError, Evidence, MissingError
 from dperm.report.power import noticed, powers
-from dperm.report.rules.shared import OutsideError
 from dperm.report.scorecard import markdown, summary
 from dperm.report.verdicts import (
     CAVEAT,
@@ -163,7 +162,7 @@ def _found(
         return Finding(PENDING, str(error))
     except MissingError as error:
         return Finding(UNTESTED, str(error))
-    except OutsideError as error:
+    except rules.OutsideError as error:
         control = "outside the theorem's preconditions"
         return Finding(NOTHING, str(error), control=control)
 

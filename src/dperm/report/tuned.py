@@ -248,6 +248,15 @@ def nothing_learnt(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**dict.fromkeys(columns, table["start"]))
 
 
+CHANGES: dict[str, Change] = {
+    "w = 0": nothing_learnt,
+    "noise x 0.7": noisier(0.7),
+    "noise x 1.4": noisier(1.4),
+    "errors x 0.7": scaled(0.7),
+    "errors x 1.4": scaled(1.4),
+}
+
+
 # --- all cells together ---------------------------------------------------------------
 
 
