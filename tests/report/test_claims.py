@@ -33,7 +33,7 @@ def made(config, tmp_path, monkeypatch):
         monkeypatch.setattr(claims, "paper_file", lambda _, name: tmp_path / name)
         (tmp_path / "own.yaml").write_text(yaml.safe_dump(list(entries)))
         config.paper.claims = "own.yaml"
-        return [each.row() for each in judging.judged(config)]
+        return list(judging.judged(config))
 
     return make
 

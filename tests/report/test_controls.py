@@ -9,6 +9,7 @@ import pytest
 
 from dperm.pipeline import digests
 from dperm.report import controls, judging, rules
+from dperm.report.evidence import Evidence
 from dperm.report.rules import measures, special
 from dperm.report.verdicts import NOTHING, REPRODUCED
 from dperm.store.closure import functions
@@ -19,7 +20,7 @@ PAIR = {"over": {"algorithm": "slow"}, "under": {"algorithm": "quick"}}
 
 
 def judged(config, rule, **options):
-    return judging._controlled(config, rule, options, {})
+    return judging._controlled(Evidence(config), rule, options)
 
 
 def test_every_rule_of_ours_names_its_controls():

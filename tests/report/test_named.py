@@ -87,7 +87,7 @@ def test_a_paper_of_ones_own_brings_rules_and_proofs(own):
         ENTRY | {"rule": "proof", "options": {"argument": "lemma", "epsilon": [1, 2]}},
         ENTRY | {"rule": "value", "options": {"file": "table"}},
     )
-    first, second, third = (each.row() for each in judging.judged(config))
+    first, second, third = judging.judged(config)
     assert (first["verdict"], first["reproduced"]) == (REPRODUCED, 2.0)
     assert second["verdict"] == NOT and second["reason"].endswith("twice")
     assert "is not there" in third["reason"]

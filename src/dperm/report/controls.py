@@ -40,6 +40,11 @@ class Control:
     options: OptionsMap = lambda options: options
     table: TableMap | None = None
 
+    def alteration(self, options: Options) -> Callable[[pd.DataFrame], pd.DataFrame]:
+        """What the control makes of every table, given the claim's options."""
+        alter = self.table
+        return (lambda table: alter(table, options)) if alter else lambda table: table
+
 
 def controlled(*controls: Control) -> Callable[[Function], Function]:
     """Put a rule under controls."""

@@ -12,7 +12,7 @@ it is not reproduced. An interval across the looser target's end decides nothing
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from dperm.present.tables import number
@@ -55,10 +55,6 @@ class Finding:
     reproduced: Estimate | None = None
     published: str = ""
     control: str = ""
-
-    def put_to(self, control: str) -> Finding:
-        """The same, with what its controls said."""
-        return replace(self, control=control)
 
 
 @dataclass(frozen=True)

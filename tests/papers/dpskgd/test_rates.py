@@ -6,9 +6,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from dperm.report.rules.special import bounded
 
 from dperm.papers.dpskgd import figures, rates, tables, theorem42
+from dperm.report.rules.special import bounded
 
 KEYS = ["instance", "case", "n", "epsilon"]
 # sampling: its excess over that of single draws, and its row over theirs

@@ -359,9 +359,10 @@ def agree(
 # --- printed tables -------------------------------------------------------------------
 
 ALONE = 0.05  # of a control, which is one test
+OTHERS = ("w = 0", "noise x 0.7", "noise x 1.4", "errors x 0.7", "errors x 1.4")
 
 
-@controlled(*(Control(name, changed(change=name)) for name in tuned.CHANGES))
+@controlled(*(Control(name, changed(change=name)) for name in OTHERS))
 def pooled(
     evidence: Evidence,
     published: str,
@@ -383,24 +384,23 @@ def pooled(
     caveat where it does, within ``CLOSE``. The controls are other noise, as measured.
     """
     printed = results.published(evidence.config, published)
-    given: dict[str, Any] = {
+    how: dict[str, Any] = {
         "file": file, "keys": keys, "column": column, "decimals": decimals,
         "digits": digits, "spread": spread, "redrawn": redrawn or {}, "draws": draws,
     }  # fmt: skip
-    altered = tuned.CHANGES[change] if change else None
-    cells = tuned.grouped(tuned.cells(evidence, printed, given, altered)).get(problem)
+    found = tuned.cells(evidence, printed, how, tuned.CHANGES.get(change))
+    cells = tuned.grouped(found).get(problem)
     if not cells:
         raise AbsentError(f"{evidence.path(file)} has no law for {problem}")
-    found = tuned.pooled(cells)
-    ratio = found.ratio
-    close = 1 / CLOSE <= ratio.value <= CLOSE
-    differs = found.probability < (ALONE if change else level)
+    seen = tuned.pooled(cells)
+    close = 1 / CLOSE <= seen.ratio.value <= CLOSE
+    differs = seen.probability < (ALONE if change else level)
     verdict = REPRODUCED if not differs else CAVEAT if close else NOT
     reason = (
         f"printed over the median of its law, {len(cells)} cells weighted by how much "
-        f"they move with the noise; p = {found.probability:.2g}, level {level:g}"
+        f"they move with the noise; p = {seen.probability:.2g}, level {level:g}"
     )
-    return Finding(verdict, reason, ratio, "1")
+    return Finding(verdict, reason, seen.ratio, "1")
 
 
 # --- proofs ---------------------------------------------------------------------------
