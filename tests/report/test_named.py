@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -17,13 +18,22 @@ from dperm.report.rules import special
 from dperm.report.verdicts import NOT, REPRODUCED
 from dperm.store import closure
 
+from .conftest import write
+
 RULES = """
+from dperm.report.controls import NOTHING_LEARNT
 from dperm.report.evidence import Estimate
+from dperm.report.rules import rule
 from dperm.report.verdicts import REPRODUCED, Finding
 
 
 def always(evidence, number):
     return Finding(REPRODUCED, "so it is", Estimate.exactly(number))
+
+
+@rule(NOTHING_LEARNT, reason="{factor} times: ")
+def times(part, read, factor: float):
+    return Estimate.exactly(factor * read(part, {"algorithm": "quick"}).value)
 """
 PROOFS = """
 from dperm.kinds.proofs import Case
@@ -95,12 +105,32 @@ def test_a_paper_of_ones_own_brings_rules_and_proofs(own):
         rules.check(paper("dpcd"), "always", {"number": 2.0})
 
 
+def test_a_rule_of_ones_own_says_only_what_it_measures(own):
+    options = {"file": "table", "each": "problem", "factor": 10.0, "at_most": 3}
+    config = own(
+        ENTRY | {"rule": "times", "options": options},
+        ENTRY | {"rule": "times", "options": options | {"factor": 20.0}},
+        ENTRY | {"rule": "times", "options": options | {"value": "other"}},
+    )
+    rows = {"problem": ["a", "b", "b"], "algorithm": ["quick", "quick", "slow"],
+            "mean": [0.2, 0.1, 9.0], "other": [0.01, 0.01, 0.01]}  # fmt: skip
+    write(config, "table", pd.DataFrame(rows))
+    first, second, third = judging.judged(config)
+    assert (first["verdict"], first["reproduced"]) == (REPRODUCED, 2.0)
+    assert first["control"] == "fails for w = 0, for all"
+    assert "10.0 times: expected at most 3; 2 of 2 hold; a: 2; b: 1" in first["reason"]
+    assert second["verdict"] == NOT and third["reproduced"] == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize(
     ("rule", "options", "text"),
     [
         ("alway", {"number": 1}, r"rule: .*found 'alway' \(did you mean always\?"),
         ("always", {"numbr": 1}, r"options \['number'\] missing"),
         ("always", {"number": 1, "at": 2}, r"unknown options \['at'\]"),
+        ("times", {"file": "table"}, r"options \['factor'\] missing"),
+        ("times", {"file": "x", "factor": "two"}, "factor: expected a number"),
+        ("times", {"file": "x", "factor": 2, "atmost": 1}, r"options \['atmost'\]"),
         ("proof", {"argument": "lema", "epsilon": 1}, r"did you mean lemma\?"),
         ("proof", {"argument": "lemma"}, r"options \['epsilon'\] missing"),
         ("printed_noise", {"argument": "lemma", "epsilon": 1}, "found 'lemma_noise'"),

@@ -28,7 +28,7 @@ from dperm.report.verdicts import (
     Finding,
     Verdict,
     interval,
-    shown,
+    rounded,
 )
 
 Row = Any  # of a published table, as ``to_dict`` gives it
@@ -62,7 +62,7 @@ def count(row: Row, ours: Row, published: str, value: str) -> Finding:
             f"{', and none learns anything' if idle else ''}; the number is {low} to "
             f"{high} by chance"
         )
-    return Finding(verdict, reason, found, shown(row[published]))
+    return Finding(verdict, reason, found, rounded(row[published]))
 
 
 def seconds(
@@ -72,7 +72,7 @@ def seconds(
     half = t_quantile(runs - 1) * ours[std] / math.sqrt(runs - 1)
     found = Estimate(ours[value], ours[value] - half, ours[value] + half)
     text = (
-        f"{interval(found)} s here, {shown(row[published])} s printed, of other code "
+        f"{interval(found)} s here, {rounded(row[published])} s printed, of other code "
         "on another machine"
     )
     return Finding(INCOMPARABLE, text, found, _text(row, published, spread))
@@ -81,15 +81,15 @@ def seconds(
 def exact(row: Row, ours: Row, published: str, value: str) -> Finding:
     """A number that must come out to the digit."""
     printed, found = row[published], ours[value]
-    reason = f"{shown(found)} here, {shown(printed)} printed"
-    return _exactly(found == printed, reason, found, shown(printed))
+    reason = f"{rounded(found)} here, {rounded(printed)} printed"
+    return _exactly(found == printed, reason, found, rounded(printed))
 
 
 def formula(row: Row, ours: Row, published: str, value: str, limit: float) -> Finding:
     """A printed formula: how far its values are from what it stands for."""
     found = ours[value]
     reason = (
-        f"relative error {shown(found)} of the formula as printed, at most {limit:g}"
+        f"relative error {rounded(found)} of the formula as printed, at most {limit:g}"
     )
     return _exactly(found <= limit, reason, found, str(row[published]))
 
@@ -97,7 +97,7 @@ def formula(row: Row, ours: Row, published: str, value: str, limit: float) -> Fi
 def mark(row: Row, ours: Row, published: str, at_most: float, means: str) -> Finding:
     """A tick in a table: the number that stands for it is as small as it must be."""
     found = ours["value"]
-    reason = f"{means} {shown(found)}, a tick being at most {at_most:g}"
+    reason = f"{means} {rounded(found)}, a tick being at most {at_most:g}"
     held = (found <= at_most) == (row[published] == "yes")
     return _exactly(held, reason, found, str(row[published]))
 
@@ -180,7 +180,7 @@ def _by_law(
         if verdict == REPRODUCED and set(blind) <= set(unnoticed):
             verdict, control = NOTHING, f"holds for {' and '.join(blind)}"
         reason = (
-            f"printed {shown(cell.printed)}; a tuning with five transcripts prints "
+            f"printed {rounded(cell.printed)}; a tuning with five transcripts prints "
             f"{interval(cell.law)}; p = {cell.probability:.2g}, {corrected[key]:.2g} "
             "after Holm's correction"
         )

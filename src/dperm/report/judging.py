@@ -17,7 +17,7 @@ import pandas as pd
 from dperm import schema
 from dperm.pipeline import plan, results
 from dperm.report import cells, controls, rules
-from dperm.report.claims import READINGS, Claim, load, papers
+from dperm.report.claims import READINGS, load, papers, under
 from dperm.report.evidence import AbsentError, Evidence, MissingError
 from dperm.report.power import noticed, powers
 from dperm.report.scorecard import markdown, summary
@@ -78,7 +78,11 @@ def judged(config: schema.Config) -> Iterator[Row]:
 
 
 def _row(
-    config: schema.Config, claim: Claim, found: Finding, used: list[str], note: str
+    config: schema.Config,
+    claim: schema.Claim,
+    found: Finding,
+    used: list[str],
+    note: str,
 ) -> Row:
     """A finding with its claim; the note explains a verdict, and does not judge."""
     number, reason, files = found.reproduced, found.reason, ", ".join(used)
@@ -97,7 +101,7 @@ def _row(
     }  # fmt: skip
 
 
-def _cells(config: schema.Config, claim: Claim) -> Iterator[Row]:
+def _cells(config: schema.Config, claim: schema.Claim) -> Iterator[Row]:
     options, evidence = claim.options, Evidence(config)
     printed = results.published(config, options["published"])
     for row, column, finding, is_other in cells.judged(evidence, printed, options):
@@ -118,10 +122,10 @@ def _cells(config: schema.Config, claim: Claim) -> Iterator[Row]:
         yield _row(config, cell, finding, evidence.used, " ".join(notes))
 
 
-def _sentence(config: schema.Config, claim: Claim) -> Row:
+def _sentence(config: schema.Config, claim: schema.Claim) -> Row:
     evidence = Evidence(config)
     if claim.readings:
-        found = {name: _controlled(evidence, claim.rule, claim.under(name))
+        found = {name: _controlled(evidence, claim.rule, under(claim, name))
                  for name in claim.readings}  # fmt: skip
         finding = _under_readings(found)
     else:
@@ -132,7 +136,7 @@ def _sentence(config: schema.Config, claim: Claim) -> Row:
 def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Finding:
     """What a rule finds, and what it finds under its controls if that holds."""
     function = rules.function_of(evidence.config, name)
-    finding = _found(evidence, function, options)
+    finding = _applied(evidence, function, options)
     if finding.verdict not in HELD:
         return finding
     failing = []
@@ -141,7 +145,7 @@ def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Findi
         if changed is None:
             continue
         altered = Evidence(evidence.config, altered=control.alteration(options))
-        other = _found(altered, function, changed)
+        other = _applied(altered, function, changed)
         if other.verdict in (REPRODUCED, finding.verdict):
             reason = f"holds for this too: {control.name} ({other.reason})"
             return replace(
@@ -153,7 +157,7 @@ def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Findi
     return replace(finding, control=text)
 
 
-def _found(
+def _applied(
     evidence: Evidence, function: rules.Rule, options: dict[str, Any]
 ) -> Finding:
     try:
@@ -182,11 +186,11 @@ def _under_readings(found: dict[str, Finding]) -> Finding:
         verdict = PENDING if PENDING in verdicts else UNTESTED
         return Finding(verdict, f"no reading was run: {reasons}")
     first = found[(held or tried)[0]]
-    of_all, of_some, under = READINGS
+    of_all, of_some, holding = READINGS
     if len(held) == len(found):
-        under, verdict = of_all, first.verdict
+        holding, verdict = of_all, first.verdict
     elif held:
-        under, verdict = f"{of_some}: {', '.join(held)}", CAVEAT
+        holding, verdict = f"{of_some}: {', '.join(held)}", CAVEAT
     elif {found[name].verdict for name in tried} == {NOTHING}:
         verdict = NOTHING
     else:  # undecided before not reproduced
@@ -194,4 +198,4 @@ def _under_readings(found: dict[str, Finding]) -> Finding:
         verdict = UNDECIDED if is_open else NOT
     control = "; ".join(f"{name}: {each.control}"
                         for name, each in found.items() if each.control)  # fmt: skip
-    return Finding(verdict, f"{under}. {reasons}", first.reproduced, control=control)
+    return Finding(verdict, f"{holding}. {reasons}", first.reproduced, control=control)

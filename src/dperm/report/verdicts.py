@@ -12,33 +12,29 @@ it is not reproduced. An interval across the looser target's end decides nothing
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
 
 from dperm.present.tables import number
 from dperm.report.evidence import AbsentError, Estimate, MissingError
 
-Verdict = Literal[
-    "reproduced",
-    "reproduced with a caveat",
-    "not reproduced",
-    "undecided",
-    "says nothing",
-    "not comparable",
-    "could not be tested",
-    "not yet run",
-]
-REPRODUCED: Verdict = "reproduced"
-CAVEAT: Verdict = "reproduced with a caveat"
-NOT: Verdict = "not reproduced"
-UNDECIDED: Verdict = "undecided"
-NOTHING: Verdict = "says nothing"
-INCOMPARABLE: Verdict = "not comparable"
-UNTESTED: Verdict = "could not be tested"
-PENDING: Verdict = "not yet run"
-VERDICTS = (
-    REPRODUCED, CAVEAT, NOT, UNDECIDED, NOTHING, INCOMPARABLE, UNTESTED, PENDING,
-)  # fmt: skip
+
+class Verdict(StrEnum):
+    """What is passed on a claim, as ``claims.csv`` has it."""
+
+    REPRODUCED = "reproduced"
+    CAVEAT = "reproduced with a caveat"
+    NOT = "not reproduced"
+    UNDECIDED = "undecided"
+    NOTHING = "says nothing"
+    INCOMPARABLE = "not comparable"
+    UNTESTED = "could not be tested"
+    PENDING = "not yet run"
+
+
+VERDICTS = tuple(Verdict)
+REPRODUCED, CAVEAT, NOT, UNDECIDED, NOTHING, INCOMPARABLE, UNTESTED, PENDING = VERDICTS
 HELD = (REPRODUCED, CAVEAT)
 WORSE = (REPRODUCED, CAVEAT, UNDECIDED, NOT)  # in this order, where several are judged
 
@@ -105,13 +101,13 @@ class Range:
 
     def __str__(self) -> str:
         if math.isinf(self.low):
-            return f"at most {shown(self.high)}"
+            return f"at most {rounded(self.high)}"
         if math.isinf(self.high):
-            return f"at least {shown(self.low)}"
-        return f"{shown(self.low)} to {shown(self.high)}"
+            return f"at least {rounded(self.low)}"
+        return f"{rounded(self.low)} to {rounded(self.high)}"
 
 
-def shown(value: float) -> str:
+def rounded(value: float) -> str:
     """A number for a reason."""
     if not math.isfinite(value) or value == int(value):
         return f"{value:g}"
@@ -121,8 +117,8 @@ def shown(value: float) -> str:
 def interval(found: Estimate) -> str:
     """A number with its interval for a reason; without one where there is none."""
     if found.low == found.high:
-        return shown(found.value)
-    return f"{shown(found.value)} [{shown(found.low)}, {shown(found.high)}]"
+        return rounded(found.value)
+    return f"{rounded(found.value)} [{rounded(found.low)}, {rounded(found.high)}]"
 
 
 # --- several groups -------------------------------------------------------------------
@@ -142,6 +138,11 @@ def together(
     target : Range
     need : "all", "any" or a share
         How many groups the claim speaks of.
+
+    Raises
+    ------
+    AbsentError, MissingError
+        If no group has an estimate.
     """
     known = {n: each for n, each in found.items() if isinstance(each, Estimate)}
     lost = [f"{n}: {each}" for n, each in found.items() if n not in known]
@@ -155,57 +156,46 @@ def together(
     verdict = _combined(list(verdicts.values()), need)
     if lost and verdict is REPRODUCED and need == "all":
         verdict = CAVEAT
-    held = _counted(list(verdicts.values())) if len(verdicts) > 1 else ""
-    told = _listed(known, verdicts)
-    parts = [f"expected {target}", held, told]
+    parts = [f"expected {target}", *_listed(known, verdicts)]
     parts += [f"missing {text}" for text in lost[:LISTED]]
     if len(lost) > LISTED:
         parts.append(f"and {len(lost) - LISTED} more missing")
-    return Finding(
-        verdict,
-        "; ".join(filter(None, parts)),
-        _decisive(known, verdicts, need if verdict != NOT else "all", target),
-    )
-
-
-def _counted(verdicts: list[Verdict]) -> str:
-    """How many hold, nearly hold, and are undecided."""
-    said = [f"{verdicts.count(REPRODUCED)} of {len(verdicts)} hold"]
-    for kind, word in ((CAVEAT, "nearly"), (UNDECIDED, "undecided")):
-        if verdicts.count(kind):
-            said.append(f"{verdicts.count(kind)} {word}")
-    return ", ".join(said)
+    decisive = _decisive(known, verdicts, need if verdict != NOT else "all", target)
+    return Finding(verdict, "; ".join(parts), decisive)
 
 
 def _combined(verdicts: list[Verdict], need: str | float) -> Verdict:
-    if need == "any":
-        return min(verdicts, key=WORSE.index)
-    if need == "all":
-        return max(verdicts, key=WORSE.index)
-    wanted = float(need) * len(verdicts)
-    counted = 0
-    for kind in WORSE:
-        counted += verdicts.count(kind)
-        if counted >= wanted:
-            return kind
-    return NOT
+    """The worst for "all", the best for "any", else the worst that a share reaches."""
+    ordered = sorted(verdicts, key=WORSE.index)
+    if need in ("any", "all"):
+        return ordered[0 if need == "any" else -1]
+    at = max(math.ceil(float(need) * len(ordered)), 1)
+    return ordered[at - 1] if at <= len(ordered) else NOT
 
 
-def _listed(known: dict[str, Estimate], verdicts: dict[str, Verdict]) -> str:
-    """The groups with their numbers; of many, those that fail and the range."""
+def _listed(known: dict[str, Estimate], verdicts: dict[str, Verdict]) -> Iterator[str]:
+    """How many hold, and the groups; of many, those that fail and the range."""
+
+    def named(name: str) -> str:
+        text = interval(known[name])
+        return f"{name}: {text}" if name else text
+
+    every = list(verdicts.values())
+    if len(every) > 1:
+        counts = [f"{every.count(REPRODUCED)} of {len(every)} hold"]
+        for kind, word in ((CAVEAT, "nearly"), (UNDECIDED, "undecided")):
+            if kind in every:
+                counts.append(f"{every.count(kind)} {word}")
+        yield ", ".join(counts)
     if len(known) <= LISTED:
-        return "; ".join(_named(name, each) for name, each in known.items())
+        yield from map(named, known)
+        return
     failing = [name for name in known if verdicts[name] != REPRODUCED]
-    shown_ones = [_named(name, known[name]) for name in failing[:LISTED]]
+    yield from map(named, failing[:LISTED])
     if len(failing) > LISTED:
-        shown_ones.append(f"and {len(failing) - LISTED} more that do not hold")
-    ends = [pick(known, key=lambda name: known[name].value) for pick in (min, max)]
-    return "; ".join([*shown_ones, "range " + " to ".join(
-        _named(name, known[name]) for name in ends)])  # fmt: skip
-
-
-def _named(name: str, found: Estimate) -> str:
-    return f"{name}: {interval(found)}" if name else interval(found)
+        yield f"and {len(failing) - LISTED} more that do not hold"
+    least, most = (pick(known, key=lambda n: known[n].value) for pick in (min, max))
+    yield f"range {named(least)} to {named(most)}"
 
 
 def _decisive(

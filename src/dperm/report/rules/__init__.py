@@ -92,7 +92,8 @@ def rule(
         own = {key: each.default for key, each in takes.items() if key not in given}
         shared = [*(READING if "read" in given else ()), *(() if target else ENDS)]
         known = {"evidence": REQUIRED, "file": REQUIRED, **own}
-        known |= dict.fromkeys(("where", "each", *shared)) | {"need": "all"} | defaults
+        known |= dict.fromkeys(("where", "each", *shared)) | {"need": "all"}
+        known |= defaults | own
         hints = READING | ENDS | ROWS | get_type_hints(measure)
         signature = _signature(known)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -40,20 +40,21 @@ from dperm.report.rules import REQUIRED, rule
 from dperm.report.verdicts import Range
 
 Rows = dict[str, Any]  # that match: column to its value, or several
-Read = Callable[..., Estimate]  # of the rows of a group, and of which of them
+Part: TypeAlias = pd.DataFrame  # the rows of a group
+Read = Callable[..., Estimate]  # of a part, and of which of its rows
 
 # --- how large a number is ------------------------------------------------------------
 
 
 @rule(NONE, MORE)
-def value(part: pd.DataFrame, read: Read) -> Estimate:
+def value(part: Part, read: Read) -> Estimate:
     """A number, of every group, lies where the claim says."""
     return read(part)
 
 
 @rule(LITTLE_NOISE)
 def cost(
-    part: pd.DataFrame,
+    part: Part,
     read: Read,
     file: str,
     exact: Rows | None = None,
@@ -76,13 +77,13 @@ def cost(
 
 
 @rule(Control("an accountant without slack", table=copied))
-def slack(part: pd.DataFrame, read: Read) -> Estimate:
+def slack(part: Part, read: Read) -> Estimate:
     """Noise costs less than an accountant says: ``value`` over ``per`` is below 1."""
     return read(part)
 
 
 @rule(INVERTED, NOTHING_LEARNT)
-def lead(part: pd.DataFrame, read: Read) -> Estimate:
+def lead(part: Part, read: Read) -> Estimate:
     """A column that is a ratio of two errors says which of them is the lower."""
     return read(part)
 
@@ -100,13 +101,13 @@ NO_SLOPE = Control("an exponent of 0, as where nothing is learnt", table=_no_slo
 
 
 @rule(NO_SLOPE)
-def exponent(part: pd.DataFrame, read: Read) -> Estimate:
+def exponent(part: Part, read: Read) -> Estimate:
     """An exponent of a power law that a table has, with its interval."""
     return read(part)
 
 
 @rule(NO_SLOPE, reason="exponent less that of the bound there: ", value="exponent")
-def rate(part: pd.DataFrame, read: Read, file: str, bound: str) -> Estimate:
+def rate(part: Part, read: Read, file: str, bound: str) -> Estimate:
     """A measured exponent beside the local one of a bound, logarithms included.
 
     Judged is the difference; a bound from above allows any that is not positive.
@@ -117,7 +118,7 @@ def rate(part: pd.DataFrame, read: Read, file: str, bound: str) -> Estimate:
 
 
 @rule(Control("another algorithm, for which it must grow", narrowed("witness")))
-def growth(part: pd.DataFrame, read: Read, witness: Rows) -> Estimate:
+def growth(part: Part, read: Read, witness: Rows) -> Estimate:
     """An exponent that is small, on instances where another algorithm's is not.
 
     Nothing grows where there is nothing to find, so that a small exponent says
@@ -127,7 +128,7 @@ def growth(part: pd.DataFrame, read: Read, witness: Rows) -> Estimate:
 
 
 @rule(NOTHING_LEARNT)
-def slope(part: pd.DataFrame, x: str = "x", y: str = "mean") -> Estimate:
+def slope(part: Part, x: str = "x", y: str = "mean") -> Estimate:
     """Exponent of a power law by least squares of logarithms, with its interval."""
     kept = part[(part[x] > 0) & (part[y] > 0)]
     if kept[x].nunique() < 3:
@@ -139,7 +140,7 @@ def slope(part: pd.DataFrame, x: str = "x", y: str = "mean") -> Estimate:
 
 
 @rule(EXCHANGED, NOTHING_LEARNT)
-def ratio(part: pd.DataFrame, read: Read, over: Rows, under: Rows) -> Estimate:
+def ratio(part: Part, read: Read, over: Rows, under: Rows) -> Estimate:
     """One number over another, in every group: ahead of, times faster, within a factor.
 
     ``over`` and ``under`` say which rows; several algorithms stand for the best of them
@@ -149,7 +150,7 @@ def ratio(part: pd.DataFrame, read: Read, over: Rows, under: Rows) -> Estimate:
 
 
 @rule(Control("another algorithm, which does make progress", narrowed("rival")))
-def stuck(part: pd.DataFrame, read: Read, rival: Rows) -> Estimate:
+def stuck(part: Part, read: Read, rival: Rows) -> Estimate:
     """The start over the end is about 1: nothing is learnt.
 
     ``rival`` says which rows would have to show progress for that to mean anything.
@@ -158,7 +159,7 @@ def stuck(part: pd.DataFrame, read: Read, rival: Rows) -> Estimate:
 
 
 @rule(NOTHING_LEARNT)
-def progress(part: pd.DataFrame, read: Read) -> Estimate:
+def progress(part: Part, read: Read) -> Estimate:
     """The start over the end is above 1: something is learnt."""
     return read(part, {"x": 0.0}).over(read(part))
 
@@ -170,7 +171,7 @@ def progress(part: pd.DataFrame, read: Read) -> Estimate:
     )
 )
 def identity(
-    part: pd.DataFrame, read: Read, over: Rows, under: Rows, elsewhere: Rows
+    part: Part, read: Read, over: Rows, under: Rows, elsewhere: Rows
 ) -> Estimate:
     """Two formulas agree, where others than these would not.
 
@@ -181,7 +182,7 @@ def identity(
 
 @rule(EXCHANGED, Control("the first at w = 0", changed(at_start=True)))
 def short(
-    part: pd.DataFrame,
+    part: Part,
     read: Read,
     over: Rows,
     under: Rows,
@@ -205,7 +206,7 @@ def short(
 
 @rule(*(Control(f"{one} at w = 0", changed(at_start=one)) for one in ("over", "under")))
 def alike(
-    part: pd.DataFrame,
+    part: Part,
     read: Read,
     evidence: Evidence,
     over: Rows,
@@ -223,7 +224,7 @@ def alike(
     return found["over"].over(found["under"])
 
 
-def _at_start(evidence: Evidence, start: Rows, part: pd.DataFrame) -> float:
+def _at_start(evidence: Evidence, start: Rows, part: Part) -> float:
     """The error at w = 0 that belongs to the rows of one group."""
     key = start["key"]
     rows = evidence.rows(start["file"], {key: part[key].iloc[0]})
@@ -248,7 +249,7 @@ def _at_start(evidence: Evidence, start: Rows, part: pd.DataFrame) -> float:
     ),
 )
 def monotone(
-    part: pd.DataFrame,
+    part: Part,
     read: Read,
     along: str,
     falling: bool = True,
@@ -269,7 +270,7 @@ def monotone(
     return max(against, key=lambda step: step.value)
 
 
-def _labelled(part: pd.DataFrame, along: str, key: Any) -> pd.DataFrame:
+def _labelled(part: Part, along: str, key: Any) -> pd.DataFrame:
     """Rows of a key, or of a label that has it before a colon."""
     same = part[along] == key
     if not same.any():
@@ -279,11 +280,7 @@ def _labelled(part: pd.DataFrame, along: str, key: Any) -> pd.DataFrame:
 
 @rule(NOTHING_LEARNT, reason="spread along {along} over the drop from w = 0: ")
 def flat(
-    part: pd.DataFrame,
-    read: Read,
-    evidence: Evidence,
-    start: Rows,
-    along: str = "algorithm",
+    part: Part, read: Read, evidence: Evidence, start: Rows, along: str = "algorithm"
 ) -> Estimate:
     """Whether a parameter matters: the spread of several numbers over their drop.
 
@@ -307,13 +304,13 @@ def flat(
 
 
 @rule(NOTHING_LEARNT, reason="largest over smallest along {along}: ")
-def differ(part: pd.DataFrame, read: Read, along: str) -> Estimate:
+def differ(part: Part, read: Read, along: str) -> Estimate:
     """Several numbers differ: the largest over the smallest, with its interval."""
     low, high = _extremes(part, read, along)
     return high.over(low)
 
 
-def _extremes(part: pd.DataFrame, read: Read, along: str) -> tuple[Estimate, Estimate]:
+def _extremes(part: Part, read: Read, along: str) -> tuple[Estimate, Estimate]:
     """The least and the largest of the numbers along a column."""
     found = by_group(part, along, read).values()
     known = [one for one in found if isinstance(one, Estimate)]
@@ -325,12 +322,7 @@ def _extremes(part: pd.DataFrame, read: Read, along: str) -> tuple[Estimate, Est
 
 @rule(NOTHING_LEARNT, TURNED, need="any")
 def fewer(
-    part: pd.DataFrame,
-    read: Read,
-    file: str,
-    first: Rows,
-    second: Rows,
-    along: str = "passes",
+    part: Part, read: Read, file: str, first: Rows, second: Rows, along: str = "passes"
 ) -> Estimate:
     """How many times less of something the first needs to be as good as the second.
 
@@ -377,7 +369,7 @@ def _near_zero(table: pd.DataFrame, options: Options) -> pd.DataFrame:
     Control("all parameters near 0", having("at_least"), _near_zero),
     each=REQUIRED,
 )
-def standing_out(part: pd.DataFrame) -> Estimate:
+def standing_out(part: Part) -> Estimate:
     """Share of a solution's parameters that are above half the largest one.
 
     Read off the histogram of Figure 2: x the middle of a bin, ``mean`` its count,

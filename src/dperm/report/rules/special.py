@@ -46,7 +46,7 @@ from dperm.report.verdicts import (
     UNDECIDED,
     Finding,
     Range,
-    shown,
+    rounded,
     together,
 )
 
@@ -251,17 +251,17 @@ def never(
         return Finding(NOT, "nothing is found at all", Estimate.exactly(seen))
     parts = [(name, part[hits].sum(), part) for name, part in groups(rows, each)]
     if runs is None:
-        by = "; ".join(f"{name}: {shown(float(few))}" for name, few, _ in parts)
+        by = "; ".join(f"{name}: {rounded(float(few))}" for name, few, _ in parts)
         verdict = NOT if seen else REPRODUCED
-        return Finding(verdict, f"{shown(seen)} in all; {by}", Estimate.exactly(seen))
+        return Finding(verdict, f"{rounded(seen)} in all; {by}", Estimate.exactly(seen))
     tried = int(rows[runs].sum())
     if not tried:
         raise MissingError("no runs")
     chance = Estimate(int(seen) / tried, *clopper_pearson(int(seen), tried))
     verdict = NOT if seen else REPRODUCED if chance.high <= at_most else UNDECIDED
     reason = (
-        f"{int(seen)} of {tried} runs, Clopper-Pearson [{shown(chance.low)}, "
-        f"{shown(chance.high)}], bound wanted at most {at_most:g}"
+        f"{int(seen)} of {tried} runs, Clopper-Pearson [{rounded(chance.low)}, "
+        f"{rounded(chance.high)}], bound wanted at most {at_most:g}"
     )
     if each:
         reason += "".join(
