@@ -92,7 +92,7 @@ COMMANDS: dict[str, Command] = {
     "report": Command("write the report", "report.page:report", solves=False),
     "readme": Command(
         "put the scorecard and three figures into README.md",
-        "report.readme:readme",
+        "report.scorecard:readme",
         solves=False,
     ),
     "bundle": Command(

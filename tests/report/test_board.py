@@ -7,8 +7,7 @@ import pytest
 
 from dperm.pipeline import plan
 from dperm.report import board as boards
-from dperm.report.board import board, leaders
-from dperm.report.ledgers import Ledgers
+from dperm.report.board import Ledgers, board, leaders
 from dperm.store import files as store
 
 from .conftest import compose, write
@@ -95,10 +94,9 @@ def test_a_table_that_brings_its_epsilon_is_read_at_full_tuning(tmp_path, yes, n
         columns=["problem", "algorithm", "true_epsilon", "mean", "ci_low", "ci_high",
                  "tuning", "public_scales"],
     )  # fmt: skip
-    config = compose(tmp_path)
     store.write_csv(tmp_path / "x.csv", data)
     read = pd.read_csv(tmp_path / "x.csv")
-    found = list(boards._priced(config, read, tmp_path / "x.csv"))
+    found = list(boards._priced(read))
     assert [(row["mean"], row["epsilon"]) for row in found] == [(0.3, 1.0)]
 
 

@@ -7,7 +7,7 @@ import yaml
 from dperm import config as configuration
 from dperm.locate import ConfigError
 from dperm.report import claims, controls, judging, rules
-from dperm.report.scorecard import headline, scorecard
+from dperm.report.scorecard import scorecard, summary
 from dperm.report.verdicts import (
     CAVEAT,
     INCOMPARABLE,
@@ -33,7 +33,7 @@ def made(config, tmp_path, monkeypatch):
         monkeypatch.setattr(claims, "paper_file", lambda _, name: tmp_path / name)
         (tmp_path / "own.yaml").write_text(yaml.safe_dump(list(entries)))
         config.paper.claims = "own.yaml"
-        return [each.row() for each in judging.judged(config)]
+        return list(judging.judged(config))
 
     return make
 
@@ -195,7 +195,9 @@ def test_files_are_written_with_a_scorecard(config, judged, monkeypatch):
     data = pd.read_csv(paths[0])
     card = scorecard(data)
     assert card["all"].sum() == (data["kind"] != "other").sum()
-    assert set(headline(data)["of"]) == {"sentence", "cell"}
+    own, others = (part.splitlines()[2:] for part in summary(data).split("\n\n"))
+    kinds = [{row.split("|")[2].strip() for row in rows} for rows in (own, others)]
+    assert kinds == [{"sentence", "cell"}, {"variant", "proof", "privacy"}]
     text = paths[1].read_text()
     assert text.startswith("# Claims and verdicts")
     assert text.index("## dpskgd") < text.index("### First", text.index("## dpskgd"))

@@ -76,4 +76,4 @@ def test_counts_go_into_lists():
 )
 def test_a_place_names_its_figure(config, place, expected):
     row = ROW | {"place": place, "reason": ""}
-    assert entries._figures(config, row) == expected
+    assert entries._evidence(config, row)["figures"] == expected

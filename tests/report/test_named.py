@@ -5,25 +5,35 @@ from __future__ import annotations
 import importlib
 import sys
 
+import pandas as pd
 import pytest
 import yaml
 
 from dperm import config as configuration
 from dperm import papers
 from dperm.locate import ConfigError
-from dperm.report import claims, judging, named, rules
+from dperm.report import claims, judging, rules
 from dperm.report.evidence import Evidence
-from dperm.report.rules import proofs
+from dperm.report.rules import special
 from dperm.report.verdicts import NOT, REPRODUCED
 from dperm.store import closure
 
+from .conftest import write
+
 RULES = """
+from dperm.report.controls import NOTHING_LEARNT
 from dperm.report.evidence import Estimate
+from dperm.report.rules import rule
 from dperm.report.verdicts import REPRODUCED, Finding
 
 
 def always(evidence, number):
     return Finding(REPRODUCED, "so it is", Estimate.exactly(number))
+
+
+@rule(NOTHING_LEARNT, reason="{factor} times: ")
+def times(part, read, factor: float):
+    return Estimate.exactly(factor * read(part, {"algorithm": "quick"}).value)
 """
 PROOFS = """
 from dperm.kinds.proofs import Case
@@ -35,22 +45,16 @@ def lemma(epsilon):
 ENTRY = {"place": "Lemma 1", "claim": "It holds"}
 
 
-def test_lists_are_crossed():
-    assert list(named.crossed({"a": [1, 2], "b": 3})) == [
-        {"a": 1.0, "b": 3.0}, {"a": 2.0, "b": 3.0},
-    ]  # fmt: skip
-
-
 def paper(name):
     return configuration.compose([f"paper={name}"])
 
 
 def test_the_worst_case_decides():
     evidence = Evidence(paper("dpgcd"))
-    found = proofs.proof(evidence, "noisy_max_step", gap=[2, 200], pure=0.1)
+    found = special.proof(evidence, "noisy_max_step", gap=[2, 200], pure=[0.1, 0.2])
     assert found.verdict == NOT
-    assert "gap 200" in found.reason
-    held = proofs.printed_noise(evidence, "theorem_gaussian", epsilon=1.0, delta=1e-6)
+    assert "(gap 200, pure 0.1; 4 cases)" in found.reason  # lists are crossed
+    held = special.printed_noise(evidence, "theorem_gaussian", epsilon=1.0, delta=1e-6)
     assert held.verdict == REPRODUCED
 
 
@@ -93,12 +97,29 @@ def test_a_paper_of_ones_own_brings_rules_and_proofs(own):
         ENTRY | {"rule": "proof", "options": {"argument": "lemma", "epsilon": [1, 2]}},
         ENTRY | {"rule": "value", "options": {"file": "table"}},
     )
-    first, second, third = (each.row() for each in judging.judged(config))
+    first, second, third = judging.judged(config)
     assert (first["verdict"], first["reproduced"]) == (REPRODUCED, 2.0)
     assert second["verdict"] == NOT and second["reason"].endswith("twice")
     assert "is not there" in third["reason"]
     with pytest.raises(ConfigError, match="found 'always'"):
         rules.check(paper("dpcd"), "always", {"number": 2.0})
+
+
+def test_a_rule_of_ones_own_says_only_what_it_measures(own):
+    options = {"file": "table", "each": "problem", "factor": 10.0, "at_most": 3}
+    config = own(
+        ENTRY | {"rule": "times", "options": options},
+        ENTRY | {"rule": "times", "options": options | {"factor": 20.0}},
+        ENTRY | {"rule": "times", "options": options | {"value": "other"}},
+    )
+    rows = {"problem": ["a", "b", "b"], "algorithm": ["quick", "quick", "slow"],
+            "mean": [0.2, 0.1, 9.0], "other": [0.01, 0.01, 0.01]}  # fmt: skip
+    write(config, "table", pd.DataFrame(rows))
+    first, second, third = judging.judged(config)
+    assert (first["verdict"], first["reproduced"]) == (REPRODUCED, 2.0)
+    assert first["control"] == "fails for w = 0, for all"
+    assert "10.0 times: expected at most 3; 2 of 2 hold; a: 2; b: 1" in first["reason"]
+    assert second["verdict"] == NOT and third["reproduced"] == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +128,9 @@ def test_a_paper_of_ones_own_brings_rules_and_proofs(own):
         ("alway", {"number": 1}, r"rule: .*found 'alway' \(did you mean always\?"),
         ("always", {"numbr": 1}, r"options \['number'\] missing"),
         ("always", {"number": 1, "at": 2}, r"unknown options \['at'\]"),
+        ("times", {"file": "table"}, r"options \['factor'\] missing"),
+        ("times", {"file": "x", "factor": "two"}, "factor: expected a number"),
+        ("times", {"file": "x", "factor": 2, "atmost": 1}, r"options \['atmost'\]"),
         ("proof", {"argument": "lema", "epsilon": 1}, r"did you mean lemma\?"),
         ("proof", {"argument": "lemma"}, r"options \['epsilon'\] missing"),
         ("printed_noise", {"argument": "lemma", "epsilon": 1}, "found 'lemma_noise'"),

@@ -8,8 +8,7 @@ import pytest
 
 from dperm.report import rules
 from dperm.report.evidence import Estimate, MissingError
-from dperm.report.rules import bounds, counts, curves, exponents, levels, ratios
-from dperm.report.rules.shared import OutsideError
+from dperm.report.rules import OutsideError, measures, special
 from dperm.report.verdicts import CAVEAT, NOT, REPRODUCED, UNDECIDED, Range
 
 from .conftest import write
@@ -47,13 +46,13 @@ def test_a_tie_is_no_lead():
 
 
 def test_ratio_takes_the_best_setting_of_each(evidence):
-    found = ratios.ratio(
+    found = measures.ratio(
         evidence, "table", each="problem", best="mean", at_least=10, nearly=5, **PAIR
     )
     assert found.verdict == NOT  # b: 1.25 [0.6, 2.6]
     assert "1 of 2 hold" in found.reason
     assert found.reproduced.value == pytest.approx(1.25)
-    some = ratios.ratio(
+    some = measures.ratio(
         evidence, "table", each="problem", best="mean", at_least=10, need="any", **PAIR
     )
     assert some.verdict == REPRODUCED
@@ -62,14 +61,14 @@ def test_ratio_takes_the_best_setting_of_each(evidence):
 
 def test_a_share_of_the_groups_may_be_enough(evidence):
     given = {"each": "problem", "best": "mean", "at_least": 10, **PAIR}
-    assert ratios.ratio(evidence, "table", need=0.5, **given).verdict == REPRODUCED
-    assert ratios.ratio(evidence, "table", need=0.6, **given).verdict == NOT
+    assert measures.ratio(evidence, "table", need=0.5, **given).verdict == REPRODUCED
+    assert measures.ratio(evidence, "table", need=0.6, **given).verdict == NOT
 
 
 def test_a_group_without_result_leaves_a_caveat(config, evidence):
     rows = pd.read_csv(evidence.path("table"))
     write(config, "partly", rows[~((rows.problem == "b") & (rows.algorithm == "slow"))])
-    found = ratios.ratio(
+    found = measures.ratio(
         evidence, "partly", each="problem", best="mean", at_least=10, **PAIR
     )
     assert found.verdict == CAVEAT
@@ -78,7 +77,7 @@ def test_a_group_without_result_leaves_a_caveat(config, evidence):
 
 def test_no_group_at_all_is_a_missing_result(evidence):
     with pytest.raises(MissingError):
-        ratios.ratio(
+        measures.ratio(
             evidence, "table", best="mean", at_least=1,
             over={"algorithm": "none"}, under={"algorithm": "quick"},
         )  # fmt: skip
@@ -88,10 +87,10 @@ def test_value_divides_by_another_column(config, evidence):
     data = {"algorithm": ["x", "y"], "true": [0.8, 10.5], "target": [1.0, 10.0]}
     write(config, "noise", pd.DataFrame(data))
     given = {"each": "algorithm", "value": "true", "per": "target", "at_most": 1.0}
-    found = levels.value(evidence, "noise", **given)
+    found = measures.value(evidence, "noise", **given)
     assert found.verdict == NOT
     assert found.reproduced.value == pytest.approx(1.05)
-    one = levels.value(evidence, "noise", where={"algorithm": "x"}, **given)
+    one = measures.value(evidence, "noise", where={"algorithm": "x"}, **given)
     assert one.verdict == REPRODUCED
 
 
@@ -103,15 +102,15 @@ def test_monotone_judges_the_largest_step_against_the_order(
     config, evidence, values, verdict
 ):
     write(config, "k", pd.DataFrame({"K": [2, 4, 8], "mean": values}))
-    assert curves.monotone(evidence, "k", along="K", slack=1.05).verdict == verdict
-    rising = curves.monotone(evidence, "k", along="K", falling=False, slack=1.05)
+    assert measures.monotone(evidence, "k", along="K", slack=1.05).verdict == verdict
+    rising = measures.monotone(evidence, "k", along="K", falling=False, slack=1.05)
     assert (rising.verdict == REPRODUCED) == (values == [1.0, 2.0, 3.0])
 
 
 def test_monotone_wants_every_named_value(config, evidence):
     write(config, "k", pd.DataFrame({"K": [2, 4], "mean": [2.0, 1.0]}))
     with pytest.raises(MissingError, match="no row"):
-        curves.monotone(evidence, "k", along="K", order=[2, 4, 8])
+        measures.monotone(evidence, "k", along="K", order=[2, 4, 8])
 
 
 START = {"level": 1.0}
@@ -123,7 +122,7 @@ def test_flatness_is_measured_against_what_was_learnt(config, evidence):
                 "ci_low": [v - half for v in values],
                 "ci_high": [v + half for v in values]}  # fmt: skip
         write(config, "m", pd.DataFrame(rows))
-        return curves.flat(evidence, "m", START, **(target or {"at_most": 0.1}))
+        return measures.flat(evidence, "m", START, **(target or {"at_most": 0.1}))
 
     assert judged([0.50, 0.51, 0.52]).verdict == REPRODUCED  # 0.02 of a drop of 0.5
     near = judged([0.97, 0.99, 0.98])  # as flat in ratio, on a drop of 0.03
@@ -138,27 +137,27 @@ def test_rules_that_differ_need_intervals_that_do(config, evidence):
             "ci_high": [1.6, 2.1]}  # fmt: skip
     write(config, "d", pd.DataFrame(rows))
     given = {"along": "algorithm", "at_least": 1.25}
-    assert curves.differ(evidence, "d", **given).verdict == UNDECIDED
+    assert measures.differ(evidence, "d", **given).verdict == UNDECIDED
     write(
         config, "d", pd.DataFrame(rows | {"ci_low": [0.9, 1.9], "ci_high": [1.1, 2.1]})
     )
-    assert curves.differ(evidence, "d", **given).verdict == REPRODUCED
+    assert measures.differ(evidence, "d", **given).verdict == REPRODUCED
 
 
 def test_an_order_within_the_intervals_is_undecided(config, evidence):
     rows = {"K": [2, 4], "mean": [1.0, 0.99], "ci_low": [0.9, 0.9],
             "ci_high": [1.1, 1.1]}  # fmt: skip
     write(config, "k", pd.DataFrame(rows))
-    assert curves.monotone(evidence, "k", along="K").verdict == UNDECIDED
+    assert measures.monotone(evidence, "k", along="K").verdict == UNDECIDED
 
 
 def test_slope_finds_the_exponent(config, evidence):
     n = np.array([100.0, 1000.0, 10000.0, 100000.0])
     write(config, "law", pd.DataFrame({"x": n, "mean": 3 * n**-0.5}))
-    found = curves.slope(evidence, "law", at_least=-0.6, at_most=-0.4)
+    found = measures.slope(evidence, "law", at_least=-0.6, at_most=-0.4)
     assert found.verdict == REPRODUCED
     assert found.reproduced.value == pytest.approx(-0.5)
-    steep = curves.slope(evidence, "law", at_least=-1.1, at_most=-0.9)
+    steep = measures.slope(evidence, "law", at_least=-1.1, at_most=-0.9)
     assert steep.verdict == NOT
 
 
@@ -169,7 +168,7 @@ def test_never_needs_no_hit_and_enough_runs(config, evidence, hits, runs, verdic
     rows = {"hit": [hits, 0], "run": [runs - 5, 5], "right": [1.0, 0.0]}
     write(config, "wrong", pd.DataFrame(rows))
     given = {"hits": "hit", "found": "right", "runs": "run", "at_most": 0.05}
-    found = counts.never(evidence, "wrong", **given)
+    found = special.never(evidence, "wrong", **given)
     assert found.verdict == verdict
     if not hits:  # Clopper and Pearson at zero hits
         assert found.reproduced.high == pytest.approx(1 - 0.025 ** (1 / runs))
@@ -177,19 +176,19 @@ def test_never_needs_no_hit_and_enough_runs(config, evidence, hits, runs, verdic
 
 def test_never_by_finding_nothing_is_no_achievement(config, evidence):
     write(config, "wrong", pd.DataFrame({"hit": [0, 0], "right": [2.0, 1.0]}))
-    assert counts.never(evidence, "wrong", "hit", "right").verdict == REPRODUCED
+    assert special.never(evidence, "wrong", "hit", "right").verdict == REPRODUCED
     write(config, "wrong", pd.DataFrame({"hit": [0, 0], "right": [0.0, 0.0]}))
-    assert counts.never(evidence, "wrong", "hit", "right").verdict == NOT
+    assert special.never(evidence, "wrong", "hit", "right").verdict == NOT
 
 
 def test_fewer_compares_the_amounts_to_the_same_error(evidence):
-    found = curves.fewer(
+    found = measures.fewer(
         evidence, "table", where={"problem": "a"},
         first={"algorithm": "quick"}, second={"algorithm": "slow"}, at_least=2,
     )  # fmt: skip
     assert found.reproduced.value == 2.5  # 5 passes against 2
     assert found.verdict == REPRODUCED
-    back = curves.fewer(
+    back = measures.fewer(
         evidence, "table", where={"problem": "a"},
         first={"algorithm": "slow"}, second={"algorithm": "quick"}, above=1,
     )  # fmt: skip
@@ -202,7 +201,7 @@ def test_who_makes_no_progress_sets_no_goal(config, evidence):
             ("busy", 1.0, 0.1)]  # fmt: skip
     write(config, "time", pd.DataFrame(rows, columns=["algorithm", "x", "mean"]))
     with pytest.raises(MissingError, match="no progress"):
-        curves.fewer(
+        measures.fewer(
             evidence, "time", along="x", above=1,
             first={"algorithm": "busy"}, second={"algorithm": "idle"},
         )  # fmt: skip
@@ -213,22 +212,22 @@ def test_a_bound_speaks_only_within_its_preconditions(config, evidence):
             "epochs": [-3.0, 2.0]}  # fmt: skip
     write(config, "theory", pd.DataFrame(rows))
     given = {"start": "start", "per": "bound", "requires": {"epochs": 0}}
-    found = bounds.bounded(evidence, "theory", **given)
+    found = special.bounded(evidence, "theory", **given)
     assert found.verdict == REPRODUCED and found.reproduced.value == 0.4
     assert found.reason.startswith("1 of 2 rows within the preconditions")
     write(config, "theory", pd.DataFrame(rows | {"epochs": [-3.0, -2.0]}))
     with pytest.raises(OutsideError, match="epochs >= 0"):
-        bounds.bounded(evidence, "theory", **given)
+        special.bounded(evidence, "theory", **given)
 
 
 def test_equal_by_construction_bears_out_nothing(config, evidence):
     rows = {"name": list("pq"), "new": [2.0, 1.0], "old": [2.0, 4.0]}
     write(config, "bounds", pd.DataFrame(rows))
-    found = bounds.tighter(evidence, "bounds", "new", "old", each="name")
+    found = special.tighter(evidence, "bounds", "new", "old", each="name")
     assert found.verdict == CAVEAT and "1 of 2 equal by construction" in found.reason
     write(config, "bounds", pd.DataFrame(rows | {"old": [2.0, 1.0]}))
     with pytest.raises(OutsideError, match="by construction"):
-        bounds.tighter(evidence, "bounds", "new", "old", each="name")
+        special.tighter(evidence, "bounds", "new", "old", each="name")
 
 
 def test_a_rate_is_judged_beside_the_local_one_of_its_bound(config, evidence):
@@ -236,24 +235,24 @@ def test_a_rate_is_judged_beside_the_local_one_of_its_bound(config, evidence):
             "bound_exponent": [-0.30]}  # fmt: skip
     write(config, "rates", pd.DataFrame(rows))
     given = {"bound": "bound_exponent", "at_most": 0}
-    assert exponents.rate(evidence, "rates", **given).verdict == REPRODUCED
+    assert measures.rate(evidence, "rates", **given).verdict == REPRODUCED
     write(config, "rates", pd.DataFrame(rows | {"bound_exponent": [-0.5]}))
-    assert exponents.rate(evidence, "rates", **given).verdict == NOT
+    assert measures.rate(evidence, "rates", **given).verdict == NOT
 
 
 def test_a_bound_beyond_its_target_is_no_breach(config, evidence):
     rows = {"p": [1.5, 2.0], "true": [1.2, 0.9], "target": [1.0, 1.0]}
     write(config, "noise", pd.DataFrame(rows))
     given = {"each": "p", "value": "true", "per": "target", "at_most": 1.0}
-    assert levels.cost(evidence, "noise", **given).verdict == NOT
-    exact = levels.cost(evidence, "noise", exact={"p": 2.0}, **given)
+    assert measures.cost(evidence, "noise", **given).verdict == NOT
+    exact = measures.cost(evidence, "noise", exact={"p": 2.0}, **given)
     assert exact.verdict == UNDECIDED
     write(config, "noise", pd.DataFrame(rows | {"low": [0.99, 0.9]}))
-    assert levels.cost(evidence, "noise", proved="low", **given).verdict == UNDECIDED
+    assert measures.cost(evidence, "noise", proved="low", **given).verdict == UNDECIDED
     write(config, "noise", pd.DataFrame(rows | {"low": [1.1, 0.9]}))
-    assert levels.cost(evidence, "noise", proved="low", **given).verdict == NOT
+    assert measures.cost(evidence, "noise", proved="low", **given).verdict == NOT
     write(config, "noise", pd.DataFrame(rows | {"true": [0.8, 1.2]}))
-    breach = levels.cost(evidence, "noise", exact={"p": 2.0}, **given)
+    breach = measures.cost(evidence, "noise", exact={"p": 2.0}, **given)
     assert breach.verdict == NOT
 
 
@@ -261,7 +260,7 @@ def test_falling_short_is_measured_by_what_the_other_learnt(config, evidence):
     def judged(first, second):
         rows = {"algorithm": ["dp", "fw"], "mean": [first, second]}
         write(config, "loss", pd.DataFrame(rows))
-        return ratios.short(
+        return measures.short(
             evidence, "loss", {"algorithm": "dp"}, {"algorithm": "fw"}, start=1.0,
             above=0, at_most=0.9,
         )  # fmt: skip
@@ -277,7 +276,7 @@ def test_a_lead_that_changes_needs_an_interval(config, evidence):
     rows = pd.read_csv(evidence.path("table"))
     write(config, "other", rows)
     given = {"each": "problem", "best": "mean", "above": 1, **PAIR}
-    found = ratios.contrast(
+    found = special.contrast(
         evidence, ["table", "other"], where={"problem": "b"}, **given
     )
     assert found.reproduced.value == 1 and found.verdict == UNDECIDED
@@ -285,16 +284,16 @@ def test_a_lead_that_changes_needs_an_interval(config, evidence):
 
 def test_directions_are_counted_where_they_are_decided(config, evidence):
     write(config, "said", pd.DataFrame({"right": ["yes"] * 6 + ["says nothing", None]}))
-    found = counts.agree(evidence, "said", "right")
+    found = special.agree(evidence, "said", "right")
     assert found.verdict == REPRODUCED and "6 of 6" in found.reason
     write(config, "said", pd.DataFrame({"right": ["yes", "no", "yes", "no"]}))
-    assert counts.agree(evidence, "said", "right").verdict == UNDECIDED
+    assert special.agree(evidence, "said", "right").verdict == UNDECIDED
 
 
 def test_long_lists_are_cut_to_what_fails_and_the_range(config, evidence):
     data = {"name": [f"n{i}" for i in range(30)], "mean": [float(i) for i in range(30)]}
     write(config, "many", pd.DataFrame(data))
-    found = levels.value(evidence, "many", each="name", at_most=27.5)
+    found = measures.value(evidence, "many", each="name", at_most=27.5)
     assert "n28: 28; n29: 29; range n0: 0 to n29: 29" in found.reason
     assert "28 of 30 hold" in found.reason
 
@@ -317,5 +316,5 @@ def test_options_are_checked_before_anything_is_read(config, name, options, text
 
 def test_infinity_is_a_number_that_can_be_judged(config, evidence):
     write(config, "e", pd.DataFrame({"epsilon": [math.inf]}))
-    found = levels.value(evidence, "e", value="epsilon", at_most=1.0)
+    found = measures.value(evidence, "e", value="epsilon", at_most=1.0)
     assert found.verdict == NOT

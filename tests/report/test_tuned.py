@@ -82,9 +82,8 @@ def test_rounding_and_another_draw_of_the_data_are_allowed_for(known):
 
 
 def test_digits_are_those_of_the_number():
-    rounding = tuned.Rounding(0.0, {}, digits=2)
-    assert rounding.half(0.0085) == pytest.approx(0.00005)
-    assert rounding.half(0.75) == pytest.approx(0.005)
+    assert tuned.half_unit(0.0085, {"digits": 2}) == pytest.approx(0.00005)
+    assert tuned.half_unit(0.75, {"digits": 2}) == pytest.approx(0.005)
 
 
 def test_holm_is_holm():

@@ -35,14 +35,8 @@ SAVING = {
     "figures": "dperm.present.drawing:save",
     "tables": "dperm.present.tables:save",
 }
-RULES = (
-    *("levels", "ratios", "exponents", "bounds", "counts"),
-    *("curves", "proofs", "solutions", "tables"),
-)
-REPORTING = (
-    *("dperm.report.judging:claims", "dperm.report.page:report"),
-    *(f"dperm.report.rules.{name}" for name in RULES),
-)
+RULES = ("dperm.report.rules.measures", "dperm.report.rules.special")
+REPORTING = ("dperm.report.judging:claims", "dperm.report.page:report", *RULES)
 AUDITING = ("dperm.audit.ladder:solver", "dperm.direct.audited:subjects")
 AUDITED = {  # tables of the audit, by the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),

@@ -2,13 +2,16 @@
 
 A claim is an entry of the file that ``claims`` of the paper's YAML names: its place,
 what it says (in our words), a rule and the rule's options. The rule ``cells`` stands
-for all cells of a published table.
+for all cells of a published table. Where the paper leaves a choice open, ``readings``
+name the options that each choice changes; a ``note`` explains a verdict and decides
+nothing; ``set`` says when the thresholds were set and what was known then; ``first``
+marks the ten that a reader wants to see.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from typing import Any
 
 import yaml
@@ -31,48 +34,10 @@ HEADLINE = ("sentence", "cell")  # the paper's own
 READINGS = ("under all", "under some", "under none tried")
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A sentence or a table of a paper and the rule that judges it.
-
-    Attributes
-    ----------
-    place, claim : str
-        Where it stands, and what it says in our words.
-    kind : str
-        Of ``KINDS``.
-    rule : str
-        Of ``dperm.report.rules``, or ``cells``.
-    options : dict
-        Of the rule.
-    published : str
-        What the paper says, for the table.
-    readings : dict
-        Where the paper leaves a choice open: a name of each reading that was tried to
-        the options it changes. The claim is judged under all of them.
-    note : str
-        Explains a verdict that is not "reproduced"; it decides nothing.
-    set : str
-        When its thresholds were set, and whether the results were known.
-    first : bool
-        One of the ten that a reader wants to see.
-    """
-
-    place: str
-    claim: str
-    rule: str
-    options: dict[str, Any]
-    kind: str = "sentence"
-    published: str = ""
-    readings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    note: str = ""
-    set: str = ""
-    first: bool = False
-
-    def under(self, reading: str) -> dict[str, Any]:
-        """The options under a reading."""
-        changed = self.options | self.readings[reading]
-        return {key: each for key, each in changed.items() if each is not None}
+def under(claim: schema.Claim, reading: str) -> dict[str, Any]:
+    """The options of a claim's rule under one of the readings that were tried."""
+    changed = claim.options | claim.readings[reading]
+    return {key: each for key, each in changed.items() if each is not None}
 
 
 def papers(config: schema.Config) -> Iterator[schema.Config]:
@@ -83,7 +48,7 @@ def papers(config: schema.Config) -> Iterator[schema.Config]:
             yield found
 
 
-def load(config: schema.Config) -> list[Claim]:
+def load(config: schema.Config) -> list[schema.Claim]:
     """The claims of a paper, checked.
 
     Raises
@@ -93,18 +58,19 @@ def load(config: schema.Config) -> list[Claim]:
     """
     if not config.paper.claims:
         return []
+    place = f"conf/paper/{config.paper.name}/{config.paper.claims}"
     path = paper_file(config.paper, config.paper.claims)
     if path is None:
-        raise ConfigError(f"{_place(config)}: no such file")
-    known = {each.name for each in fields(Claim)}
+        raise ConfigError(f"{place}: no such file")
+    known = {each.name for each in fields(schema.Claim)}
     found = []
     for number, entry in enumerate(yaml.safe_load(path.read_text()), 1):
-        where = f"{_place(config)}: claim {number}"
+        where = f"{place}: claim {number}"
         wrong = sorted(set(entry) - known) if isinstance(entry, dict) else [entry]
         if wrong:
             raise ConfigError(f"{where}: unknown {wrong}; expected {sorted(known)}")
         try:
-            claim = Claim(**entry)
+            claim = schema.Claim(**entry)
             _check(config, claim)
         except (TypeError, ValueError, KeyError) as error:
             raise ConfigError(f"{where}: {error}") from error
@@ -112,18 +78,13 @@ def load(config: schema.Config) -> list[Claim]:
     return found
 
 
-def _place(config: schema.Config) -> str:
-    return f"conf/paper/{config.paper.name}/{config.paper.claims}"
-
-
-def _check(config: schema.Config, claim: Claim) -> None:
+def _check(config: schema.Config, claim: schema.Claim) -> None:
     one_of("kind", claim.kind, KINDS)
     if claim.rule == "cells":
         _check_cells(config, claim.options)
         return
-    rules.check(config, claim.rule, claim.options)
-    for name in claim.readings:
-        rules.check(config, claim.rule, claim.under(name))
+    for options in (claim.options, *(under(claim, name) for name in claim.readings)):
+        rules.check(config, claim.rule, options)
 
 
 def _check_cells(config: schema.Config, options: dict[str, Any]) -> None:
@@ -132,7 +93,8 @@ def _check_cells(config: schema.Config, options: dict[str, Any]) -> None:
         raise ValueError(f"options {sorted(missing)} missing")
     if options["published"] not in config.paper.published:
         raise ValueError(f"published: {options['published']!r} is not in `published`")
+    known = (*cells.KINDS, cells.LAW)
     for column, how in options["cells"].items():
-        if how.get("kind") not in (*cells.KINDS, cells.LAW):
-            known = ", ".join((*cells.KINDS, cells.LAW))
-            raise ValueError(f"cells.{column}.kind: expected one of {known}")
+        if how.get("kind") not in known:
+            expected = ", ".join(known)
+            raise ValueError(f"cells.{column}.kind: expected one of {expected}")

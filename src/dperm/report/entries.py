@@ -7,9 +7,9 @@ problems, labels and names of solvers, and the files it was judged by.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -111,24 +111,23 @@ def entries(
     own = claims[claims["paper"] == config.paper.name]
     texts = ("published", "reason", "control", "set")
     own = own.fillna(dict.fromkeys(texts, "")).astype(dict.fromkeys(texts, str))
-    options = _options(config)
-    problems = {name: name for name in known.problems}
-    return [
-        {**row, "id": claim_id(row), "problems": mentioned(text, problems),
-         "methods": mentioned(text, known.methods), "figures": _figures(config, row),
-         "files": _files(config, row)}
-        for row in own.to_dict("records")
-        for text in [_text(row, options)]
-    ]  # fmt: skip
-
-
-def _options(config: schema.Config) -> dict[str, str]:
-    """Words of a claim to all words of its options and readings."""
-    return {
+    options = {  # of a claim by its words: all words of its options and readings
         claim.claim: " ; ".join(_words([claim.options, claim.readings]))
         for claim in load(config)
         if claim.rule != "cells"
     }
+    problems = {name: name for name in known.problems}
+    found = []
+    for row in own.to_dict("records"):
+        # The reason too is searched for names, where the claim was judged.
+        judged = "" if row["verdict"] == PENDING else row["reason"].split(". Note:")[0]
+        parts = (row["place"], row["claim"], options.get(row["claim"], ""), judged)
+        text = " ; ".join(parts)
+        found.append({
+            **row, "id": claim_id(row), "problems": mentioned(text, problems),
+            "methods": mentioned(text, known.methods), **_evidence(config, row),
+        })  # fmt: skip
+    return found
 
 
 def _words(value: Any) -> Iterator[str]:
@@ -142,37 +141,26 @@ def _words(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _text(row: dict[str, Any], options: dict[str, str]) -> str:
-    """What is searched for names: also the reason, where the claim was judged."""
-    judged = "" if row["verdict"] == PENDING else row["reason"].split(". Note:")[0]
-    parts = (row["place"], row["claim"], options.get(row["claim"], ""), judged)
-    return " ; ".join(parts)
+def _evidence(config: schema.Config, row: dict[str, Any]) -> dict[str, list[Any]]:
+    """Figures and tables that a claim was read from, as far as they are there.
 
-
-def _figures(config: schema.Config, row: dict[str, Any]) -> list[str]:
-    """Figures that a claim was read from, or whose number its place has."""
-    known = config.paper.figures
-    read = [name for top, paper, name in _FILE.findall(row["reason"])
-            if top == "figures" and paper == config.paper.name]  # fmt: skip
+    A figure too whose number the claim's place has.
+    """
+    read = {"figures": list[Any](), "results": list[Any]()}
+    for top, paper, name in _FILE.findall(row["reason"]):
+        if top == "results":
+            read[top].append(plan.results_folder(config, paper, f"{name}.csv"))
+        elif paper == config.paper.name:
+            read[top].append(name)
     placed = [f"figure{number}" for number in _FIGURE.findall(row["place"])]
-    return [name for name in dict.fromkeys([*read, *placed]) if name in known]
-
-
-def _files(config: schema.Config, row: dict[str, Any]) -> list[Path]:
-    """Tables that a claim was read from, as far as they are there."""
-    found = [
-        plan.results_folder(config, paper, f"{name}.csv")
-        for top, paper, name in _FILE.findall(row["reason"])
-        if top == "results"
-    ]
-    return [path for path in dict.fromkeys(found) if path.is_file()]
+    names = dict.fromkeys([*read["figures"], *placed])
+    return {
+        "figures": [name for name in names if name in config.paper.figures],
+        "files": [path for path in dict.fromkeys(read["results"]) if path.is_file()],
+    }
 
 
 def counted(rows: Iterable[dict[str, Any]], key: str) -> dict[str, int]:
     """How many claims have each value of a column, or hold it in their list."""
-    found: dict[str, int] = {}
-    for row in rows:
-        values = row[key] if isinstance(row[key], list) else [row[key]]
-        for value in values:
-            found[value] = found.get(value, 0) + 1
-    return found
+    lists = (row[key] if isinstance(row[key], list) else [row[key]] for row in rows)
+    return dict(Counter(value for values in lists for value in values))

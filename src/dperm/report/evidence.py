@@ -9,7 +9,7 @@ run"; what is there and empty ``MissingError``, that of "could not be tested".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ class AbsentError(MissingError):
 
 
 Alteration = Callable[[pd.DataFrame], pd.DataFrame]
+Where = dict[str, Any] | None  # column to its value, or several
+Each = str | list[str] | None  # columns to group by
 
 
 @dataclass(frozen=True)
@@ -254,3 +256,27 @@ class Reading:
         if self.missing is None:
             raise MissingError("the cell is empty")
         return Estimate.exactly(self.missing)
+
+
+def groups(rows: pd.DataFrame, each: Each) -> Iterator[Any]:
+    """(name, rows) of each group; the whole without columns to group by."""
+    if each is None:
+        yield "", rows
+        return
+    columns = [each] if isinstance(each, str) else each
+    for keys, group in rows.groupby(columns, sort=False):
+        yield ", ".join(f"{key:g}" if isinstance(key, float) else str(key)
+                        for key in keys), group  # fmt: skip
+
+
+def by_group(
+    rows: pd.DataFrame, each: Each, measure: Callable[[pd.DataFrame], Estimate]
+) -> dict[str, Estimate | MissingError]:
+    """What ``measure`` finds in every group, or why it finds nothing."""
+    found: dict[str, Estimate | MissingError] = {}
+    for name, part in groups(rows, each):
+        try:
+            found[name] = measure(part)
+        except MissingError as error:
+            found[name] = error
+    return found

@@ -18,10 +18,10 @@ from dperm import schema
 from dperm.pipeline import plan, seeds
 from dperm.present.raster import write_palette
 from dperm.report import charts, drawn
+from dperm.report.board import Ledgers
 from dperm.report.charts import PUBLISHED, Extra, Palette, plain, short, subject
 from dperm.report.entries import Names, figure_id
 from dperm.report.evidence import read_or_empty
-from dperm.report.ledgers import Ledgers
 
 SEEDS = 3  # of a curve that are shown; lanes hold all
 KEPT = ("csv", "png")  # of a figure's files those that Git holds

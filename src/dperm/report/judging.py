@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,9 @@ import pandas as pd
 from dperm import schema
 from dperm.pipeline import plan, results
 from dperm.report import cells, controls, rules
-from dperm.report.claims import READINGS, Claim, load, papers
+from dperm.report.claims import READINGS, load, papers, under
 from dperm.report.evidence import AbsentError, Evidence, MissingError
 from dperm.report.power import noticed, powers
-from dperm.report.rules.shared import OutsideError
 from dperm.report.scorecard import markdown, summary
 from dperm.report.verdicts import (
     CAVEAT,
@@ -44,33 +42,7 @@ COLUMNS = [
 ]  # fmt: skip
 
 WRITTEN = ("claims.csv", "claims.md", "power.csv", "noticed.csv")
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A claim and what was found."""
-
-    paper: str
-    place: str
-    kind: str
-    claim: str
-    rule: str
-    finding: Finding
-    files: tuple[str, ...]
-    set: str = ""
-    first: bool = False
-
-    def row(self) -> dict[str, Any]:
-        """A row of ``claims.csv``."""
-        found = self.finding.reproduced
-        ends = (found.value, found.low, found.high) if found else (None,) * 3
-        files = ", ".join(self.files)
-        reason = self.finding.reason
-        told = f"{files}: {reason}" if files and files not in reason else reason
-        values = (self.paper, self.place, self.kind, self.claim, self.rule,
-                  self.finding.published, *ends, self.finding.verdict,
-                  self.finding.control, told, self.set, self.first)  # fmt: skip
-        return dict(zip(COLUMNS, values, strict=True))
+Row = dict[str, Any]  # of ``claims.csv``
 
 
 def claims(config: schema.Config) -> list[Path]:
@@ -80,11 +52,11 @@ def claims(config: schema.Config) -> list[Path]:
     """
     data = table(config)
     folder = plan.results_folder(config)
-    told, wrong = (pd.DataFrame(each(config)) for each in (powers, noticed))
+    power, wrong = (pd.DataFrame(each(config)) for each in (powers, noticed))
     store.write_csv(folder / "claims.csv", data)
-    store.write_csv(folder / "power.csv", told)
+    store.write_csv(folder / "power.csv", power)
     store.write_csv(folder / "noticed.csv", wrong)
-    store.write_text(folder / "claims.md", markdown(data, told, wrong))
+    store.write_text(folder / "claims.md", markdown(data, power, wrong))
     for line in summary(data).splitlines():
         log.info("%s", line)
     return [folder / name for name in WRITTEN]
@@ -92,11 +64,11 @@ def claims(config: schema.Config) -> list[Path]:
 
 def table(config: schema.Config) -> pd.DataFrame:
     """Rows of ``claims.csv``, in the order of the papers' YAML files."""
-    rows = [each.row() for paper in papers(config) for each in judged(paper)]
+    rows = [row for paper in papers(config) for row in judged(paper)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def judged(config: schema.Config) -> Iterator[Judged]:
+def judged(config: schema.Config) -> Iterator[Row]:
     """Every claim of one paper, judged."""
     for claim in load(config):
         if claim.rule == "cells":
@@ -105,56 +77,87 @@ def judged(config: schema.Config) -> Iterator[Judged]:
             yield _sentence(config, claim)
 
 
-def _sentence(config: schema.Config, claim: Claim) -> Judged:
-    used: dict[str, None] = {}
+def _row(
+    config: schema.Config,
+    claim: schema.Claim,
+    found: Finding,
+    used: list[str],
+    note: str,
+) -> Row:
+    """A finding with its claim; the note explains a verdict, and does not judge."""
+    number, reason, files = found.reproduced, found.reason, ", ".join(used)
+    if note and found.verdict != REPRODUCED:
+        reason = f"{reason}. Note: {note}"
+    if files and files not in reason:
+        reason = f"{files}: {reason}"
+    return {
+        "paper": config.paper.name, "place": claim.place, "kind": claim.kind,
+        "claim": claim.claim, "rule": claim.rule,
+        "published": claim.published or found.published,
+        "reproduced": number and number.value, "ci_low": number and number.low,
+        "ci_high": number and number.high, "verdict": found.verdict,
+        "control": found.control, "reason": reason, "set": claim.set,
+        "first": claim.first,
+    }  # fmt: skip
+
+
+def _cells(config: schema.Config, claim: schema.Claim) -> Iterator[Row]:
+    options, evidence = claim.options, Evidence(config)
+    printed = results.published(config, options["published"])
+    for row, column, finding, is_other in cells.judged(evidence, printed, options):
+        keys = (row[key] for key in options["keys"])
+        name = ", ".join(f"{key:g}" if isinstance(key, int | float) else str(key)
+                         for key in keys)  # fmt: skip
+        cell = replace(
+            claim, place=f"{claim.place}, {name}", kind="other" if is_other else "cell",
+            claim=f"{column.removesuffix('_mean').replace('_', ' ')} of {name}",
+            rule=f"cells, {options['cells'][column]['kind']}", published="",
+            first=False,
+        )  # fmt: skip
+        notes = (
+            note["says"]
+            for note in options.get("notes", ())
+            if all(row[key] == each for key, each in note["where"].items())
+        )
+        yield _row(config, cell, finding, evidence.used, " ".join(notes))
+
+
+def _sentence(config: schema.Config, claim: schema.Claim) -> Row:
+    evidence = Evidence(config)
     if claim.readings:
-        found = {name: _controlled(config, claim.rule, claim.under(name), used)
+        found = {name: _controlled(evidence, claim.rule, under(claim, name))
                  for name in claim.readings}  # fmt: skip
         finding = _under_readings(found)
     else:
-        finding = _controlled(config, claim.rule, claim.options, used)
-    published = claim.published or finding.published
-    finding = replace(finding, reason=_noted(finding, claim.note), published=published)
-    names = (config.paper.name, claim.place, claim.kind, claim.claim, claim.rule)
-    return Judged(*names, finding, tuple(used), claim.set, claim.first)
+        finding = _controlled(evidence, claim.rule, claim.options)
+    return _row(config, claim, finding, evidence.used, claim.note)
 
 
-def _controlled(
-    config: schema.Config, name: str, options: dict[str, Any], used: dict[str, None]
-) -> Finding:
+def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Finding:
     """What a rule finds, and what it finds under its controls if that holds."""
-    function = rules.function_of(config, name)
-    evidence = Evidence(config)
-    finding = _found(evidence, function, options)
-    used.update(dict.fromkeys(evidence.used))
+    function = rules.function_of(evidence.config, name)
+    finding = _applied(evidence, function, options)
     if finding.verdict not in HELD:
         return finding
-    tried = []
+    failing = []
     for control in controls.of(function):
         changed = control.options(options)
         if changed is None:
             continue
-        alter = None if control.table is None else partial(_alter, control, options)
-        other = _found(Evidence(config, altered=alter), function, changed)
+        altered = Evidence(evidence.config, altered=control.alteration(options))
+        other = _applied(altered, function, changed)
         if other.verdict in (REPRODUCED, finding.verdict):
             reason = f"holds for this too: {control.name} ({other.reason})"
-            found = replace(finding, verdict=NOTHING)
             return replace(
-                found.put_to(f"holds for {control.name}"),
-                reason=f"{finding.reason}. {reason}",
-            )
-        tried.append(control.name)
-    return finding.put_to(f"fails for {', '.join(tried)}" if tried else "")
+                finding, verdict=NOTHING, reason=f"{finding.reason}. {reason}",
+                control=f"holds for {control.name}",
+            )  # fmt: skip
+        failing.append(control.name)
+    text = f"fails for {', '.join(failing)}" if failing else ""
+    return replace(finding, control=text)
 
 
-def _alter(
-    control: controls.Control, options: dict[str, Any], table: pd.DataFrame
-) -> pd.DataFrame:
-    assert control.table is not None
-    return control.table(table, options)
-
-
-def _found(
+def _applied(
     evidence: Evidence, function: rules.Rule, options: dict[str, Any]
 ) -> Finding:
     try:
@@ -163,7 +166,7 @@ def _found(
         return Finding(PENDING, str(error))
     except MissingError as error:
         return Finding(UNTESTED, str(error))
-    except OutsideError as error:
+    except rules.OutsideError as error:
         control = "outside the theorem's preconditions"
         return Finding(NOTHING, str(error), control=control)
 
@@ -176,66 +179,23 @@ def _under_readings(found: dict[str, Finding]) -> Finding:
     held = [name for name, each in found.items() if each.verdict in HELD]
     tried = [name for name, each in found.items()
              if each.verdict not in (PENDING, UNTESTED)]  # fmt: skip
-    of_all, of_some, of_none = READINGS
-    told = "; ".join(f"{name}: {each.verdict} ({each.reason})"
-                     for name, each in found.items())  # fmt: skip
+    verdicts = {each.verdict for each in found.values()}
+    reasons = "; ".join(f"{name}: {each.verdict} ({each.reason})"
+                        for name, each in found.items())  # fmt: skip
     if not tried:
-        every = [each.verdict for each in found.values()]
-        verdict = PENDING if PENDING in every else UNTESTED
-        return Finding(verdict, f"no reading was run: {told}")
-    shown = found[(held or tried)[0]]
-    if held == tried and len(tried) == len(found):
-        said, verdict = of_all, shown.verdict
+        verdict = PENDING if PENDING in verdicts else UNTESTED
+        return Finding(verdict, f"no reading was run: {reasons}")
+    first = found[(held or tried)[0]]
+    of_all, of_some, holding = READINGS
+    if len(held) == len(found):
+        holding, verdict = of_all, first.verdict
     elif held:
-        said, verdict = f"{of_some}: {', '.join(held)}", CAVEAT
-    else:
-        said, verdict = of_none, _none(found, tried)
+        holding, verdict = f"{of_some}: {', '.join(held)}", CAVEAT
+    elif {found[name].verdict for name in tried} == {NOTHING}:
+        verdict = NOTHING
+    else:  # undecided before not reproduced
+        is_open = UNDECIDED in verdicts or len(tried) < len(found)
+        verdict = UNDECIDED if is_open else NOT
     control = "; ".join(f"{name}: {each.control}"
                         for name, each in found.items() if each.control)  # fmt: skip
-    return Finding(verdict, f"{said}. {told}", shown.reproduced, control=control)
-
-
-def _none(found: dict[str, Finding], tried: list[str]) -> Any:
-    """Of readings under none of which it holds: undecided before not reproduced."""
-    every = {found[name].verdict for name in tried}
-    if every == {NOTHING}:
-        return NOTHING
-    if UNDECIDED in every or len(tried) < len(found):
-        return UNDECIDED
-    return NOT
-
-
-def _noted(finding: Finding, note: str) -> str:
-    """The reason with the claim's note, which explains but does not judge."""
-    if not note or finding.verdict == REPRODUCED:
-        return finding.reason
-    return f"{finding.reason}. Note: {note}"
-
-
-def _cells(config: schema.Config, claim: Claim) -> Iterator[Judged]:
-    options, paper = claim.options, config.paper.name
-    printed = results.published(config, options["published"])
-    evidence = Evidence(config)
-    for each in cells.judged(evidence, printed, options):
-        row, column = each.row, each.column
-        name = ", ".join(_name(row[key]) for key in options["keys"])
-        quantity = column.removesuffix("_mean").replace("_", " ")
-        reason = _noted(each.finding, _note_of(options, row))
-        yield Judged(
-            paper, f"{claim.place}, {name}", "other" if each.other else "cell",
-            f"{quantity} of {name}", f"cells, {options['cells'][column]['kind']}",
-            replace(each.finding, reason=reason), tuple(evidence.used), claim.set,
-        )  # fmt: skip
-
-
-def _name(key: Any) -> str:
-    return f"{key:g}" if isinstance(key, int | float) else str(key)
-
-
-def _note_of(options: dict[str, Any], row: dict[str, Any]) -> str:
-    """The notes whose condition the row meets."""
-    return " ".join(
-        note["says"]
-        for note in options.get("notes", ())
-        if all(row[key] == each for key, each in note["where"].items())
-    )
+    return Finding(verdict, f"{holding}. {reasons}", first.reproduced, control=control)

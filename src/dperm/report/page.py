@@ -27,14 +27,13 @@ from dperm import schema
 from dperm.pipeline import plan
 from dperm.report import selection_bias as selection
 from dperm.report import stories, views
-from dperm.report.board import board, leaders
+from dperm.report.board import Ledgers, board, leaders
 from dperm.report.charts import BANDS, MARKERS, Palette, plain, short, span, told
 from dperm.report.claims import HEADLINE, KINDS, papers
 from dperm.report.entries import Names, counted, entries, names
 from dperm.report.evidence import read_or_empty
 from dperm.report.figures import Figure, figures
 from dperm.report.judging import table
-from dperm.report.ledgers import Ledgers
 from dperm.report.scorecard import scorecard
 from dperm.report.stills import still
 from dperm.report.verdicts import HELD, VERDICTS

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import re
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from tabulate import tabulate
 
+from dperm import schema
+from dperm.locate import ConfigError
+from dperm.pipeline import plan
 from dperm.report.claims import HEADLINE, KINDS
-from dperm.report.evidence import Estimate
-from dperm.report.verdicts import VERDICTS, interval
+from dperm.report.stories import number
+from dperm.report.verdicts import VERDICTS
+from dperm.store import files as store
+
+log = logging.getLogger(__name__)
 
 TITLES = {
     "sentence": "Sentences of the paper",
@@ -19,6 +28,11 @@ TITLES = {
     "privacy": "Privacy statements",
     "other": "Not counted: about other papers, or nothing a run can test",
 }
+
+README = Path("README.md")
+BEGIN = "<!-- scorecard: written by `dperm readme`"  # and the figures, "with a/b, c/d"
+END = "<!-- end of scorecard -->"
+_MARK = re.compile(re.escape(BEGIN) + r"(?: with ([\w/-]+(?:, [\w/-]+)*))? -->")
 
 
 def scorecard(data: pd.DataFrame) -> pd.DataFrame:
@@ -35,12 +49,6 @@ def scorecard(data: pd.DataFrame) -> pd.DataFrame:
     ).reset_index(drop=True).rename_axis(columns=None)  # fmt: skip
 
 
-def headline(data: pd.DataFrame) -> pd.DataFrame:
-    """The scorecard of the papers' own sentences and cells."""
-    card = scorecard(data)
-    return card[card["of"].isin(HEADLINE)].reset_index(drop=True)
-
-
 def summary(data: pd.DataFrame) -> str:
     """The scorecard in lines: the papers' own sentences and cells, then the rest."""
     card = scorecard(data)
@@ -51,7 +59,13 @@ def summary(data: pd.DataFrame) -> str:
 
 def markdown(data: pd.DataFrame, powers: pd.DataFrame, wrong: pd.DataFrame) -> str:
     """The scorecard, then a page a paper: ten claims first, then all of each kind."""
-    parts = ["# Claims and verdicts", _introduction(), summary(data)]
+    kinds = "; ".join(f"*{kind}*, {text}" for kind, text in KINDS.items())
+    introduction = (
+        f"Kinds: {kinds}. What holds was also put to controls that must fail; where "
+        "one of them holds too, the claim *says nothing* here. Intervals are of 95 %; "
+        "one that crosses a threshold leaves a claim *undecided*."
+    )
+    parts = ["# Claims and verdicts", introduction, summary(data)]
     for paper, group in data.groupby("paper", sort=False):
         parts.append(f"## {paper}")
         if group["first"].any():
@@ -68,15 +82,6 @@ def markdown(data: pd.DataFrame, powers: pd.DataFrame, wrong: pd.DataFrame) -> s
     return "\n\n".join(parts) + "\n"
 
 
-def _introduction() -> str:
-    kinds = "; ".join(f"*{kind}*, {text}" for kind, text in KINDS.items())
-    return (
-        f"Kinds: {kinds}. What holds was also put to controls that must fail; where "
-        "one of them holds too, the claim *says nothing* here. Intervals are of 95 %; "
-        "one that crosses a threshold leaves a claim *undecided*."
-    )
-
-
 def _grid(data: pd.DataFrame) -> str:
     return tabulate(data, headers="keys", tablefmt="pipe", showindex=False)
 
@@ -88,9 +93,8 @@ def _powers(rows: pd.DataFrame) -> str:
         line = {"table": table, "draws": draws}
         for row in group.to_dict("records"):
             if row["noise_factor"] == 1:
-                line["printed over law, pooled"] = _interval(
-                    {"reproduced": row["pooled_ratio"], **row}
-                )
+                pooled = {"reproduced": row["pooled_ratio"], **row}
+                line["printed over law, pooled"] = number(pooled)
             elif not pd.isna(row["noticed"]):
                 line[f"noise x {row['noise_factor']:g}"] = f"{row['noticed']:.0%}"
         lines.append(line)
@@ -100,7 +104,7 @@ def _powers(rows: pd.DataFrame) -> str:
 def _listed(rows: pd.DataFrame) -> str:
     lines = [
         {"place": row["place"], "claim": row["claim"], "published": row["published"],
-         "reproduced": _interval(row), "verdict": row["verdict"],
+         "reproduced": number(row), "verdict": row["verdict"],
          "control": _text(row["control"]), "reason": _text(row["reason"])}
         for row in rows.to_dict("records")
     ]  # fmt: skip
@@ -112,8 +116,45 @@ def _text(value: Any) -> str:
     return "" if pd.isna(value) else str(value).replace("|", "/")
 
 
-def _interval(row: dict[str, Any]) -> str:
-    if pd.isna(row["reproduced"]):
-        return ""
-    found = Estimate(*(float(row[key]) for key in ("reproduced", "ci_low", "ci_high")))
-    return interval(found)
+# --- README.md ------------------------------------------------------------------------
+
+
+def readme(config: schema.Config) -> Path:
+    """Rewrite what stands between the two marks; nothing else is touched.
+
+    The first mark names the figures that are shown: ``with dpgcd/figure1, ...``.
+
+    Raises
+    ------
+    ConfigError
+        If README.md does not have both marks, or there are no claims yet.
+    """
+    claims = plan.results_folder(config, "claims.csv")
+    if not claims.is_file():
+        raise ConfigError(f"{claims} is not there; run `dperm claims` first")
+    text = README.read_text(encoding="utf-8")
+    marks = list(_MARK.finditer(text))
+    if len(marks) != 1 or text.count(END) != 1:
+        raise ConfigError(
+            f"{README}: expected the lines '{BEGIN} -->' and {END!r}, once"
+        )
+    before, after = text[: marks[0].end()], text[text.index(END) :]
+    names = marks[0][1].split(", ") if marks[0][1] else []
+    block = _block(config, pd.read_csv(claims), names)
+    store.write_text(README, f"{before}\n\n{block}\n\n{after}")
+    log.info("%s", README)
+    return README
+
+
+def _block(config: schema.Config, claims: pd.DataFrame, figures: list[str]) -> str:
+    folder = plan.results_folder(config).as_posix()
+    parts = [
+        summary(claims),
+        f"[Every claim with its reason]({folder}/claims.md) and "
+        f"[the report]({folder}/report/index.html), one page that works offline.",
+    ]
+    for name in figures:
+        path = plan.figures_folder(config, f"{name}.png")
+        if path.is_file():
+            parts.append(f"![{name}]({path.as_posix()})")
+    return "\n\n".join(parts)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from dperm.privacy.accounting import gaussian_epsilon
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.random_stopping import tuned_epsilon
 from dperm.report.claims import papers
-from dperm.report.evidence import Evidence, MissingError
+from dperm.report.evidence import read_or_empty
 from dperm.store import files as store
 from dperm.validation import number
 
@@ -45,36 +45,27 @@ def selection(config: schema.Config) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _paper(config: schema.Config) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    evidence = Evidence(config)
-    for name, product in config.paper.tables.items():
-        try:
-            table = evidence.table(name)
-        except MissingError:
+def _paper(config: schema.Config) -> Iterator[dict[str, Any]]:
+    paper = config.paper
+    for name, product in paper.tables.items():
+        table = read_or_empty(plan.results_folder(config, paper.name, f"{name}.csv"))
+        if not {*KEYS[3:], *MEANS} <= set(table.columns):
             continue
-        if set(KEYS[3:]) | set(MEANS) <= set(table.columns):
-            sizes = _sizes(config, table["algorithm"].unique())
-            known = table.dropna(subset=MEANS[:2])
-            whole = not known.duplicated(["problem", "algorithm"]).any()
-            head = {"paper": config.paper.name, "table": name,
-                    "calibration": product.calibration}  # fmt: skip
-            for row in known.to_dict("records"):
-                of = sizes.get(row["algorithm"], Counter())
-                trials = of.total() if whole else of[row["passes"]]
-                rows.append(head | _row(config, row, trials))
-    return rows
-
-
-def _row(config: schema.Config, row: dict[str, Any], trials: int) -> dict[str, Any]:
-    epsilon, delta = _target(row["problem"], config.data.dir)
-    return {
-        **{key: row[key] for key in (*KEYS[3:], *MEANS)},
-        "bias": row["fresh_mean"] / row["mean"] if row["mean"] > 0 else None,
-        "epsilon": epsilon,
-        "trials": trials,
-        "tuned_epsilon": _cost(epsilon, delta, trials),
-    }
+        sizes = _sizes(config, table["algorithm"].unique())
+        known = table.dropna(subset=MEANS[:2])
+        whole = not known.duplicated(["problem", "algorithm"]).any()
+        for row in known.to_dict("records"):
+            of = sizes.get(row["algorithm"], Counter())
+            trials = of.total() if whole else of[row["passes"]]
+            epsilon, delta = _target(row["problem"], config.data.dir)
+            yield {
+                "paper": paper.name, "table": name,
+                "calibration": product.calibration,
+                **{key: row[key] for key in (*KEYS[3:], *MEANS)},
+                "bias": row["fresh_mean"] / row["mean"] if row["mean"] > 0 else None,
+                "epsilon": epsilon, "trials": trials,
+                "tuned_epsilon": _cost(epsilon, delta, trials),
+            }  # fmt: skip
 
 
 def _sizes(config: schema.Config, labels: Iterable[str]) -> dict[str, Counter]:

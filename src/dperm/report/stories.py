@@ -25,7 +25,7 @@ from dperm.report.verdicts import (
     UNDECIDED,
     VERDICTS,
     interval,
-    shown,
+    rounded,
 )
 
 Claims = list[dict[str, Any]]
@@ -86,7 +86,7 @@ def _picked(claims: Claims, verdicts: tuple[str, ...], otherwise: str) -> Senten
     for verdict in verdicts:
         found = _weightiest(claims, (verdict,))
         if found:
-            return Sentence(_told(found), found["id"])
+            return Sentence(_quoted(found), found["id"])
     return Sentence(otherwise)
 
 
@@ -98,7 +98,7 @@ def _weightiest(claims: Claims, verdicts: tuple[str, ...]) -> dict[str, Any] | N
     return some[0] if some else None
 
 
-def _told(claim: dict[str, Any]) -> str:
+def _quoted(claim: dict[str, Any]) -> str:
     verdict = str(claim["verdict"])
     found = number(claim)
     parts = [f"found {found}"] if found else []
@@ -122,7 +122,7 @@ def _open(claims: Claims) -> Sentence:
         return Sentence("Every claim that could be tested is decided.")
     count = sum(claim["verdict"] in _OPEN for claim in claims)
     others = f"{_plural(count, 'claim')} of all kinds {'is' if count == 1 else 'are'}"
-    return Sentence(f"{others} open. {_told(found)}", found["id"])
+    return Sentence(f"{others} open. {_quoted(found)}", found["id"])
 
 
 def _price(costs: Claims, claims: Claims) -> Sentence | None:
@@ -131,12 +131,12 @@ def _price(costs: Claims, claims: Claims) -> Sentence | None:
     if not known:
         privacy = [claim for claim in claims if claim["kind"] == "privacy"]
         found = _weightiest(privacy, (NOT, REPRODUCED, CAVEAT))
-        return Sentence(_told(found), found["id"]) if found else None
+        return Sentence(_quoted(found), found["id"]) if found else None
     low = min(cost["low"] / cost["target"] for cost in known)
     high = max(cost["high"] / cost["target"] for cost in known)
     if high == math.inf:
         return Sentence(
-            f"Its printed noise costs from {shown(low)} times the epsilon it states "
+            f"Its printed noise costs from {rounded(low)} times the epsilon it states "
             "to no finite epsilon at all, under the strict accountant."
         )
     proved = max(cost["proved"] / cost["target"] for cost in known)
@@ -146,7 +146,7 @@ def _price(costs: Claims, claims: Claims) -> Sentence | None:
     elif proved > 1:
         verdict = "more than it says somewhere"
     return Sentence(
-        f"Its printed noise costs {shown(low)} to {shown(high)} times the epsilon "
+        f"Its printed noise costs {rounded(low)} to {rounded(high)} times the epsilon "
         f"it states, under the strict accountant: {verdict}."
     )
 

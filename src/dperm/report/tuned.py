@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,39 +25,6 @@ FACTORS = (0.7, 0.8, 1.25, 1.4)
 EXTREME = 40.0  # standard deviations; as good as impossible
 Key = tuple[Any, ...]
 Change = Callable[[pd.DataFrame], pd.DataFrame]
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """What a printed mean is compared with, besides the law of the tuning.
-
-    Attributes
-    ----------
-    decimals, digits : int, optional
-        That were printed after the point, or in all; one of the two.
-    spread : float
-        Standard deviation, in logarithms, of differences that no tuning accounts for:
-        another machine's arithmetic, another optimum.
-    redrawn : dict
-        Problem to that of problems whose data are another draw of the same law.
-    """
-
-    spread: float
-    redrawn: dict[str, float]
-    decimals: int | None = None
-    digits: int | None = None
-
-    def half(self, value: float) -> float:
-        """Half a unit of the last digit of a printed number."""
-        if self.decimals is None:
-            decimals = (self.digits or 1) - 1 - math.floor(math.log10(abs(value)))
-        else:
-            decimals = self.decimals
-        return 0.5 * 10.0**-decimals
-
-    def of(self, problem: str) -> float:
-        """The spread on a problem."""
-        return self.redrawn.get(problem, self.spread)
 
 
 @dataclass(frozen=True)
@@ -96,8 +63,12 @@ class Cell:
     @property
     def deviation(self) -> float:
         """Of the law, in logarithms; from its 95 % range."""
-        low, high = np.interp(ndtri([0.025, 0.975]), self.scores, self.logs)
-        return float(high - low) / (2 * ndtri(0.975))
+        return _deviation(self.logs, self.scores)
+
+    @property
+    def printed_deviation(self) -> float:
+        """Of the printed number, in logarithms: that of the law, and its rounding."""
+        return math.hypot(self.deviation, self.half / self.printed / math.sqrt(3))
 
     def score(self, value: float) -> float:
         """The normal score of a value in the law; the tails are continued."""
@@ -132,14 +103,29 @@ def cells(
 ) -> dict[Key, Cell]:
     """The cells of a printed table that have a law.
 
-    ``options``: ``file``, ``keys`` (the problem first), ``column``, ``draws`` (whether
-    settings shared their draws, or had their own), and those of ``Rounding``.
+    Parameters
+    ----------
+    evidence : Evidence
+    printed : DataFrame
+        The published table.
+    options : dict
+        ``file``, ``keys`` (the problem first), ``column``; ``draws``, whether settings
+        shared their draws, or had their own; ``decimals`` that were printed after the
+        point, or ``digits`` in all; ``spread``, the standard deviation, in logarithms,
+        of differences that no tuning accounts for: another machine's arithmetic,
+        another optimum; ``redrawn``, problem to its own spread, where the data are
+        another draw of the same law.
+    change : callable, optional
+        Made to the table of laws.
+
+    Raises
+    ------
+    AbsentError
+        If there are no laws.
     """
     table = evidence.rows(options["file"], {"draws": options["draws"]})
     table = table if change is None else change(table)
     keys, column = list(options["keys"]), options["column"]
-    names = [each.name for each in fields(Rounding)]
-    rounding = Rounding(**{name: options[name] for name in names if name in options})
     quantiles = [name for name in table if name.startswith("q0.")]
     if not quantiles or "noise_factor" not in table:
         raise AbsentError(f"{evidence.path(options['file'])} has no quantiles")
@@ -151,19 +137,32 @@ def cells(
         if (*key, PUBLISHED) in known.index:
             law = known.loc[(*key, PUBLISHED)]
             logs = np.log(law[quantiles].to_numpy(float))
+            spread = options.get("redrawn", {}).get(key[0], options["spread"])
             found[key] = Cell(
-                key, row[column], rounding.half(row[column]),
-                _wider(logs, scores, rounding.of(key[0])), scores,
-                _moves(known, key), float(law["start"]),
+                key, row[column], half_unit(row[column], options),
+                _wider(logs, scores, spread), scores, _moves(known, key),
+                float(law["start"]),
             )  # fmt: skip
     return found
 
 
+def half_unit(value: float, options: dict[str, Any]) -> float:
+    """Half a unit of the last digit of a printed number."""
+    decimals = options.get("decimals")
+    if decimals is None:
+        decimals = (options.get("digits") or 1) - 1 - math.floor(math.log10(abs(value)))
+    return 0.5 * 10.0**-decimals
+
+
+def _deviation(logs: np.ndarray, scores: np.ndarray) -> float:
+    """Of a law, in logarithms; from its 95 % range."""
+    low, high = np.interp(ndtri([0.025, 0.975]), scores, logs)
+    return float(high - low) / (2 * ndtri(0.975))
+
+
 def _wider(logs: np.ndarray, scores: np.ndarray, spread: float) -> np.ndarray:
     """Quantiles of the law with a normal spread besides."""
-    middle = logs[len(logs) // 2]
-    low, high = np.interp(ndtri([0.025, 0.975]), scores, logs)
-    own = (high - low) / (2 * ndtri(0.975))
+    middle, own = logs[len(logs) // 2], _deviation(logs, scores)
     if own < spread / 100:
         return middle + spread * scores
     return middle + math.hypot(1.0, spread / own) * (logs - middle)
@@ -194,14 +193,13 @@ def holm(probabilities: dict[Key, float]) -> dict[Key, float]:
 def verdicts(found: dict[Key, Cell], level: float) -> dict[Key, Verdict]:
     """Inside the law, outside but within ``CLOSE`` of its median, or outside."""
     corrected = holm({key: cell.probability for key, cell in found.items()})
-    return {key: _verdict(cell, corrected[key], level) for key, cell in found.items()}
-
-
-def _verdict(cell: Cell, probability: float, level: float) -> Verdict:
-    if probability >= level:
-        return REPRODUCED
-    apart = abs(math.log(cell.printed) - cell.median) if cell.printed > 0 else math.inf
-    return CAVEAT if apart <= math.log(CLOSE) else NOT
+    verdicts: dict[Key, Verdict] = {}
+    for key, cell in found.items():
+        log = math.log(cell.printed) if cell.printed > 0 else math.inf
+        close = abs(log - cell.median) <= math.log(CLOSE)
+        outside = CAVEAT if close else NOT
+        verdicts[key] = REPRODUCED if corrected[key] >= level else outside
+    return verdicts
 
 
 # --- changes that a table ought to notice ---------------------------------------------
@@ -209,23 +207,27 @@ def _verdict(cell: Cell, probability: float, level: float) -> Verdict:
 
 def scaled(factor: float) -> Change:
     """Every error times a factor."""
+    return lambda table: table.assign(
+        **{name: factor * table[name] for name in _errors(table)}
+    )
 
-    def change(table: pd.DataFrame) -> pd.DataFrame:
-        columns = ["median", *(name for name in table if name.startswith("q0."))]
-        return table.assign(**{name: factor * table[name] for name in columns})
 
-    return change
+def nothing_learnt(table: pd.DataFrame) -> pd.DataFrame:
+    """What w = 0 would print."""
+    return table.assign(**dict.fromkeys(_errors(table), table["start"]))
+
+
+def _errors(table: pd.DataFrame) -> list[str]:
+    return ["median", *(name for name in table if name.startswith("q0."))]
 
 
 def noisier(factors: dict[str, float] | float) -> Change:
     """What another noise would print, for all algorithms or for each its own."""
 
     def change(table: pd.DataFrame) -> pd.DataFrame:
-        if isinstance(factors, dict):
-            wanted = table["algorithm"].map(factors)
-        else:
-            wanted = pd.Series(factors, index=table.index)
-        taken = table[table["noise_factor"] == wanted]
+        several = isinstance(factors, dict)
+        factor = table["algorithm"].map(factors) if several else factors
+        taken = table[table["noise_factor"] == factor]
         rest = table[table["noise_factor"] != PUBLISHED]
         return pd.concat([taken.assign(noise_factor=PUBLISHED), rest])
 
@@ -235,17 +237,15 @@ def noisier(factors: dict[str, float] | float) -> Change:
 def exchanged(first: str, second: str) -> Change:
     """Two algorithms under each other's names."""
     names = {first: second, second: first}
-
-    def change(table: pd.DataFrame) -> pd.DataFrame:
-        return table.assign(algorithm=table["algorithm"].replace(names))
-
-    return change
+    return lambda table: table.assign(algorithm=table["algorithm"].replace(names))
 
 
-def nothing_learnt(table: pd.DataFrame) -> pd.DataFrame:
-    """What w = 0 would print."""
-    columns = ["median", *(name for name in table if name.startswith("q0."))]
-    return table.assign(**dict.fromkeys(columns, table["start"]))
+CHANGES: dict[str, Change] = {
+    "w = 0": nothing_learnt,
+    "errors x 0.7": scaled(0.7),
+    "errors x 1.4": scaled(1.4),
+    **{f"noise x {factor:g}": noisier(factor) for factor in FACTORS},
+}
 
 
 # --- all cells together ---------------------------------------------------------------
@@ -283,7 +283,7 @@ def pooled(found: list[Cell], others: list[Cell] | None = None) -> Pooled:
     AbsentError
         If no cell moves with the noise, or that is not known.
     """
-    deviations = np.array([_deviation(cell) for cell in found])
+    deviations = np.array([cell.printed_deviation for cell in found])
     moves = np.array([cell.moves for cell in found])
     if not np.isfinite(moves).all() or not moves.sum() > 0:
         raise AbsentError("no law with other noise, or no cell that moves with it")
@@ -296,11 +296,6 @@ def pooled(found: list[Cell], others: list[Cell] | None = None) -> Pooled:
         deviations = np.array([cell.deviation for cell in others])
     apart = logs - np.array([cell.median for cell in found])
     return Pooled(float(weights @ apart), float(np.linalg.norm(weights * deviations)))
-
-
-def _deviation(cell: Cell) -> float:
-    """Of a printed number in logarithms, its rounding included."""
-    return math.hypot(cell.deviation, cell.half / cell.printed / math.sqrt(3))
 
 
 def power(found: list[Cell], others: list[Cell]) -> float:

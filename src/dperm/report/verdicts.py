@@ -12,33 +12,29 @@ it is not reproduced. An interval across the looser target's end decides nothing
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 
 from dperm.present.tables import number
-from dperm.report.evidence import Estimate
+from dperm.report.evidence import AbsentError, Estimate, MissingError
 
-Verdict = Literal[
-    "reproduced",
-    "reproduced with a caveat",
-    "not reproduced",
-    "undecided",
-    "says nothing",
-    "not comparable",
-    "could not be tested",
-    "not yet run",
-]
-REPRODUCED: Verdict = "reproduced"
-CAVEAT: Verdict = "reproduced with a caveat"
-NOT: Verdict = "not reproduced"
-UNDECIDED: Verdict = "undecided"
-NOTHING: Verdict = "says nothing"
-INCOMPARABLE: Verdict = "not comparable"
-UNTESTED: Verdict = "could not be tested"
-PENDING: Verdict = "not yet run"
-VERDICTS = (
-    REPRODUCED, CAVEAT, NOT, UNDECIDED, NOTHING, INCOMPARABLE, UNTESTED, PENDING,
-)  # fmt: skip
+
+class Verdict(StrEnum):
+    """What is passed on a claim, as ``claims.csv`` has it."""
+
+    REPRODUCED = "reproduced"
+    CAVEAT = "reproduced with a caveat"
+    NOT = "not reproduced"
+    UNDECIDED = "undecided"
+    NOTHING = "says nothing"
+    INCOMPARABLE = "not comparable"
+    UNTESTED = "could not be tested"
+    PENDING = "not yet run"
+
+
+VERDICTS = tuple(Verdict)
+REPRODUCED, CAVEAT, NOT, UNDECIDED, NOTHING, INCOMPARABLE, UNTESTED, PENDING = VERDICTS
 HELD = (REPRODUCED, CAVEAT)
 WORSE = (REPRODUCED, CAVEAT, UNDECIDED, NOT)  # in this order, where several are judged
 
@@ -55,10 +51,6 @@ class Finding:
     reproduced: Estimate | None = None
     published: str = ""
     control: str = ""
-
-    def put_to(self, control: str) -> Finding:
-        """The same, with what its controls said."""
-        return replace(self, control=control)
 
 
 @dataclass(frozen=True)
@@ -109,13 +101,13 @@ class Range:
 
     def __str__(self) -> str:
         if math.isinf(self.low):
-            return f"at most {shown(self.high)}"
+            return f"at most {rounded(self.high)}"
         if math.isinf(self.high):
-            return f"at least {shown(self.low)}"
-        return f"{shown(self.low)} to {shown(self.high)}"
+            return f"at least {rounded(self.low)}"
+        return f"{rounded(self.low)} to {rounded(self.high)}"
 
 
-def shown(value: float) -> str:
+def rounded(value: float) -> str:
     """A number for a reason."""
     if not math.isfinite(value) or value == int(value):
         return f"{value:g}"
@@ -125,5 +117,100 @@ def shown(value: float) -> str:
 def interval(found: Estimate) -> str:
     """A number with its interval for a reason; without one where there is none."""
     if found.low == found.high:
-        return shown(found.value)
-    return f"{shown(found.value)} [{shown(found.low)}, {shown(found.high)}]"
+        return rounded(found.value)
+    return f"{rounded(found.value)} [{rounded(found.low)}, {rounded(found.high)}]"
+
+
+# --- several groups -------------------------------------------------------------------
+
+LISTED = 6  # groups that a reason lists
+
+
+def together(
+    found: dict[str, Estimate | MissingError], target: Range, need: str | float
+) -> Finding:
+    """One finding for several groups.
+
+    Parameters
+    ----------
+    found : dict
+        Group to its estimate, or to why there is none.
+    target : Range
+    need : "all", "any" or a share
+        How many groups the claim speaks of.
+
+    Raises
+    ------
+    AbsentError, MissingError
+        If no group has an estimate.
+    """
+    known = {n: each for n, each in found.items() if isinstance(each, Estimate)}
+    lost = [f"{n}: {each}" for n, each in found.items() if n not in known]
+    verdicts = {name: target.verdict(each) for name, each in known.items()}
+    verdicts = {name: each for name, each in verdicts.items() if each != UNTESTED}
+    if not verdicts:
+        absent = any(isinstance(each, AbsentError) for each in found.values())
+        text = "; ".join(lost) or "no group to judge"
+        raise AbsentError(text) if absent else MissingError(text)
+    known = {name: known[name] for name in verdicts}
+    verdict = _combined(list(verdicts.values()), need)
+    if lost and verdict is REPRODUCED and need == "all":
+        verdict = CAVEAT
+    parts = [f"expected {target}", *_listed(known, verdicts)]
+    parts += [f"missing {text}" for text in lost[:LISTED]]
+    if len(lost) > LISTED:
+        parts.append(f"and {len(lost) - LISTED} more missing")
+    decisive = _decisive(known, verdicts, need if verdict != NOT else "all", target)
+    return Finding(verdict, "; ".join(parts), decisive)
+
+
+def _combined(verdicts: list[Verdict], need: str | float) -> Verdict:
+    """The worst for "all", the best for "any", else the worst that a share reaches."""
+    ordered = sorted(verdicts, key=WORSE.index)
+    if need in ("any", "all"):
+        return ordered[0 if need == "any" else -1]
+    at = max(math.ceil(float(need) * len(ordered)), 1)
+    return ordered[at - 1] if at <= len(ordered) else NOT
+
+
+def _listed(known: dict[str, Estimate], verdicts: dict[str, Verdict]) -> Iterator[str]:
+    """How many hold, and the groups; of many, those that fail and the range."""
+
+    def named(name: str) -> str:
+        text = interval(known[name])
+        return f"{name}: {text}" if name else text
+
+    every = list(verdicts.values())
+    if len(every) > 1:
+        counts = [f"{every.count(REPRODUCED)} of {len(every)} hold"]
+        for kind, word in ((CAVEAT, "nearly"), (UNDECIDED, "undecided")):
+            if kind in every:
+                counts.append(f"{every.count(kind)} {word}")
+        yield ", ".join(counts)
+    if len(known) <= LISTED:
+        yield from map(named, known)
+        return
+    failing = [name for name in known if verdicts[name] != REPRODUCED]
+    yield from map(named, failing[:LISTED])
+    if len(failing) > LISTED:
+        yield f"and {len(failing) - LISTED} more that do not hold"
+    least, most = (pick(known, key=lambda n: known[n].value) for pick in (min, max))
+    yield f"range {named(least)} to {named(most)}"
+
+
+def _decisive(
+    known: dict[str, Estimate],
+    verdicts: dict[str, Verdict],
+    need: str | float,
+    target: Range,
+) -> Estimate:
+    """The estimate that decided: the worst for "all", best for "any", else middle."""
+
+    def badness(name: str) -> tuple[int, float]:
+        value = known[name].value
+        over, under = value - target.high, target.low - value
+        return WORSE.index(verdicts[name]), max(over, under)
+
+    ordered = sorted(known, key=badness)
+    place = {"all": -1, "any": 0}.get(str(need), (len(ordered) - 1) // 2)
+    return known[ordered[place]]
