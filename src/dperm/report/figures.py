@@ -17,11 +17,12 @@ import yaml
 from dperm import schema
 from dperm.pipeline import plan, seeds
 from dperm.present.raster import write_palette
-from dperm.report import charts, drawn
+from dperm.report import charts
 from dperm.report.charts import PUBLISHED, Extra, Palette, plain, short, subject
 from dperm.report.entries import Names, figure_id
 from dperm.report.evidence import read_or_empty
 from dperm.report.ledgers import Ledgers
+from dperm.store import files as store
 
 SEEDS = 3  # of a curve that are shown; lanes hold all
 KEPT = ("csv", "svg", "png")  # of a figure's files those that Git holds
@@ -45,14 +46,6 @@ class Figure:
     missing: list[str]  # problems whose data could not be had
     problems: list[str]  # its panels, as far as they are problems
     picture: str = ""  # a map, as a data URI: no chart of lines shows it
-
-    @property
-    def one_legend(self) -> bool:
-        """Whether all panels have the same curves, said in the same words."""
-        keys = ("look", "mark", "dash", "name", "cost", "star")
-        told = [[[curve[key] for key in keys] for curve in panel["curves"]]
-                for panel in self.data["panels"]]  # fmt: skip
-        return all(each == told[0] for each in told)
 
 
 def figures(
@@ -80,10 +73,8 @@ def figures(
     commit : str
         That the results are of.
     """
-    labels = {name: label for name, label in known.methods.items() if name != label}
     for name, product in config.paper.figures.items():
         stem = plan.figures_folder(config, config.paper.name, name)
-        picture = stem.with_suffix(".svg")
         points = read_or_empty(stem.with_suffix(".csv"))
         if points.empty:
             continue
@@ -94,8 +85,8 @@ def figures(
             name=name.replace("_", " "),
             caption=plain(product.caption),
             data=charts.figure_data(
-                points.replace({"algorithm": labels}), drawn.read(picture), palette,
-                known.problems, **_texts(product, ledgers, settings),
+                points, store.known_json(stem.with_suffix(".json")) or {}, palette,
+                known, **_texts(product, ledgers, settings),
             ),
             links=_links(stem, folder),
             command=_command(config, name),
