@@ -183,17 +183,17 @@ def _recipe(
 ) -> str:
     """The YAML that makes the figure: product, sweeps or grids, and what was chosen."""
     paper = config.paper
-    told: dict[str, Any] = {
+    recipe: dict[str, Any] = {
         "scale": config.scale.name,
         "figure": _clean(asdict(product)),
     }
-    told["figure"].pop("caption", None)
+    recipe["figure"].pop("caption", None)
     for name in product.sweeps:
-        told.setdefault("sweeps", {})[name] = _clean(asdict(paper.sweeps[name]))
+        recipe.setdefault("sweeps", {})[name] = _clean(asdict(paper.sweeps[name]))
     if not product.sweeps:
-        told["runs"] = {name: run.grid for name, run in paper.runs.items()}
-        told["replicates"], told["fresh"] = paper.replicates, paper.fresh
-    text = yaml.safe_dump(told, sort_keys=False, default_flow_style=None, width=100)
+        recipe["runs"] = {name: run.grid for name, run in paper.runs.items()}
+        recipe["replicates"], recipe["fresh"] = paper.replicates, paper.fresh
+    text = yaml.safe_dump(recipe, sort_keys=False, default_flow_style=None, width=100)
     chosen = [
         f"{row['problem']}, {row['algorithm']}: {_setting_text(row)}"
         for row in settings.to_dict("records")

@@ -100,9 +100,9 @@
         if (curve.mark) svg("use", { href: "#" + curve.mark, x: 15, y: 5 }, key);
         b.append(curve.cost ? `${curve.name}, ${curve.cost}` : curve.name);
       });
-      parent.said = parent.said || new Set();  // on paper each legend once
-      if (parent.said.has(legend.textContent)) legend.classList.add("again");
-      parent.said.add(legend.textContent);
+      parent.legends = parent.legends || new Set();  // on paper each legend once
+      if (parent.legends.has(legend.textContent)) legend.classList.add("again");
+      parent.legends.add(legend.textContent);
       this.tip = html("div", { class: "tip", "aria-live": "polite" }, node, "Point at a curve, or press an arrow key, to read it.");
       this.events(); this.draw();
     }
@@ -178,13 +178,13 @@
       const x = this.sx(curve.x[k]), y = this.sy(curve.mean[k]);
       this.cursor.setAttribute("class", curve.look);
       if (x !== null && y !== null) svg("circle", { cx: x, cy: y, r: 6, fill: "none", stroke: "currentColor", "stroke-width": 2.5 }, this.cursor);
-      const told = ([key, name]) => {
+      const reading = ([key, name]) => {
         const [low, high] = (curve[key] || [[], []]).map(end => end[k]);
         return low !== high ? `, ${name} ${format(low)} to ${format(high)}` : "";
       };
       const set = [curve.cost, curve.setting].filter(Boolean).join(", ");
       this.tip.textContent = `${curve.name}: ${format(curve.mean[k])} at ${this.panel.x} ${format(curve.x[k])}` +
-        Object.entries(BANDS).map(told).join("") + (set ? ` · ${set}` : "");
+        Object.entries(BANDS).map(reading).join("") + (set ? ` · ${set}` : "");
     }
     nearest(px, py) {
       let best = null, least = Infinity;
