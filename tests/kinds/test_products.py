@@ -16,6 +16,7 @@ from dperm.pipeline import (
     tune as tuning,
 )
 from dperm.present import drawing
+from dperm.present.panels import Panels
 from dperm.present.tables import number
 
 ONLY = ["paper.offline=[diabetes]"]
@@ -140,12 +141,14 @@ def test_a_panel_without_data_shows_no_trace_and_the_log_has_it(caplog):
     trace = "NameResolutionError: HTTPSConnection(host='www.openml.org')"
     gone = pd.DataFrame({"status": ["unavailable"]})
     lost = results.Result("mtp", "dp_cd", "DP-CD", pd.DataFrame(), gone, trace)
-    figure, (axes,) = drawing.panels(1, 1)
-    assert figures._panel(axes, [lost], schema.Product(), {}, pd.DataFrame()) == []
+    panels = Panels(1)
+    (axes,) = panels.axes
+    figures._panel(panels, axes, [lost], schema.Product(), {}, pd.DataFrame())
+    assert panels.rows == []
     (shown,) = [text.get_text() for text in axes.texts]
     assert shown.replace("\n", " ") == "data not available when this was run"
     assert trace in caplog.text
-    drawing.plt.close(figure)
+    drawing.plt.close(panels.figure)
 
 
 def test_numbers_for_readers():

@@ -1,14 +1,15 @@
-"""Charts show what the data and the picture say, in colours of the registry."""
+"""Charts show what the data and the figure say, in colours of the registry."""
 
 import re
-import xml.etree.ElementTree as ET
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from dperm.present import drawing, looks
-from dperm.report import charts, drawn, stills
+from dperm.present.panels import Panels, described
+from dperm.report import charts
+from dperm.report.entries import Names
 
 NO = {"cost": lambda *_: "", "setting": lambda *_: ""}
 
@@ -22,61 +23,79 @@ def rows(name, panel="a", count=5, spread=0.1, **changed):
     return pd.DataFrame(data | changed)
 
 
-def made(data, picture=None, **extra):
-    picture = picture or drawn.Drawn()
-    return charts.figure_data(
-        data, picture, extra.pop("palette", charts.Palette()), {}, **(NO | extra)
-    )["panels"]
+def made(data, figure=None, palette=None, known=None, **extra):
+    palette, known = palette or charts.Palette(), known or Names({}, {})
+    found = charts.figure_data(data, figure or {}, palette, known, **(NO | extra))
+    return found["panels"]
 
 
 @pytest.fixture(scope="module")
-def picture(tmp_path_factory):
-    """A figure as our drawing writes it."""
-    figure, axes = drawing.panels(3, 3)
-    for at, name in zip(axes, ("one", "two"), strict=False):
-        at.plot([1, 2], [1, 2], color="#cc79a7", label=r"DP-CD (true $\epsilon$ 0.84)")
-        at.plot([1, 2], [2, 1], color="#123456", ls="--", label="K = 2")
-        at.set(xlabel=r"$\epsilon$ of " + name, ylabel="relative error")
-        at.legend()
-    drawing.empty(axes[2], drawing.UNAVAILABLE)
-    stem = tmp_path_factory.mktemp("drawn") / "figure"
-    drawing.save(figure, [], stem)
-    return drawn.read(stem.with_suffix(".svg"))
+def figure():
+    """What our drawing says of a figure."""
+    panels = Panels(3)
+    cd, k = looks.look("#cc79a7", "-", "o"), looks.look("#123456", "--")
+    for name, at in zip("ab", panels.axes, strict=False):
+        row = {"panel": name, "x": 1.0, "mean": 2.0, "min": 1.0, "max": 2.0}
+        panels.band(at, [row | {"algorithm": "DP-CD"}], "ours", cd,
+                    cost=r"true $\epsilon$ 0.84")  # fmt: skip
+        panels.band(at, [row | {"algorithm": "K = 2"}], "two", k)
+        at.set_xlabel(rf"$\epsilon$ of {name}")
+    panels.axes[0].set_ylabel("relative\nerror")
+    drawing.empty(panels.axes[2], drawing.UNAVAILABLE)
+    drawing.plt.close(panels.figure)
+    return described([*panels.rows, {"panel": "c", "algorithm": "undrawn"}])
 
 
-def test_labels_and_legends_are_read_off_the_picture(picture):
-    assert [panel.x for panel in picture.panels] == [
-        r"$\epsilon$ of one", r"$\epsilon$ of two",
-    ]  # fmt: skip
-    assert {panel.y for panel in picture.panels} == {"relative error"}
-    assert picture.panels[0].legend == {
-        r"DP-CD (true $\epsilon$ 0.84)": ("#cc79a7", ""),
-        "K = 2": ("#123456", "5.92 2.56"),
+def test_labels_looks_and_epsilons_come_with_the_rows(figure):
+    assert list(figure) == ["a", "b"]
+    assert [figure[each]["x"] for each in "ab"] == [
+        r"$\epsilon$ of a",
+        r"$\epsilon$ of b",
+    ]
+    assert {figure[each]["y"] for each in "ab"} == {"relative error"}
+    assert figure["a"]["curves"] == {
+        "DP-CD": {"color": "#cc79a7", "dash": "", "marker": "o",
+                  "cost": r"true $\epsilon$ 0.84"},
+        "K = 2": {"color": "#123456", "dash": "7 3", "marker": "", "cost": ""},
     }  # fmt: skip
 
 
-def test_with_other_panels_only_what_all_share_is_known(picture):
-    other = picture.panel(0, 5)
-    assert (other.x, other.y) == ("", "relative error")
-    assert drawn.read(drawn.Path("nowhere.svg")) == drawn.Drawn()
+def test_a_line_remembers_its_look_and_its_values():
+    panels = Panels(1)
+    (at,) = panels.axes
+    rows = panels.line(at, "a", "bound", [1, 2], [3, 4], color="0.5", linestyle=":")
+    drawing.plt.close(panels.figure)
+    assert [(row["x"], row["mean"], row["max"]) for row in rows] == [
+        (1, 3, 3),
+        (2, 4, 4),
+    ]
+    curve = described(panels.rows)["a"]["curves"]["bound"]
+    assert (curve["color"], curve["dash"]) == ("#808080", "2 3")
 
 
-def test_both_axes_have_their_labels(picture):
-    one, two = made(pd.concat([rows("K = 2"), rows("K = 2", "b")]), picture)
-    assert (one["x"], two["x"], one["y"]) == ("ε of one", "ε of two", "relative error")
-    for panel in (one, two):
-        text = stills.still(panel)
-        assert panel["x"] in text and panel["y"] in text
+def test_both_axes_have_their_labels(figure):
+    one, two = made(pd.concat([rows("K = 2"), rows("K = 2", "b")]), figure)
+    assert (one["x"], two["x"], one["y"]) == ("ε of a", "ε of b", "relative error")
+    (other,) = made(rows("K = 2", "a_b"), figure)
+    assert (other["x"], other["y"]) == ("x", "a b")
 
 
-def test_a_listed_method_has_its_own_colour_and_others_that_of_the_picture(picture):
+def test_a_solver_that_stands_by_its_name_has_its_label(figure):
+    known = Names({}, {"two": "K = 2"})
+    styles = {"a": {**figure["a"], "curves": {"two": figure["a"]["curves"]["K = 2"]}}}
+    palette = charts.Palette()
+    (curve,) = made(rows("two"), styles, palette, known)[0]["curves"]
+    assert curve["name"] == "K = 2" and "{color:#123456}" in palette.css()
+
+
+def test_a_listed_method_has_its_own_colour_and_others_that_of_the_figure(figure):
     palette = charts.Palette()
     data = pd.concat([rows("DP-CD"), rows("K = 2"), rows("K = 2", "b")])
-    cd, k = made(data, picture, palette=palette)[0]["curves"]
+    cd, k = made(data, figure, palette)[0]["curves"]
     css = str(palette.css())
     assert f".{cd['look']}{{color:{looks.of(['DP-CD'])['DP-CD']['color']}" in css
     assert f".{k['look']}{{color:#123456}}" in css
-    assert (cd["dash"], k["dash"]) == ("", "5.92 2.56")
+    assert (cd["dash"], k["dash"], k["mark"]) == ("", "7 3", "")
     assert cd["cost"] == "true ε 0.84" and k["cost"] == ""
 
 
@@ -104,13 +123,10 @@ def test_colours_can_be_seen_in_both_modes():
 
 
 def test_a_band_is_one_only_around_the_mean():
-    (panel,) = made(rows("a"))
-    (curve,) = panel["curves"]
+    (curve,) = made(rows("a"))[0]["curves"]
     assert "range" in curve and "interval" not in curve  # whose ends are the mean
-    assert charts.span(panel) == "min to max of runs"
     bins = rows("a", min=[5.0] * 5, max=[6.0] * 5)  # of a histogram
     assert "range" not in made(bins)[0]["curves"][0]
-    assert charts.span(made(bins)[0]) == ""
 
 
 def test_what_a_paper_printed_is_a_star_in_the_colour_of_its_method():
@@ -153,40 +169,9 @@ def test_labels_that_end_in_numbers_look_like_their_method():
      ("d = 4, stated", "d = 4, stated")],
 )  # fmt: skip
 def test_panels_carry_titles_and_no_identifiers(panel, expected):
-    assert charts._named(panel, {"a_b": "Title"}) == expected
+    assert charts._title(panel, {"a_b": "Title"}) == expected
 
 
 def test_every_marker_of_the_registry_is_drawn():
     for look in looks.of([*looks.METHODS, *(f"n{k}" for k in range(24))]).values():
         assert look["marker"] in charts.MARKERS
-
-
-def test_a_still_picture_stays_inside_of_its_frame():
-    (panel,) = made(pd.concat([rows("a", count=60), rows("b", spread=0.0)]))
-    root = ET.fromstring(stills.still(panel))
-    for path in root.iter("path"):
-        numbers = [float(v) for v in re.findall(r"-?\d+\.?\d*", path.get("d"))]
-        assert all(0 <= v <= stills.WIDTH for v in numbers)
-    assert root.get("role") == "img" and "against" in root.get("aria-label")
-
-
-def test_the_start_of_a_run_keeps_its_place_on_the_axis():
-    panel = made(rows("a", x=[0.0, 1.0, 10.0, 50.0, 100.0]))[0]
-    first = re.search(r'd="M(\d+) \d+L', str(stills.still(panel)))[1]
-    assert int(first) < stills.LEFT + 20
-    drawn = ET.fromstring(stills.still(panel | {"x": "seconds"}))
-    texts = [text.text for text in drawn.iter("text")]
-    assert "10" in texts and "20" not in texts  # logarithmic, as in the picture
-
-
-@pytest.mark.parametrize("values", [[], [None], [0.0], [3.0, 3.0], [-1.0, 2.0]])
-def test_an_axis_of_any_values_has_ticks(values):
-    scale = stills._Scale(values, 0, 100, 8)
-    assert scale.ticks() and all(0 <= scale(v) <= 100 for v in scale.ticks())
-
-
-def test_a_wide_axis_is_logarithmic_and_has_powers_of_ten():
-    scale = stills._Scale([1e-3, 1.0], 0, 100, 8)
-    assert scale.log and scale.ticks() == pytest.approx([1e-3, 1e-2, 0.1, 1])
-    assert scale(0.0) is None
-    assert not stills._Scale([-1e-3, 1.0], 0, 100, 8).log

@@ -22,16 +22,3 @@ def test_a_map_is_shown_as_its_picture_and_lines_are_not(tmp_path):
     lines = pd.DataFrame({**table, "panel": ["a", "a"], "x": [1, 2]})
     assert figures._picture(stem, lines) == ""
     assert figures._picture(tmp_path / "none", pd.DataFrame(table)) == ""
-
-
-def test_one_legend_stands_for_panels_that_have_the_same():
-    def panel(cost):
-        curve = dict.fromkeys(("look", "mark", "dash", "name", "star"), "")
-        return {"curves": [{**curve, "cost": cost, "mean": []}]}
-
-    def made(*panels):
-        values = dict.fromkeys(figures.Figure.__dataclass_fields__)
-        return figures.Figure(**{**values, "data": {"panels": panels}})
-
-    assert made(panel("ε 1"), panel("ε 1")).one_legend
-    assert not made(panel("ε 1"), panel("ε 2")).one_legend

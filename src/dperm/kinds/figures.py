@@ -9,30 +9,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dperm import schema
 from dperm.locate import ConfigError, hint
 from dperm.pipeline import results
 from dperm.pipeline.results import Result
 from dperm.present import drawing, looks
-from dperm.present.curves import against
 from dperm.present.drawing import Row, Rows
 from dperm.present.looks import Look
+from dperm.present.panels import Drawing, Panels, log_axes
+from dperm.schema import Config, Problem, Product
 
 log = logging.getLogger(__name__)
 
 
-def trajectories(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> tuple[Figure, Rows]:
+def trajectories(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Relative error along the chosen runs, one panel a problem.
 
     Each algorithm runs its best number of passes; mean, min and max over fresh seeds.
     ``options``: ``x``, ``passes`` or ``seconds``; ``solvers``, those that are shown,
     or ``leave_out``, those that are not; ``names``, other labels by solver;
-    ``columns`` of panels; ``title``, what of a problem is told, its ``privacy`` or its
+    ``columns`` of panels; ``title``, what is said of a problem, its ``privacy`` or its
     ``penalty``; ``legend``, ``inside`` or ``beside`` each panel, or one ``below`` all;
     ``ends``, whether the end of each run is marked, and time starts at 0;
     ``published`` and ``column``, the paper's table of errors and its column, for stars
@@ -45,25 +42,24 @@ def trajectories(
         product.timed,
     )  # fmt: skip
     titles = results.titles(config, problems)
-    figure, axes = drawing.panels(len(problems), options.get("columns", 3))
+    panels = Panels(len(problems), options.get("columns", 3))
     legend = options.get("legend", "inside")
     if legend == "beside":
-        figure.set_figwidth(1.6 * figure.get_figwidth())
+        panels.figure.set_figwidth(1.6 * panels.figure.get_figwidth())
     labels = [_label(each, options) for name in problems for each in found[name]]
     chosen = looks.of(labels)
     printed = _printed(config, options)
-    rows: Rows = []
-    for name, at in zip(problems, axes, strict=True):
+    for name, at in panels.over(problems):
         at.set_title(TITLES[options.get("title", "privacy")](titles[name]))
-        rows += _panel(at, found[name], product, chosen, printed)
-    if legend == "below":
-        for at in axes:
-            at.title.set_fontsize(9)
-        drawing.shared_legend(figure, 2 if len(problems) == 1 else 3)
-    return figure, rows
+        _panel(panels, at, found[name], product, chosen, printed)
+    if legend != "below":
+        return panels.figure, panels.rows
+    for at in panels.axes:
+        at.title.set_fontsize(9)
+    return panels.done(2 if len(problems) == 1 else 3)
 
 
-def _printed(config: schema.Config, options: dict[str, Any]) -> pd.DataFrame:
+def _printed(config: Config, options: dict[str, Any]) -> pd.DataFrame:
     """Cells of the paper: problem, algorithm, error, and passes where it has them."""
     if "published" not in options:
         return pd.DataFrame({"problem": [], "algorithm": [], "error": []})
@@ -71,7 +67,7 @@ def _printed(config: schema.Config, options: dict[str, Any]) -> pd.DataFrame:
     return cells.assign(error=cells[options["column"]])
 
 
-def _check(config: schema.Config, product: schema.Product) -> None:
+def _check(config: Config, product: Product) -> None:
     """Refuse an option or a choice that there is not, and seconds not measured."""
     options = product.options
     where = f"conf/paper/{config.paper.name}/paper.yaml: figures: options"
@@ -88,11 +84,11 @@ def _check(config: schema.Config, product: schema.Product) -> None:
         raise ConfigError(f"{where}.x: seconds: expected timed: true beside options")
 
 
-def _privacy(problem: schema.Problem) -> str:
+def _privacy(problem: Problem) -> str:
     return f"{problem.title}, $\\epsilon$ = {problem.privacy.epsilon:g}"
 
 
-def _penalty(problem: schema.Problem) -> str:
+def _penalty(problem: Problem) -> str:
     penalty = "L1" if problem.penalty.l1 else "L2"
     kind = f"{problem.loss} + {penalty}".replace("_", " ")
     kind = {"least squares + L1": "LASSO"}.get(kind, kind)
@@ -100,7 +96,7 @@ def _penalty(problem: schema.Problem) -> str:
     return f"{problem.title}\n{kind}, $\\lambda$ = {strength:g}"
 
 
-TITLES: dict[str, Callable[[schema.Problem], str]] = {
+TITLES: dict[str, Callable[[Problem], str]] = {
     "privacy": _privacy,
     "penalty": _penalty,
 }
@@ -119,66 +115,56 @@ def _label(result: Result, options: dict[str, Any]) -> str:
 
 
 def _panel(
+    panels: Panels,
     axes: Axes,
     found: list[Result],
-    product: schema.Product,
+    product: Product,
     chosen: dict[str, Look],
     printed: pd.DataFrame,
-) -> Rows:
+) -> None:
     """The curves of one problem; only that there are none where a result is lost."""
     lost = [result for result in found if not result.available]
     if lost:
         log.warning("%s: no panel. %s", lost[0].problem, lost[0].reason)
         gone = "unavailable" in set(lost[0].evaluated["status"])
         drawing.empty(axes, drawing.UNAVAILABLE if gone else lost[0].reason)
-        return []
+        return
     options, calibration = product.options, product.calibration
     ran = [result for result in found if result.ran(calibration)]
     curves = [_curve(result, options, calibration) for result in ran]
     for result, rows in zip(ran, curves, strict=True):
-        label = _label(result, options)
-        shown = label + _cost(result, calibration, options)
-        drawing.band(axes, rows, shown, chosen[label], marks=8, shade=0.18)
+        label, cost = _label(result, options), _cost(result, calibration, options)
+        text = f"{label} ({cost})" if cost else label
+        look = chosen[label]
+        panels.band(axes, rows, text, look, marks=8, shade=0.18, cost=cost)
         if options.get("ends"):
-            _end(axes, rows[-1], chosen[label]["color"], _last(curves, options))
+            _end(axes, rows[-1], look["color"], _last(curves, options))
     for result in found:
         if result.diverged(calibration):
             label = _label(result, options)
             axes.plot([], [], label=f"{label}: all diverged", **chosen[label])
-    axes.set_yscale("log")
-    axes.set_ylabel("relative error")
-    stars = [
-        star
-        for result, rows in zip(ran, curves, strict=True)
-        for star in _stars(axes, result, rows[-1], printed, chosen)
-    ]
+    axes.set(yscale="log", ylabel="relative error")
+    for result, rows in zip(ran, curves, strict=True):
+        _stars(panels, axes, result, rows[-1], printed)
     if curves:
         _finish(axes, curves, options)
-    return [row for rows in [*curves, stars] for row in rows]
 
 
 def _stars(
-    axes: Axes,
-    result: Result,
-    end: Row,
-    printed: pd.DataFrame,
-    chosen: dict[str, Look],
-) -> Rows:
+    panels: Panels, axes: Axes, result: Result, end: Row, printed: pd.DataFrame
+) -> None:
     """What the paper prints for a run of so many passes, as a star at its end."""
-    label = str(end["algorithm"])
+    label, look = str(end["algorithm"]), end["look"]
     ours = (printed["problem"] == result.problem) & (printed["algorithm"] == label)
     if "passes" in printed:
         ours &= printed["passes"] == end["x"]
-    errors = printed.loc[ours, "error"].tolist()
-    for error in errors:
-        axes.plot([end["x"]], [error], "*", color=chosen[label]["color"], markersize=9,
-                  markeredgecolor="black", markeredgewidth=0.5, clip_on=False,
-                  zorder=5)  # fmt: skip
-    return [
-        {"panel": result.problem, "algorithm": f"{label}, published", "x": end["x"],
-         "mean": error}
-        for error in errors
-    ]  # fmt: skip
+    star = {"color": look["color"], "markersize": 9, "markeredgecolor": "black",
+            "markeredgewidth": 0.5, "clip_on": False, "zorder": 5}  # fmt: skip
+    for error in printed.loc[ours, "error"]:
+        axes.plot([end["x"]], [error], "*", **star)
+        row = {"panel": result.problem, "algorithm": f"{label}, published",
+               "x": end["x"], "mean": error}  # fmt: skip
+        panels.add(axes, [row], look)
 
 
 def _curve(result: Result, options: dict[str, Any], calibration: str) -> Rows:
@@ -202,9 +188,9 @@ def _cost(result: Result, calibration: str, options: dict[str, Any]) -> str:
     runs = result.trajectories(calibration, result.best_passes(calibration))
     true = runs["true_epsilon"].iloc[0]
     if not np.isfinite(true):
-        return " (no sound $\\epsilon$)"
-    shown = f"{true:.2g}" if options.get("ends") else f"{true:#.2g}"
-    return f" (true $\\epsilon$ {shown})"
+        return "no sound $\\epsilon$"
+    digits = f"{true:.2g}" if options.get("ends") else f"{true:#.2g}"
+    return f"true $\\epsilon$ {digits}"
 
 
 def _last(curves: list[Rows], options: dict[str, Any]) -> float:
@@ -253,32 +239,27 @@ def _legend(axes: Axes, place: str, seconds: bool, marked: bool) -> None:
         axes.legend(loc="best")
 
 
-def against_epsilon(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> tuple[Figure, Rows]:
+def against_epsilon(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Relative error against true epsilon, one panel a problem, every method tuned."""
     swept = results.load_sweep(config, product.sweeps[0])
     titles = results.titles(config, problems)
     ran = "relative_error" in swept  # not where no data set could be had
     known = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
-    shown = [name for name in problems if name in set(known["problem"])]
-    figure, axes = drawing.panels(max(1, len(shown)), product.options.get("columns", 3))
-    if not shown:
-        asked = not set(problems).isdisjoint(swept["problem"])
-        lost = drawing.UNAVAILABLE if asked else "swept on other problems only"
-        drawing.empty(axes[0], lost)
-        return figure, []
+    names = [name for name in problems if name in set(known["problem"])]
+    panels = Panels(len(names), product.options.get("columns", 3))
+    if not names:
+        tried = not set(problems).isdisjoint(swept["problem"])
+        lost = drawing.UNAVAILABLE if tried else "swept on other problems only"
+        drawing.empty(panels.axes[0], lost)
+        return panels.figure, []
     chosen = looks.of(known["algorithm"].unique())
-    rows: Rows = []
-    for name, at in zip(shown, axes, strict=True):
+    zero: Look = {"color": "0.6", "linewidth": 0.8, "linestyle": ":", "label": "w = 0"}
+    for name, at in panels.over(names):
         part = known[known["problem"] == name]
         for label, group in part.groupby("algorithm", sort=False):
-            curve = against(group, "epsilon", "relative_error", name, label)
-            drawing.band(at, curve, label, chosen[label])
-            rows += curve
-        at.axhline(part["start"].iloc[0], color="0.6", linewidth=0.8, linestyle=":",
-                   label="w = 0")  # fmt: skip
-        at.set(title=titles[name].title, xscale="log", yscale="log",
-               xlabel="true $\\epsilon$", ylabel="relative error")  # fmt: skip
-    drawing.shared_legend(figure, 5)
-    return figure, rows
+            panels.mean(
+                at, group, "epsilon", "relative_error", name, label, chosen[label]
+            )
+        at.axhline(part["start"].iloc[0], **zero)
+        log_axes(at, "true $\\epsilon$", "relative error", title=titles[name].title)
+    return panels.done(5)

@@ -21,7 +21,7 @@ from dperm.validation import one_of
 MEASURING = ("tune", "evaluate", "sweeps", "timing")  # stages that make rows
 AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
 DRAWN = {  # kinds of products: where they go, and as what
-    "figures": ("figures", ("png", "pdf", "svg", "csv")),
+    "figures": ("figures", ("png", "pdf", "svg", "csv", "json")),
     "tables": ("results", ("md", "csv")),
 }
 

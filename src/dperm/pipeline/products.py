@@ -11,6 +11,7 @@ from typing import Any
 from dperm import schema
 from dperm.locate import ConfigError, hint
 from dperm.pipeline import plan
+from dperm.store import files as store
 from dperm.store.closure import functions
 from dperm.validation import one_of
 
@@ -20,11 +21,15 @@ log = logging.getLogger(__name__)
 def figure(config: schema.Config) -> list[Path]:
     """Draw ``product=...``, or all figures of the paper."""
     from dperm.present import drawing
+    from dperm.present.panels import described
 
     written = []
     for name, product in chosen(config, "figures").items():
         drawn, rows = _make(config, "figures", product)
-        written += drawing.save(drawn, rows, stem(config, "figures", name))
+        path = stem(config, "figures", name)
+        written += drawing.save(drawn, rows, path)
+        written.append(path.with_suffix(".json"))
+        store.write_json(written[-1], described(rows))
     return _report(written)
 
 

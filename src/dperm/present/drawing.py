@@ -120,6 +120,7 @@ def band(
     look: Look,
     marks: int | None = None,
     shade: float = 0.15,
+    cost: str = "",
 ) -> None:
     """Draw a mean with the band from min to max.
 
@@ -127,7 +128,7 @@ def band(
     ----------
     axes : Axes
     rows : list of dict
-        Of ``summary``, in the order of x; nothing is drawn of none.
+        Of ``summary``, in the order of x; nothing is drawn of none. They are annotated.
     label : str
         For the legend.
     look : dict
@@ -136,15 +137,24 @@ def band(
         Keep about so many markers along the line; all of them by default.
     shade : float
         Opacity of the band.
+    cost : str
+        The true epsilon of the runs, in words.
     """
     if not rows:
         return
     table = pd.DataFrame(rows)
-    every = max(1, len(table) // marks) if marks else 1
-    axes.plot(table["x"], table["mean"], label=label, markersize=3.5, markevery=every,
-              **look)  # fmt: skip
-    axes.fill_between(table["x"], table["min"], table["max"], color=look["color"],
-                      alpha=shade, linewidth=0)  # fmt: skip
+    x, every = table["x"], max(1, len(table) // marks) if marks else 1
+    axes.plot(x, table["mean"], label=label, markersize=3.5, markevery=every, **look)
+    ends = table["min"], table["max"]
+    axes.fill_between(x, *ends, color=look["color"], alpha=shade, linewidth=0)
+    annotated(axes, rows, look, cost)
+
+
+def annotated(axes: Axes, rows: Rows, look: Look, cost: str = "") -> Rows:
+    """The rows, which remember where and how they are drawn, and at what epsilon."""
+    for row in rows:
+        row.update(axes=axes, look=look, cost=cost)
+    return rows
 
 
 def empty(axes: Axes, reason: str) -> None:

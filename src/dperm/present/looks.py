@@ -12,6 +12,12 @@ from typing import Any
 
 Look = dict[str, Any]  # colour, line style, marker: keywords of ``Axes.plot``
 
+
+def look(color: str, line: Any = "-", marker: str = "") -> Look:
+    """Keywords of ``Axes.plot``; no marker where there is none."""
+    return {"color": color, "linestyle": line} | ({"marker": marker} if marker else {})
+
+
 _DASHES, _CHAIN = (0, (5, 1)), (0, (3, 1, 1, 1))
 # label of a method: colour, line style, marker; no two have all three in common
 METHODS: dict[str, tuple[str, Any, str]] = {
@@ -63,6 +69,7 @@ METHODS: dict[str, tuple[str, Any, str]] = {
 _HUES = ("#E69F00", "#000000", "#117733", "#CC6677", "#332288", "#AA4499")
 _STROKES: tuple[Any, ...] = ((0, (3, 1, 1, 1)), "-", "--", ":")
 _MARKS = "xP*hdp"
+_SVG_DASHES = {"-": "", "--": "7 3", "-.": "7 3 2 3", ":": "2 3"}
 
 
 def of(methods: Iterable[str]) -> dict[str, Look]:
@@ -84,12 +91,19 @@ def of(methods: Iterable[str]) -> dict[str, Look]:
 
 def _look(known: tuple[str, Any, str]) -> Look:
     colour, line, marker = known
-    return {"color": readable(colour), "linestyle": line, "marker": marker}
+    return look(readable(colour), line, marker)
 
 
 def _spare(index: int) -> tuple[str, Any, str]:
     turn, place = divmod(index, len(_HUES))
     return _HUES[place], _STROKES[turn % len(_STROKES)], _MARKS[place]
+
+
+def dashes(line: Any) -> str:
+    """A line style of matplotlib as ``stroke-dasharray``; empty for a solid line."""
+    if isinstance(line, tuple):
+        return " ".join(f"{2 * each:g}" for each in line[1])
+    return _SVG_DASHES.get(line, "")
 
 
 def readable(colour: str, ground: str = "#ffffff", least: float = 3.0) -> str:

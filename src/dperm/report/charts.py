@@ -1,8 +1,4 @@
-"""A figure as the page draws it: panels of curves, and a still picture of each.
-
-The script draws from what ``figure_data`` makes; the still picture is there before it,
-and for whoever has no script, or a printer.
-"""
+"""A figure as the page draws it: panels of curves, with the looks of the picture."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from markupsafe import Markup
 
 from dperm.present import looks
 from dperm.present.tables import number
-from dperm.report.drawn import Drawn, Stroke
+from dperm.report.entries import Names
 
 PUBLISHED = ", published"  # ends the names of rows that a paper printed
 BANDS = {
@@ -48,7 +44,6 @@ MARKERS = {
     "+": "M-.5-3.4H.5V-.5H3.4V.5H.5V3.4H-.5V.5H-3.4V-.5H-.5Z",
     "*": "M0-5L1.2-1.6H4.8L1.9.6L3 4L0 2L-3 4L-1.9.6L-4.8-1.6H-1.2Z",
 }  # fmt: skip
-_DASHES = {"-": "", "--": "7 3", "-.": "7 3 2 3", ":": "2 3"}
 
 
 def plain(text: str) -> str:
@@ -87,9 +82,9 @@ Extra = Callable[[str, str], str]  # of panel and algorithm, for legend or readi
 
 def figure_data(
     data: pd.DataFrame,
-    drawn: Drawn,
+    described: dict[str, Any],
     palette: Palette,
-    titles: dict[str, str],
+    known: Names,
     cost: Extra,
     setting: Extra,
 ) -> dict[str, Any]:
@@ -99,31 +94,29 @@ def figure_data(
     ----------
     data : DataFrame
         Behind the figure (``drawing.COLUMNS``).
-    drawn : Drawn
-        What the picture says.
+    described : dict
+        Labels, looks and true epsilons (``panels.described``); may be empty.
     palette : Palette
-    titles : dict
-        Of problems that panels are of.
+    known : Names
+        Titles of problems, and labels of solvers that stand by their names.
     cost, setting : callable
         What the legend says of a curve besides its name, and what its reading does.
     """
-    algorithms = data["algorithm"].unique()
-    chosen = looks.of(_base(name.removesuffix(PUBLISHED)) for name in algorithms)
-    parts = list(data.groupby("panel", sort=False))
+    names = {each: known.methods.get(each, each) for each in data["algorithm"].unique()}
+    spare = looks.of(_base(name.removesuffix(PUBLISHED)) for name in names.values())
     panels = []
-    for place, (panel, part) in enumerate(parts):
-        known = drawn.panel(place, len(parts))
-        curves = [
-            _curve(algorithm, rows, known.legend, chosen, palette)
-            | {"cost": cost(panel, algorithm) or _told(algorithm, known.legend),
-               "setting": setting(panel, algorithm)}
-            for algorithm, rows in part.groupby("algorithm", sort=False)
-        ]  # fmt: skip
+    for panel, part in data.groupby("panel", sort=False):
+        axes = described.get(str(panel), {"x": "", "y": "", "curves": {}})
+        curves = []
+        for algorithm, rows in part.groupby("algorithm", sort=False):
+            name, style = names[algorithm], axes["curves"].get(algorithm, {})
+            curve = _curve(name, rows, style, spare, palette)
+            curve["cost"] = cost(str(panel), name) or plain(style.get("cost", ""))
+            curves.append(curve | {"setting": setting(str(panel), name)})
         _share(curves)
-        name = _named(str(panel), titles)
-        name = plain(name)
-        labels = {"x": plain(known.x) or "x", "y": plain(known.y) or name}
-        panels.append({"name": name, **labels, "curves": curves})
+        title = plain(_title(str(panel), known.problems))
+        labels = {"x": plain(axes["x"]) or "x", "y": plain(axes["y"]) or title}
+        panels.append({"name": title, **labels, "curves": curves})
     return {"panels": panels}
 
 
@@ -139,7 +132,7 @@ def subject(panel: str) -> str:
     return re.split(r"[:,]", panel)[0]
 
 
-def _named(panel: str, titles: dict[str, str]) -> str:
+def _title(panel: str, titles: dict[str, str]) -> str:
     """A panel for a reader: the title of a problem it begins with, no identifiers."""
     first = subject(panel)
     name = titles.get(first, first.replace("_", " ") if first.isidentifier() else first)
@@ -149,8 +142,8 @@ def _named(panel: str, titles: dict[str, str]) -> str:
 def _curve(
     algorithm: str,
     rows: pd.DataFrame,
-    legend: dict[str, Stroke],
-    chosen: dict[str, looks.Look],
+    style: dict[str, str],
+    spare: dict[str, looks.Look],
     palette: Palette,
 ) -> dict[str, Any]:
     """Numbers and look of one curve; long ones are thinned."""
@@ -158,16 +151,15 @@ def _curve(
     star = name != algorithm
     rows = rows.iloc[_telling(rows["x"].to_numpy(float), rows["mean"].to_numpy(float))]
     base = _base(name)
-    look = chosen[base]
-    colour, dash = str(look["color"]), _dash(look["linestyle"])
-    drawn = [each for label, each in legend.items() if each[0] and _says(label, name)]
-    if drawn and base not in looks.METHODS:
-        colour, dash = drawn[0]
+    if base in looks.METHODS or not style:  # a method looks the same in every figure
+        look = spare[base]
+        style = {"color": look["color"], "dash": looks.dashes(look["linestyle"]),
+                 "marker": look["marker"]}  # fmt: skip
     return {
         "name": plain(algorithm), "x": _numbers(rows, "x"),
         "mean": _numbers(rows, "mean"), **_bands(rows),
-        "look": palette.of(colour), "star": star,
-        "dash": dash, "mark": _mark("*" if star else look["marker"]),
+        "look": palette.of(style["color"]), "star": star, "dash": style["dash"],
+        "mark": _mark("*" if star else style["marker"]),
     }  # fmt: skip
 
 
@@ -222,8 +214,8 @@ def _bands(rows: pd.DataFrame) -> dict[str, list[list[float | None]]]:
 
 
 def _mark(marker: str) -> str:
-    """The address of a marker in the page."""
-    return f"mk{list(MARKERS).index(marker)}"
+    """The address of a marker in the page; empty for none."""
+    return f"mk{list(MARKERS).index(marker)}" if marker in MARKERS else ""
 
 
 def _is_band(rows: pd.DataFrame, low: str, high: str) -> bool:
@@ -231,35 +223,6 @@ def _is_band(rows: pd.DataFrame, low: str, high: str) -> bool:
     ends = rows[[low, "mean", high]].dropna()
     inside = (ends[low] <= ends["mean"]) & (ends["mean"] <= ends[high])
     return bool(len(ends) and inside.all() and (ends[low] < ends[high]).any())
-
-
-def _dash(line: Any) -> str:
-    if isinstance(line, tuple):
-        return " ".join(f"{2 * each:g}" for each in line[1])
-    return _DASHES[line]
-
-
-def _says(label: str, name: str) -> bool:
-    """Whether a label of a legend is of that name, whatever follows in it."""
-    return label == name or label.startswith((f"{name} (", f"{name}: ", f"{name}, "))
-
-
-def _told(algorithm: str, legend: dict[str, Stroke]) -> str:
-    """The true epsilon that the picture's legend has for a curve."""
-    found = [label[len(algorithm) :] for label in legend if _says(label, algorithm)]
-    kept = [rest for rest in found if "epsilon" in rest]
-    return plain(kept[0]).strip(" (),:") if kept else ""
-
-
-def told(curve: dict[str, Any]) -> str:
-    """A curve for a legend: its name and what it costs."""
-    return f"{curve['name']}, {curve['cost']}" if curve["cost"] else curve["name"]
-
-
-def span(panel: dict[str, Any]) -> str:
-    """What the bands of a panel are, in words; empty without bands."""
-    found = [key for key in BANDS if any(key in c for c in panel["curves"])]
-    return BANDS[found[0]] if found else ""
 
 
 def short(value: Any) -> str:

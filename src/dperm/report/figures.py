@@ -17,11 +17,12 @@ import yaml
 from dperm import schema
 from dperm.pipeline import plan, seeds
 from dperm.present.raster import write_palette
-from dperm.report import charts, drawn
+from dperm.report import charts
 from dperm.report.board import Ledgers
 from dperm.report.charts import PUBLISHED, Extra, Palette, plain, short, subject
 from dperm.report.entries import Names, figure_id
 from dperm.report.evidence import read_or_empty
+from dperm.store import files as store
 
 SEEDS = 3  # of a curve that are shown; lanes hold all
 KEPT = ("csv", "png")  # of a figure's files those that Git holds
@@ -45,14 +46,6 @@ class Figure:
     missing: list[str]  # problems whose data could not be had
     problems: list[str]  # its panels, as far as they are problems
     picture: str = ""  # a map, as a data URI: no chart of lines shows it
-
-    @property
-    def one_legend(self) -> bool:
-        """Whether all panels have the same curves, said in the same words."""
-        keys = ("look", "mark", "dash", "name", "cost", "star")
-        told = [[[curve[key] for key in keys] for curve in panel["curves"]]
-                for panel in self.data["panels"]]  # fmt: skip
-        return all(each == told[0] for each in told)
 
 
 def figures(
@@ -80,10 +73,8 @@ def figures(
     commit : str
         That the results are of.
     """
-    labels = {name: label for name, label in known.methods.items() if name != label}
     for name, product in config.paper.figures.items():
         stem = plan.figures_folder(config, config.paper.name, name)
-        picture = stem.with_suffix(".svg")
         points = read_or_empty(stem.with_suffix(".csv"))
         if points.empty:
             continue
@@ -94,8 +85,8 @@ def figures(
             name=name.replace("_", " "),
             caption=plain(product.caption),
             data=charts.figure_data(
-                points.replace({"algorithm": labels}), drawn.read(picture), palette,
-                known.problems, **_texts(product, ledgers, settings),
+                points, store.known_json(stem.with_suffix(".json")) or {}, palette,
+                known, **_texts(product, ledgers, settings),
             ),
             links=_links(stem, folder),
             command=_command(config, name),
@@ -192,17 +183,17 @@ def _recipe(
 ) -> str:
     """The YAML that makes the figure: product, sweeps or grids, and what was chosen."""
     paper = config.paper
-    told: dict[str, Any] = {
+    recipe: dict[str, Any] = {
         "scale": config.scale.name,
         "figure": _clean(asdict(product)),
     }
-    told["figure"].pop("caption", None)
+    recipe["figure"].pop("caption", None)
     for name in product.sweeps:
-        told.setdefault("sweeps", {})[name] = _clean(asdict(paper.sweeps[name]))
+        recipe.setdefault("sweeps", {})[name] = _clean(asdict(paper.sweeps[name]))
     if not product.sweeps:
-        told["runs"] = {name: run.grid for name, run in paper.runs.items()}
-        told["replicates"], told["fresh"] = paper.replicates, paper.fresh
-    text = yaml.safe_dump(told, sort_keys=False, default_flow_style=None, width=100)
+        recipe["runs"] = {name: run.grid for name, run in paper.runs.items()}
+        recipe["replicates"], recipe["fresh"] = paper.replicates, paper.fresh
+    text = yaml.safe_dump(recipe, sort_keys=False, default_flow_style=None, width=100)
     chosen = [
         f"{row['problem']}, {row['algorithm']}: {_setting_text(row)}"
         for row in settings.to_dict("records")

@@ -2,9 +2,8 @@
 
 It reads ``claims.csv``, the figures' data and pictures, the tables' CSV files, ledgers
 and manifests; what is not there is left out. Charts are drawn in the browser by a small
-script of ours (``page_files/page.js``): the plotting library at hand weighs 4.5 MB,
-several times all data, and its charts cannot be read with a keyboard. Without scripts
-their still pictures stay.
+script of ours (``page_files/page.js``): those of plotting libraries cannot be read with
+a keyboard. Without scripts the figures' PNG files stand in their place.
 """
 
 from __future__ import annotations
@@ -28,14 +27,13 @@ from dperm.pipeline import plan
 from dperm.report import selection_bias as selection
 from dperm.report import stories, views
 from dperm.report.board import Ledgers, board, leaders
-from dperm.report.charts import BANDS, MARKERS, Palette, plain, short, span, told
+from dperm.report.charts import BANDS, MARKERS, Palette, plain, short
 from dperm.report.claims import HEADLINE, KINDS, papers
 from dperm.report.entries import Names, counted, entries, names
 from dperm.report.evidence import read_or_empty
 from dperm.report.figures import Figure, figures
 from dperm.report.judging import table
 from dperm.report.scorecard import scorecard
-from dperm.report.stills import still
 from dperm.report.verdicts import HELD, VERDICTS
 from dperm.store import files as store
 from dperm.store import provenance
@@ -146,7 +144,7 @@ def _environment(known: Names, folder: Path) -> Environment:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {
-        "short": short, "plain": plain, "still": still, "told": told, "span": span,
+        "short": short, "plain": plain,
         "number": stories.number, "titled": lambda name: known.problems.get(name, name),
         "data_id": views.data_id, "method_id": views.method_id,
         "link": lambda path: os.path.relpath(path, folder),

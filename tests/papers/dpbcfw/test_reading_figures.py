@@ -8,8 +8,9 @@ import pytest
 
 from dperm.config import compose
 from dperm.papers.dpbcfw import judged, reading_figures, readings
-from dperm.papers.dpbcfw.curve_families import LARGER, explain
+from dperm.papers.dpbcfw.curve_families import LARGER, explained
 from dperm.pipeline import products
+from dperm.present.panels import Panels
 from papers.dpbcfw.test_products import write
 
 
@@ -24,9 +25,10 @@ def rows_of(**ends):
 
 @pytest.mark.parametrize(("ours", "told"), [(0.4, True), (0.6, False)])
 def test_a_private_curve_below_fw_is_explained(ours, told):
-    figure = plt.figure()
-    explain(figure, rows_of(**{"FW": 0.5, "DP-FW": 0.3, "K = 2": 0.9, "K = 4": ours}))
-    assert (figure.get_suptitle() == LARGER) == told
+    panels = Panels(1)
+    panels.rows = rows_of(**{"FW": 0.5, "DP-FW": 0.3, "K = 2": 0.9, "K = 4": ours})
+    figure, rows = explained(panels)
+    assert (figure.get_suptitle() == LARGER) == told and rows is panels.rows
     plt.close(figure)
 
 

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from dperm.papers.dpsco import bounds
-from dperm.papers.dpsco.figures import PRICES
-from dperm.papers.dpsco.hard_figures import hidden, worst
+from dperm.papers.dpsco.figures import hidden, worst
 
 SIZES = [1000, 10_000, 100_000]
 
@@ -29,7 +28,7 @@ def runs(**keys):
 
 
 def test_the_bound_meets_the_first_point_that_has_learnt():
-    _, rows = worst(runs(), [("noisy_sfw", 1.5)], PRICES)
+    _, rows = worst(runs(), [("noisy_sfw", 1.5)])
     table = pd.DataFrame(rows)
     line = table[table["algorithm"] == "epsilon = 1, strict"]
     assert list(line["x"]) == SIZES
@@ -41,7 +40,7 @@ def test_the_bound_meets_the_first_point_that_has_learnt():
 
 
 def test_what_has_learnt_nothing_has_no_bound():
-    _, rows = worst(runs(share=0.9), [("noisy_sfw", 1.5)], PRICES)
+    _, rows = worst(runs(share=0.9), [("noisy_sfw", 1.5)])
     assert not any("bound" in row["algorithm"] for row in rows)
 
 

@@ -9,21 +9,19 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from dperm import schema
 from dperm.papers.arena import outcomes, ranking
 from dperm.papers.arena.tables import sizes
 from dperm.pipeline import results
 from dperm.present import drawing, looks
 from dperm.present.drawing import Rows
+from dperm.present.panels import Drawing, Panels, log_axes
+from dperm.schema import Config, Product
 
 LOW, HIGH = -4.0, 1.0  # log10 of the error over that at w = 0, the ends of colours
 
 
-def map(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> tuple[Figure, Rows]:
+def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Problem by method, a panel an epsilon: the error over that of w = 0.
 
     Hatched where a method cannot do a problem; a dot marks the least error of a row.
@@ -77,9 +75,7 @@ def _heat(at: Axes, shown: pd.DataFrame) -> Any:
     return image
 
 
-def curves(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> tuple[Figure, Rows]:
+def curves(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Relative error against epsilon, a panel a problem, with floors; 95 % bands."""
     table, known = outcomes.contest(config), sizes(config)
     tuning = str(product.options.get("tuning", "grid"))
@@ -88,41 +84,30 @@ def curves(
     some = some[some["status"] == "ok"]
     names = [name for name in known.index if (some["problem"] == name).any()]
     columns = min(product.options.get("columns", 4), len(names))
-    figure, axes = drawing.panels(len(names), columns)
-    found = looks.of(some["algorithm"].unique())
-    rows: Rows = []
-    for name, at in zip(names, axes, strict=True):
-        at.set_title(name)
-        at.set_xscale("log")
-        at.set_yscale("log")
+    panels = Panels(len(names), columns)
+    look = looks.of(some["algorithm"].unique())
+    for name, at in panels.over(names):
         own = some[some["problem"] == name]
         zero = float(known.loc[name, "zero"])
+        log_axes(at, "", "", title=name)
         at.axhline(zero, color="0.5", linewidth=0.8, linestyle=":", label="w = 0")
         least = own["mean"].clip(lower=ranking.FLOOR).min()
         at.set_ylim(least / 3, 10 * zero)
         for method, line in own.groupby("algorithm", sort=False):
-            line = line.sort_values("epsilon")
-            drawn = [
-                {"panel": name, "algorithm": method, "x": one.epsilon,
-                 "mean": one.mean_, "min": max(one.ci_low, ranking.FLOOR),
-                 "max": one.ci_high,
-                 "ci_low": one.ci_low, "ci_high": one.ci_high}
-                for one in line.rename(columns={"mean": "mean_"}).itertuples()
-            ]  # fmt: skip
-            drawing.band(at, drawn, str(method), found[str(method)])
-            rows += drawn
-    for k, at in enumerate(axes):
+            line = line.sort_values("epsilon").assign(panel=name)
+            line["min"] = line["ci_low"].clip(lower=ranking.FLOOR)
+            line = line.assign(x=line["epsilon"], max=line["ci_high"])
+            rows = line[drawing.COLUMNS].to_dict("records")
+            panels.band(at, rows, str(method), look[str(method)])
+    for k, at in enumerate(panels.axes):
         if k % columns == 0:
             at.set_ylabel("relative error")
-        if k + columns >= len(axes):
+        if k + columns >= len(names):
             at.set_xlabel(r"true $\epsilon$")
-    drawing.shared_legend(figure, 5)
-    return figure, rows
+    return panels.done(5)
 
 
-def ranks(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> tuple[Figure, Rows]:
+def ranks(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Critical differences: mean ranks over the data sets of a loss, a panel each.
 
     Of methods that do all of the panel's problems; a bar joins those that do not differ
@@ -180,9 +165,7 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
         at.set_xlabel(f"mean rank; critical difference {least:.2f}")
 
 
-def knobs(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> tuple[Figure, Rows]:
+def knobs(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Who wins where, over the knobs of the synthetic families; tuned over the grid."""
     runs = results.load_sweep(config, "knobs")
     keys = ["family", "p", "imbalance", "active", "correlation"]

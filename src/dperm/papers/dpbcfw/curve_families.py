@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from dperm.papers.dpbcfw.outcomes import central, where
-from dperm.present import curves, drawing, looks
-from dperm.present.drawing import Rows
+from dperm.present import looks
 from dperm.present.looks import Look
+from dperm.present.panels import MARKERS, STROKES, Drawing, Panels, shades
 
 LARGER = (
     "Where a private curve ends below FW, which has no noise: line 12 adds a vertex of "
@@ -44,68 +43,61 @@ BESIDE = {  # what panels differ in beside their noise: in the data, and in the 
 
 def hues(count: int) -> list[Look]:
     """Looks of unordered kinds."""
-    return [
-        {"color": hue, "linestyle": line, "marker": mark}
-        for hue, line, mark in zip(
-            _HUES[:count], curves.STROKES, curves.MARKERS, strict=False
-        )
-    ]
+    kinds = zip(_HUES[:count], STROKES, MARKERS, strict=False)
+    return [looks.look(*kind) for kind in kinds]
 
 
 def curve(
-    axes: Axes, panel: str, label: str, table: pd.DataFrame, look: Look,
+    panels: Panels, axes: Axes, panel: str, label: str, table: pd.DataFrame, look: Look,
     x: str = "iteration", y: str = "relative",
-) -> Rows:  # fmt: skip
+) -> None:  # fmt: skip
     """Mean and range of y against x over the replicates."""
-    rows = curves.against(table, x, y, panel, label)
-    drawing.band(axes, rows, label, look, marks=6)
-    return rows
+    panels.mean(axes, table, x, y, panel, label, look, marks=6)
 
 
-def family(axes: Axes, panel: str, table: pd.DataFrame, key: str) -> Rows:
+def family(
+    panels: Panels, axes: Axes, panel: str, table: pd.DataFrame, key: str
+) -> None:
     """One curve for each value of a key, dark to light."""
     values = sorted(table[key].unique())
-    return [
-        row
-        for value, look in zip(values, curves.shades(len(values)), strict=True)
-        for row in curve(
-            axes, panel, FAMILIES[key](value), where(table, **{key: value}), look
-        )
-    ]
+    for value, look in zip(values, shades(len(values)), strict=True):
+        runs = where(table, **{key: value})
+        curve(panels, axes, panel, FAMILIES[key](value), runs, look)
 
 
-def baselines(axes: Axes, panel: str, table: pd.DataFrame, noise: str) -> Rows:
+def baselines(
+    panels: Panels, axes: Axes, panel: str, table: pd.DataFrame, noise: str
+) -> None:
     """FW and DP-FW, as far as they were run; noise is that of DP-BCFW."""
-    shown = {
+    runs = {
         "FW": where(table, method="fw"),
         "DP-FW": where(table, method="dp_fw", noise=central(noise)),
     }
-    return [
-        row
-        for name, runs in shown.items()
-        for row in curve(axes, panel, name, runs, BASELINES[name])
-    ]
+    for name, look in BASELINES.items():
+        curve(panels, axes, panel, name, runs[name], look)
 
 
 def finish(axes: Axes, title: str) -> None:
     """Title, logarithmic losses against iterations, and f(0) as a line."""
-    axes.set_title(title)
-    axes.set_yscale("log")
-    axes.set_xlabel("iteration")
-    axes.set_ylabel("loss / loss at 0")
+    axes.set(title=title, yscale="log", xlabel="iteration", ylabel="loss / loss at 0")
     axes.axhline(1.0, color="0.6", linewidth=0.7, zorder=0)
 
 
-def explain(figure: Figure, rows: Rows) -> None:
-    """Say in the figure why private curves end below FW, if any does."""
-    if not rows:
-        return
-    table = pd.DataFrame(rows)
+def explained(panels: Panels, columns: int = 0) -> Drawing:
+    """The figure with a legend of so many columns, if any.
+
+    It says above the panels why private curves end below FW, if any does.
+    """
+    done = panels.done(columns) if columns else (panels.figure, panels.rows)
+    if not panels.rows:
+        return done
+    table = pd.DataFrame(panels.rows)
     ends = table.loc[table.groupby(["panel", "algorithm"])["x"].idxmax()]
     alone = where(ends, algorithm="FW").set_index("panel")["mean"]
     ours = ends[~ends["algorithm"].isin(["FW", "DP-FW"])]
     if (ours["mean"] < ours["panel"].map(alone)).any():
-        figure.suptitle(LARGER, fontsize=8)
+        panels.figure.suptitle(LARGER, fontsize=8)
+    return done
 
 
 def percent(value: float) -> str:

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from dperm.papers.dpbcfw import judged
-from dperm.papers.dpbcfw.curve_families import BASELINES, FAMILIES, curve, hues
+from dperm.papers.dpbcfw.curve_families import (
+    BASELINES,
+    FAMILIES,
+    curve,
+    explained,
+    hues,
+)
 from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES, where
-from dperm.present import curves, drawing
-from dperm.present.drawing import Rows
 from dperm.present.looks import Look
+from dperm.present.panels import Drawing, Panels, shades
 from dperm.schema import Problem
 
 TOP = 1.5  # losses over f(0) above it are not shown: nothing was learnt
@@ -40,8 +43,10 @@ class Line:
     of: Callable[[pd.DataFrame], Curves]
 
 
-def grid(lines: list[Line], x: str, label: str, count: int) -> tuple[Figure, Rows]:
+def grid(lines: list[Line], x: str, label: str, count: int) -> Drawing:
     """A panel for each line and reading, losses at the end against ``x``.
+
+    Grey lines stand at f(0) and at what counts as learnt.
 
     Parameters
     ----------
@@ -52,31 +57,25 @@ def grid(lines: list[Line], x: str, label: str, count: int) -> tuple[Figure, Row
     count : int
         T, of the panels' names and the runs.
     """
-    figure, axes = drawing.panels(4 * len(lines), 4)
-    at, rows = iter(axes), Rows()
+    panels = Panels(4 * len(lines), 4)
+    at = iter(panels.axes)
     for line in lines:
         for objective, per in itertools.product(OBJECTIVES, BUDGETS):
             axis = next(at)
             keys = {"objective": objective, "per": per, "iterations": count}
             panel = f"{line.name}, {objective}, {per}, T {count:g}"
-            rows += _panel(axis, panel, line.of(where(line.runs, **keys)), x)
+            for name, runs, look in line.of(where(line.runs, **keys)):
+                curve(panels, axis, panel, name, runs, look, x)
+            for height in (1.0, 1.0 - judged.LEARNT):
+                axis.axhline(height, color="0.6", linewidth=0.7, zorder=0)
+            axis.set(xscale="log", ylim=(0.0, TOP))
             axis.set_title(f"{line.title}: {WORDS[objective]}, {WORDS[per]}")
             axis.set(xlabel=label, ylabel="final loss / loss at 0")
         if axis.get_legend_handles_labels()[0]:
             axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure = panels.figure
     figure.set_figwidth(figure.get_figwidth() + 1.2)  # room for the legends
-    return figure, rows
-
-
-def _panel(axis: Axes, panel: str, shown: Curves, x: str) -> Rows:
-    """The curves; a line at what counts as learnt, one at f(0)."""
-    rows: Rows = []
-    for name, runs, look in shown:
-        rows += curve(axis, panel, name, runs, look, x)
-    for height in (1.0, 1.0 - judged.LEARNT):
-        axis.axhline(height, color="0.6", linewidth=0.7, zorder=0)
-    axis.set(xscale="log", ylim=(0.0, TOP))
-    return rows
+    return explained(panels)
 
 
 def workers(table: pd.DataFrame) -> Iterator[Line]:
@@ -103,7 +102,7 @@ def real(table: pd.DataFrame, titles: dict[str, Problem]) -> Iterator[Line]:
 def nodes(runs: pd.DataFrame) -> Curves:
     """FW, DP-FW and each K."""
     ours = where(runs, method="dp_bcfw", epsilon=1.0, split=0.5, sketch=80)
-    family = zip(judged.NODES, curves.shades(len(judged.NODES)), strict=True)
+    family = zip(judged.NODES, shades(len(judged.NODES)), strict=True)
     return [
         ("FW", where(runs, method="fw"), BASELINES["FW"]),
         ("DP-FW", where(runs, method="dp_fw", own=False), BASELINES["DP-FW"]),
@@ -115,7 +114,7 @@ def _of(runs: pd.DataFrame, figure: str) -> Curves:
     """The family of Figure 6, 7 or 8."""
     key, values = judged.FAMILIES[figure]
     plain = {**judged.PLAIN, "method": "dp_bcfw"}
-    looks = curves.shades(len(values))
+    looks = shades(len(values))
     return [
         (FAMILIES[key](value), where(runs, **{**plain, key: value}), look)
         for value, look in zip(values, looks, strict=True)

@@ -4,48 +4,42 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from dperm import schema
 from dperm.kinds.figures import TITLES
 from dperm.papers.dpgcd import growing, optima
 from dperm.pipeline import inputs, plan, results
 from dperm.present import drawing, looks
-from dperm.present.curves import against
 from dperm.present.drawing import Rows
+from dperm.present.panels import Drawing, Panels
+from dperm.schema import Config, Product
 
 
-def histograms(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> tuple[Figure, Rows]:
+def histograms(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 2: histograms of the absolute values of w*, counts on a logarithmic axis.
 
     The line is at alpha, the largest value but five: w* is (alpha, 5)-quasi-sparse.
     In the data behind it a row is a bin: x its middle, min and max its edges.
     """
     titles = results.titles(config, problems)
-    figure, axes = drawing.panels(len(problems), product.options.get("columns", 4))
-    rows: Rows = []
-    for name, at in zip(problems, axes, strict=True):
+    panels = Panels(len(problems), product.options.get("columns", 4))
+    for name, at in panels.over(problems):
         at.set_title(TITLES["penalty"](titles[name]))
         composed = plan.at_problem(config, name)
         if inputs.load_optimum_record(composed, name).get("status") == "unavailable":
             drawing.empty(at, drawing.UNAVAILABLE)
             continue
-        rows += _histogram(at, name, inputs.load_optimum(composed).w)
-    return figure, rows
+        _histogram(panels, at, name, inputs.load_optimum(composed).w)
+    return panels.figure, panels.rows
 
 
-def _histogram(axes: Axes, name: str, w: np.ndarray) -> Rows:
+def _histogram(panels: Panels, axes: Axes, name: str, w: np.ndarray) -> None:
     counts, edges = optima.histogram(w)
     alpha = optima.quasi_sparse(w)
     blue, purple = "#0072B2", "#882255"
     axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=blue, alpha=0.8)
     axes.axvline(alpha, color=purple, label=f"$\\alpha$ = {alpha:.3g}")
-    axes.set_yscale("log")
+    axes.set(yscale="log", xlabel="$|w^*_j|$", ylabel="coordinates")
     axes.set_ylim(bottom=0.7)
-    axes.set_xlabel("$|w^*_j|$")
-    axes.set_ylabel("coordinates")
     title = f"{np.count_nonzero(w)} of {len(w)} not 0"
     axes.legend(loc="upper right", title=title, frameon=False)
     middles = (edges[1:] + edges[:-1]) / 2
@@ -55,12 +49,12 @@ def _histogram(axes: Axes, name: str, w: np.ndarray) -> Rows:
          "max": high}
         for x, count, low, high in bins
     ]  # fmt: skip
-    return [*rows, {"panel": name, "algorithm": "alpha", "x": alpha}]
+    panels.add(axes, rows, {"color": blue})
+    line = {"panel": name, "algorithm": "alpha", "x": alpha}
+    panels.add(axes, [line], {"color": purple})
 
 
-def noise(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> tuple[Figure, Rows]:
+def noise(config: Config, product: Product, problems: list[str]) -> Drawing:
     """What equation 2 really costs against the rounds, and the noise epsilon = 1 needs.
 
     Left: true epsilon of the published noise if two epsilon' hold. Right: noise that
@@ -68,33 +62,29 @@ def noise(
     """
     from dperm.papers.dpgcd.noise import ROUNDS, SIZES, against_rounds  # accountants
 
-    figure, (left, right) = drawing.panels(2, 2)
-    rows: Rows = []
+    panels = Panels(2, 2)
+    left, right = panels.axes
     for colour, n in zip(("#0072B2", "#D55E00", "#009E73"), SIZES, strict=True):
-        found, label = against_rounds(n), f"n = {n}"
-        left.plot(ROUNDS, found["true"], "o-", color=colour, markersize=3, label=label)
-        rows += _noise_rows("true epsilon", label, ROUNDS, found["true"])
-        for look, kind in (("o-", "laplace"), ("s--", "gumbel")):
-            name = f"{label}, {kind}"
-            right.plot(ROUNDS, found[kind], look, color=colour, markersize=3,
-                       label=name)  # fmt: skip
-            rows += _noise_rows("noise ratio", name, ROUNDS, found[kind])
+        costs, label = against_rounds(n), f"n = {n}"
+        dots, squares = looks.look(colour, "-", "o"), looks.look(colour, "--", "s")
+        for at, panel, name, key, look in (
+            (left, "true epsilon", label, "true", dots),
+            (right, "noise ratio", f"{label}, laplace", "laplace", dots),
+            (right, "noise ratio", f"{label}, gumbel", "gumbel", squares),
+        ):
+            at.plot(ROUNDS, costs[key], markersize=3, label=name, **look)
+            rows: Rows = [
+                {"panel": panel, "algorithm": name, "x": T, "mean": value}
+                for T, value in zip(ROUNDS, costs[key], strict=True)
+            ]
+            panels.add(at, rows, look)
     left.set_title("True $\\epsilon$ of the published noise")
     right.set_title("Noise needed / published noise")
-    for at in (left, right):
+    for at in panels.axes:
         at.axhline(1.0, color="0.3", linewidth=0.8)
         at.set_xlabel("rounds T")
         at.legend(fontsize=6.5, frameon=False)
-    return figure, rows
-
-
-def _noise_rows(
-    panel: str, label: str, rounds: tuple[int, ...], values: list[float]
-) -> Rows:
-    return [
-        {"panel": panel, "algorithm": label, "x": T, "mean": value}
-        for T, value in zip(rounds, values, strict=True)
-    ]
+    return panels.figure, panels.rows
 
 
 GROWTH = {
@@ -107,9 +97,7 @@ GROWTH = {
 LOWEST = 1e-6  # of what is shown: DP-FW is exact where w* is a corner of its ball
 
 
-def growth(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> tuple[Figure, Rows]:
+def growth(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Excess over that of w = 0 against p, for each n, and against the other knobs."""
     swept = results.load_sweep(config, product.sweeps[0])
     parts = [
@@ -118,19 +106,15 @@ def growth(
         for n, part in growing.along(swept, knob).groupby("n")
         if part[knob].nunique() > 1
     ]
-    figure, axes = drawing.panels(max(1, len(parts)), 3)
+    panels = Panels(len(parts))
     chosen = looks.of(swept["algorithm"].unique())
-    rows: Rows = []
-    for (knob, title, part), at in zip(parts, axes, strict=False):
+    for (knob, title, part), at in zip(parts, panels.axes, strict=False):
         label, scale = GROWTH[knob]
         panel = f"{knob}, {title}"
         for name, group in part.groupby("algorithm", sort=False):
-            curve = against(group.assign(algorithm=name), knob, "share", panel, name)
-            drawing.band(at, curve, name, chosen[name])
-            rows += curve
+            panels.mean(at, group, knob, "share", panel, name, chosen[name])
         at.axhline(1.0, color="0.6", linewidth=0.8, linestyle=":", label="w = 0")
         at.set(title=title, xlabel=label, xscale=scale, yscale="log",
                ylabel="excess over that of w = 0")  # fmt: skip
         at.set_ylim(bottom=max(at.get_ylim()[0], LOWEST))
-    drawing.shared_legend(figure, 5)
-    return figure, rows
+    return panels.done(5)

@@ -40,7 +40,7 @@
       if (key === "at") return +(+text).toPrecision(2) === +value;
       return key === "place" ? text.startsWith(value) : text === value;
     }
-    show(told) {
+    show(written) {
       const chosen = this.chosen(), order = ORDERS[Object.fromEntries(chosen).sort];
       let count = 0;
       for (const row of this.rows) {
@@ -52,7 +52,7 @@
       this.list.append(...sorted);
       const word = this.list.dataset.word;
       this.status.textContent = count === this.rows.length ? `${count} ${word}` : `${count} of ${this.rows.length} ${word}`;
-      if (told) history.replaceState(null, "", `#${this.section}` + (chosen.length ? `?${new URLSearchParams(chosen)}` : ""));
+      if (written) history.replaceState(null, "", `#${this.section}` + (chosen.length ? `?${new URLSearchParams(chosen)}` : ""));
     }
     take(query) {
       this.form.reset();

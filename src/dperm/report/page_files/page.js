@@ -1,6 +1,10 @@
 "use strict";
 (async () => {
-  // Packed, for there is much of it; a browser that cannot read it keeps the still pictures.
+  // Packed, for there is much of it; a browser that cannot read it shows the still pictures.
+  if (!("DecompressionStream" in window)) {
+    document.querySelectorAll(".charts noscript").forEach(each => { each.parentNode.innerHTML = each.textContent; });
+    return;
+  }
   const packed = Uint8Array.from(atob(document.getElementById("data").textContent), c => c.charCodeAt(0));
   const FIGURES = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   const BANDS = JSON.parse(document.getElementById("bands").textContent);
@@ -93,12 +97,12 @@
         b.setAttribute("aria-pressed", "true");
         const key = svg("svg", { class: `key ${curve.look}`, viewBox: "0 0 30 10", "aria-hidden": "true" }, b);
         if (!curve.star) svg("path", { d: "M0 5H30", "stroke-dasharray": curve.dash }, key);
-        svg("use", { href: "#" + curve.mark, x: 15, y: 5 }, key);
+        if (curve.mark) svg("use", { href: "#" + curve.mark, x: 15, y: 5 }, key);
         b.append(curve.cost ? `${curve.name}, ${curve.cost}` : curve.name);
       });
-      parent.said = parent.said || new Set();  // on paper each legend once
-      if (parent.said.has(legend.textContent)) legend.classList.add("again");
-      parent.said.add(legend.textContent);
+      parent.legends = parent.legends || new Set();  // on paper each legend once
+      if (parent.legends.has(legend.textContent)) legend.classList.add("again");
+      parent.legends.add(legend.textContent);
       this.tip = html("div", { class: "tip", "aria-live": "polite" }, node, "Point at a curve, or press an arrow key, to read it.");
       this.events(); this.draw();
     }
@@ -165,7 +169,7 @@
       } else for (const p of points) if (p[2] !== null && p[3] !== null && p[2] !== p[3])
         svg("line", { x1: p[0], x2: p[0], y1: p[2], y2: p[3], stroke: "currentColor" }, group);
       const every = Math.max(1, Math.floor(points.length / 8));
-      points.forEach((p, k) => { if (k % every === 0 || k === points.length - 1)
+      points.forEach((p, k) => { if (curve.mark && (k % every === 0 || k === points.length - 1))
         svg("use", { href: "#" + curve.mark, x: f(p[0]), y: f(p[1]), class: curve.star ? "star" : "" }, group); });
     }
     mark(i, k) {
@@ -174,13 +178,13 @@
       const x = this.sx(curve.x[k]), y = this.sy(curve.mean[k]);
       this.cursor.setAttribute("class", curve.look);
       if (x !== null && y !== null) svg("circle", { cx: x, cy: y, r: 6, fill: "none", stroke: "currentColor", "stroke-width": 2.5 }, this.cursor);
-      const told = ([key, name]) => {
+      const reading = ([key, name]) => {
         const [low, high] = (curve[key] || [[], []]).map(end => end[k]);
         return low !== high ? `, ${name} ${format(low)} to ${format(high)}` : "";
       };
       const set = [curve.cost, curve.setting].filter(Boolean).join(", ");
       this.tip.textContent = `${curve.name}: ${format(curve.mean[k])} at ${this.panel.x} ${format(curve.x[k])}` +
-        Object.entries(BANDS).map(told).join("") + (set ? ` · ${set}` : "");
+        Object.entries(BANDS).map(reading).join("") + (set ? ` · ${set}` : "");
     }
     nearest(px, py) {
       let best = null, least = Infinity;
@@ -245,13 +249,14 @@
   }
 
   // --- the page -----------------------------------------------------------------------
-  // The still picture stays until the chart that replaces it comes into view.
+  // A chart is drawn when it comes into view; all are before they are printed.
+  const all = new Set(document.querySelectorAll(".charts[data-key]"));
   function open(charts) {
-    const old = [...charts.children];
+    if (!all.delete(charts)) return;
+    charts.replaceChildren();
     for (const panel of FIGURES[charts.dataset.key]) new Chart(panel, charts);
-    old.forEach(each => each.remove());
   }
-  const all = document.querySelectorAll(".charts[data-key]");
+  addEventListener("beforeprint", () => all.forEach(open));
   if ("IntersectionObserver" in window && !location.hash.includes("draw-all")) {
     const watch = new IntersectionObserver(seen => {
       for (const entry of seen) if (entry.isIntersecting) { open(entry.target); watch.unobserve(entry.target); }
