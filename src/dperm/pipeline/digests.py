@@ -43,7 +43,7 @@ REPORTING = (
     *("dperm.report.judging:claims", "dperm.report.page:report"),
     *(f"dperm.report.rules.{name}" for name in RULES),
 )
-AUDITING = ("dperm.audit.ladder:solver", "dperm.direct.audited:subjects")
+AUDITING = ("dperm.audit.ladder:solver", "dperm.compare.audited:subjects")
 AUDITED = {  # tables of the audit, by the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),
     "controls": ("dperm.audit.ladder:controls", "dperm.audit.ladder:alarms"),

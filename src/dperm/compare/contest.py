@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dperm.compare import TUNINGS
+from dperm.compare.contestants import Contestant, Job, Setting
+from dperm.compare.metrics import Split, clipped_loss, loss_bound
 from dperm.erm.problem import Problem
-from dperm.papers.arena.contestants import Contestant, Job, Setting
-from dperm.papers.arena.metrics import Split, clipped_loss, loss_bound
 from dperm.privacy.accounting import gaussian_epsilon
 from dperm.privacy.calibration import UnreachableTargetError, calibrate, smallest
 from dperm.privacy.given import united
@@ -35,7 +36,6 @@ from dperm.privacy.private_choice import (
 )
 from dperm.solvers.lanes.trials import seeds_of
 
-TUNINGS = ("default", "ten", "grid", "paid")
 TEN = 10
 FIRST, RACED = 1, 2  # seeds of all settings, and more of those that may win
 KEPT = 4  # settings at least that the race keeps, and a third of all
@@ -392,6 +392,53 @@ class Contest:
                 "setting": said_of(jobs[best].setting),
             })  # fmt: skip
         return rows
+
+
+def contest_rows(
+    on: Callable[[Problem], Contestant],
+    problem: Problem,
+    optimum: float,
+    grid: Sequence[Setting],
+    default: Setting,
+    seeds: Seeds,
+    epsilons: Sequence[float],
+    tunings: Sequence[str] = TUNINGS,
+    split: Split | None = None,
+    work: float = math.inf,
+    prices: Prices | None = None,
+) -> list[Row]:
+    """Rows of one method on one problem at every epsilon, or one with the reason.
+
+    Parameters
+    ----------
+    on : callable
+        Puts the method on a problem, under the scales that it may know.
+    problem : Problem
+    optimum : float
+        F*.
+    grid, default, seeds, prices
+        As for ``Contest``.
+    epsilons, tunings : sequence
+    split : Split, optional
+        For held-out metrics.
+    work : float
+        Settings that read more entries of the data are left out, and the one of no
+        tuning is shortened.
+    """
+    method = on(problem)
+    reason = method.obstacle()
+    if reason:
+        return [{"status": "gap", "reason": reason}]
+    settings = [setting for setting in grid if method.work(setting) <= work]
+    shortened = method.within(default, work)
+    if not settings or shortened is None:
+        return [{"status": "gap", "reason": f"a run on {problem.n} x {problem.p} takes "
+                 "longer than the rule on work allows"}]  # fmt: skip
+    trained = None if split is None else on(split.train)
+    contest = Contest(
+        method, optimum, settings, shortened, seeds, prices or Prices(), split, trained
+    )
+    return [row for epsilon in epsilons for row in contest.rows(epsilon, tunings)]
 
 
 def nothing(W: np.ndarray) -> dict[str, np.ndarray]:
