@@ -15,7 +15,7 @@ from dperm.compare.arrays import CLASSES, SIGNED, TWO, with_ones
 from dperm.compare.request import Request
 from dperm.config import compose
 from dperm.data.arrays import standardize
-from dperm.data.errors import RefusedError
+from dperm.data.errors import RefusedError, naming
 from dperm.data.readers import read_files
 from dperm.data.records import Arrays
 from dperm.erm.losses import BOUNDED
@@ -38,17 +38,6 @@ FORMATS = {  # endings of files, and what reads them
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".data": "csv", ".arff": "arff",
     ".npz": "arrays", ".svm": "libsvm", ".libsvm": "libsvm", ".svmlight": "libsvm",
 }  # fmt: skip
-# What readers call the keys of a YAML, as they are called here.
-SAID = {
-    "reader.options: {header: false}": "header=false",
-    "reader.options.separator": "separator=",
-    "reader.drop: ['']": "drop=['']",
-    "(reader.drop)": "(drop=)",
-    "reader.missing: ": "missing=",
-    "reader.categories": "categories.COLUMN=",
-    "reader.positive": "positive=",
-    "reader.target": "target=",
-}
 
 
 @dataclass(frozen=True)
@@ -235,26 +224,31 @@ def _read(request: Request, path: Path) -> Arrays:
     if request.missing not in (None, "mean", "median", "drop"):
         raise ConfigError(f"missing={request.missing}: expected mean, median or drop")
     try:
-        return read_files([path], reader)
+        with naming(_key):
+            return read_files([path], reader)
     except RefusedError as error:
         raise ConfigError(_explained(str(error), request, path)) from error
 
 
+def _key(name: str, value: str = "") -> str:
+    """A reader's key as the command line has it: ``missing=mean``."""
+    known = {"categories": "categories.COLUMN"}
+    return f"{known.get(name, name.removeprefix('options.'))}={value}"
+
+
 def _explained(text: str, request: Request, path: Path) -> str:
-    """A reader's refusal in the words of the command line."""
+    """A reader's refusal, of the target by what the command line says of it."""
     target = request.target
     if target and f"column {target!r} is not of numbers" in text:
-        found = text.partition("found ")[2].partition(", first")[0]
+        classes = text.partition("found ")[2].partition(", first")[0]
         return (
-            f"target={target}: found classes such as {found}: expected positive=CLASS, "
-            "which makes one of them +1"
+            f"target={target}: found classes such as {classes}: expected "
+            "positive=CLASS, which makes one of them +1"
         )
     if target and f"column {target} is missing" in text:
-        found = text.partition("the file has ")[2]
-        near = hint(target, found.split(", "))
-        return f"target={target}: no such column in {path.name}; it has {found}{near}"
-    for theirs, ours in SAID.items():
-        text = text.replace(theirs, ours)
+        names = text.partition("the file has ")[2]
+        near = hint(target, names.split(", "))
+        return f"target={target}: no such column in {path.name}; it has {names}{near}"
     if not target and "is not of numbers" in text:
         text += "; the last column is the target, of whose classes positive= is +1"
     return text if text.startswith(path.name) else f"{path.name}: {text}"
