@@ -225,7 +225,7 @@ def _scales(request: Request, problem: Problem) -> Callable[[Problem], Problem] 
             "feature_scale, label_scale: expected a number for both, or for neither"
         )
     scales = np.full(problem.p, request.feature_scale)
-    if sources.has_ones(request):
+    if request.intercept and Path(request.problem).is_file():
         scales[-1] = 1.0  # of the column of ones
     return partial(declared, scales=scales, label=request.label_scale or 1.0)
 

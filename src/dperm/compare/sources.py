@@ -118,11 +118,6 @@ def of_configuration(config: schema.Config) -> Solved:
     return Solved(problem, inputs.load_optimum(config), y)
 
 
-def has_ones(request: Request) -> bool:
-    """Whether the last column is one of ones, made here."""
-    return request.intercept and Path(request.problem).is_file()
-
-
 # --- of a file ------------------------------------------------------------------------
 
 
