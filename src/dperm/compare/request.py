@@ -80,12 +80,15 @@ class Request:
     label_scale: float | None = _key("the same for real labels", positive=True)
     fresh: int = _key(
         "runs of each chosen setting, on seeds that did not choose it",
-        20, positive=True, least=2,
-    )  # fmt: skip
+        20,
+        positive=True,
+        least=2,
+    )
     held: int = _key(
         "runs on four fifths of the records, for the metric on the other fifth",
-        5, least=2,
-    )  # fmt: skip
+        5,
+        least=2,
+    )
     seed: int = _key("all others are made of it", 20220202)
     workers: int = _key("processes", 1, positive=True)
     name: str | None = _key("of the folder results/try/NAME; that of the problem")

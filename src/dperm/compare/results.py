@@ -190,10 +190,9 @@ def words(
         f"epsilon of {', '.join(some['algorithm'])} holds given: {given}"
         for given, some in ran.groupby("given", sort=False)
     ]
-    return "\n".join([
-        tabulate(lines, headers="keys", disable_numparse=True), "",
-        *recommendations(table, zero, tunings), *more, *public, NO_RELEASE,
-    ])  # fmt: skip
+    text = tabulate(lines, headers="keys", disable_numparse=True)
+    best = recommendations(table, zero, tunings)
+    return "\n".join([text, "", *best, *more, *public, NO_RELEASE])
 
 
 def _line(row: dict[Any, Any]) -> dict[str, str]:
@@ -230,15 +229,9 @@ def figure(table: pd.DataFrame, zero: float, title: str) -> tuple[Figure, drawin
     order = some.groupby("algorithm")["mean"].min().sort_values().index.tolist()
     tunings = list(dict.fromkeys(some["tuning"]))
     sheet, axes = plt.subplots(figsize=(5.2, 1.25 + 0.36 * max(1, len(order))))
-    rows: drawing.Rows = []
     for one in some.to_dict("records"):
         shift = tunings.index(one["tuning"]) - (len(tunings) - 1) / 2
         _mark(axes, one, order.index(one["algorithm"]) + APART * shift)
-        ends = {"ci_low": one["ci_low"], "ci_high": one["ci_high"]}
-        rows.append({
-            "panel": one["tuning"], "algorithm": one["algorithm"], "x": one["epsilon"],
-            "mean": one["mean"], "min": one["ci_low"], "max": one["ci_high"], **ends,
-        })  # fmt: skip
     if zero > 0:
         axes.axvline(zero, color="0.4", linestyle=":", label="w = 0")
     axes.set_yticks(range(len(order)), order)
@@ -247,7 +240,9 @@ def figure(table: pd.DataFrame, zero: float, title: str) -> tuple[Figure, drawin
     axes.set_title(title)
     _logarithmic(axes)
     drawing.shared_legend(sheet, columns=3)
-    return sheet, rows
+    ends = {"min": some["ci_low"], "max": some["ci_high"]}
+    rows = some.assign(panel=some["tuning"], x=some["epsilon"], **ends)
+    return sheet, rows[drawing.COLUMNS].to_dict("records")
 
 
 def _mark(axes: Axes, one: dict[Any, Any], y: float) -> None:

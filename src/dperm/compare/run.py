@@ -110,15 +110,12 @@ def runs_of(plan: Plan, method: Method) -> list[Row]:
     problem = plan.source.problem
     seed = seeds.seed(plan.seed, plan.command, problem.name, method.name, 0, 0)
     with threadpool_limits(1):  # in a process of its own, too
-        rows = contest_rows(
-            partial(plan.on, method), problem, plan.source.optimum.value, method.grid,
-            method.default, Seeds.of(seed, plan.fresh, plan.held), [problem.epsilon],
-            plan.tunings, plan.split, plan.work,
-        )  # fmt: skip
-    known = {"problem": problem.name, "solver": method.name, "public_scales": True,
-             "seed": seed, "epsilon": np.nan, "tuning": None, "status": "ok",
-             "reason": ""}  # fmt: skip
-    return [known | row for row in rows]
+        at = (problem, plan.source.optimum.value, method.grid, method.default)
+        how = (Seeds.of(seed, plan.fresh, plan.held), [problem.epsilon], plan.tunings)
+        rows = contest_rows(partial(plan.on, method), *at, *how, plan.split, plan.work)
+    known = {"problem": problem.name, "solver": method.name, "public_scales": True}
+    ok = {"seed": seed, "status": "ok", "reason": "", "epsilon": np.nan, "tuning": None}
+    return [known | ok | row for row in rows]
 
 
 def write(
@@ -147,8 +144,9 @@ def compare(request: Request) -> str:
     plan = planned(request)
     zero, epsilon = plan.source.zero, plan.source.problem.epsilon
     best = plan.source.optimum
-    log.info("F* = %.9g, certified to %.0e of it; w = 0 has relative error %.4g",
-             best.value, max(best.gap / best.value, 1e-16), zero)  # fmt: skip
+    gap = max(best.gap / best.value, 1e-16)
+    text = "F* = %.9g, certified to %.0e of it; w = 0 has relative error %.4g"
+    log.info(text, best.value, gap, zero)
     rows = runs(plan, request.workers)
     table = results.by_tuning(rows, epsilon, plan.label)
     name = sources.slug(request.name or Path(request.problem).stem)
@@ -193,10 +191,8 @@ def planned(request: Request) -> Plan:
             )
     is_split = request.held and problem.n >= FEWEST and not problem.is_centred
     known = split(problem, source.y) if is_split else None
-    return Plan(
-        "try", chosen, source, known, request.seed, request.fresh, request.held,
-        methods.settings()["work"], request.tunings, scales,
-    )  # fmt: skip
+    counts = (request.seed, request.fresh, request.held, methods.settings()["work"])
+    return Plan("try", chosen, source, known, *counts, request.tunings, scales)
 
 
 def _suited(request: Request, problem: Problem) -> list[Method]:

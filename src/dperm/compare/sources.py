@@ -34,10 +34,13 @@ READING = (*NAMED, "separator", "header")
 ABLE = {"csv": READING, "arff": NAMED, "libsvm": ("positive",), "arrays": ()}
 OF_FILES = (*READING, "standardize", "intercept")  # keys that a file alone has
 QUOTED = 5  # labels
-FORMATS = {  # endings of files, and what reads them
-    ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".data": "csv", ".arff": "arff",
-    ".npz": "arrays", ".svm": "libsvm", ".libsvm": "libsvm", ".svmlight": "libsvm",
-}  # fmt: skip
+ENDINGS = {  # of files, by what reads them
+    "csv": (".csv", ".tsv", ".txt", ".data"),
+    "arff": (".arff",),
+    "arrays": (".npz",),
+    "libsvm": (".svm", ".libsvm", ".svmlight"),
+}
+FORMATS = {ending: kind for kind, some in ENDINGS.items() for ending in some}
 
 
 @dataclass(frozen=True)
@@ -143,10 +146,12 @@ def _of_file(request: Request, path: Path) -> Solved:
     problem = build(
         name, X, labels, loss, penalty, request.epsilon or 1.0, delta, name, given=given
     )
-    positive = request.positive or f"{y.max():g}"
-    log.info("%s: n = %d, p = %d%s, %s%s", path.name, n, X.shape[1],
-             " with the intercept" if request.intercept else "", loss,
-             f", +1 is {positive}" if labels is not y else "")  # fmt: skip
+    intercept = " with the intercept" if request.intercept else ""
+    positive = (
+        f", +1 is {request.positive or f'{y.max():g}'}" if y is not labels else ""
+    )
+    about = (path.name, n, X.shape[1], intercept, loss, positive)
+    log.info("%s: n = %d, p = %d%s, %s%s", *about)
     try:
         return Solved(problem, solve(problem), labels)
     except ArithmeticError as error:
@@ -213,9 +218,14 @@ def _read(request: Request, path: Path) -> Arrays:
         separator = (request.separator or usual).replace("\\t", "\t")
         options = {"separator": separator, "header": request.header}
     reader = schema.Reader(
-        kind, request.target, request.positive, request.drop, request.missing,
-        request.categories, options,
-    )  # fmt: skip
+        kind,
+        request.target,
+        request.positive,
+        request.drop,
+        request.missing,
+        request.categories,
+        options,
+    )
     if request.missing not in (None, "mean", "median", "drop"):
         raise ConfigError(f"missing={request.missing}: expected mean, median or drop")
     try:

@@ -27,6 +27,8 @@ def label(solver: str) -> str:
 def contest(config: schema.Config) -> pd.DataFrame:
     """The means of the sweep ``contest``, with the data set of every problem."""
     table = means(load_sweep(config, "contest"))
-    known = {name: at_problem(config, name).problem.dataset.name
-             for name in table["problem"].unique()}  # fmt: skip
+    known = {
+        name: at_problem(config, name).problem.dataset.name
+        for name in table["problem"].unique()
+    }
     return table.assign(**{DATA: table["problem"].map(known)})

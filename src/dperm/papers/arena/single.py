@@ -40,14 +40,10 @@ def recommend(config: schema.Config) -> list[Path]:
         )
         for name in dict.fromkeys(point["solver"] for point in every)
     ]
-    known, options = split(source.problem, source.y), what.options
-    table = outcomes.means(
-        runs(
-            Plan("arena", methods, source, known, config.seed, options["fresh"],
-                 options["held"], options["work"]),
-            config.workers,
-        )
-    )  # fmt: skip
+    known = split(source.problem, source.y)
+    counts = (what.options[key] for key in ("fresh", "held", "work"))
+    every_method = Plan("arena", methods, source, known, config.seed, *counts)
+    table = outcomes.means(runs(every_method, config.workers))
     for line in results.recommendations(table, source.zero, FREE):
         log.info("%s", line)
     name, paper = config.problem.name, config.paper.name

@@ -67,12 +67,13 @@ def contest(
     known = split(problem, labels)
     optimum = inputs.load_optimum(at).value
     seeds, prices = Seeds.of(seed, fresh, held), Prices()
-    settings, rows = [*points(dict(grids), axes=None)], []
+    of = (problem, optimum, [*points(dict(grids), axes=None)], defaults)
+    rows = []
     for public, targets in ((True, epsilons), (False, declared_at)):
+        on = _on(point["solver"], public)
         made = contest_rows(
-            _on(point["solver"], public), problem, optimum, settings, defaults, seeds,
-            targets, split=known, work=work, prices=prices,
-        )  # fmt: skip
+            on, *of, seeds, targets, split=known, work=work, prices=prices
+        )
         rows += [{"public_scales": public, **row} for row in made]
     return rows
 
@@ -100,11 +101,18 @@ def ends(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
     start = float(problem.objective(zero)[0])
     size = {"n": problem.n, "p": problem.p, "support": int(best.support.sum())}
     return [
-        {"end": "zero", "relative_error": (start - best.value) / best.value,
-         "test_metric": known.metric, "test": float(known.measure(zero)[0]), **size},
-        {"end": "optimum", "relative_error": 0.0, "test_metric": known.metric,
-         "test": float(known.measure(solve(known.train).w[None])[0]), **size},
-    ]  # fmt: skip
+        {
+            "end": end,
+            "relative_error": error,
+            "test_metric": known.metric,
+            "test": float(known.measure(w)[0]),
+            **size,
+        }
+        for end, error, w in (
+            ("zero", (start - best.value) / best.value, zero),
+            ("optimum", 0.0, solve(known.train).w[None]),
+        )
+    ]
 
 
 def knobs(
@@ -134,10 +142,9 @@ def knobs(
     problem = dialled(point, n, draw)
     optimum = solve(problem).value
     zero = float(problem.objective(np.zeros((1, problem.p)))[0])
-    rows = contest_rows(
-        _on(point["solver"], True), problem, optimum, [*points(dict(grids), axes=None)],
-        defaults, Seeds.of(seed, fresh, 0), epsilons, ("default", "grid"),
-    )  # fmt: skip
+    of = (problem, optimum, [*points(dict(grids), axes=None)], defaults)
+    seeds, tunings = Seeds.of(seed, fresh, 0), ("default", "grid")
+    rows = contest_rows(_on(point["solver"], True), *of, seeds, epsilons, tunings)
     return [{"zero": (zero - optimum) / optimum, **row} for row in rows]
 
 
