@@ -67,5 +67,5 @@ LAZY = ("DPClassifier", "DPRegressor", "PrivacyLeakWarning", "fit")
 
 def __getattr__(name: str) -> Any:
     if name in LAZY:
-        return getattr(importlib.import_module("dperm.direct.estimators"), name)
+        return getattr(importlib.import_module("dperm.compare.estimators"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

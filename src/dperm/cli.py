@@ -75,7 +75,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "try": Command(
         "compare private methods on a file of yours, at one true epsilon",
-        "direct.asked:main",
+        "compare.command:main",
         is_stage=False,
     ),
     "privacy": Command(
@@ -135,7 +135,7 @@ PEERS = {  # dperm arena --peers: other libraries beside a paper's methods
 ON_ONE = {  # dperm arena problem=mine: a paper on a single problem
     "arena": Command(
         "run every private method on one problem, and say which to take",
-        "papers.arena.own:recommend",
+        "papers.arena.single:recommend",
     ),
 }
 GROUPS = ("paper", "problem", "solver", "scale")

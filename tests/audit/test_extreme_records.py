@@ -21,8 +21,8 @@ import dperm
 from dperm.audit import registry
 from dperm.audit.climbing import ROUNDING
 from dperm.audit.replay import Replay
+from dperm.compare import estimators, methods
 from dperm.config import read
-from dperm.direct import estimators, methods
 from dperm.locate import available
 
 NUMBERS = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-200, 5e-324, 0.0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 LANES, STREAMS = "src/dperm/solvers/lanes", "src/dperm/solvers/streams"
 FW, PRIVACY = "src/dperm/solvers/frank_wolfe", "src/dperm/privacy"
-ARENA, DIRECT = "src/dperm/papers/arena", "src/dperm/direct"
+ARENA = DIRECT = "src/dperm/compare"
 FITS, CLEANING = "src/dperm/solvers/fits", "src/dperm/erm/cleaning.py"
 RECORDS = "src/dperm/solvers/records.py"
 MINE = "docs/examples/mine/noisy_gd.py"  # an algorithm of a user's
@@ -811,13 +811,13 @@ MUTANTS = (
     ),
     plant(
         "declared_label_of_the_data", "dp_gd", "the declared label's scale is the data's",
-        f"{DIRECT}/arrays.py", "problem.loss.offset(np.array([label]))",
+        "src/dperm/erm/scales.py", "problem.loss.offset(np.array([label]))",
         "problem.loss.offset(np.full(1, np.abs(problem.offset).max()))",
     ),
     plant(
         "declared_scales_of_the_data", "dp_gd", "declared scales give way to larger entries",
-        f"{DIRECT}/arrays.py",
-        "record = np.asfortranarray(scales[None, :], dtype=np.float64)",
+        "src/dperm/erm/scales.py",
+        'record = np.full((1, problem.p), scales, dtype=np.float64, order="F")',
         "top = np.asarray(abs(problem.A).max(axis=0)).ravel()\n"
         "    record = np.asfortranarray(np.maximum(scales, top)[None, :])",
     ),

@@ -19,13 +19,13 @@ ROOT = Path(__file__).resolve().parents[2]
 # All that an audit and the tests below need.
 PARTS = ("src", "conf", "docs/examples", "tests", "profiles", "Snakefile")
 FILES = (*PARTS, "pyproject.toml", "environment.yml", "requirements.lock", "README.md")
-OTHER_COLUMN = "tests/papers/arena/test_audit.py"  # tests of an audit
+OTHER_COLUMN = "tests/compare/test_audited_choice.py"  # tests of an audit
 TESTS = (
     "privacy",
     "solvers",
     "erm",
     "papers",
-    "direct",
+    "compare",
 )  # folders of tests that are run
 MINE_FOLDER = "docs/examples/mine"
 LOADER = "src/dperm/solvers/__init__.py"  # imports what a YAML names

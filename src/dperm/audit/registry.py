@@ -27,7 +27,7 @@ from dperm.solvers.capabilities import Asked
 from dperm.solvers.streams.setup import Setup
 
 CALIBRATIONS = ("paper", "strict")
-ESTIMATORS = "dperm.direct.audited"  # which lies above, and is found by its name
+ESTIMATORS = "dperm.compare.audited"  # which lies above, and is found by its name
 EPSILON = 1.0  # target, as in the papers
 LOUD = 4.0  # times that: the target of a single step that is to be seen
 CROWD, L1 = 24, 0.02  # coordinates, of which about one in a step leaves its rest

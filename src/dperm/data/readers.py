@@ -15,7 +15,7 @@ from scipy import sparse
 
 from dperm.data import records
 from dperm.data.arrays import canonical, check_arrays
-from dperm.data.errors import RefusedError
+from dperm.data.errors import RefusedError, key
 from dperm.data.records import Arrays, Column, Records, labels
 from dperm.schema import Reader
 
@@ -208,7 +208,7 @@ def _named(rows: Rows, reader: Reader) -> tuple[list[int], list[str], list[list[
         if all(map(_is_number, names)):
             raise RefusedError(
                 f"line {line}: expected the names of the columns, found numbers; "
-                "reader.options: {header: false} says that there are no names"
+                f"{key('options.header', 'false')} says that there are no names"
             )
     else:
         names = [str(j) for j, _ in enumerate(rows[0][1], 1)]
@@ -227,12 +227,13 @@ def _check_names(names: list[str], separator: str, reader: Reader) -> None:
     if len(names) < 2:
         raise RefusedError(
             f"line 1: expected features and a target, separated by {separator!r} "
-            f"(reader.options.separator), found {', '.join(names)[:80]!r}"
+            f"({key('options.separator')}), found {', '.join(names)[:80]!r}"
         )
     for j, name in enumerate(names, 1):
         if not name and "" not in reader.drop:
+            left_out = key("drop", "['']")
             raise RefusedError(
-                f"line 1: column {j} has no name; reader.drop: [''] leaves it out"
+                f"line 1: column {j} has no name; {left_out} leaves it out"
             )
         if name and names.index(name) != j - 1:
             raise RefusedError(f"line 1: two columns are named {name!r}")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.data.errors import RefusedError
+from dperm.data.errors import RefusedError, key
 from dperm.schema import Reader
 
 Arrays = tuple[Any, np.ndarray]
@@ -68,7 +68,7 @@ def arrays(records: Records, reader: Reader) -> Arrays:
     target, features = columns(records.names, reader)
     unknown = sorted(set(reader.categories) - {records.names[j] for j in features})
     if unknown:
-        raise RefusedError(f"reader.categories: {unknown[0]!r} is no feature")
+        raise RefusedError(f"{key('categories')}: {unknown[0]!r} is no feature")
     if reader.missing == "drop":
         records = _complete(records, [target, *features], reader)
     made = [part for j in features for part in _coded(records.column(j), reader)]
@@ -163,7 +163,7 @@ def _target(column: Column, reader: Reader) -> np.ndarray:
     if reader.positive is None:
         return numbers(column)
     gaps = np.array([_is_absent(value) for value in column.values])
-    _refuse_missing(column, gaps, "a class, or reader.missing: drop")
+    _refuse_missing(column, gaps, f"a class, or {key('missing', 'drop')}")
     return labels(column.values, reader.positive)
 
 
@@ -181,7 +181,7 @@ def _coded(column: Column, reader: Reader) -> list[np.ndarray]:
         at = int(np.argmax(found < 0))
         raise RefusedError(
             f"column {column.name!r}, line {column.lines[at]}: found "
-            f"{column.values[at]!r}, expected one of reader.categories: "
+            f"{column.values[at]!r}, expected one of {key('categories')}: "
             f"{', '.join(map(str, listed))}"
         )
     return [(found == k).astype(np.float64) for k in range(len(listed))]
@@ -196,7 +196,7 @@ def _complete(records: Records, used: Iterable[int], reader: Reader) -> Records:
         kept &= ~_gaps(records.columns[j], text=coded)
     kept &= ~_gaps(records.columns[target], text=reader.positive is not None)
     if not kept.any():
-        raise RefusedError("reader.missing: drop leaves no record")
+        raise RefusedError(f"{key('missing', 'drop')} leaves no record")
     rows = np.flatnonzero(kept).tolist()
     return replace(
         records,
@@ -248,18 +248,19 @@ def _refuse_wrong(column: Column, found: np.ndarray) -> None:
         shown = ", ".join(sorted({str(column.values[int(i)]) for i in wrong})[:5])
         raise RefusedError(
             f"column {column.name!r} is not of numbers: found {shown}, first in line "
-            f"{column.lines[int(wrong[0])]}; drop it (reader.drop) or list its values "
-            "(reader.categories)"
+            f"{column.lines[int(wrong[0])]}; drop it ({key('drop')}) or list its "
+            f"values ({key('categories')})"
         )
 
 
 def _refuse_missing(
     column: Column,
     gaps: np.ndarray,
-    expected: str = f"a number, or reader.missing: {', '.join(RULES)}",
+    expected: str = "",
 ) -> None:
     if gaps.any():
         first = int(np.argmax(gaps))
+        expected = expected or f"a number, or {key('missing', ', '.join(RULES))}"
         raise RefusedError(
             f"column {column.name!r}, line {column.lines[first]}: a missing value "
             f"({column.values[first] or ''!r}), one of {int(gaps.sum())}; expected "

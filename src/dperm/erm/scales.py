@@ -30,15 +30,25 @@ def label_scale(problem: Problem) -> float:
     return size or 1.0
 
 
-def declared(problem: Problem) -> Problem:
-    """The problem with constants that no data stand behind: every scale is 1.
+def declared(
+    problem: Problem, scales: np.ndarray | float = 1.0, label: float = 1.0
+) -> Problem:
+    """The problem with constants that no data stand behind.
 
-    Its public constants are those of a single record of ones, with the label 1: M_j =
-    sup phi'', and the largest beta that goes with them, p times that.
+    They are those of a single record of the scales: M_j = sup phi'' S_j^2, and the
+    largest beta that goes with them, sup phi'' sum_j S_j^2.
+
+    Parameters
+    ----------
+    scales : float or ndarray, shape (p,)
+        S_j, what the root mean square of column j is taken for.
+    label : float
+        What the root mean square of the labels is taken for; residual losses alone.
     """
-    ones = np.ones((1, problem.p), order="F")
-    offset = problem.loss.offset(np.ones(1))
-    return replace(problem, public=replace(problem, A=ones, offset=offset, public=None))
+    record = np.full((1, problem.p), scales, dtype=np.float64, order="F")
+    offset = problem.loss.offset(np.array([label]))
+    known = replace(problem, A=record, offset=offset, public=None)
+    return replace(problem, public=known)
 
 
 def is_declared(problem: Problem) -> bool:

@@ -37,7 +37,7 @@ SAVING = {
 }
 RULES = ("dperm.report.rules.measures", "dperm.report.rules.special")
 REPORTING = ("dperm.report.judging:claims", "dperm.report.page:report", *RULES)
-AUDITING = ("dperm.audit.ladder:solver", "dperm.direct.audited:subjects")
+AUDITING = ("dperm.audit.ladder:solver", "dperm.compare.audited:subjects")
 AUDITED = {  # tables of the audit, by the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),
     "controls": ("dperm.audit.ladder:controls", "dperm.audit.ladder:alarms"),

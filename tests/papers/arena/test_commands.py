@@ -14,7 +14,9 @@ from scipy.stats import t as student
 
 from conftest import make_problem
 from dperm import cli
-from dperm.papers.arena import outcomes, own, peers
+from dperm.compare import methods
+from dperm.config import read
+from dperm.papers.arena import outcomes, peers, single
 from dperm.pipeline import inputs
 from dperm.privacy.accounting import profile
 from dperm.privacy.calibration import calibrate
@@ -65,9 +67,15 @@ def few(configured):
     return lambda *overrides: thin(make(*overrides))
 
 
+def test_settings_of_dperm_try_are_those_that_the_arena_ran():
+    options = read("paper", "arena").sweeps["contest"].options
+    known = methods.settings()
+    assert known == {key: options[key] for key in ("work", "defaults", "grids")}
+
+
 def test_a_problem_of_ones_own_ends_in_a_recommendation(few, caplog):
     with caplog.at_level("INFO"):
-        written = own.recommend(few("problem=diabetes"))
+        written = single.recommend(few("problem=diabetes"))
     said = [record.getMessage() for record in caplog.records]
     assert any(line.startswith("without tuning: ") for line in said)
     assert any(line.startswith("grid paid for: ") for line in said)
@@ -163,7 +171,7 @@ def test_a_library_that_cannot_be_had_is_left_out_with_a_reason(
 
 @pytest.mark.parametrize(
     ("arguments", "function"),
-    [(["arena", "problem=diabetes", "seed=3"], "own:recommend"),
+    [(["arena", "problem=diabetes", "seed=3"], "single:recommend"),
      (["arena", "--peers", "problem=diabetes", "seed=3"], "peers:run")],
 )  # fmt: skip
 def test_the_command_line_leads_there(arguments, function, monkeypatch):

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.papers.arena import outcomes, own, ranking, tables
+from dperm.compare.results import recommendations
+from dperm.papers.arena import outcomes, ranking, single, tables
 
 
 def table(errors, tuning="grid", epsilon=1.0):
@@ -175,7 +176,7 @@ def measured(*rows):
     found = [dict(zip(keys, row, strict=True)) for row in rows]
     return pd.DataFrame(
         [{**row, "tuning": tuning, "status": "ok", "true_epsilon": 1.0}
-         for row in found for tuning in own.SHOWN]
+         for row in found for tuning in single.FREE]
     )  # fmt: skip
 
 
@@ -183,16 +184,18 @@ def test_whom_to_take_and_who_is_as_good():
     some = measured(
         ("A", 0.3, 0.2, 0.4), ("B", 0.1, 0.08, 0.12), ("C", 0.13, 0.11, 0.15)
     )
-    (first, second) = own.sentences(some, 0.5)
+    (first, second) = recommendations(some, 0.5, single.FREE)
     assert first.startswith("without tuning: take B, relative error 0.1 [0.08, 0.12]")
     assert first.endswith("not surely worse: C") and second.startswith("grid paid for")
 
 
 def test_nothing_is_recommended_that_w_zero_does_as_well():
-    (first, _) = own.sentences(measured(("A", 0.3, 0.2, 0.6)), 0.5)
+    (first, _) = recommendations(measured(("A", 0.3, 0.2, 0.6)), 0.5, single.FREE)
     assert "none is surely better than w = 0 (0.5)" in first and "take" not in first
 
 
 def test_a_table_without_numbers_says_so():
     empty = measured(("A", math.inf, math.inf, math.inf))
-    assert own.sentences(empty, 0.5)[0].endswith("no method meets the target")
+    assert recommendations(empty, 0.5, single.FREE)[0].endswith(
+        "no method meets the target"
+    )

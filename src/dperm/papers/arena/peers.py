@@ -25,9 +25,10 @@ import numpy as np
 import pandas as pd
 
 from dperm import schema
+from dperm.compare import results
+from dperm.compare.metrics import is_signed
 from dperm.erm.problem import Problem
 from dperm.papers.arena import outcomes
-from dperm.papers.arena.metrics import is_signed
 from dperm.pipeline import inputs, plan, problems, seeds
 from dperm.present.tables import made_of, save
 from dperm.privacy.accounting import true_epsilon
@@ -303,6 +304,6 @@ def _measured(
 ) -> dict[str, Any]:
     """Relative error of weights in units of the scales (L, p), with its interval."""
     errors = (problem.objective(U / at.S) - optimum) / optimum
-    mean, low, high = outcomes.interval(errors)
+    mean, low, high = results.interval(errors)
     return {"mean": mean, "ci_low": low, "ci_high": high, "runs": len(errors),
             "median": float(np.median(errors))}  # fmt: skip

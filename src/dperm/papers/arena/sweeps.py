@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dperm import data, schema
+from dperm.compare.contest import Prices, Row, Seeds, contest_rows
+from dperm.compare.contestants import Contestant, contestant
+from dperm.compare.metrics import split
 from dperm.data.synthetic import dialled_classification, dialled_regression
 from dperm.erm.optimum import solve
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem, build
 from dperm.erm.scales import declared
 from dperm.grid import points
-from dperm.papers.arena.contest import TUNINGS, Contest, Prices, Row, Seeds
-from dperm.papers.arena.contestants import Contestant, Setting, contestant
-from dperm.papers.arena.metrics import Split, split
 from dperm.pipeline import digests, inputs, plan
 
 
@@ -67,51 +66,27 @@ def contest(
     labels = data.load_prepared(problem.name, config.data).y
     known = split(problem, labels)
     optimum = inputs.load_optimum(at).value
-    seeds, rows = Seeds.of(seed, fresh, held), []
-    prices = Prices()
+    seeds, prices = Seeds.of(seed, fresh, held), Prices()
+    of = (problem, optimum, [*points(dict(grids), axes=None)], defaults)
+    rows = []
     for public, targets in ((True, epsilons), (False, declared_at)):
-        for row in _against(
-            point["solver"], problem, optimum, grids, defaults, seeds, prices,
-            targets, public, work, known,
-        ):  # fmt: skip
-            rows.append({"public_scales": public, **row})
+        on = _on(point["solver"], public)
+        made = contest_rows(
+            on, *of, seeds, targets, split=known, work=work, prices=prices
+        )
+        rows += [{"public_scales": public, **row} for row in made]
     return rows
 
 
-def _against(
-    solver: str,
-    problem: Problem,
-    optimum: float,
-    grid: Mapping[str, Any],
-    default: Setting,
-    seeds: Seeds,
-    prices: Prices,
-    epsilons: list[float],
-    public: bool,
-    work: float,
-    known: Split | None,
-    tunings: tuple[str, ...] = TUNINGS,
-) -> list[Row]:
-    """Rows of one method on one problem under one kind of scales."""
-    method = _method(solver, problem, public)
-    reason = method.obstacle()
-    if reason:
-        return [{"status": "gap", "reason": reason}]
-    trained = None if known is None else _method(solver, known.train, public)
-    every: list[Setting] = [*points(dict(grid), axes=None)]
-    settings = [one for one in every if method.work(one) <= work]
-    shortened = method.within(default, work)
-    if not settings or shortened is None:
-        return [{"status": "gap", "reason": f"a run on {problem.n} x {problem.p} takes "
-                 "longer than the rule on work allows"}]  # fmt: skip
-    one = Contest(method, optimum, settings, shortened, seeds, prices, known, trained)
-    return [row for epsilon in epsilons for row in one.rows(epsilon, tunings)]
-
-
-def _method(solver: str, problem: Problem, public: bool) -> Contestant:
+def _on(solver: str, public: bool) -> Callable[[Problem], Contestant]:
+    """Puts a solver on problems, under their own scales or declared ones."""
     section = digests.solver_of(solver)
-    scaled = problem if public else declared(problem)
-    return contestant(section.algorithm, section.options, scaled)
+
+    def on(problem: Problem) -> Contestant:
+        scaled = problem if public else declared(problem)
+        return contestant(section.algorithm, section.options, scaled)
+
+    return on
 
 
 def ends(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
@@ -126,11 +101,18 @@ def ends(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
     start = float(problem.objective(zero)[0])
     size = {"n": problem.n, "p": problem.p, "support": int(best.support.sum())}
     return [
-        {"end": "zero", "relative_error": (start - best.value) / best.value,
-         "test_metric": known.metric, "test": float(known.measure(zero)[0]), **size},
-        {"end": "optimum", "relative_error": 0.0, "test_metric": known.metric,
-         "test": float(known.measure(solve(known.train).w[None])[0]), **size},
-    ]  # fmt: skip
+        {
+            "end": end,
+            "relative_error": error,
+            "test_metric": known.metric,
+            "test": float(known.measure(w)[0]),
+            **size,
+        }
+        for end, error, w in (
+            ("zero", (start - best.value) / best.value, zero),
+            ("optimum", 0.0, solve(known.train).w[None]),
+        )
+    ]
 
 
 def knobs(
@@ -160,10 +142,9 @@ def knobs(
     problem = dialled(point, n, draw)
     optimum = solve(problem).value
     zero = float(problem.objective(np.zeros((1, problem.p)))[0])
-    rows = _against(
-        point["solver"], problem, optimum, grids, defaults, Seeds.of(seed, fresh, 0),
-        Prices(), epsilons, True, math.inf, None, ("default", "grid"),
-    )  # fmt: skip
+    of = (problem, optimum, [*points(dict(grids), axes=None)], defaults)
+    seeds, tunings = Seeds.of(seed, fresh, 0), ("default", "grid")
+    rows = contest_rows(_on(point["solver"], True), *of, seeds, epsilons, tunings)
     return [{"zero": (zero - optimum) / optimum, **row} for row in rows]
 
 

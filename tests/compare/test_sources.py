@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from direct.conftest import N, P, drawn
-from dperm.direct.asked import parsed
-from dperm.direct.files import load
+from compare.conftest import N, P, drawn
+from dperm.compare.request import parse
+from dperm.compare.sources import load
 from dperm.locate import ConfigError
 
 
-def found(*words):
-    return load(parsed(words))
+def loaded(*words):
+    return load(parse(words))
 
 
 def test_the_optimum_is_that_of_ridge_regression(mine):
-    given = found("problem=real.csv", "target=y", "l2=0.3")
+    given = loaded("problem=real.csv", "target=y", "l2=0.3")
     table = drawn(True)
     X, y = table[["a", "b", "c"]].to_numpy(), table["y"].to_numpy()
     A = np.column_stack(((X - X.mean(axis=0)) / X.std(axis=0), np.ones(N)))
@@ -29,14 +29,14 @@ def test_the_optimum_is_that_of_ridge_regression(mine):
 
 
 def test_two_classes_are_signs_and_the_penalty_is_one_over_n(mine):
-    given = found("problem=mine.csv", "target=y", "intercept=no", "standardize=no")
+    given = loaded("problem=mine.csv", "target=y", "intercept=no", "standardize=no")
     y = drawn(False)["y"].to_numpy()
     assert given.problem.loss.name == "logistic" and given.problem.p == P
     assert np.array_equal(given.y, np.where(y == 1, 1.0, -1.0))
     assert given.problem.penalty.l2 == 1 / N and given.problem.given == (
         "n", "whether labels are of two classes", "which two classes there are"
     )  # fmt: skip
-    other = found("problem=mine.csv", "target=y", "positive=0")
+    other = loaded("problem=mine.csv", "target=y", "positive=0")
     assert np.array_equal(other.y, -given.y)
 
 
@@ -45,7 +45,7 @@ def test_classes_of_text_separators_and_columns_left_out(mine):
     table["y"] = np.where(table["y"] == 1, "yes", "no")
     table["who"] = "someone"
     table.to_csv("text.tsv", sep="\t", index=False)
-    given = found("problem=text.tsv", "target=y", "positive=yes", "drop=[who]")
+    given = loaded("problem=text.tsv", "target=y", "positive=yes", "drop=[who]")
     assert np.array_equal(given.y, np.where(table["y"] == "yes", 1.0, -1.0))
     assert given.problem.p == P + 1
 
@@ -54,14 +54,14 @@ def test_what_fills_gaps_in_is_taken_as_public(mine):
     table = drawn(True)
     table.loc[3, "a"] = np.nan
     table.to_csv("gaps.csv", index=False)
-    given = found("problem=gaps.csv", "missing=median")
+    given = loaded("problem=gaps.csv", "missing=median")
     assert "median of columns" in given.problem.given
-    whole = found("problem=gaps.csv", "missing=drop")
+    whole = loaded("problem=gaps.csv", "missing=drop")
     assert "which records are whole" in whole.problem.given
 
 
 def test_a_problem_of_the_configuration_has_its_own_words(folder):
-    given = found("problem=diabetes", "epsilon=2", "delta=1/n", "l1=0.5")
+    given = loaded("problem=diabetes", "epsilon=2", "delta=1/n", "l1=0.5")
     problem = given.problem
     assert (problem.epsilon, problem.delta) == (2.0, 1 / problem.n)
     assert problem.penalty.l1 == 0.5 and given.optimum.gap < 1e-9
@@ -107,5 +107,5 @@ def test_what_cannot_be_used_is_refused_in_one_line(mine, line):
     table.to_csv("numbers.csv", index=False, header=False)
     np.savez("data.npz", X=table[["a"]].to_numpy(), y=table["y"].to_numpy())
     with pytest.raises(ConfigError, match=REFUSED[line]) as refused:
-        found(*line.split())
+        loaded(*line.split())
     assert "\n" not in str(refused.value) and "reader." not in str(refused.value)

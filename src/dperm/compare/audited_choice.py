@@ -22,10 +22,10 @@ from dperm.audit.lanes import Shape
 from dperm.audit.laws import gaussian_delta, gaussian_epsilon
 from dperm.audit.rungs import climb
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
+from dperm.compare import contest
+from dperm.compare.contest import Contest, Drawn, Prices, Seeds
+from dperm.compare.contestants import Contestant, Job, Setting, contestant
 from dperm.erm.penalties import Penalty
-from dperm.papers.arena import contest
-from dperm.papers.arena.contest import Contest, Drawn, Prices, Seeds
-from dperm.papers.arena.contestants import Contestant, Job, Setting, contestant
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams, gaussian, heard, streams
 from dperm.privacy.private_choice import GAMMA

@@ -21,12 +21,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dperm.direct import arrays, methods
-from dperm.direct.guarantee import Guarantee
+from dperm.compare import arrays, methods
+from dperm.compare.contestants import Contestant, Job, Setting
+from dperm.compare.guarantee import Guarantee
 from dperm.erm.cleaning import cleaned
 from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem
-from dperm.papers.arena.contestants import Contestant, Job, Setting
+from dperm.erm.problem import Problem, build
+from dperm.erm.scales import declared
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.given import LABEL_SCALE, SMOOTHNESS, N
 
@@ -110,8 +111,10 @@ class DPLinear(BaseEstimator):
         scales, label = self._scales(X), self._label(y)
         if self.fit_intercept:
             X, scales = arrays.with_ones(X), np.append(scales, 1.0)
-        made = arrays.problem_of("fit", X, y, self.loss, penalty, epsilon, delta, (N,))
-        return arrays.declared(made, scales, label)
+        problem = build(
+            "fit", X, y, self.loss, penalty, epsilon, delta, "fit", given=(N,)
+        )
+        return declared(problem, scales, label)
 
     def _scales(self, X: Any) -> np.ndarray:
         """S_j, shape (p,)."""

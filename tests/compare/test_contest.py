@@ -12,16 +12,16 @@ import pytest
 from scipy import stats
 
 from conftest import make_problem
-from dperm.erm.losses import BOUNDED
-from dperm.erm.optimum import solve
-from dperm.erm.scales import declared
-from dperm.papers.arena import contest, contestants, metrics, outcomes
-from dperm.papers.arena.contest import Contest, Prices, Seeds, score_event
-from dperm.papers.arena.contestants import (
+from dperm.compare import contest, contestants, metrics
+from dperm.compare.contest import Contest, Prices, Seeds, score_event
+from dperm.compare.contestants import (
     Job,
     clip_unit,
     contestant,
 )
+from dperm.erm.losses import BOUNDED
+from dperm.erm.optimum import solve
+from dperm.erm.scales import declared
 from dperm.privacy.accounting import gaussian_epsilon, true_epsilon
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.privacy.mechanisms import heard, streams
@@ -449,27 +449,6 @@ def test_held_out_metrics_are_those_of_the_definition(problem):
     squares = make_problem("least_squares")
     real = metrics.Split(squares, X, -np.array([2.0, 0.0]), y)
     np.testing.assert_allclose(real.measure(W), [np.sqrt(0.5), np.sqrt(2.5)])
-
-
-# --- means ----------------------------------------------------------------------------
-
-
-def test_means_have_intervals_and_gaps_stay():
-    values = np.array([1.0, 2.0, 3.0, 4.0])
-    mean, low, high = outcomes.interval(values)
-    assert mean == 2.5 and low == pytest.approx(2.5 - 3.182446 * values.std(ddof=1) / 2)
-    assert high - mean == pytest.approx(mean - low)
-    assert outcomes.interval(np.array([1.0, math.inf])) == (math.inf,) * 3
-    point = {"problem": "a", "solver": "dp_cd", "public_scales": True}
-    ran = [{**point, "epsilon": 1.0, "tuning": "grid", "relative_error": v,
-            "seconds": 0.1, "true_epsilon": 1.0, "given": "n", "setting": "s",
-            "status": "ok"} for v in values]  # fmt: skip
-    gap = {**point, "solver": "dp_fw", "status": "gap", "reason": "why"}
-    table = outcomes.means(pd.DataFrame([*ran, gap]))
-    assert list(table.columns) == outcomes.COLUMNS
-    assert table["mean"].tolist()[0] == 2.5 and math.isnan(table["mean"].iloc[1])
-    assert table["algorithm"].tolist() == ["DP-CD", "DP-FW"]
-    assert table["reason"].iloc[1] == "why"
 
 
 def test_the_ledger_is_what_is_priced(name, problem):

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dperm.compare import TUNINGS
+from dperm.compare.contestants import Contestant, Job, Setting
+from dperm.compare.metrics import Split, clipped_loss, loss_bound
 from dperm.erm.problem import Problem
-from dperm.papers.arena.contestants import Contestant, Job, Setting
-from dperm.papers.arena.metrics import Split, clipped_loss, loss_bound
 from dperm.privacy.accounting import gaussian_epsilon
 from dperm.privacy.calibration import UnreachableTargetError, calibrate, smallest
 from dperm.privacy.given import united
@@ -35,7 +36,6 @@ from dperm.privacy.private_choice import (
 )
 from dperm.solvers.lanes.trials import seeds_of
 
-TUNINGS = ("default", "ten", "grid", "paid")
 TEN = 10
 FIRST, RACED = 1, 2  # seeds of all settings, and more of those that may win
 KEPT = 4  # settings at least that the race keeps, and a third of all
@@ -44,6 +44,10 @@ INNER = 0.6  # of a choice's epsilon, about what a run of it has
 
 Priced = tuple[float, float, tuple[str, ...]]  # noise multiplier, epsilon, given
 Row = dict[str, Any]
+UNREACHABLE: Row = {
+    "status": "unreachable",
+    "reason": "no noise meets the target at any setting",
+}
 
 
 @dataclass(frozen=True)
@@ -80,14 +84,17 @@ class Prices:
 
     def one(self, method: Contestant, setting: Setting) -> Priced | None:
         """Of a single run; None where no noise meets the target."""
-
-        def find() -> Priced:
-            found = calibrate(partial(method.ledger, setting), epsilon, delta, "strict")
-            given = method.given(found.ledger)
-            return found.noise_multiplier, found.true_epsilon, given
-
         epsilon, delta = method.problem.epsilon, method.problem.delta
-        return self._kept(("one", epsilon, *shape(method, setting)), find)
+        key = ("one", epsilon, *shape(method, setting))
+        if key not in self._known:
+            ledger = partial(method.ledger, setting)
+            try:
+                at = calibrate(ledger, epsilon, delta, "strict")
+                given = method.given(at.ledger)
+                self._known[key] = (at.noise_multiplier, at.true_epsilon, given)
+            except UnreachableTargetError:
+                self._known[key] = None
+        return self._known[key]
 
     def paid(
         self, method: Contestant, grid: Sequence[Setting], epsilon: float
@@ -102,14 +109,6 @@ class Prices:
         priced, cost, given = self._known[key]
         able = zip(grid, priced, strict=True)
         return [Able(one, *at) for one, at in able if at is not None], cost, given
-
-    def _kept(self, key: Any, find: Any) -> Priced | None:
-        if key not in self._known:
-            try:
-                self._known[key] = find()
-            except UnreachableTargetError:
-                self._known[key] = None
-        return self._known[key]
 
 
 class Able(NamedTuple):
@@ -185,12 +184,13 @@ class Drawn(NamedTuple):
     scored: int
 
 
+@dataclass
 class Contest:
     """A method on a problem under given scales.
 
-    Parameters
+    Attributes
     ----------
-    method : Contestant
+    base : Contestant
     optimum : float
         F*.
     grid : sequence of settings
@@ -203,31 +203,20 @@ class Contest:
     trained : Contestant, optional
     """
 
-    def __init__(
-        self,
-        method: Contestant,
-        optimum: float,
-        grid: Sequence[Setting],
-        default: Setting,
-        seeds: Seeds,
-        prices: Prices,
-        split: Split | None = None,
-        trained: Contestant | None = None,
-    ):
-        self.base, self.optimum, self.grid, self.default = (
-            method,
-            optimum,
-            grid,
-            default,
-        )
-        self.seeds, self.prices = seeds, prices
-        self.split, self.trained = split, trained
+    base: Contestant
+    optimum: float
+    grid: Sequence[Setting]
+    default: Setting
+    seeds: Seeds
+    prices: Prices
+    split: Split | None = None
+    trained: Contestant | None = None
 
     def rows(self, epsilon: float, tunings: Sequence[str] = TUNINGS) -> Iterator[Row]:
         """Fresh runs of every tuning at one epsilon."""
         method = self.base.aiming(epsilon)
         self._known: dict[Any, list[Row]] = {}
-        chosen: dict[str, Setting | None] = {}
+        chosen: dict[str, Setting] = {}
         if "default" in tunings:
             chosen["default"] = self.default
         if {"ten", "grid"} & {*tunings}:
@@ -242,7 +231,7 @@ class Contest:
 
     # --- tuned for free ---------------------------------------------------------------
 
-    def _tuned(self, method: Contestant) -> dict[str, Setting | None]:
+    def _tuned(self, method: Contestant) -> dict[str, Setting]:
         """The best of ten and of all settings, by a race."""
         rng = np.random.default_rng(self.seeds.drawing)
         some = rng.choice(len(self.grid), min(TEN, len(self.grid)), replace=False)
@@ -252,25 +241,22 @@ class Contest:
         }  # fmt: skip
         if not runs:
             return {}
-        errors = self._errors(method, runs, list(runs), self.seeds.tuning[:FIRST])
+        first = self._errors(method, runs, list(runs), self.seeds.tuning[:FIRST])
         groups = {"ten": [k for k in some.tolist() if k in runs], "grid": list(runs)}
-        found: dict[str, Setting | None] = {}
         ahead = {
-            name: sorted(group, key=lambda k: errors[k].mean())[
+            name: sorted(group, key=lambda k: first[k].mean())[
                 : max(KEPT, len(group) // 3)
             ]
             for name, group in groups.items()
         }
         last = sorted({k for group in ahead.values() for k in group})
         later = self._errors(method, runs, last, self.seeds.tuning[FIRST:])
-        for name, group in ahead.items():
-            best = min(
-                group,
-                key=lambda k: float(np.append(errors[k], later[k]).mean()),
-                default=None,
-            )
-            found[name] = None if best is None else self.grid[best]
-        return found
+        means = {k: float(np.append(first[k], later[k]).mean()) for k in last}
+        return {
+            name: self.grid[min(group, key=means.__getitem__)]
+            for name, group in ahead.items()
+            if group
+        }
 
     def _errors(
         self,
@@ -293,44 +279,40 @@ class Contest:
     def _fresh(self, method: Contestant, setting: Setting | None) -> list[Row]:
         priced = None if setting is None else self.prices.one(method, setting)
         if setting is None or priced is None:
-            return [{"status": "unreachable",
-                     "reason": "no noise meets the target at any setting"}]  # fmt: skip
+            return [UNREACHABLE]
         key = repr(sorted(setting.items()))
-        if key not in self._known:
-            jobs = [Job(setting, priced[0], seed) for seed in self.seeds.fresh]
-            self._known[key] = self._ran(method, jobs, priced)
-            self._known[key] += self._held(method.problem, setting)
-        return self._known[key]
-
-    def _ran(self, method: Contestant, jobs: list[Job], priced: Priced) -> list[Row]:
+        if key in self._known:
+            return self._known[key]
+        jobs = [Job(setting, priced[0], seed) for seed in self.seeds.fresh]
         start = time.perf_counter()
         errors = self._relative(method.run(jobs, nothing)["objective"])
         seconds = (time.perf_counter() - start) / len(jobs)
-        said = {"true_epsilon": priced[1], "given": "; ".join(priced[2]),
-                "setting": said_of(jobs[0].setting), "seconds": seconds}  # fmt: skip
-        return [
-            {**said, "fresh": k, "run_seed": job.seed, "relative_error": float(error)}
+        known = {"true_epsilon": priced[1], "given": "; ".join(priced[2]),
+                 "setting": setting_text(setting), "seconds": seconds}  # fmt: skip
+        self._known[key] = [
+            {**known, "fresh": k, "run_seed": job.seed, "relative_error": float(error)}
             for k, (job, error) in enumerate(zip(jobs, errors, strict=True))
-        ]
+        ] + self._held(method.problem.epsilon, setting)
+        return self._known[key]
 
-    def _held(self, problem: Problem, setting: Setting) -> list[Row]:
+    def _held(self, epsilon: float, setting: Setting) -> list[Row]:
         """Runs on the training part alone, by the held-out metric."""
         if self.split is None or self.trained is None:
             return []
-        method = self.trained.aiming(problem.epsilon)
+        method, measure = self.trained.aiming(epsilon), self.split.measure
         priced = self.prices.one(method, setting)
         if priced is None:
             return []
         jobs = [Job(setting, priced[0], seed) for seed in self.seeds.held]
-        measure = partial(_held_out, self.split)
-        return self._tested(method.run(jobs, measure)["test"], jobs)
+        tests = method.run(jobs, lambda W: {"test": measure(W)})["test"]
+        return self._tested(tests, jobs)
 
-    def _tested(self, found: np.ndarray, jobs: Sequence[Job]) -> list[Row]:
+    def _tested(self, tests: np.ndarray, jobs: Sequence[Job]) -> list[Row]:
         assert self.split is not None
         return [
             {"fresh": k, "run_seed": job.seed, "test_metric": self.split.metric,
              "test": float(value)}
-            for k, (job, value) in enumerate(zip(jobs, found, strict=True))
+            for k, (job, value) in enumerate(zip(jobs, tests, strict=True))
         ]  # fmt: skip
 
     # --- tuned inside the target ------------------------------------------------------
@@ -340,8 +322,7 @@ class Contest:
         method = self.base.aiming(INNER * epsilon)
         choices, cost = self._choices(method, epsilon, self.seeds.fresh)
         if not choices:
-            return [{"status": "unreachable",
-                     "reason": "no noise meets the target at any setting"}]  # fmt: skip
+            return [UNREACHABLE]
         found = self._chosen(method, choices, cost, epsilon)
         if self.split is not None and self.trained is not None:
             other = self.trained.aiming(INNER * epsilon)
@@ -389,18 +370,61 @@ class Contest:
                 "fresh": number, "run_seed": jobs[best].seed, "runs": len(own),
                 "relative_error": float(errors[best]), "seconds": seconds,
                 "true_epsilon": cost[1], "given": "; ".join(cost[2]),
-                "setting": said_of(jobs[best].setting),
+                "setting": setting_text(jobs[best].setting),
             })  # fmt: skip
         return rows
+
+
+def contest_rows(
+    on: Callable[[Problem], Contestant],
+    problem: Problem,
+    optimum: float,
+    grid: Sequence[Setting],
+    default: Setting,
+    seeds: Seeds,
+    epsilons: Sequence[float],
+    tunings: Sequence[str] = TUNINGS,
+    split: Split | None = None,
+    work: float = math.inf,
+    prices: Prices | None = None,
+) -> list[Row]:
+    """Rows of one method on one problem at every epsilon, or one with the reason.
+
+    Parameters
+    ----------
+    on : callable
+        Puts the method on a problem, under the scales that it may know.
+    problem : Problem
+    optimum : float
+        F*.
+    grid, default, seeds, prices
+        As for ``Contest``.
+    epsilons, tunings : sequence
+    split : Split, optional
+        For held-out metrics.
+    work : float
+        Settings that read more entries of the data are left out, and the one of no
+        tuning is shortened.
+    """
+    method = on(problem)
+    reason = method.obstacle()
+    if reason:
+        return [{"status": "gap", "reason": reason}]
+    settings = [setting for setting in grid if method.work(setting) <= work]
+    shortened = method.within(default, work)
+    if not settings or shortened is None:
+        return [{"status": "gap", "reason": f"a run on {problem.n} x {problem.p} takes "
+                 "longer than the rule on work allows"}]  # fmt: skip
+    trained = None if split is None else on(split.train)
+    contest = Contest(
+        method, optimum, settings, shortened, seeds, prices or Prices(), split, trained
+    )
+    return [row for epsilon in epsilons for row in contest.rows(epsilon, tunings)]
 
 
 def nothing(W: np.ndarray) -> dict[str, np.ndarray]:
     """Nothing else is measured."""
     return {}
-
-
-def _held_out(split: Split, W: np.ndarray) -> dict[str, np.ndarray]:
-    return {"test": split.measure(W)}
 
 
 def run_and_score(
@@ -428,6 +452,6 @@ def _scored(
     return found if split is None else found | {"test": split.measure(W)}
 
 
-def said_of(setting: Setting) -> str:
+def setting_text(setting: Setting) -> str:
     """A setting in words."""
     return ", ".join(f"{key} {value:g}" for key, value in setting.items()) or "default"

@@ -19,8 +19,8 @@ from dperm import solvers
 from dperm.audit.fits import rounds
 from dperm.audit.sequences import as_vertex
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
-from dperm.direct import methods
-from dperm.direct.estimators import DPClassifier, DPLinear, DPRegressor
+from dperm.compare import methods
+from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
 from dperm.locate import ConfigError
 from dperm.privacy.calibration import calibrate
 from dperm.privacy.ledger import SampledGaussian

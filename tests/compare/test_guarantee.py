@@ -7,12 +7,13 @@ import pytest
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from scipy import sparse
 
-from dperm.direct import arrays
-from dperm.direct.guarantee import Guarantee
+from dperm.compare import arrays
+from dperm.compare.contestants import contestant
+from dperm.compare.guarantee import Guarantee
 from dperm.erm.losses import BOUNDED
 from dperm.erm.penalties import Penalty
-from dperm.erm.scales import column_scales, is_declared, label_scale
-from dperm.papers.arena.contestants import contestant
+from dperm.erm.problem import build
+from dperm.erm.scales import column_scales, declared, is_declared, label_scale
 from dperm.privacy.given import SMOOTHNESS, N
 from dperm.privacy.ledger import Gaussian, Ledger, SampledGaussian
 
@@ -54,7 +55,7 @@ def test_declared_constants_are_what_was_declared(loss, make):
         dense = with_ones.toarray() if sparse.issparse(with_ones) else with_ones
         assert (dense == np.column_stack((X, np.ones(30)))).all()
         given = ("a", with_ones, y, loss, Penalty(), 1.0, 1e-5)
-        problem = arrays.declared(arrays.problem_of(*given), scales, label)
+        problem = declared(build(*given), scales, label)
         assert is_declared(problem) and problem.given == (N,)
         assert column_scales(problem) == pytest.approx(scales)
         known = 1.0 if loss in arrays.SIGNED else label
@@ -72,7 +73,7 @@ def test_what_other_data_declare_is_read_off_them():
     """A neighbour with the constants of another data set has no declared ones."""
     rng = np.random.default_rng(0)
     first, second = (
-        arrays.problem_of("a", rng.standard_normal((9, 2)), rng.standard_normal(9),
+        build("a", rng.standard_normal((9, 2)), rng.standard_normal(9),
                           "least_squares", Penalty(), 1.0, 1e-5)
         for _ in range(2)
     )  # fmt: skip

@@ -20,10 +20,10 @@ import numpy as np
 from scipy import sparse
 
 from dperm import solvers
+from dperm.compare.metrics import is_signed
 from dperm.erm.penalties import Penalty
 from dperm.erm.problem import Problem
 from dperm.erm.scales import column_scales, is_declared, label_scale
-from dperm.papers.arena.metrics import is_signed
 from dperm.privacy.given import GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS, SMOOTHNESS
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.mechanisms import Streams, streams

@@ -8,29 +8,30 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.direct import command, methods
-from dperm.direct.asked import KEYS, TUNINGS, main, parsed
-from dperm.direct.files import load
+from dperm.compare import contest, contestants, methods, results, run
+from dperm.compare.command import main
+from dperm.compare.contest import Seeds
+from dperm.compare.contestants import clip_unit
+from dperm.compare.request import KEYS, parse
+from dperm.erm.penalties import Penalty
 from dperm.erm.problem import build
+from dperm.erm.scales import declared
 from dperm.locate import ConfigError
-from dperm.papers.arena import contest, contestants
-from dperm.papers.arena.contest import Seeds
-from dperm.papers.arena.contestants import clip_unit
 from dperm.pipeline import seeds
 from dperm.solvers.lanes import dp_cd, trials
 
 FEW = ("fresh=4", "held=2", "grids.dp_cd.step=[0.5,1]")
 
 
-def asked(*words):
-    return parsed(["problem=mine.csv", "target=y", *FEW, *words])
+def request(*words):
+    return parse(["problem=mine.csv", "target=y", *FEW, *words])
 
 
 def test_methods_meet_one_epsilon_and_the_table_says_so(mine, caplog):
     words = ("solvers=[dp_cd,dp_gd,mine]", "epsilon=2", "grids.dp_gd.step=[1,3]",
              "grids.mine.step=[0.5,1]")  # fmt: skip
     with caplog.at_level("INFO"):
-        told = command.tried(asked(*words))
+        told = run.compare(request(*words))
     table = pd.read_csv("results/try/mine/try.csv")
     assert table["solver"].tolist() == [
         name for name in ("dp_cd", "dp_gd", "mine") for _ in range(2)
@@ -57,66 +58,66 @@ def test_methods_meet_one_epsilon_and_the_table_says_so(mine, caplog):
         assert (mine / "results/try/mine" / name).stat().st_size > 100
 
 
+def runs(*words, **changes):
+    """The plan of a request, and the rows of its one method."""
+    plan = replace(run.planned(request(*words)), **changes)
+    return plan, run.runs_of(plan, plan.methods[0])
+
+
 def test_runs_are_what_trials_of_the_solver_are(mine):
     """The same objective, noise, setting and seeds, by another way."""
-    asks = asked("tunings=[default]", "epsilon=20")
-    given, one = load(asks), methods.method("dp_cd")
-    rows = command.runs_of(asks, one, given.problem, given.optimum.value, None, np.inf)
-    seed = seeds.seed(asks.seed, "try", "mine", "dp_cd", 0, 0)
-    fresh = Seeds.of(seed, 4, 2).fresh
-    on = trials.Trials(given.problem, dp_cd, dp_cd.Options(first=1), "strict")
-    point = {**one.default, "clip": one.default["clip"] * clip_unit(given.problem)}
-    plain = (on.fresh(point, fresh) - given.optimum.value) / given.optimum.value
+    words = ("solvers=[dp_cd]", "tunings=[default]", "epsilon=20", "held=0")
+    plan, rows = runs(*words)
+    problem, best = plan.source.problem, plan.source.optimum.value
+    seed = seeds.seed(plan.seed, "try", "mine", "dp_cd", 0, 0)
+    fresh = Seeds.of(seed, 4, 0).fresh
+    on = trials.Trials(problem, dp_cd, dp_cd.Options(first=1), "strict")
+    default = plan.methods[0].default
+    point = {**default, "clip": default["clip"] * clip_unit(problem)}
+    plain = (on.fresh(point, fresh) - best) / best
     assert [row["run_seed"] for row in rows] == fresh
     assert [row["relative_error"] for row in rows] == pytest.approx(plain, rel=1e-12)
 
 
 def test_seeds_that_choose_do_not_judge(mine):
-    asks = asked("tunings=[default,grid]")
-    given, one = load(asks), methods.method("dp_cd", {}, asks.grids)
-    rows = command.runs_of(asks, one, given.problem, given.optimum.value, None, np.inf)
-    drawn = Seeds.of(rows[0]["seed"], asks.fresh, asks.held)
+    plan, rows = runs("solvers=[dp_cd]", "tunings=[default,grid]")
+    drawn = Seeds.of(rows[0]["seed"], plan.fresh, plan.held)
     assert {row["run_seed"] for row in rows}.isdisjoint(drawn.tuning)
-    assert {row["setting"] for row in rows if row["tuning"] == "grid"} <= {
+    found = {row["setting"] for row in rows
+             if row["tuning"] == "grid" and "setting" in row}  # fmt: skip
+    assert found and found <= {
         "passes 10, step 0.5, clip 2", "passes 10, step 1, clip 2"}  # fmt: skip
 
 
 def test_declared_scales_leave_nothing_but_n_and_the_preparation(mine):
     words = ("feature_scale=1", "standardize=no", "loss=logistic", "positive=1")
-    asks = asked(*words, "tunings=[default]")
-    given = load(asks)
-    problem = command.scaled(asks, given.problem)
-    moved = replace(problem, A=np.asfortranarray(7 * given.problem.A))
+    plan, rows = runs("solvers=[dp_cd]", *words, "tunings=[default]", "held=0")
+    problem = plan.declared(plan.source.problem)
+    moved = replace(problem, A=np.asfortranarray(7 * problem.A))
     assert np.array_equal(problem.smoothness, moved.smoothness)
-    one = methods.method("dp_cd")
-    rows = command.runs_of(asks, one, problem, given.optimum.value, None, np.inf)
     assert {row["given"] for row in rows} == {"n"}
 
 
 def test_runs_on_a_part_have_the_declared_scales_too(mine):
-    asks, one = asked("feature_scale=2", "tunings=[default]"), methods.method("dp_cd")
-    given = load(asks)
-    problem = command.scaled(asks, given.problem)
-    known = command._held_out(asks, problem, given.y)
-    rows = command.runs_of(asks, one, problem, given.optimum.value, known, np.inf)
+    plan, rows = runs("solvers=[dp_cd]", "feature_scale=2", "tunings=[default]")
+    (one,), known = plan.methods, plan.split
+    problem = plan.declared(plan.source.problem)
     scales = np.append(np.full(problem.p - 1, 2.0), 1.0)  # the column of ones is one
-    on = one.on(command.arrays.declared(known.train, scales, 1.0))
+    on = one.on(declared(known.train, scales, 1.0))
     assert np.array_equal(problem.smoothness / problem.loss.curvature, scales**2)
     priced = contest.Prices().one(on, one.default)
-    for row in rows[asks.fresh :]:
+    for row in rows[plan.fresh :]:
         job = contestants.Job(one.default, priced[0], row["run_seed"])
         plain = on.run([job], lambda W: {"test": known.measure(W)})["test"][0]
         assert row["test"] == plain
-    assert len(rows) == asks.fresh + asks.held
+    assert len(rows) == plan.fresh + plan.held
 
 
 def test_what_takes_too_long_is_a_gap_with_a_reason(mine):
-    asks, one = asked(), methods.method("dp_cd")
-    given = load(asks)
-    (row,) = command.runs_of(asks, one, given.problem, given.optimum.value, None, 1.0)
-    assert row["status"] == "gap" and "takes longer" in row["reason"]
-    table = command.shown.summary([row], 1.0)
-    assert "takes longer" in command.shown.told(table, 1.0, ("default",), "")
+    plan, rows = runs("solvers=[dp_cd]", work=1.0)
+    assert rows[0]["status"] == "gap" and "takes longer" in rows[0]["reason"]
+    table = results.by_tuning(pd.DataFrame(rows), 1.0, plan.label)
+    assert "takes longer" in results.words(table, 1.0, ("default",), [])
 
 
 REFUSED = {
@@ -135,9 +136,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("line", REFUSED)
 def test_what_cannot_be_done_is_refused_before_anything_runs(mine, line, monkeypatch):
-    monkeypatch.setattr(command, "_runs", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr(run, "runs", lambda *_: pytest.fail("it ran"))
     with pytest.raises(ConfigError, match=REFUSED[line]) as refused:
-        command.tried(asked(*line.split()))
+        run.compare(request(*line.split()))
     assert "\n" not in str(refused.value)
 
 
@@ -146,8 +147,8 @@ def test_methods_are_chosen_for_one_who_names_none(mine):
     X = np.random.default_rng(0).standard_normal((20, 2))
     for loss, name in (("logistic", "objective_perturbation"),
                        ("least_squares", "moments")):  # fmt: skip
-        problem = build("a", X, y, loss, command.load(asked()).problem.penalty)
-        found = [one.name for one in command._beside(asked(), problem)]
+        problem = build("a", X, y, loss, Penalty(l2=0.1))
+        found = [one.name for one in run._suited(request(), problem)]
         assert name in found and "dp_cd" in found
 
 
@@ -177,12 +178,8 @@ def test_the_command_answers_at_once_and_in_lines_for_people(folder, word):
 
 def test_a_failure_is_one_line(mine, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["dperm try", "problem=a.csv"])
-    monkeypatch.setattr(command, "tried", lambda given: 1 / 0)
+    monkeypatch.setattr(run, "compare", lambda given: 1 / 0)
     with pytest.raises(
         SystemExit, match=r"^ZeroDivisionError: .*; DPERM_DEBUG=1 shows"
     ):
         main()
-
-
-def test_tunings_are_those_of_the_arena():
-    assert TUNINGS == contest.TUNINGS

@@ -2,31 +2,31 @@
 
 import pytest
 
-from dperm.direct.asked import KEYS, Asked, parsed
+from dperm.compare.request import parse
 from dperm.locate import ConfigError
 
 
 def test_keys_become_values_of_their_kinds():
-    made = parsed(
+    request = parse(
         ["problem=a=b.csv", "target=1", "solvers=[dp_cd, mine]", "epsilon=0.5",
          "standardize=no", "fresh=3", "delta=1/n", "defaults.mine.step=0.3",
          "grids.mine.step=[0.1, 1]", "grids.mine.clip=2",
          "categories.colour=[red, green]", "feature_scale=data",
          "problem.penalty.lower=-1", "output.results=here"]
     )  # fmt: skip
-    assert (made.problem, made.target, made.delta) == ("a=b.csv", "1", "1/n")
-    assert made.solvers == ["dp_cd", "mine"] and made.tunings == ["default", "grid"]
-    assert made.epsilon == 0.5 and made.fresh == 3 and made.standardize is False
-    assert made.defaults == {"mine": {"step": 0.3}}
-    assert made.grids == {"mine": {"step": [0.1, 1], "clip": [2]}}
-    assert made.categories == {"colour": ["red", "green"]}
-    assert made.feature_scale is None and "feature_scale" in made.given
-    assert made.overrides == ["problem.penalty.lower=-1", "output.results=here"]
-
-
-def test_every_key_is_told_and_is_a_field():
-    fields = {*Asked.__dataclass_fields__} - {"given", "overrides"}
-    assert {*KEYS} == fields
+    assert (request.problem, request.target, request.delta) == ("a=b.csv", "1", "1/n")
+    assert request.solvers == ["dp_cd", "mine"] and request.tunings == [
+        "default",
+        "grid",
+    ]
+    assert (
+        request.epsilon == 0.5 and request.fresh == 3 and request.standardize is False
+    )
+    assert request.defaults == {"mine": {"step": 0.3}}
+    assert request.grids == {"mine": {"step": [0.1, 1], "clip": [2]}}
+    assert request.categories == {"colour": ["red", "green"]}
+    assert request.feature_scale is None and "feature_scale" in request.given
+    assert request.overrides == ["problem.penalty.lower=-1", "output.results=here"]
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,20 @@ def test_every_key_is_told_and_is_a_field():
         ("defaults.mine.step=[", "defaults.mine.step=[: expected a number"),
         ("target.a=3", "target.a: expected column that holds y"),
         ("seed=", "seed=: expected a whole number"),
+        ("held=1", "held=1: expected 2 or more, for an interval"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(word, said):
     with pytest.raises(ConfigError) as refused:
-        parsed(["problem=a.csv", word])
+        parse(["problem=a.csv", word])
     assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_what_may_be_none_or_nothing_is_taken():
+    request = parse(["problem=a.csv", "held=0", "drop=[]", "l2=0", "seed=0"])
+    assert (request.held, request.drop, request.l2, request.seed) == (0, [], 0.0, 0)
 
 
 def test_a_problem_must_be_named():
     with pytest.raises(ConfigError, match=r"problem=: expected a file"):
-        parsed(["epsilon=1"])
+        parse(["epsilon=1"])

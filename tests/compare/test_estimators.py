@@ -11,9 +11,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dperm
 from dperm import DPClassifier, DPRegressor, PrivacyLeakWarning
-from dperm.direct import arrays, estimators
+from dperm.compare import arrays, estimators
 from dperm.erm.optimum import solve
 from dperm.erm.penalties import Penalty
+from dperm.erm.problem import build
 from dperm.privacy.accounting import true_epsilon
 from dperm.privacy.mechanisms import streams
 
@@ -56,7 +57,7 @@ def test_without_noise_and_with_many_steps_it_is_the_minimiser(data, make):
                         feature_scale=[1.2, 2.5, 0.7], random_state=0)  # fmt: skip
     model.fit(make(X), y)
     A, penalty = np.column_stack((X, np.ones(300))), Penalty(0.05, 0.1)
-    best = solve(arrays.problem_of("a", A, y, "least_squares", penalty, 1.0, 1e-5)).w
+    best = solve(build("a", A, y, "least_squares", penalty, 1.0, 1e-5)).w
     assert [*model.coef_, model.intercept_] == pytest.approx(best, abs=1e-6)
     assert model.predict(make(X[:5])) == pytest.approx(A[:5] @ best, abs=1e-5)
 

@@ -6,15 +6,15 @@ import pytest
 from dperm.audit.climbing import Ladder
 from dperm.audit.ladder import SMALL
 from dperm.audit.rungs import RUNGS
-from dperm.papers.arena import audit, contest
-from dperm.papers.arena.audit import Paid
-from dperm.papers.arena.contest import Able, Contest
+from dperm.compare import audited_choice, contest
+from dperm.compare.audited_choice import Paid
+from dperm.compare.contest import Able, Contest
 from dperm.privacy import private_choice
 from dperm.privacy.ledger import Ledger
 from dperm.privacy.random_stopping import expected_runs
 
 
-@pytest.fixture(params=audit.SHAPES, ids=lambda shape: shape.loss)
+@pytest.fixture(params=audited_choice.SHAPES, ids=lambda shape: shape.loss)
 def shape(request):
     return request.param
 
@@ -26,7 +26,7 @@ def rung(name, shape, **changes):
 
 
 def test_the_choice_keeps_what_it_is_priced_by_and_uses_it():
-    found = audit.findings(SMALL, 3)
+    found = audited_choice.findings(SMALL, 3)
     assert {one.rung for one in found} == {*RUNGS, "drawing", "choosing", "price"}
     assert not [one for one in found if one.caught]
     assert min(one.measured for one in found if one.rung == "sensitivity") > 0.999
@@ -68,20 +68,20 @@ def test_whom_the_data_choose_is_seen(monkeypatch):
         return found[int(abs(method.problem.A).max() > 100) :], cost
 
     monkeypatch.setattr(Contest, "_choices", by_data)
-    assert audit.drawing(Paid(audit.SHAPES[0])).caught
+    assert audited_choice.drawing(Paid(audited_choice.SHAPES[0])).caught
 
 
 def test_another_law_of_the_number_of_runs_is_seen(monkeypatch):
     mean = expected_runs(0.0, private_choice.GAMMA)
     monkeypatch.setattr(contest, "drawn_runs", lambda rng: rng.geometric(1 / mean))
-    assert audit.drawing(Paid(audit.SHAPES[0])).caught
+    assert audited_choice.drawing(Paid(audited_choice.SHAPES[0])).caught
 
 
 def test_a_choice_by_exact_scores_is_seen(monkeypatch):
     monkeypatch.setattr(contest, "gaussian", lambda rng, size: np.zeros(size))
-    assert audit.choosing(Paid(audit.SHAPES[0]), 3).caught
+    assert audited_choice.choosing(Paid(audited_choice.SHAPES[0]), 3).caught
 
 
 def test_a_price_below_the_bound_is_seen(monkeypatch):
     monkeypatch.setattr(private_choice, "expected_runs", lambda eta, gamma: 1.0)
-    assert audit.price().caught
+    assert audited_choice.price().caught

@@ -1,8 +1,7 @@
 """Private methods by name: the solver, the setting of no tuning, and a small grid.
 
-Settings and grids are the arena's (``conf/paper/arena``), in units of the public
-scales, so that one serves every problem. A method that the arena does not have takes
-those of its like.
+Settings and grids are those of ``settings.yaml``, in units of the public scales, so
+that one serves every problem. A method that it does not have takes those of its like.
 """
 
 from __future__ import annotations
@@ -15,12 +14,14 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dperm import locate, schema, solvers
+import yaml
+
+from dperm import schema, solvers
+from dperm.compare.contestants import KINDS, Contestant, Setting, contestant
 from dperm.config import read
 from dperm.erm.problem import Problem
 from dperm.grid import points
 from dperm.locate import ConfigError, available, hint
-from dperm.papers.arena.contestants import KINDS, Contestant, Setting, contestant
 from dperm.pipeline import checks
 
 RECORDWISE = ("sgd", "svrg")  # in the names of algorithms that step record by record
@@ -55,8 +56,8 @@ class Method:
 
 def known() -> list[str]:
     """Names of the solvers that solve a composite problem."""
-    found = (_section(name) for name in available("solver"))
-    return [one.name for one in found if _family(one) in KINDS]
+    every = (_section(name) for name in available("solver"))
+    return [section.name for section in every if _family(section) in KINDS]
 
 
 def method(
@@ -71,7 +72,7 @@ def method(
     name : str
         Of a solver's YAML, or of a Python file in the current folder.
     defaults, grids : mapping, optional
-        Settings by solver's name that take the place of the arena's.
+        Settings by solver's name that take the place of those of ``settings.yaml``.
 
     Raises
     ------
@@ -85,8 +86,8 @@ def method(
             f"{', '.join(known())}"
         )
     checks.held(section)
-    own, like = (defaults or {}).get(name, {}), _like(section)
-    default = {**like[0], **own}
+    like = _like(section)
+    default = {**like[0], **(defaults or {}).get(name, {})}
     check_setting(section, default)
     grid = _settings(section, default, like[1], (grids or {}).get(name))
     return Method(section, default, grid)
@@ -127,15 +128,16 @@ def _is_positive(value: Any) -> bool:
 
 
 def _settings(
-    section: schema.Solver, default: Setting, like: Any, own: Any
+    section: schema.Solver, default: Setting, usual: Any, chosen: Any
 ) -> list[Setting]:
-    """The points of a grid; axes that it does not name stay at the default."""
-    where = f"grids.{section.name}"
-    found = [dict(one) for one in points(dict(own or like), where, axes=None)]
-    made = [{**default, **one} for one in found] if own else found
-    for one in made:
-        check_setting(section, one)
-    return [*made] or [default]
+    """The points of a grid; axes that a chosen one leaves out stay at the default."""
+    axes = dict(chosen or usual)
+    every = [dict(one) for one in points(axes, f"grids.{section.name}", axes=None)]
+    if chosen:
+        every = [{**default, **one} for one in every]
+    for setting in every:
+        check_setting(section, setting)
+    return [*every] or [default]
 
 
 def _section(name: str) -> schema.Solver:
@@ -161,8 +163,8 @@ def _family(section: schema.Solver) -> str:
 
 
 def _like(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Default and grid of the arena's method that is most like it."""
-    defaults, grids = _arena(locate.conf_dirs()[0])
+    """Default and grid of the method of the settings that is most like it."""
+    defaults, grids = settings()["defaults"], settings()["grids"]
     for name in _alike(section, grids):
         if name in grids:
             return defaults.get(name, {}), grids[name]
@@ -181,7 +183,8 @@ def _alike(section: schema.Solver, known: Iterable[str]) -> Iterator[str]:
 
 
 @functools.cache
-def _arena(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arena's settings of no tuning, and its grids, as the configuration says."""
-    options = read("paper", "arena").sweeps["contest"].options
-    return options["defaults"], options["grids"]
+def settings() -> dict[str, Any]:
+    """``settings.yaml``: ``work``, ``defaults`` and ``grids`` by solver's name."""
+    text = (Path(__file__).parent / "settings.yaml").read_text()
+    known: dict[str, Any] = yaml.safe_load(text)
+    return known

@@ -1,0 +1,211 @@
+"""What follows ``dperm try``: ``key=value``, refused in one line."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any, get_type_hints
+
+import yaml
+
+from dperm.compare import TUNINGS
+from dperm.locate import ConfigError, hint
+
+CONFIG = ("problem", "data", "output")  # problem.privacy.delta=..., data.mirror=...
+YES, NO = ("true", "yes", "1"), ("false", "no", "0")
+
+
+def _key(help: str, default: Any = None, **limits: Any) -> Any:
+    """A key with its help; ``positive`` and ``least`` bound its numbers."""
+    return field(default=default, metadata={"help": help, **limits})
+
+
+@dataclass
+class Request:
+    """The keys of ``dperm try`` and what they are without being given."""
+
+    problem: str = _key(
+        "a file (.csv, .tsv, .arff, .npz, .svm), or a problem of conf/problem", ""
+    )
+    target: str | None = _key("column that holds y; the last one")
+    positive: str | None = _key(
+        "class that is +1, all others -1; the larger of two numbers"
+    )
+    drop: list[str] = field(
+        default_factory=list, metadata={"help": "columns left out, [a, b]"}
+    )
+    separator: str | None = _key("of a CSV's fields")
+    header: bool = _key("whether a CSV's first line has names", True)
+    missing: str | None = _key(
+        "mean, median or drop, for values that are missing; refused"
+    )
+    categories: dict[str, Any] = field(
+        default_factory=dict,
+        metadata={
+            "help": "categories.colour=[red, green]: a column of 0 and 1 for each"
+        },
+    )
+    loss: str | None = _key(
+        "logistic for two classes, least_squares for more values; huber, ..."
+    )
+    l1: float | None = _key("strength of the L1 norm; 0")
+    l2: float | None = _key("strength of the squared norm; 1/n")
+    standardize: bool = _key("columns to mean 0 and deviation 1", True)
+    intercept: bool = _key("whether there is one, a column of ones", True)
+    solvers: list[str] = field(
+        default_factory=list,
+        metadata={"help": "names of conf/solver, or of a Python file here"},
+    )
+    epsilon: float | None = _key(
+        "for neighbours that differ by replacing one record", positive=True
+    )
+    delta: str | None = _key("a number, 1/n or 1/n^2")
+    tunings: list[str] = field(
+        default_factory=lambda: ["default", "grid"],
+        metadata={"help": f"some of {', '.join(TUNINGS)}", "known": TUNINGS},
+    )
+    defaults: dict[str, Any] = field(
+        default_factory=dict,
+        metadata={"help": "defaults.mine.step=0.3: the setting of no tuning"},
+    )
+    grids: dict[str, Any] = field(
+        default_factory=dict,
+        metadata={"help": "grids.mine.step=[0.1, 1]: the settings that are tried"},
+    )
+    feature_scale: float | None = _key(
+        "a number: scales are declared; data: read off the columns", positive=True
+    )
+    label_scale: float | None = _key("the same for real labels", positive=True)
+    fresh: int = _key(
+        "runs of each chosen setting, on seeds that did not choose it",
+        20,
+        positive=True,
+        least=2,
+    )
+    held: int = _key(
+        "runs on four fifths of the records, for the metric on the other fifth",
+        5,
+        least=2,
+    )
+    seed: int = _key("all others are made of it", 20220202)
+    workers: int = _key("processes", 1, positive=True)
+    name: str | None = _key("of the folder results/try/NAME; that of the problem")
+    given: list[str] = field(default_factory=list)  # the keys that were given
+    overrides: list[str] = field(default_factory=list)  # of the configuration
+
+
+KEYS = {one.name: one.metadata["help"] for one in fields(Request) if one.metadata}
+LIMITS = {one.name: one.metadata for one in fields(Request)}
+
+
+def usage() -> str:
+    """What the command does, and what may follow it."""
+    keys = [
+        textwrap.fill(
+            f"{key + '=':15} {text}",
+            86,
+            initial_indent="  ",
+            subsequent_indent=" " * 18,
+        )
+        for key, text in KEYS.items()
+    ]
+    return (
+        "usage: dperm try problem=mine.csv target=y solvers=[dp_cd,dp_gd,mine] "
+        "epsilon=1\n\ncompare private methods on data of your own, at one true "
+        "epsilon\n\n" + "\n".join(keys)
+    )
+
+
+def parse(words: Iterable[str]) -> Request:
+    """The keys of a command line.
+
+    Raises
+    ------
+    ConfigError
+        For a word that is no ``key=value``, an unknown key or a wrong value.
+    """
+    request, kinds = Request(), get_type_hints(Request)
+    for word in words:
+        key, equals, text = word.partition("=")
+        first, dot, below = key.partition(".")
+        if dot and equals and first in CONFIG:
+            request.overrides.append(word)
+            continue
+        if not equals or first not in KEYS:
+            near = hint(f"{first}=", [f"{known}=" for known in KEYS])
+            raise ConfigError(
+                f"{word!r}: expected key=value, one of {', '.join(KEYS)}{near}"
+            )
+        if dot:
+            _put(getattr(request, first), first, below, text)
+        else:
+            setattr(request, key, _value(key, text.strip(), kinds[key]))
+        request.given.append(first)
+    if not request.problem:
+        raise ConfigError(f"problem=: expected {KEYS['problem']}")
+    return request
+
+
+def _put(tree: Any, first: str, below: str, text: str) -> None:
+    """Put a value below ``defaults.mine.step`` and the like."""
+    *folders, last = below.split(".")
+    depth = 0 if first == "categories" else 1
+    if not isinstance(tree, dict) or len(folders) != depth or not last:
+        raise ConfigError(f"{first}.{below}: expected {KEYS[first]}")
+    for name in folders:
+        tree = tree.setdefault(name, {})
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        value = None
+    if value is None:
+        raise ConfigError(f"{first}.{below}={text}: expected a number or a list")
+    is_listed = first != "defaults" and not isinstance(value, list | dict)
+    tree[last] = [value] if is_listed else value
+
+
+def _value(key: str, text: str, kind: Any) -> Any:
+    """A value of the key's kind, which its annotation says."""
+    if kind == list[str]:
+        return _words(key, text)
+    if kind is bool:
+        if text.lower() not in (*YES, *NO):
+            raise ConfigError(f"{key}={text}: expected true or false")
+        return text.lower() in YES
+    if kind is int or kind == float | None:
+        if text == "data" and key.endswith("_scale"):
+            return None
+        return _number(key, text, kind)
+    if kind == dict[str, Any]:
+        raise ConfigError(f"{key}={text}: expected {KEYS[key]}")
+    return text
+
+
+def _words(key: str, text: str) -> list[str]:
+    words = [word.strip() for word in text.strip("[]").split(",") if word.strip()]
+    known = LIMITS[key].get("known", words)
+    for name in words:
+        if name not in known:
+            raise ConfigError(f"{key}={name}: expected some of {', '.join(known)}")
+    if not words and key != "drop":
+        raise ConfigError(f"{key}=: expected one or more")
+    return words
+
+
+def _number(key: str, text: str, kind: Any) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    whole = kind is int
+    if not 0 <= value < math.inf or (whole and value != int(value)):
+        what = "a whole number" if whole else "a finite number"
+        raise ConfigError(f"{key}={text}: expected {what}, 0 or more")
+    if value == 0 and LIMITS[key].get("positive"):
+        raise ConfigError(f"{key}=0: expected more than 0")
+    least = LIMITS[key].get("least", 0)
+    if 0 < value < least:
+        raise ConfigError(f"{key}={text}: expected {least} or more, for an interval")
+    return int(value) if whole else value

@@ -1,0 +1,272 @@
+"""What a comparison shows: means with intervals, words, a figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from tabulate import tabulate
+
+from dperm.present import drawing
+from dperm.present.intervals import student
+from dperm.present.tables import number
+
+KEYS = ["problem", "solver", "epsilon", "tuning", "public_scales"]
+COLUMNS = [
+    *("problem", "algorithm", "epsilon", "tuning", "public_scales", "mean", "ci_low"),
+    *("ci_high", "median", "seconds", "test_metric", "test_mean", "true_epsilon"),
+    *("solver", "test_ci_low", "test_ci_high", "runs", "settings", "given", "status"),
+    "reason",
+]
+OF_TRY = [  # columns of try.csv
+    *("algorithm", "tuning", "epsilon", "true_epsilon", "mean", "ci_low", "ci_high"),
+    *("median", "runs", "seconds", "test_metric", "test_mean", "test_ci_low"),
+    *("test_ci_high", "setting", "given", "solver", "status", "reason"),
+]
+NO_RELEASE = (
+    "All of these numbers are read off your data, and no epsilon pays for that: they"
+    "\nare for you alone and no release. Release what dperm.fit returns instead."
+)
+WORDS = {
+    "default": "without tuning",
+    "ten": "best of ten settings, for free",
+    "grid": "best of the grid, for free",
+    "paid": "grid paid for",
+}
+LOOKS = {
+    "default": ("o", "#0072B2"),
+    "ten": ("s", "#E69F00"),
+    "grid": ("D", "#D55E00"),
+    "paid": ("^", "#009E73"),
+}
+APART = 0.18  # rows between the tunings of a method
+WIDE = 30.0  # span of an axis above which decades alone have numbers
+
+
+# --- means ----------------------------------------------------------------------------
+
+
+def means(rows: pd.DataFrame, label: Callable[[str], str]) -> pd.DataFrame:
+    """A row for every problem, method, epsilon, tuning and kind of scales.
+
+    Gaps without an epsilon have one row each, behind all others; no gap has numbers.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        One a run, or with the reason why there is none.
+    label : callable
+        What a solver is called, by its name.
+    """
+    found = []
+    if "epsilon" in rows:
+        for keys, group in rows[rows["epsilon"].notna()].groupby(KEYS, sort=False):
+            known = dict(zip(KEYS, keys, strict=True))  # type: ignore[call-overload]
+            found.append({**known, **_mean(group)})
+        rows = rows[rows["epsilon"].isna()]
+    for row in rows.to_dict("records"):
+        found.append({key: row.get(key) for key in (*KEYS, "status", "reason")})
+    table = pd.DataFrame(found)
+    labels = {name: label(name) for name in table["solver"].unique()}
+    return table.assign(algorithm=table["solver"].map(labels)).reindex(columns=COLUMNS)
+
+
+def _mean(group: pd.DataFrame) -> dict[str, Any]:
+    """Means of the runs of a setting with 95 % intervals, and their true epsilon."""
+    first = group.iloc[0]
+    if first["status"] != "ok":
+        return {"status": first["status"], "reason": first["reason"]}
+    errors = group["relative_error"].dropna().to_numpy()
+    mean, low, high = interval(errors)
+    known = group["setting"].dropna().unique()
+    found: dict[str, Any] = {
+        "mean": mean,
+        "ci_low": low,
+        "ci_high": high,
+        "median": float(np.median(errors)),
+        "runs": len(errors),
+        "seconds": group["seconds"].mean(),
+        "true_epsilon": first["true_epsilon"],
+        "given": first["given"],
+        "status": "ok",
+        "settings": "; ".join(sorted(known)[:1]) if first["tuning"] != "paid" else "",
+    }
+    if "test" in group:
+        tests = group[group["test_metric"].notna()]
+        if len(tests):
+            mean, low, high = interval(tests["test"].to_numpy())
+            found |= {
+                "test_metric": tests["test_metric"].iloc[0],
+                "test_mean": mean,
+                "test_ci_low": low,
+                "test_ci_high": high,
+            }
+    return found
+
+
+def by_tuning(
+    rows: pd.DataFrame, epsilon: float, label: Callable[[str], str]
+) -> pd.DataFrame:
+    """Means of ``dperm try``: a row for every method and tuning, and for every gap."""
+    filled = rows.assign(epsilon=epsilon, tuning=rows["tuning"].fillna(""))
+    table = means(filled, label)
+    paid = (table["tuning"] == "paid") & (table["status"] == "ok")
+    table["setting"] = table["settings"].mask(paid, "each run its own")
+    return table.reindex(columns=OF_TRY)
+
+
+def interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Mean and Student's 95 % interval; infinite where a value is."""
+    if not len(values) or not np.isfinite(values).all():
+        return math.inf, math.inf, math.inf
+    low, high = student(values)
+    return float(values.mean()), float(low), float(high)
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+def brief(rows: pd.DataFrame) -> str:
+    """Means of a method, by tuning, or why there are none."""
+    if "relative_error" not in rows:
+        return str(rows["reason"].iloc[0])
+    by_tuning = rows.groupby("tuning", sort=False)["relative_error"].mean()
+    return ", ".join(f"{name} {value:.3g}" for name, value in by_tuning.items())
+
+
+def recommendations(
+    table: pd.DataFrame, zero: float, tunings: tuple[str, ...]
+) -> list[str]:
+    """What the table says, by rule: whom to take, who is as good, if any is good.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of ``means``.
+    zero : float
+        Relative error of w = 0.
+    tunings : tuple of str
+        A sentence each.
+    """
+    sentences = []
+    for tuning in tunings:
+        some = table[(table["tuning"] == tuning) & (table["status"] == "ok")]
+        some = some[np.isfinite(some["mean"])].sort_values("mean")
+        what = "no method meets the target" if some.empty else _best(some, zero)
+        sentences.append(f"{WORDS[tuning]}: {what}")
+    return sentences
+
+
+def _best(some: pd.DataFrame, zero: float) -> str:
+    first = some.iloc[0]
+    level = (
+        f"relative error {first['mean']:.3g} [{first['ci_low']:.3g}, "
+        f"{first['ci_high']:.3g}], true epsilon {first['true_epsilon']:.3g}"
+    )
+    if not first["ci_high"] < zero:
+        return (
+            f"none is surely better than w = 0 ({zero:.3g}); least, {level}: "
+            f"{first['algorithm']}"
+        )
+    near = some[some["ci_low"] <= first["ci_high"]]["algorithm"].tolist()[1:]
+    equal = f"; not surely worse: {', '.join(near)}" if near else ""
+    return f"take {first['algorithm']}, {level} (w = 0: {zero:.3g}){equal}"
+
+
+def words(
+    table: pd.DataFrame, zero: float, tunings: tuple[str, ...], more: Iterable[str]
+) -> str:
+    """A table of ``by_tuning`` for a terminal, who is ahead, and what is public."""
+    lines = [_line(row) for row in table.to_dict("records")]
+    ran = table[table["given"].notna()].drop_duplicates("algorithm")
+    public = [
+        f"epsilon of {', '.join(some['algorithm'])} holds given: {given}"
+        for given, some in ran.groupby("given", sort=False)
+    ]
+    text = tabulate(lines, headers="keys", disable_numparse=True)
+    best = recommendations(table, zero, tunings)
+    return "\n".join([text, "", *best, *more, *public, NO_RELEASE])
+
+
+def _line(row: dict[Any, Any]) -> dict[str, str]:
+    ran = row["status"] == "ok"
+    ends = f"[{number(row['ci_low'])}, {number(row['ci_high'])}]"
+    held = "" if pd.isna(row["test_mean"]) else f"{row['test_metric']} "
+    return {
+        "algorithm": row["algorithm"],
+        "tuning": row["tuning"],
+        "relative error": number(row["mean"]),
+        "95 % interval": ends if ran else "",
+        "true epsilon": number(row["true_epsilon"], 4),
+        "held out": held + number(row["test_mean"]),
+        "setting": row["setting"] if ran else row["reason"],
+        "seconds a run": number(row["seconds"], 2),
+    }
+
+
+# --- figure ---------------------------------------------------------------------------
+
+
+@drawing.styled
+def figure(table: pd.DataFrame, zero: float, title: str) -> tuple[Figure, drawing.Rows]:
+    """Mean errors with intervals, the least above, a mark a tuning; w = 0 is a line.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of ``means``.
+    zero : float
+        Relative error of w = 0.
+    """
+    some = table[(table["status"] == "ok") & np.isfinite(table["mean"].astype(float))]
+    order = some.groupby("algorithm")["mean"].min().sort_values().index.tolist()
+    tunings = list(dict.fromkeys(some["tuning"]))
+    sheet, axes = plt.subplots(figsize=(5.2, 1.25 + 0.36 * max(1, len(order))))
+    for one in some.to_dict("records"):
+        shift = tunings.index(one["tuning"]) - (len(tunings) - 1) / 2
+        _mark(axes, one, order.index(one["algorithm"]) + APART * shift)
+    if zero > 0:
+        axes.axvline(zero, color="0.4", linestyle=":", label="w = 0")
+    axes.set_yticks(range(len(order)), order)
+    axes.set_ylim(max(1, len(order)) - 0.5, -0.5)
+    axes.set_xlabel("relative error")
+    axes.set_title(title)
+    _logarithmic(axes)
+    drawing.shared_legend(sheet, columns=3)
+    ends = {"min": some["ci_low"], "max": some["ci_high"]}
+    rows = some.assign(panel=some["tuning"], x=some["epsilon"], **ends)
+    return sheet, rows[drawing.COLUMNS].to_dict("records")
+
+
+def _mark(axes: Axes, one: dict[Any, Any], y: float) -> None:
+    """A mean with its interval, cut where a logarithm ends."""
+    marker, color = LOOKS[one["tuning"]]
+    below = max(min(one["mean"] - one["ci_low"], 0.9 * one["mean"]), 0.0)
+    above = one["ci_high"] - one["mean"]
+    axes.errorbar(
+        one["mean"],
+        y,
+        xerr=[[below], [above]],
+        fmt=marker,
+        color=color,
+        markersize=4.5,
+        linewidth=1.2,
+        label=WORDS[one["tuning"]],
+    )
+
+
+def _logarithmic(axes: Axes) -> None:
+    """A logarithmic axis with numbers that can be read, however short it is."""
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    subs = (1.0,) if high > WIDE * low else (1.0, 2.0, 5.0)
+    axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())

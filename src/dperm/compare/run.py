@@ -1,0 +1,237 @@
+"""Several methods on one problem: what is run of them, and what is written.
+
+Every method meets the same true epsilon under the strict accountant, minimises the same
+objective with the same certified optimum, and is run afresh on seeds that did not
+choose its setting.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel
+from threadpoolctl import threadpool_limits
+
+from dperm.compare import TUNINGS, methods, results, sources
+from dperm.compare.arrays import SIGNED
+from dperm.compare.contest import Row, Seeds, contest_rows
+from dperm.compare.contestants import Contestant
+from dperm.compare.methods import Method
+from dperm.compare.metrics import Split, split
+from dperm.compare.request import Request
+from dperm.compare.sources import Solved
+from dperm.config import compose
+from dperm.erm.optimum import solve
+from dperm.erm.problem import Problem
+from dperm.erm.scales import declared
+from dperm.locate import ConfigError
+from dperm.parallel import away
+from dperm.pipeline import seeds
+from dperm.present import drawing
+from dperm.present.tables import made_of, save
+
+log = logging.getLogger(__name__)
+
+SUITED = {  # methods for one who names none, as far as they are able
+    "logistic": ("dp_cd", "dp_gcd_gumbel", "dp_gd", "objective_perturbation"),
+    "least_squares": ("dp_cd", "dp_gcd_gumbel", "dp_gd", "moments"),
+}
+OTHERS = ("dp_cd", "dp_gcd_gumbel", "dp_gd")
+FEWEST = 20  # records, of which a fifth is held out
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run of several methods on one problem.
+
+    Attributes
+    ----------
+    command : str
+        Whose seeds they are.
+    methods : sequence of Method
+    source : Solved
+        The problem, at whose epsilon all are run.
+    split : Split, optional
+        For held-out metrics.
+    seed : int
+        Of everything that is drawn.
+    fresh, held : int
+        Runs of a setting, and runs on the training part for held-out metrics.
+    work : float
+        Settings that read more entries of the data are left out.
+    tunings : sequence of str
+    declared : callable, optional
+        Gives a problem the scales that methods may know; by default it has its own.
+    """
+
+    command: str
+    methods: Sequence[Method]
+    source: Solved
+    split: Split | None
+    seed: int
+    fresh: int
+    held: int
+    work: float
+    tunings: Sequence[str] = TUNINGS
+    declared: Callable[[Problem], Problem] | None = None
+
+    def on(self, method: Method, problem: Problem) -> Contestant:
+        """The method on the problem, or on a part of it."""
+        return method.on(self.declared(problem) if self.declared else problem)
+
+    def label(self, name: str) -> str:
+        """What a method is called."""
+        return next(one.section.label for one in self.methods if one.name == name)
+
+
+def runs(plan: Plan, workers: int) -> pd.DataFrame:
+    """A row for every run of every method, or one with the reason why there is none."""
+    for method in plan.methods:
+        label, tunings = method.section.label, ", ".join(plan.tunings)
+        log.info("%s: %s of %d settings", label, tunings, len(method.grid))
+    jobs = (away(runs_of, plan, method) for method in plan.methods)
+    every: list[Row] = []
+    for k, rows in enumerate(Parallel(workers, return_as="generator")(jobs)):
+        label, brief = plan.methods[k].section.label, results.brief(pd.DataFrame(rows))
+        log.info("%d of %d: %s: %s", k + 1, len(plan.methods), label, brief)
+        every += rows
+    return pd.DataFrame(every)
+
+
+def runs_of(plan: Plan, method: Method) -> list[Row]:
+    """Runs of one method under every tuning; a row each."""
+    problem = plan.source.problem
+    seed = seeds.seed(plan.seed, plan.command, problem.name, method.name, 0, 0)
+    with threadpool_limits(1):  # in a process of its own, too
+        at = (problem, plan.source.optimum.value, method.grid, method.default)
+        how = (Seeds.of(seed, plan.fresh, plan.held), [problem.epsilon], plan.tunings)
+        rows = contest_rows(partial(plan.on, method), *at, *how, plan.split, plan.work)
+    known = {"problem": problem.name, "solver": method.name, "public_scales": True}
+    ok = {"seed": seed, "status": "ok", "reason": "", "epsilon": np.nan, "tuning": None}
+    return [known | ok | row for row in rows]
+
+
+def write(
+    table: pd.DataFrame, zero: float, title: str, caption: str, stem: Path, figure: Path
+) -> list[Path]:
+    """Write the table and the figure; where they are."""
+    written = save(made_of(table.to_dict("records")), stem, caption)
+    drawn, rows = results.figure(table, zero, title)
+    written += drawing.save(drawn, rows, figure)
+    log.info("%s", "\n".join(map(str, written)))
+    return written
+
+
+# --- dperm try ------------------------------------------------------------------------
+
+
+def compare(request: Request) -> str:
+    """Compare the methods of ``dperm try``; the table in words.
+
+    Raises
+    ------
+    ConfigError
+        For whatever cannot be done as it was asked for.
+    """
+    start = time.perf_counter()
+    plan = planned(request)
+    zero, epsilon = plan.source.zero, plan.source.problem.epsilon
+    best = plan.source.optimum
+    gap = max(best.gap / best.value, 1e-16)
+    text = "F* = %.9g, certified to %.0e of it; w = 0 has relative error %.4g"
+    log.info(text, best.value, gap, zero)
+    rows = runs(plan, request.workers)
+    table = results.by_tuning(rows, epsilon, plan.label)
+    name = sources.slug(request.name or Path(request.problem).stem)
+    overrides = [word for word in request.overrides if not word.startswith("problem.")]
+    folder = Path(compose(overrides).output.results, "try", name)
+    caption = (
+        f"Relative error on {name}: mean of {plan.fresh} fresh runs with Student's "
+        "95 % interval, neighbours by replacing a record, true epsilon under the "
+        f"strict accountant; w = 0 has {zero:.4g}. Tuning over ten settings or the "
+        "grid is not paid for in epsilon."
+    )
+    write(table, zero, name, caption, folder / "try", folder / "errors")
+    log.info("%.0f seconds", time.perf_counter() - start)
+    return results.words(table, zero, tuple(plan.tunings), _ceiling(plan.split))
+
+
+def planned(request: Request) -> Plan:
+    """What is run of a request, all of which can be done.
+
+    Raises
+    ------
+    ConfigError
+        For whatever cannot be done as it was asked for.
+    """
+    chosen = [
+        methods.method(name, request.defaults, request.grids)
+        for name in dict.fromkeys(request.solvers)
+    ]
+    source = sources.load(request)
+    problem, scales = source.problem, _scales(request, source.problem)
+    seen = scales(problem) if scales else problem
+    chosen = chosen or _suited(request, seen)
+    for key in {*request.defaults, *request.grids} - {one.name for one in chosen}:
+        raise ConfigError(f"defaults, grids: {key}: expected one of solvers=")
+    for method in chosen:
+        reason = method.on(seen).obstacle()
+        if reason:
+            able = ", ".join(one.name for one in _suited(request, seen))
+            raise ConfigError(
+                f"solver {method.name}: cannot do this problem: {reason}; expected "
+                f"others, such as {able}"
+            )
+    is_split = request.held and problem.n >= FEWEST and not problem.is_centred
+    known = split(problem, source.y) if is_split else None
+    counts = (request.seed, request.fresh, request.held, methods.settings()["work"])
+    return Plan("try", chosen, source, known, *counts, request.tunings, scales)
+
+
+def _suited(request: Request, problem: Problem) -> list[Method]:
+    """Methods for one who names none: those that suit the loss, as far as they can."""
+    names = SUITED.get(problem.loss.name, OTHERS)
+    every = [methods.method(name, request.defaults, request.grids) for name in names]
+    return [method for method in every if not method.on(problem).obstacle()]
+
+
+def _scales(request: Request, problem: Problem) -> Callable[[Problem], Problem] | None:
+    """What gives a problem the scales that were declared, if any were.
+
+    Raises
+    ------
+    ConfigError
+        If but one kind of scale is declared: the other would be read off the data.
+    """
+    signed = problem.loss.name in SIGNED
+    if signed and "label_scale" in request.given:
+        raise ConfigError(f"label_scale: {problem.loss.name} labels are signs")
+    declares = [request.feature_scale is not None, request.label_scale is not None]
+    if not any(declares):
+        return None
+    if not (all(declares) or signed):
+        raise ConfigError(
+            "feature_scale, label_scale: expected a number for both, or for neither"
+        )
+    scales = np.full(problem.p, request.feature_scale)
+    if request.intercept and Path(request.problem).is_file():
+        scales[-1] = 1.0  # of the column of ones
+    return partial(declared, scales=scales, label=request.label_scale or 1.0)
+
+
+def _ceiling(known: Split | None) -> list[str]:
+    """What the metric is on the held-out fifth without privacy."""
+    if known is None:
+        return []
+    try:
+        best = solve(known.train).w[None]
+    except ArithmeticError:  # what is left may be separable
+        return []
+    return [f"held out, without privacy: {known.metric} {known.measure(best)[0]:.3f}"]

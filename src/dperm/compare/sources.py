@@ -1,0 +1,278 @@
+"""The problem that ``dperm try`` is asked for: of a file, or of conf/problem."""
+
+from __future__ import annotations
+
+import logging
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dperm import data, schema
+from dperm.compare.arrays import CLASSES, SIGNED, TWO, with_ones
+from dperm.compare.request import Request
+from dperm.config import compose
+from dperm.data.arrays import standardize
+from dperm.data.errors import RefusedError, naming
+from dperm.data.readers import read_files
+from dperm.data.records import Arrays
+from dperm.erm.losses import BOUNDED
+from dperm.erm.optimum import Optimum, solve
+from dperm.erm.penalties import Penalty
+from dperm.erm.problem import Problem, build
+from dperm.locate import ConfigError, available, hint
+from dperm.pipeline import checks, inputs, problems
+from dperm.privacy.given import STANDARDISATION, N, missing_values, united
+from dperm.validation import number
+
+log = logging.getLogger(__name__)
+
+NAMED = ("target", "positive", "drop", "missing", "categories")  # where columns are
+READING = (*NAMED, "separator", "header")
+ABLE = {"csv": READING, "arff": NAMED, "libsvm": ("positive",), "arrays": ()}
+OF_FILES = (*READING, "standardize", "intercept")  # keys that a file alone has
+QUOTED = 5  # labels
+ENDINGS = {  # of files, by what reads them
+    "csv": (".csv", ".tsv", ".txt", ".data"),
+    "arff": (".arff",),
+    "arrays": (".npz",),
+    "libsvm": (".svm", ".libsvm", ".svmlight"),
+}
+FORMATS = {ending: kind for kind, some in ENDINGS.items() for ending in some}
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A problem with its certified optimum and its labels.
+
+    Attributes
+    ----------
+    problem : Problem
+    optimum : Optimum
+    y : ndarray, shape (n,)
+    """
+
+    problem: Problem
+    optimum: Optimum
+    y: np.ndarray
+
+    @property
+    def zero(self) -> float:
+        """Relative error of w = 0."""
+        start = float(self.problem.objective(np.zeros(self.problem.p))[0])
+        return (start - self.optimum.value) / self.optimum.value
+
+
+def load(request: Request) -> Solved:
+    """The problem, prepared and solved.
+
+    Raises
+    ------
+    ConfigError
+        For data that cannot be read or used, naming the key.
+    """
+    path = Path(request.problem)
+    if path.is_file():
+        return _of_file(request, path)
+    names = available("problem")
+    if request.problem not in names:
+        files = [path.name for path in Path().iterdir() if path.suffix in FORMATS]
+        raise ConfigError(
+            f"problem={request.problem}: no such file, nor a problem of conf/problem: "
+            f"{', '.join(names)}{hint(request.problem, [*names, *files])}"
+        )
+    for key in OF_FILES:
+        if key in request.given:
+            raise ConfigError(
+                f"{key}: expected with a file; conf/problem/{request.problem}.yaml "
+                "says how its data are read and prepared"
+            )
+    overrides = {
+        "problem.loss": request.loss,
+        "problem.penalty.l1": request.l1,
+        "problem.penalty.l2": request.l2,
+        "problem.privacy.epsilon": request.epsilon or 1.0,
+        "problem.privacy.delta": request.delta,
+    }
+    words = [f"{key}={value}" for key, value in overrides.items() if value is not None]
+    config = compose([f"problem={request.problem}", *words, *request.overrides])
+    checks.problem(config.problem)
+    return of_configuration(config)
+
+
+def of_configuration(config: schema.Config) -> Solved:
+    """A problem of conf/problem, fetched, prepared and solved.
+
+    Raises
+    ------
+    ConfigError
+        If its data cannot be had.
+    """
+    problems.fetch(config)
+    problems.prepare(config)
+    problem = inputs.load_problem(config)
+    if problem is None:
+        reason = inputs.unavailable_reason(config)
+        raise ConfigError(f"problem={config.problem.name}: {reason}")
+    problems.optimum(config)
+    y = data.load_prepared(problem.name, config.data).y
+    return Solved(problem, inputs.load_optimum(config), y)
+
+
+# --- of a file ------------------------------------------------------------------------
+
+
+def _of_file(request: Request, path: Path) -> Solved:
+    for word in request.overrides:
+        if word.startswith("problem."):
+            raise ConfigError(f"{word}: expected with a problem of conf/problem")
+    X, y = _read(request, path)
+    loss = _loss(y, request.loss)
+    n = len(y)
+    if n < 2:
+        raise ConfigError(f"{path.name}: expected 2 records or more, found {n}")
+    where = f"target={request.target}" if request.target else f"{path.name}: target"
+    labels = _labels(y, loss, where)
+    X, given = _prepared(request, X)
+    if request.loss is None:
+        given = united(given, (TWO,))
+    if loss in SIGNED and request.positive is None:
+        given = united(given, (CLASSES,))
+    penalty = Penalty(request.l1 or 0.0, 1 / n if request.l2 is None else request.l2)
+    delta = _delta(request.delta, n)
+    name = slug(path.stem)
+    problem = build(
+        name, X, labels, loss, penalty, request.epsilon or 1.0, delta, name, given=given
+    )
+    intercept = " with the intercept" if request.intercept else ""
+    positive = (
+        f", +1 is {request.positive or f'{y.max():g}'}" if y is not labels else ""
+    )
+    about = (path.name, n, X.shape[1], intercept, loss, positive)
+    log.info("%s: n = %d, p = %d%s, %s%s", *about)
+    try:
+        return Solved(problem, solve(problem), labels)
+    except ArithmeticError as error:
+        raise ConfigError(f"loss, l1, l2: {error}") from error
+
+
+def _delta(text: str | None, n: int) -> float:
+    """A number, or one by n."""
+    value: float | str = text or "1/n^2"
+    with suppress(ValueError):
+        value = float(value)
+    delta = number(value, n, f"delta={text}")
+    if not 0 < delta < 1:
+        raise ConfigError(f"delta={text}: expected in (0, 1)")
+    return delta
+
+
+def _loss(y: np.ndarray, loss: str | None) -> str:
+    """The loss that is named; else logistic for two values, squares for more."""
+    if loss is None:
+        return "logistic" if len(np.unique(y)) == 2 else "least_squares"
+    if loss not in BOUNDED:
+        raise ConfigError(
+            f"loss={loss}: expected one of {', '.join(BOUNDED)}{hint(loss, BOUNDED)}"
+        )
+    return loss
+
+
+def _labels(y: np.ndarray, loss: str, where: str) -> np.ndarray:
+    """Labels y (n,) as the loss takes them: of two values the larger becomes +1."""
+    values = np.unique(y)
+    if len(values) == 1:
+        raise ConfigError(f"{where}: expected labels that differ, found {values[0]:g}")
+    if loss not in SIGNED:
+        return y
+    if len(values) > 2:
+        quoted = ", ".join(f"{value:g}" for value in values[:QUOTED])
+        raise ConfigError(
+            f"{where}: {loss} loss takes two classes, found {len(values)} values "
+            f"({quoted}{', ...' if len(values) > QUOTED else ''}): expected positive="
+            "VALUE, which makes one of them +1, or loss=least_squares"
+        )
+    return np.where(y == values[1], 1.0, -1.0)
+
+
+def slug(name: str) -> str:
+    """A file's name, or any, as that of a folder."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", name) or "data"
+
+
+def _read(request: Request, path: Path) -> Arrays:
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
+        raise ConfigError(
+            f"problem={path}: expected a file that ends in {', '.join(FORMATS)}"
+        )
+    kind = FORMATS[ending]
+    for key in request.given:
+        if key in READING and key not in ABLE[kind]:
+            raise ConfigError(f"{key}: a {ending} file has no such thing")
+    options: dict[str, object] = {}
+    if kind == "csv":
+        usual = "\t" if ending == ".tsv" else ","
+        separator = (request.separator or usual).replace("\\t", "\t")
+        options = {"separator": separator, "header": request.header}
+    reader = schema.Reader(
+        kind,
+        request.target,
+        request.positive,
+        request.drop,
+        request.missing,
+        request.categories,
+        options,
+    )
+    if request.missing not in (None, "mean", "median", "drop"):
+        raise ConfigError(f"missing={request.missing}: expected mean, median or drop")
+    try:
+        with naming(_key):
+            return read_files([path], reader)
+    except RefusedError as error:
+        raise ConfigError(_explained(str(error), request, path)) from error
+
+
+def _key(name: str, value: str = "") -> str:
+    """A reader's key as the command line has it: ``missing=mean``."""
+    known = {"categories": "categories.COLUMN"}
+    return f"{known.get(name, name.removeprefix('options.'))}={value}"
+
+
+def _explained(text: str, request: Request, path: Path) -> str:
+    """A reader's refusal, of the target by what the command line says of it."""
+    target = request.target
+    if target and f"column {target!r} is not of numbers" in text:
+        classes = text.partition("found ")[2].partition(", first")[0]
+        return (
+            f"target={target}: found classes such as {classes}: expected "
+            "positive=CLASS, which makes one of them +1"
+        )
+    if target and f"column {target} is missing" in text:
+        names = text.partition("the file has ")[2]
+        near = hint(target, names.split(", "))
+        return f"target={target}: no such column in {path.name}; it has {names}{near}"
+    if not target and "is not of numbers" in text:
+        text += "; the last column is the target, of whose classes positive= is +1"
+    return text if text.startswith(path.name) else f"{path.name}: {text}"
+
+
+def _prepared(request: Request, X: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """X standardised and with an intercept, and what that takes as public."""
+    filled = isinstance(X, np.ndarray)
+    if request.standardize and not filled and "standardize" in request.given:
+        raise ConfigError("standardize=true: the file's records are sparse")
+    is_moved = request.standardize and filled
+    if is_moved:
+        try:
+            X = standardize(X)
+        except ValueError as error:
+            raise ConfigError(
+                f"standardize: {error}: drop=[NAME] leaves it out, standardize=false "
+                "takes columns as they are"
+            ) from error
+    scaled = (STANDARDISATION,) if is_moved else ()
+    given = united((N, *scaled), missing_values(request.missing))
+    return (with_ones(X) if request.intercept else X), given
