@@ -14,7 +14,7 @@ from dperm.pipeline import compare, completion, plan
 from dperm.pipeline import evaluate as evaluation
 from dperm.pipeline import tune as tuning
 from dperm.pipeline.compare import Level, differences
-from dperm.pipeline.record import digest_rows
+from dperm.pipeline.completion import digest_rows
 from dperm.pipeline.solving import IDENTITY
 from dperm.store import files as store
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from dperm import __version__, locate
 from dperm.locate import ConfigError, available
-from dperm.pipeline import kept
+from dperm.pipeline import startup
 from dperm.pipeline.packed import ArchiveError, require_of_now
 from dperm.store import files as store
 
@@ -71,10 +71,10 @@ def crate(papers: list[str], path: Path) -> Path:
 
 def _require_of_now(papers: list[str]) -> None:
     """Refuse runs that the present code and configuration did not make."""
-    table = kept.run_table(papers, [])
+    graph = startup.load_graph(papers, [])
     for paper in papers:
         try:
-            require_of_now(table, paper)
+            require_of_now(graph, paper)
         except ArchiveError as error:
             raise ConfigError(str(error)) from error
 

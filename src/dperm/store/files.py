@@ -205,6 +205,12 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
 def read_or_drop(path: Path) -> pd.DataFrame | None:
     """A Parquet file; None, and it is gone, if it is missing or damaged."""
     try:
