@@ -358,10 +358,14 @@ def main() -> None:
     }
     if set(chosen) == set(papers):
         rows = [
-            {"job": job, "cpu_seconds": round(cost.cpu, 2),
-             "longest_seconds": round(cost.longest, 2), "peak_mb": round(cost.peak)}
+            {
+                "job": job,
+                "cpu_seconds": round(cost.cpu, 2),
+                "longest_seconds": round(cost.longest, 2),
+                "peak_mb": round(cost.peak),
+            }
             for job, cost in sorted(known.items())
-        ]  # fmt: skip
+        ]
         _write(costs_path(graph), COLUMNS, rows)
         kept = [plans[cores].row() for cores in CORES]
         _write(costs_path(graph).with_name("plan.csv"), tuple(kept[0]), kept)
@@ -416,16 +420,17 @@ def summary(jobs: dict[str, Task], plans: list[Plan], chosen: Plan) -> str:
     longest = sorted(jobs.values(), key=lambda job: -job.cost.cpu)[:LISTED]
     path = sorted(chosen.path, key=lambda job: -job.wall)[:LISTED]
     shown = [job for job in chosen.path if job in path]
-    return "\n\n".join([
-        f"{len(jobs)} jobs, {cpu:.0f} CPU seconds; {known} recorded, "
-        f"{len(jobs) - known} estimated",
-        tabulate([each.row() for each in plans], "keys", "pipe"),
-        f"critical path on {chosen.cores} cores, {chosen.critical:.0f} seconds:\n"
-        + _listed(shown),
-        "most work:\n" + "\n".join(
-            f"{job.cost.cpu:8.1f} CPU s  {job.name}" for job in longest
-        ),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"{len(jobs)} jobs, {cpu:.0f} CPU seconds; {known} recorded, "
+            f"{len(jobs) - known} estimated",
+            tabulate([each.row() for each in plans], "keys", "pipe"),
+            f"critical path on {chosen.cores} cores, {chosen.critical:.0f} seconds:\n"
+            + _listed(shown),
+            "most work:\n"
+            + "\n".join(f"{job.cost.cpu:8.1f} CPU s  {job.name}" for job in longest),
+        ]
+    )
 
 
 def _listed(jobs: list[Task]) -> str:

@@ -78,9 +78,11 @@ def optimum(config: schema.Config) -> Path:
             record |= _described(config, problem, found)
             log.info(
                 "%s: F* = %.9g, relative gap %.1e, relative error at zero %.6g",
-                problem.name, found.value, record["relative_gap"],
+                problem.name,
+                found.value,
+                record["relative_gap"],
                 record["relative_error_at_zero"],
-            )  # fmt: skip
+            )
         store.write_json(folder / "optimum.json", record)
     return folder / "optimum.json"
 
@@ -149,9 +151,11 @@ def bundle(config: schema.Config) -> Path:
         bundles.pack(folders, contents, beside)
     missing = [name for name in contents if name not in folders]
     log.info(
-        "%s: %d data sets%s", path, len(folders),
+        "%s: %d data sets%s",
+        path,
+        len(folders),
         f"; not to be had: {', '.join(missing)}" if missing else "",
-    )  # fmt: skip
+    )
     return path
 
 

@@ -91,18 +91,18 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     Path
         Where to write. Removed if the block raises.
     """
-    new = _beside(folder, "new")
+    new = _sibling(folder, "new")
     new.mkdir(parents=True)
     try:
         yield new
         if folder.exists():
-            folder.replace(_beside(folder, "old"))
+            folder.replace(_sibling(folder, "old"))
         new.replace(folder)
     finally:
         _tidy_folder(folder)
 
 
-def _beside(folder: Path, suffix: str) -> Path:
+def _sibling(folder: Path, suffix: str) -> Path:
     return folder.with_name(f".{folder.name}.{os.getpid()}.{suffix}")
 
 
