@@ -78,7 +78,8 @@ def agreements(
     ValueError
         If a folder holds no table, or a table is damaged.
     """
-    ours, theirs = _tables(one), _tables(other)
+    timed = _timed()
+    ours, theirs = _tables(one, timed), _tables(other, timed)
     every = ours.keys() & theirs.keys() if shared else ours.keys() | theirs.keys()
     if not every:
         raise ValueError(f"{one} and {other} have no table in common")
@@ -180,8 +181,7 @@ def _level_of_intervals(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> 
 # --- reading --------------------------------------------------------------------------
 
 
-def _tables(folder: Path) -> dict[str, Path]:
-    timed = _timed()
+def _tables(folder: Path, timed: set[tuple[str, str]]) -> dict[str, Path]:
     found = {
         str(path.relative_to(folder)): path
         for kind in ("*.parquet", "*.csv")
