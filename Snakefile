@@ -1,28 +1,36 @@
-# The only wiring: generic stages, one job per (problem, solver).
+# The rules are the stages of dperm.pipeline.graph, one job per (problem, solver).
 #   dperm dpcd -j 2; dperm all -j 2          one paper; all, claims and the report
 #   dperm dpcd -j 2 --config scale=smoke     a small version under results/smoke
 #   --config set="seed=7 paper.title='A b'"  Hydra overrides, quoted as in a shell
 sys.path.insert(0, os.path.join(workflow.basedir, "src"))  # of a checkout
+import shlex
 from dperm.locate import ConfigError, available
-from dperm.pipeline import costs, jobs, kept, sizing, targets
+from dperm.pipeline import forecast, startup
+from dperm.pipeline.graph import STAGES
 from dperm.store.locks import refuse_second
 
-PAPERS = targets.asked(sys.argv, available("paper"))
+PAPERS = startup.papers_of(sys.argv, available("paper"))
 try:
-    TABLE = kept.run_table(PAPERS, OVERRIDES := jobs.overrides(config, sys.argv))
+    OVERRIDES = startup.overrides(config, sys.argv)
+    GRAPH = startup.load_graph(PAPERS, OVERRIDES)
 except ConfigError as error:
     sys.exit(str(error))
 
-shell.prefix(jobs.prefix(workflow.basedir))
-RUN = jobs.quoted(OVERRIDES)
-RESULTS, FIGURES, LOGS = (TABLE.below(top) for top in ("results", "figures", "logs"))
-MEMORY, MINUTES = sizing.asked(TABLE)  # read by a profile for a cluster
-COSTS = costs.Costs(TABLE)
+shell.prefix(startup.prefix(workflow.basedir))
+RUN = shlex.join(OVERRIDES)
+RESULTS, LOGS = GRAPH.below("results"), GRAPH.below("logs")
+TARGETS = GRAPH.targets()
+COSTS = forecast.Costs(GRAPH)
+
+
+def inputs(stage):
+    """What a job of that stage reads, by its wildcards."""
+    return lambda names: GRAPH.job(stage, *names).inputs
 
 
 def digest(stage):
     """Digest of what a job of that stage reads, by its wildcards."""
-    return lambda names: TABLE.digests["/".join([stage, *names])]
+    return lambda names: GRAPH.job(stage, *names).digest
 
 
 def threads(stage):
@@ -35,7 +43,7 @@ onstart:  # the kernel frees it, however this process ends
         refuse_second(".snakemake/dperm.lock")
     except RuntimeError as error:
         raise WorkflowError(str(error))
-    jobs.begin(workflow)
+    startup.begin(workflow)
 
 
 wildcard_constraints:
@@ -44,15 +52,7 @@ wildcard_constraints:
     problem="[A-Za-z0-9_-]+",
     solver="[A-Za-z0-9_-]+",
     name="[A-Za-z0-9_-]+",
-
-
-PRODUCTS = [TABLE.products(paper) for paper in PAPERS]
-TARGETS = {
-    paper: [f"{RESULTS}{paper}/complete.txt", *TABLE.products(paper)]
-    for paper in PAPERS
-}
-TARGETS["audit"] = expand(f"{RESULTS}audit/{{part}}.csv", part=("epsilon", "controls"))
-REPORTED = [f"{RESULTS}claims.csv", *TABLE.audited()]
+    part="solvers/[^/.]+|epsilon|controls|tuning",
 
 
 rule all:
@@ -72,81 +72,53 @@ for target in TARGETS:  # `snakemake dpcd`
 
 rule fetch:
     output:
-        "data/fetched/{dataset}/fetch.json",
+        STAGES["fetch"].patterns(RESULTS),
     log:
         f"{LOGS}fetch/{{dataset}}.log",
     benchmark:
         f"{LOGS}fetch/{{dataset}}.tsv"
-    priority: costs.PRIORITY["fetch"]
+    priority: STAGES["fetch"].priority
     conda:
         "environment.yml"
     params:
         digest=digest("fetch"),
         run=RUN,
         # Any will do: with "output", another of them is no reason to run again.
-        problem=lambda names, output: TABLE.problem_of[names.dataset],
-        attempt=lambda names: jobs.attempt(names.dataset),
+        problem=lambda names, output: GRAPH.problem_of(names.dataset),
+        attempt=lambda names: startup.attempt(names.dataset),
     shell:
         "python -P -m dperm fetch problem={params.problem} data.required=false"
         " {params.run} 2>&1 | tee {log}"
 
 
-SOLVED = "{paper}/{problem}/{solver}"
-for stage, before, made, key in (
-    (
-        "prepare",
-        lambda names: f"data/fetched/{TABLE.dataset_of[names.problem]}/fetch.json",
-        ["data/prepared/{problem}/meta.json"],
-        "{problem}",
-    ),
-    (
-        "optimum",
-        "data/prepared/{problem}/meta.json",
-        ["data/optimum/{problem}/optimum.json"],
-        "{problem}",
-    ),
-    (
-        "solve",
-        "data/optimum/{problem}/optimum.json",
-        [f"{RESULTS}{SOLVED}/{name}.parquet" for name in ("tune", "evaluate")],
-        SOLVED,
-    ),
-    (
-        "sweep",
-        lambda names: TABLE.swept_from(names.paper, names.name),
-        [f"{RESULTS}{{paper}}/sweeps/{{name}}.parquet"],
-        "{paper}/{name}",
-    ),
-    (
-        "timing",  # alone, on one core of all there are
-        lambda names: TABLE.clocked(names.paper),
-        [f"{RESULTS}{{paper}}/timing.parquet"],
-        "{paper}",
-    ),
-):
+for stage in ("prepare", "optimum", "solve", "sweep", "timing"):
 
     rule:
         name:
             stage
         input:
-            before,
+            inputs(stage),
         output:
-            made,
+            STAGES[stage].patterns(RESULTS),
         log:
-            f"{LOGS}{stage}/{key}.log",
+            f"{LOGS}{stage}/{STAGES[stage].key}.log",
         benchmark:
-            f"{LOGS}{stage}/{key}.tsv"
-        priority: costs.PRIORITY[stage]
+            f"{LOGS}{stage}/{STAGES[stage].key}.tsv"
+        priority: STAGES[stage].priority
         conda:
             "environment.yml"
         threads: threads(stage)
         resources:
-            mem_mb=MEMORY,
-            runtime=MINUTES,
+            mem_mb=lambda names, attempt, stage=stage: (
+                COSTS.megabytes("/".join([stage, *names]), attempt)
+            ),
+            runtime=lambda names, attempt, stage=stage: (
+                COSTS.minutes("/".join([stage, *names]), attempt)
+            ),
         params:
-            digest=digest({"solve": "evaluate", "sweep": "sweeps"}.get(stage, stage)),
+            digest=digest(stage),
             command=f"python -P -m dperm {stage}",
-            key=jobs.keys,
+            key=startup.keys,
             workers=lambda names, threads, stage=stage: (
                 COSTS.workers("/".join([stage, *names]), threads)
             ),
@@ -157,27 +129,24 @@ for stage, before, made, key in (
 
 
 for paper in PAPERS:
-    for products in TABLE.batches(paper):
+    for drawing in GRAPH.of_paper(paper, "draw"):
 
         rule:
             name:
-                jobs.drawing(paper, products[0])
+                f"draw_{paper}_{drawing.products[0]}".replace("/", "_")
             input:
-                TABLE.behind(paper, products[0]),
+                drawing.inputs,
             output:
-                [
-                    update(report(f, category=paper))
-                    for f in TABLE.shown(paper, products)
-                ],
-                [update(f) for f in TABLE.beside(paper, products)],
+                [update(report(f, category=paper)) for f in drawing.shown],
+                [update(f) for f in drawing.outputs if f not in drawing.shown],
             log:
-                f"{LOGS}draw/{paper}/{products[0]}.log",
+                f"{LOGS}draw/{paper}/{drawing.products[0]}.log",
             benchmark:
-                f"{LOGS}draw/{paper}/{products[0]}.tsv"
+                f"{LOGS}draw/{paper}/{drawing.products[0]}.tsv"
             conda:
                 "environment.yml"
             params:
-                drawn=TABLE.asked(paper, products),
+                drawn=shlex.quote(GRAPH.drawing(paper, drawing)),
                 paper=paper,
                 run=RUN,
             shell:
@@ -187,9 +156,9 @@ for paper in PAPERS:
 
 rule audit_part:
     input:
-        lambda names: TABLE.behind_audit(names.part),
+        inputs("audit"),
     output:
-        f"{RESULTS}audit/{{part,solvers/[^/.]+|epsilon|controls|tuning}}.csv",
+        STAGES["audit"].patterns(RESULTS),
     log:
         f"{LOGS}audit/{{part}}.log",
     benchmark:
@@ -199,7 +168,7 @@ rule audit_part:
     threads: threads("audit")
     params:
         digest=digest("audit"),
-        key=lambda names: jobs.audit_key(names.part),
+        key=lambda names: startup.audit_key(names.part),
         run=RUN,
     shell:
         "python -P -m dperm audit {params.key} workers={threads} {params.run} 2>&1 | tee {log}"
@@ -208,33 +177,30 @@ rule audit_part:
 rule complete:
     # Fails, after everything else was made, if a problem's data could not be had.
     input:
-        lambda names: TABLE.products(names.paper),
+        inputs("complete"),
     output:
-        f"{RESULTS}{{paper}}/complete.txt",
+        STAGES["complete"].patterns(RESULTS),
     log:
         f"{LOGS}complete/{{paper}}.log",
     localrule: True
     conda:
         "environment.yml"
     params:
-        made=lambda names: f"made={TABLE.made(names.paper)}",
+        made=lambda names: f"made={GRAPH.rows_digest(names.paper)}",
         run=RUN,
     shell:
         "python -P -m dperm complete paper={wildcards.paper} {params.made} {params.run} 2>&1 | tee {log}"
 
 
-for stage, made_of, made in (
-    ("claims", PRODUCTS, ["claims.csv", "claims.md", "power.csv", "noticed.csv"]),
-    ("report", REPORTED, ["report/index.html", "selection.csv"]),
-):
+for stage in ("claims", "report"):
 
     rule:
         name:
             stage
         input:
-            made_of,
+            inputs(stage),
         output:
-            [report(RESULTS + name, category="Report") for name in made],
+            [report(f, category="Report") for f in STAGES[stage].patterns(RESULTS)],
         log:
             f"{LOGS}{stage}.log",
         benchmark:
@@ -242,7 +208,7 @@ for stage, made_of, made in (
         conda:
             "environment.yml"
         params:
-            digest=TABLE.digests["claims"],
+            digest=digest(stage),
             command=f"python -P -m dperm {stage}",
             run=RUN,
         shell:

@@ -66,7 +66,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "draw": Command(
         "make those of some figures and tables that are not up to date",
-        "pipeline.drawn:draw",
+        "pipeline.products:draw",
         solves=False,
     ),
     "audit": Command(
@@ -97,7 +97,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "bundle": Command(
         "pack the data sets of the papers for a machine without a network",
-        "pipeline.bundling:bundle",
+        "pipeline.problems:bundle",
         solves=False,
     ),
     "results": Command(

@@ -49,7 +49,7 @@ def test_sparse_data_are_refused_where_they_would_be_filled_in(mine):
     with pytest.raises(ConfigError, match=rf"{WHERE}\.dp_svrg: .*kept sparse"):
         run_table(["mine"], ["scale=smoke"])
     mine("  dp_svrg:", "  dp_sgd:")
-    assert run_table(["mine"], ["scale=smoke"]).papers["mine"].runs
+    assert run_table(["mine"], ["scale=smoke"]).of_paper("mine", "solve")
     centred = "problem.preparation.standardize=true"
     with pytest.raises(ConfigError, match=rf"{WHERE}\.\w+: .*dp_cd or dp_gcd, found"):
         run_table(["mine"], ["scale=smoke", centred])

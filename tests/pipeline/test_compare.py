@@ -13,8 +13,8 @@ import pytest
 from dperm.pipeline import compare, completion, plan
 from dperm.pipeline import evaluate as evaluation
 from dperm.pipeline import tune as tuning
-from dperm.pipeline.compare import Level, differences
-from dperm.pipeline.record import digest_rows
+from dperm.pipeline.compare import Level
+from dperm.pipeline.completion import digest_rows
 from dperm.pipeline.solving import IDENTITY
 from dperm.store import files as store
 
@@ -50,8 +50,10 @@ def two(tmp_path):
     return tmp_path / "A", tmp_path / "B", table
 
 
-def compared(one, other):
-    return list(differences(one, other))
+def compared(one, other, shared=False):
+    """The lines of all tables, each with its table's name."""
+    found = compare.agreements(one, other, shared)
+    return [f"{each.name}: {line}" for each in found for line in each.lines]
 
 
 def test_seconds_and_provenance_do_not_count(two):
@@ -181,7 +183,7 @@ def test_rows_are_found_by_what_stands_first_and_not_by_their_place(tmp_path):
     A, B = tmp_path / "A", tmp_path / "B"
     for folder, table in ((A, old), (B, new)):
         store.write_csv(folder / "figure1.csv", table)
-    more, lost, changed = compare.differences(A, B, shared=True)
+    more, lost, changed = compared(A, B, shared=True)
     assert more == "figure1.csv: column more: only in B"
     assert lost == "figure1.csv: 1 rows only in B, first panel=b x=1"
     assert changed.startswith("figure1.csv: mean: 1 of 2 rows differ, by at most 0.1")
@@ -190,9 +192,9 @@ def test_rows_are_found_by_what_stands_first_and_not_by_their_place(tmp_path):
     assert (found.level, found.lines) == (Level.BITS, ("column more: only in B",))
     assert levels(A, B) == {"figure1.csv": Level.NOTHING}
     store.write_csv(B / "figure1.csv", old.assign(x=[1, 3]))  # the same rows, moved
-    assert next(compare.differences(A, B)).startswith("figure1.csv: x: 1 of 2 rows")
+    assert compared(A, B)[0].startswith("figure1.csv: x: 1 of 2 rows")
     store.write_csv(B / "figure1.csv", old.iloc[::-1])  # in another order
-    assert len([*compare.differences(A, B)]) == 2
+    assert len(compared(A, B)) == 2
 
 
 def test_a_papers_own_table_of_claims_has_no_verdicts_to_agree_in(tmp_path):

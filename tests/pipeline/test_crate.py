@@ -13,7 +13,7 @@ import urllib3
 
 from dperm.locate import ConfigError
 from dperm.pipeline import crate
-from dperm.pipeline.jobs import RunTable
+from dperm.pipeline.graph import Graph
 from dperm.store import files as store
 
 CONTEXT = "https://w3id.org/ro/crate/1.1/context"
@@ -149,10 +149,8 @@ def test_runs_of_other_code_are_refused(ran, monkeypatch):
     pytest.importorskip("rocrate")
     monkeypatch.undo()
     monkeypatch.chdir(ran)
-    monkeypatch.setattr(
-        crate.kept, "run_table", lambda *_: RunTable("", {}, {}, {}, {})
-    )
-    monkeypatch.setattr(RunTable, "made", lambda self, paper: "of now")
+    monkeypatch.setattr(crate.startup, "load_graph", lambda *_: Graph(""))
+    monkeypatch.setattr(Graph, "rows_digest", lambda self, paper: "of now")
     with pytest.raises(
         ConfigError, match="other code or configuration: run `dperm tiny`"
     ):

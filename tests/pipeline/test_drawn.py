@@ -6,7 +6,7 @@ import time
 import pytest
 
 from dperm.locate import ConfigError
-from dperm.pipeline import drawn, evaluate, jobs, plan
+from dperm.pipeline import evaluate, plan, products
 
 SMALL = ("paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2")
 FIRST = ("tables/noise@a", "tables/lead@b")
@@ -21,7 +21,7 @@ def drawing(configured, tmp_path, monkeypatch):
 
     def draw(*asked):
         config = configured(*SMALL, f"drawn=[{','.join(asked)}]")
-        return {path.stem for path in drawn.draw(config)}
+        return {path.stem for path in products.draw(config)}
 
     return draw
 
@@ -40,14 +40,14 @@ def test_only_what_is_not_up_to_date(drawing, tmp_path):
 
 def test_what_failed_is_not_taken_for_drawn(drawing, tmp_path, monkeypatch):
     """Snakemake puts back all files of a job that failed."""
-    table = drawn.MAKERS["tables"]
+    table = products.MAKERS["tables"]
 
     def failing(config):
         if config.product == "lead":
             raise RuntimeError("no")
         return table(config)
 
-    monkeypatch.setitem(drawn.MAKERS, "tables", failing)
+    monkeypatch.setitem(products.MAKERS, "tables", failing)
     with pytest.raises(RuntimeError):
         drawing(*FIRST)
     monkeypatch.undo()
@@ -59,25 +59,3 @@ def test_what_failed_is_not_taken_for_drawn(drawing, tmp_path, monkeypatch):
 def test_a_slip_is_refused(drawing, asked):
     with pytest.raises(ConfigError, match="expected figures/name@digest"):
         drawing(asked)
-
-
-def test_products_of_the_same_files_share_a_job():
-    from dperm.pipeline import runtable
-
-    table = runtable.run_table(["dpcd", "dpsco"], ["scale=smoke"])
-    for paper in ("dpcd", "dpsco"):
-        found = table.batches(paper)
-        products = [each for batch in found for each in batch]
-        made = table.papers[paper]
-        assert len(products) == len(made.figures) + len(made.tables)
-        assert (
-            len(set(products)) == len(products) and len(found) < len(products) / 2 + 4
-        )
-        for batch in found:
-            assert len({tuple(table.behind(paper, each)) for each in batch}) == 1
-            for each in batch:
-                files = table.drawn(paper, each)
-                assert len(files) == len(jobs.DRAWN[each.split("/")[0]][1])
-    seconds = [b for b in table.batches("dpcd") if "figures/figure3" in b]
-    assert seconds == [["figures/figure3", "tables/table3"]]
-    assert table.behind("dpcd", "tables/table3")[-1] == table.timing("dpcd")

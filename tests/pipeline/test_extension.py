@@ -15,8 +15,8 @@ from dperm.erm.problem import build
 from dperm.locate import ConfigError
 from dperm.pipeline import checks as configured
 from dperm.pipeline import digests
-from dperm.pipeline.jobs import overrides
 from dperm.pipeline.runtable import run_table
+from dperm.pipeline.startup import overrides
 from dperm.solvers.lanes import Lanes
 from dperm.store import closure
 from solvers import checks
@@ -214,7 +214,5 @@ def test_unknown_keys_of_snakemakes_config_and_unknown_products(mine):
     with pytest.raises(ConfigError, match="--config: expected one of scale, set"):
         overrides({"scal": "smoke"})
     table = run_table(["mine"], overrides({"scale": "smoke"}))
-    with pytest.raises(
-        ConfigError, match=r"mine/paper\.yaml: figures: .*did you mean err"
-    ):
-        table.behind("mine", "figures/error")
+    with pytest.raises(ConfigError, match="did you mean draw/mine/figures/errors"):
+        table.job("draw", "mine", "figures/error")

@@ -1,5 +1,6 @@
-"""The plan has the Snakefile's jobs and places them as Snakemake would."""
+"""The plan has the Snakefile's jobs, knows their costs and places them as it would."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,11 +8,20 @@ import sys
 import pandas as pd
 import pytest
 
+from dperm.data.fetching import FetchRecord
 from dperm.locate import available
-from dperm.pipeline import costs, forecast
-from dperm.pipeline.costs import ALONE, GOAL, START, Cost, Costs
-from dperm.pipeline.forecast import BEGIN, OVERHEAD, Job
-from dperm.pipeline.jobs import PaperTable, RunTable
+from dperm.pipeline import forecast
+from dperm.pipeline.forecast import (
+    ALONE,
+    BEGIN,
+    GOAL,
+    OVERHEAD,
+    START,
+    Cost,
+    Costs,
+    Task,
+)
+from dperm.pipeline.graph import STAGES, Graph
 from dperm.pipeline.runtable import run_table
 
 TSV = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time"
@@ -25,11 +35,19 @@ def benchmark(folder, name, seconds, load, rss=300.0):
 
 @pytest.fixture
 def table():
-    """A paper with a timed sweep and another."""
-    keys = ("problems", "runs", "figures", "tables", "sweeps", "problems_of",
-            "sweeps_of", "prepared", "tuned")  # fmt: skip
-    paper = PaperTable(**{key: {} for key in keys}, alone=["clock"])
-    return RunTable("", {"one": paper}, work={"one/sweeps/long": 100.0})
+    """A paper with a timed sweep and others, a run, and the data of its problem."""
+    graph = Graph("", ["one"], dataset_of={"a": "wines"})
+    graph.add("prepare", "a")
+    graph.add("solve", "one", "a", "s", work=5e5)
+    graph.add("sweep", "one", "long", work=100.0)
+    graph.add("sweep", "one", "huge", work=1.0)
+    graph.add("sweep", "one", "clock", alone=True)
+    graph.add("timing", "one", alone=True)
+    graph.add_drawing("one", "figures/f", [])
+    graph.add("report")
+    for name in "abcz":
+        graph.add_drawing("one", f"tables/{name}", [name])
+    return graph
 
 
 # --- what jobs cost -------------------------------------------------------------------
@@ -42,7 +60,7 @@ def test_benchmarks_of_now_and_of_earlier_layouts(tmp_path):
     benchmark(tmp_path, "evaluate/p/b/s/evaluate", 4.0, 100.0, 400.0)
     benchmark(tmp_path, "sweep/p/sweeps/r", 100.0, 190.0)
     benchmark(tmp_path, "prepare/c", "NA", "NA")
-    found = costs.recorded(tmp_path)
+    found = forecast.recorded(tmp_path)
     assert found == {
         "solve/p/a/s": Cost(5.0, 0.0, 300.0, True),
         "solve/p/b/s": Cost(34.0, 0.0, 400.0, True),
@@ -51,32 +69,81 @@ def test_benchmarks_of_now_and_of_earlier_layouts(tmp_path):
 
 
 def test_threads_follow_what_a_job_cost(table):
-    known = {"sweep/one/long": Cost(3.5 * GOAL), "solve/one/a/s": Cost(GOAL / 2),
-             "sweep/one/clock": Cost(1.0), "sweep/one/huge": Cost(1e6)}  # fmt: skip
+    known = {
+        "sweep/one/long": Cost(3.5 * GOAL),
+        "solve/one/a/s": Cost(GOAL / 2),
+        "sweep/one/clock": Cost(1.0),
+        "sweep/one/huge": Cost(1e6),
+    }
     found = Costs(table, known)
     assert found.threads("sweep/one/long") == 4
     assert found.threads("solve/one/a/s") == 1
-    assert found.threads("sweep/one/huge") == costs.MOST
+    assert found.threads("sweep/one/huge") == forecast.MOST
     for job in ("sweep/one/clock", "timing/one"):
         assert found.threads(job) == ALONE
     assert found.threads("draw/one/figures/f") == 1
-    assert [found.workers("sweep/one/long", 3), found.workers("timing/one", 32),
-            found.workers("sweep/one/clock", 2), found.workers("sweep/one/clock", 32)
-            ] == [3, 1, 1, 4]  # fmt: skip
+    assert [
+        found.workers("sweep/one/long", 3),
+        found.workers("timing/one", 32),
+        found.workers("sweep/one/clock", 2),
+        found.workers("sweep/one/clock", 32),
+    ] == [3, 1, 1, 4]
 
 
 def test_what_is_not_recorded_is_estimated(table):
     known = Costs(table, {})
-    assert known.of("sweep/one/long").cpu == START + 100 * costs.PER_TASK
+    assert known.of("sweep/one/long").cpu == START + 100 * forecast.PER_TASK
     assert not known.of("sweep/one/long").is_recorded
-    assert known.of("report").cpu == costs.FIXED["report"]
+    assert known.of("report").cpu == STAGES["report"].seconds
 
 
-@pytest.mark.parametrize("text", ["", "job\nx\n", "job,cpu_seconds,longest_seconds\n"
-                                  "a,b,c\n", "\0"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text", ["", "job\nx\n", "job,cpu_seconds,longest_seconds\na,b,c\n", "\0"]
+)
 def test_damaged_costs_are_none(tmp_path, text):
     (tmp_path / "costs.csv").write_text(text)
-    assert costs.kept(tmp_path / "costs.csv") == {}
+    assert forecast.read_costs(tmp_path / "costs.csv") == {}
+
+
+# --- what a job asks of a cluster -----------------------------------------------------
+
+
+@pytest.fixture
+def sized(table, tmp_path, monkeypatch):
+    """Costs, and a way to say how large the data set is."""
+    monkeypatch.chdir(tmp_path)
+
+    def put(n, p, nnz):
+        folder = tmp_path / "data" / "fetched" / "wines"
+        folder.mkdir(parents=True, exist_ok=True)
+        record = FetchRecord("wines", "ok", "", n=n, p=p, nnz=nnz)
+        (folder / "fetch.json").write_text(json.dumps(vars(record)))
+
+    return Costs(table, {}), put
+
+
+def test_the_least_while_nothing_is_known(sized):
+    costs, _ = sized
+    assert costs.megabytes("solve/one/a/s") == forecast.BASE
+    assert costs.minutes("solve/one/a/s") == forecast.MINUTES
+
+
+def test_memory_and_time_grow_with_the_problem_and_the_attempt(sized):
+    costs, put = sized
+
+    def asked(job, *attempt):
+        return costs.megabytes(job, *attempt), costs.minutes(job, *attempt)
+
+    put(45312, 8, 362496)
+    assert asked("solve/one/a/s") == (1017, 22)
+    put(453120, 80, 36249600)
+    large = (1000 + 1739, 10 + 1208)
+    assert asked("solve/one/a/s") == asked("solve/one/a/s", 1) == large
+    assert asked("solve/one/a/s", 2) == tuple(2 * value for value in large)
+    assert costs.minutes("prepare/a") < large[1]
+    several = (forecast.SWEEP_MEMORY, forecast.SWEEP_MINUTES)
+    assert asked("sweep/one/long") == asked("timing/one") == several
+    assert asked("timing/one", 2) == tuple(2 * value for value in several)
 
 
 # --- placing --------------------------------------------------------------------------
@@ -84,19 +151,19 @@ def test_damaged_costs_are_none(tmp_path, text):
 
 def placed(table, cores, **jobs):
     """Jobs given as (cpu, threads, after)."""
+    name = "draw/one/tables/{}".format
     made = {
-        f"draw/one/{name}": Job(
-            f"draw/one/{name}", tuple(f"draw/one/{each}" for each in after),
-            Cost(START + cpu, 0.0, 100.0), threads,
+        name(key): Task(
+            name(key), tuple(map(name, after)), Cost(START + cpu, 0.0, 100.0), threads
         )
-        for name, (cpu, threads, after) in jobs.items()
-    }  # fmt: skip
+        for key, (cpu, threads, after) in jobs.items()
+    }
     return forecast.plan(made, Costs(table, {}), cores)
 
 
 def test_jobs_side_by_side_and_one_after_the_other(table):
     each = START + OVERHEAD + 10
-    four = dict.fromkeys("abcd", (10.0, 1, ()))
+    four = dict.fromkeys("abcz", (10.0, 1, ()))
     assert placed(table, 1, **four).wall == pytest.approx(BEGIN + 4 * each)
     two = placed(table, 2, **four)
     assert two.wall == pytest.approx(BEGIN + 2 * each)
@@ -116,7 +183,7 @@ def test_what_asks_for_all_cores_waits_for_them(table):
 
 
 def test_threads_shorten_what_divides_and_no_longest_part():
-    job = Job("sweep/one/long", (), Cost(START + 90.0, 0.0), 2, 2)
+    job = Task("sweep/one/long", (), Cost(START + 90.0, 0.0), 2, 2)
     assert job.wall == pytest.approx(START + 50.0 + OVERHEAD)
     whole = job._replace(cost=Cost(START + 90.0, 80.0))
     assert whole.wall == pytest.approx(START + 80.0 + OVERHEAD)
@@ -127,13 +194,23 @@ def test_threads_shorten_what_divides_and_no_longest_part():
 
 def test_its_jobs_are_the_snakefile_s(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    command = [sys.executable, "-m", "dperm", "-n", "-q", "rules", "--config",
-               "scale=smoke", "--", "all"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "dperm",
+        "-n",
+        "-q",
+        "rules",
+        "--config",
+        "scale=smoke",
+        "--",
+        "all",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     listed = dict(re.findall(r"^(\w+) +(\d+)$", done.stdout, re.MULTILINE))
     rules = {name: int(count) for name, count in listed.items()}
     table = run_table(available("paper"), ["scale=smoke"])
-    jobs = forecast.graph(table, Costs(table, {}))
+    jobs = forecast.tasks(table, Costs(table, {}))
     stages = pd.Series([job.stage for job in jobs.values()]).value_counts()
     draws = [count for name, count in rules.items() if name.startswith("draw_")]
     assert stages["draw"] == sum(draws)
@@ -155,8 +232,12 @@ def test_the_command_writes_plans_and_costs(tmp_path, monkeypatch, capsys):
     plans = pd.read_csv(tmp_path / "results/smoke/plan.csv")
     assert plans["cores"].tolist() == list(forecast.CORES)
     assert plans.columns.tolist() == [
-        "cores", "wall_seconds", "critical_path_seconds", "idle_share", "peak_mb",
-    ]  # fmt: skip
+        "cores",
+        "wall_seconds",
+        "critical_path_seconds",
+        "idle_share",
+        "peak_mb",
+    ]
     assert plans["wall_seconds"].is_monotonic_decreasing
-    kept = costs.kept(tmp_path / "results/smoke/costs.csv")
+    kept = forecast.read_costs(tmp_path / "results/smoke/costs.csv")
     assert kept["solve/dpcd/diabetes/dp_cd"].cpu == 1000.0

@@ -12,29 +12,34 @@ import pandas as pd
 import pytest
 
 from dperm.pipeline import packed
-from dperm.pipeline.jobs import PaperTable, RunTable
-from dperm.pipeline.record import digest_rows
+from dperm.pipeline.completion import digest_rows
+from dperm.pipeline.graph import Graph
 from dperm.store import files as store
 
 ROWS = "results/tiny/own/dp_cd/tune.parquet"
 DATA = "data/prepared/own/X.npy"
 DIGESTS = {
-    "prepare/own": "p", "optimum/own": "o", "tune/tiny/own/dp_cd": "t",
-    "evaluate/tiny/own/dp_cd": "e", "sweeps/tiny/rounds": "s", "timing/tiny": "m",
+    "prepare/own": "p",
+    "optimum/own": "o",
+    "tune/tiny/own/dp_cd": "t",
+    "evaluate/tiny/own/dp_cd": "e",
+    "sweeps/tiny/rounds": "s",
+    "timing/tiny": "m",
     "figures/tiny/curves": "f",
-}  # fmt: skip
+}
 
 
 def planned(**other):
-    """The run table of a paper with a run and a sweep."""
-    paper = PaperTable(
-        problems=["own"], runs=[("own", "dp_cd")], figures=["curves"], tables=[],
-        sweeps={"rounds": ["own"]}, problems_of={}, sweeps_of={},
-        prepared={"rounds": []}, tuned={"rounds": []}, clocked=["own/dp_cd"],
-    )  # fmt: skip
-    return RunTable(
-        "", {"tiny": paper}, {"own": "mine"}, {"mine": "own"}, {**DIGESTS, **other}
-    )
+    """The graph of a paper with a run, a sweep and timings."""
+    graph = Graph("", ["tiny"], digests={**DIGESTS, **other})
+    fetched = graph.add("fetch", "mine").outputs
+    prepared = graph.add("prepare", "own", inputs=fetched).outputs
+    solved = graph.add("optimum", "own", inputs=prepared).outputs
+    tune, evaluate = graph.add("solve", "tiny", "own", "dp_cd", inputs=solved).outputs
+    graph.add("sweep", "tiny", "rounds", inputs=solved)
+    graph.add("timing", "tiny", inputs=[evaluate])
+    graph.add_drawing("tiny", "figures/curves", [tune, evaluate])
+    return graph
 
 
 @pytest.fixture
@@ -42,7 +47,7 @@ def planning(monkeypatch):
     """Sets what the configuration and code of now ask for."""
 
     def plan(**other):
-        monkeypatch.setattr(packed.kept, "run_table", lambda *_: planned(**other))
+        monkeypatch.setattr(packed.startup, "load_graph", lambda *_: planned(**other))
 
     plan()
     return plan
@@ -55,13 +60,16 @@ def ran(tmp_path, monkeypatch, planning):
     folder.mkdir()
     monkeypatch.chdir(folder)
     results, rows = Path("results/tiny"), {}
-    names = [*(f"own/dp_cd/{name}" for name in ("tune", "evaluate")), "sweeps/rounds",
-             "timing"]  # fmt: skip
+    names = [
+        *(f"own/dp_cd/{name}" for name in ("tune", "evaluate")),
+        "sweeps/rounds",
+        "timing",
+    ]
     for at, name in enumerate(names):
         table = pd.DataFrame({"error": [0.1 + at, 0.2]})
         store.write_table(results / f"{name}.parquet", table)
         rows[f"{name}.parquet"] = digest_rows(table)
-    record = {"made": planned().made("tiny"), "digests": {"rows": rows}}
+    record = {"made": planned().rows_digest("tiny"), "digests": {"rows": rows}}
     for path, content in {
         results / "record.json": record,
         results / "manifest.json": {"paper": "tiny"},
@@ -107,8 +115,10 @@ def test_all_that_rows_depend_on_comes_along(ran, elsewhere):
     for left in ("results.zip", "data/fetched/mine/X.npy"):  # X is in prepared
         del before[left]
     assert contents(Path()) == before
-    assert len({path.stat().st_mtime for path in Path().rglob("*.*") if path.is_file()}
-               ) == 1, "nothing is newer than what it was made of"  # fmt: skip
+    assert (
+        len({path.stat().st_mtime for path in Path().rglob("*.*") if path.is_file()})
+        == 1
+    ), "nothing is newer than what it was made of"
 
 
 def test_the_same_rows_give_the_same_bytes(archive):
@@ -228,5 +238,5 @@ def test_the_command_says_one_line(tmp_path):
 
 
 def test_words_are_papers_and_overrides():
-    asked = packed._asked(["dpcd", "seed=7", "scale=smoke"])
-    assert asked == (["dpcd"], ["scale=smoke", "seed=7"])
+    words = packed._papers_and_overrides(["dpcd", "seed=7", "scale=smoke"])
+    assert words == (["dpcd"], ["scale=smoke", "seed=7"])

@@ -10,7 +10,7 @@ import yaml
 from dperm import locate, typed
 from dperm.config import compose
 from dperm.locate import ConfigError
-from dperm.pipeline import kinds, runtable
+from dperm.pipeline import products, runtable
 
 
 @pytest.fixture
@@ -169,8 +169,8 @@ def test_choices_of_figures_are_those_of_the_figures():
     from dperm.kinds import figures
 
     for key, known in figures.CHOICES.items():
-        assert get_args(kinds.TYPES[key]) == known
-    assert set(figures.OPTIONS) <= set(kinds.TYPES)
+        assert get_args(products.TYPES[key]) == known
+    assert set(figures.OPTIONS) <= set(products.TYPES)
 
 
 @pytest.mark.parametrize(

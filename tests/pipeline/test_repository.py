@@ -11,7 +11,7 @@ import yaml
 
 from dperm import __version__, config
 from dperm.locate import available
-from dperm.pipeline import jobs
+from dperm.pipeline import startup
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +36,7 @@ def test_jobs_find_the_package_beside_the_snakefile(tmp_path):
     folder = tmp_path / "it's {here}"
     (folder / "src" / "dperm").mkdir(parents=True)
     (folder / "src" / "dperm" / "__init__.py").write_text("print('found')")
-    start = jobs.prefix(str(folder)).format()  # as Snakemake reads it
+    start = startup.prefix(str(folder)).format()  # as Snakemake reads it
 
     def run(line, **given):
         environment = {"PATH": os.environ["PATH"], **given}

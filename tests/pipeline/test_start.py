@@ -15,8 +15,7 @@ import pytest
 import dperm
 from dperm import config, locate
 from dperm.locate import ConfigError
-from dperm.pipeline import digests, jobs, kept, runtable
-from dperm.pipeline.targets import asked
+from dperm.pipeline import digests, graph, runtable, startup
 from dperm.store import closure, provenance
 
 PAPERS = ["dpbcfw", "dpcd", "dpgcd"]
@@ -51,25 +50,26 @@ MINE = Path(__file__).parents[2] / "docs/examples/mine"
 @pytest.mark.parametrize("program", ["snakemake", "/x/bin/snakemake",
                                      "/x/snakemake/__main__.py"])  # fmt: skip
 def test_papers_asked_for(program, line, found):
-    assert asked([program, *shlex.split(line)], PAPERS) == found
+    assert startup.papers_of([program, *shlex.split(line)], PAPERS) == found
 
 
 def test_overrides_reach_a_shell_as_they_are():
     given = ["a=$HOME *", "b=x|touch y", "c='it''s'", 'd="x, y"', "e=`id`;f", "g=\\n"]
-    asked = {"scale": "smoke", "set": shlex.join(given)}
-    found = jobs.overrides(asked)
+    settings = {"scale": "smoke", "set": shlex.join(given)}
+    found = startup.overrides(settings)
     assert found == ["scale=smoke", *given]
-    echo = ["bash", "-c", f"printf '%s\\n' {jobs.quoted(found)}"]
+    echo = ["bash", "-c", f"printf '%s\\n' {shlex.join(found)}"]
     done = subprocess.run(echo, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == found
-    stripped = {**asked, "set": asked["set"].strip("'")}  # as Snakemake does
-    assert jobs.overrides(stripped, ["dperm", f"set={asked['set']}", "-n"]) == found
+    stripped = {**settings, "set": settings["set"].strip("'")}  # as Snakemake does
+    command = ["dperm", f"set={settings['set']}", "-n"]
+    assert startup.overrides(stripped, command) == found
     with pytest.raises(ConfigError, match="--config: set: a='b: expected quotes"):
-        jobs.overrides({"set": "a='b"})
+        startup.overrides({"set": "a='b"})
 
 
 def test_who_is_not_snakemake_asks_for_all():
-    assert asked(["pytest", "dpcd"], PAPERS) == PAPERS
+    assert startup.papers_of(["pytest", "dpcd"], PAPERS) == PAPERS
 
 
 def test_only_what_is_asked_for_is_read(monkeypatch):
@@ -84,7 +84,7 @@ def test_only_what_is_asked_for_is_read(monkeypatch):
     for module in by:
         monkeypatch.setattr(module, "read", functools.partial(seen, module))
     table = runtable.run_table(["dpcd"], ["scale=smoke"])
-    assert list(table.papers) == ["dpcd"]
+    assert table.papers == ["dpcd"]
     names = [*by[config], *by[runtable]]
     read = {group: {n for g, n in names if g == group} for group, _ in names}
     assert read["paper"] == {"dpcd"}
@@ -116,7 +116,7 @@ BROKEN = {
 def test_what_is_wrong_elsewhere_stops_nobody(whole, kind):
     (whole / "paper/dpgcd/paper.yaml").write_bytes(BROKEN[kind])
     (whole / "solver/dp_gcd.yaml").write_bytes(b"algorithm: {")
-    assert runtable.run_table(["dpcd"], ["scale=smoke"]).papers.keys() == {"dpcd"}
+    assert runtable.run_table(["dpcd"], ["scale=smoke"]).papers == ["dpcd"]
     assert config.compose(["paper=dpcd"]).paper.name == "dpcd"
     with pytest.raises(ConfigError, match=r"conf/paper/dpgcd/paper\.yaml"):
         runtable.run_table(["dpcd", "dpgcd"], ["scale=smoke"])
@@ -130,7 +130,7 @@ def test_an_infinite_clip_is_refused_where_there_is_noise(whole):
     with pytest.raises(ConfigError, match=r"runs.dp_cd.grid.clip: .inf is accepted"):
         runtable.run_table(["dpcd"], ["scale=smoke"])
     made = runtable.run_table(["dpcd"], ["scale=smoke", "problem.privacy.epsilon=.inf"])
-    assert made.papers.keys() == {"dpcd"}
+    assert made.papers == ["dpcd"]
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def test_a_folder_that_stands_alone_has_modules_of_its_papers(whole):
         "name: alone\nproblems: [diabetes]\nruns: {}\ntables: {one: {kind: errors}}\n"
     )
     table = runtable.run_table(["alone"], ["scale=full"])
-    assert table.papers["alone"].tables == ["one"]
+    assert table.job("draw", "alone", "tables/one").products == ["tables/one"]
     made = config.compose(["paper=alone"])
     assert products.function_of(made, "tables", "errors")() is None
 
 
-# --- the kept table -------------------------------------------------------------------
+# --- the kept graph -------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -194,16 +194,15 @@ def composed(mine, monkeypatch):
 
 
 def start(papers=("mine",), overrides=("scale=smoke",)):
-    return kept.run_table(list(papers), list(overrides))
+    return startup.load_graph(list(papers), list(overrides))
 
 
-def test_a_kept_table_is_the_composed_one(composed, capsys):
+def test_a_kept_graph_is_the_composed_one(composed, capsys):
     first = start()
     assert "dperm: composing 1 paper: mine" in capsys.readouterr().err
     second = start()
     assert second == first and second.to_json() == first.to_json()
     assert len(composed) == 1 and capsys.readouterr().err == ""
-    assert isinstance(second.papers["mine"].runs[0], tuple)
 
 
 CHANGES = {
@@ -270,10 +269,10 @@ def test_another_folder_of_configuration_makes_a_new_one(mine, composed, monkeyp
 @pytest.mark.parametrize("damage", ["cut", "empty", "edited", "list", "no text"])
 def test_a_damaged_one_is_made_anew(composed, damage):
     first = start()
-    (path,) = kept.FOLDER.glob("*.json")
+    (path,) = startup.FOLDER.glob("*.json")
     text = path.read_text()
     content = json.loads(text)
-    content["table"]["work"] = {}
+    content["graph"]["jobs"] = {}
     spoilt = {
         "cut": text[:-30],
         "empty": "",
@@ -296,13 +295,13 @@ def test_an_edit_while_composing_is_not_kept(mine, monkeypatch):
 
     monkeypatch.setattr(runtable, "run_table", edited)
     start()
-    assert not list(kept.FOLDER.glob("*.json"))
+    assert not list(startup.FOLDER.glob("*.json"))
 
 
 def test_a_refused_configuration_is_not_kept(mine):
     with pytest.raises(ConfigError):
         start(overrides=["scale=smoke", "problem.privacy.epsilon=0"])
-    assert not kept.FOLDER.exists()
+    assert not startup.FOLDER.exists()
 
 
 def test_an_edit_of_a_solver_while_composing_is_not_kept(mine, monkeypatch):
@@ -315,13 +314,13 @@ def test_an_edit_of_a_solver_while_composing_is_not_kept(mine, monkeypatch):
 
     monkeypatch.setattr(runtable, "run_table", edited)
     start()
-    assert not list(kept.FOLDER.glob("*.json"))
+    assert not list(startup.FOLDER.glob("*.json"))
 
 
 def test_two_at_once_leave_one_whole_table(mine):
     code = (
-        "from dperm.pipeline import kept;"
-        "print(kept.run_table(['mine'], ['scale=smoke']).digests['claims'])"
+        "from dperm.pipeline import startup;"
+        "print(startup.load_graph(['mine'], ['scale=smoke']).digests['claims'])"
     )
     found = []
 
@@ -335,14 +334,14 @@ def test_two_at_once_leave_one_whole_table(mine):
     for thread in threads:
         thread.join()
     assert found[0] == found[1] != ""
-    assert [path.suffix for path in kept.FOLDER.iterdir()] == [".json"]
+    assert [path.suffix for path in startup.FOLDER.iterdir()] == [".json"]
 
 
 def test_old_ones_go(composed, monkeypatch):
-    monkeypatch.setattr(kept, "KEPT", 2)
+    monkeypatch.setattr(startup, "KEPT", 2)
     for seed in range(4):
         start(overrides=["scale=smoke", f"seed={seed}"])
-    assert len(list(kept.FOLDER.glob("*.json"))) == 2
+    assert len(list(startup.FOLDER.glob("*.json"))) == 2
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -353,15 +352,15 @@ def test_a_folder_that_may_only_be_read(mine, composed):
 
 
 def test_a_place_that_cannot_be_written_is_no_error(mine, composed):
-    kept.FOLDER.parent.mkdir()
-    kept.FOLDER.write_text("a file")
+    startup.FOLDER.parent.mkdir()
+    startup.FOLDER.write_text("a file")
     assert start() == start() and len(composed) == 2
 
 
 def test_a_warm_start_imports_no_solver(mine):
     code = (
-        "import sys; from dperm.pipeline import jobs, kept, sizing, targets;"
-        "kept.run_table(['mine'], ['scale=smoke']);"
+        "import sys; from dperm.pipeline import forecast, graph, startup;"
+        "startup.load_graph(['mine'], ['scale=smoke']);"
         "print([m for m in ('numba', 'scipy', 'matplotlib', 'hydra', 'pandas')"
         " if m in sys.modules])"
     )
@@ -378,17 +377,17 @@ def test_a_warm_start_imports_no_solver(mine):
 def test_the_tables_of_the_audit_are_those_it_makes():
     from dperm.pipeline.auditing import PRODUCTS
 
-    assert set(PRODUCTS) == set(jobs.AUDITED)
+    assert set(PRODUCTS) == set(graph.AUDITED)
 
 
 def test_a_data_set_that_was_not_to_be_had_is_asked_for_again(tmp_path):
     folder = tmp_path / "fetched/x"
     folder.mkdir(parents=True)
-    assert jobs.attempt("x", str(tmp_path)) == 0
+    assert startup.attempt("x", str(tmp_path)) == 0
     (folder / "fetch.json").write_text(json.dumps({"status": "ok"}))
-    assert jobs.attempt("x", str(tmp_path)) == 0
+    assert startup.attempt("x", str(tmp_path)) == 0
     (folder / "fetch.json").write_text(json.dumps({"status": "unavailable"}))
-    assert jobs.attempt("x", str(tmp_path)) > 0
+    assert startup.attempt("x", str(tmp_path)) > 0
 
 
 @pytest.mark.parametrize("stage", ["tune", "evaluate", "sweep", "products"])

@@ -136,11 +136,11 @@ def test_a_sweep_that_starts_from_tuning_follows_it(swept, caplog):
 
 def test_snakemake_waits_for_the_tuning_that_a_sweep_starts_from():
     table = run_table(["dpgcd"], [])
-    behind = table.swept_from("dpgcd", "tuning_law")
-    assert "results/dpgcd/dorothea/dp_gcd/tune.parquet" in behind
-    assert "data/optimum/square/optimum.json" in behind
-    assert sum(path.endswith("tune.parquet") for path in behind) == 16
-    law = table.behind("dpgcd", "tables/law")
+    inputs = table.job("sweep", "dpgcd", "tuning_law").inputs
+    assert "results/dpgcd/dorothea/dp_gcd/tune.parquet" in inputs
+    assert "data/optimum/square/optimum.json" in inputs
+    assert sum(path.endswith("tune.parquet") for path in inputs) == 16
+    law = table.job("draw", "dpgcd", "tables/law").inputs
     assert "results/dpgcd/sweeps/tuning_law.parquet" in law
     assert "results/dpgcd/square/dp_cd/evaluate.parquet" in law
     other = run_table(["dpgcd"], ["paper.replicates=6"])

@@ -245,8 +245,7 @@ def test_every_paper_can_be_planned_at_every_scale(scale):
     """The README begins with the scale quickstart."""
     table = run_table(available("paper"), [f"scale={scale}"])
     for paper in available("paper"):
-        for key in table.papers[paper].sweeps:
-            behind = table.swept_from(paper, key)
-            known = {f"{table.below('results')}{paper}/{problem}/{solver}/tune.parquet"
-                     for problem, solver in table.papers[paper].runs}  # fmt: skip
-            assert {path for path in behind if path.endswith("tune.parquet")} <= known
+        known = {job.outputs[0] for job in table.of_paper(paper, "solve")}
+        for job in table.of_paper(paper, "sweep"):
+            tuned = {path for path in job.inputs if path.endswith("tune.parquet")}
+            assert tuned <= known

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from dperm.pipeline.scales import worst
 from dperm.privacy.scales import delta, epsilons
 
 
@@ -47,19 +46,3 @@ def test_either_direction_is_looked_at():
     counts = np.full(1, 40.0)
     ends = epsilons(np.array([1.4]), counts, 1e-4)
     assert ends == pytest.approx(epsilons(np.array([1 / 1.4]), counts, 1e-4))
-
-
-def test_breast_cancer_with_its_scales_alone():
-    """2.0 at 20 passes, as a simulation of importance weights had found."""
-    from sklearn.datasets import load_breast_cancer
-
-    squares = load_breast_cancer(return_X_y=True)[0] ** 2
-    ratios = worst(squares)
-    low, high = epsilons(ratios[0], np.full(30, 20.0), 1e-3)
-    assert low == pytest.approx(2.0, abs=0.05) and high < low * 1.0001
-
-
-def test_a_column_that_only_one_record_has_tells_all():
-    squares = np.ones((9, 2))
-    squares[1:, 1] = 0.0
-    assert epsilons(worst(squares)[0], np.ones(2), 1e-3) == (math.inf, math.inf)

@@ -58,12 +58,6 @@ class Agreement:
     lines: tuple[str, ...] = ()
 
 
-def differences(one: Path, other: Path, shared: bool = False) -> Iterator[str]:
-    """The lines of ``agreements``, each with its table's name."""
-    for found in agreements(one, other, shared):
-        yield from (f"{found.name}: {line}" for line in found.lines)
-
-
 def agreements(
     one: Path, other: Path, shared: bool = False, rtol: float = RTOL
 ) -> Iterator[Agreement]:
@@ -84,7 +78,8 @@ def agreements(
     ValueError
         If a folder holds no table, or a table is damaged.
     """
-    ours, theirs = _tables(one), _tables(other)
+    timed = _timed()
+    ours, theirs = _tables(one, timed), _tables(other, timed)
     every = ours.keys() & theirs.keys() if shared else ours.keys() | theirs.keys()
     if not every:
         raise ValueError(f"{one} and {other} have no table in common")
@@ -186,8 +181,7 @@ def _level_of_intervals(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> 
 # --- reading --------------------------------------------------------------------------
 
 
-def _tables(folder: Path) -> dict[str, Path]:
-    timed = _timed()
+def _tables(folder: Path, timed: set[tuple[str, str]]) -> dict[str, Path]:
     found = {
         str(path.relative_to(folder)): path
         for kind in ("*.parquet", "*.csv")
@@ -307,33 +301,36 @@ def main() -> None:
     parser.add_argument("A", type=Path, help="folder, such as results/dpcd")
     parser.add_argument("B", type=Path, help="another one")
     parser.add_argument(
-        "--shared", action="store_true",
+        "--shared",
+        action="store_true",
         help="judge the tables and columns that both have; Git has no Parquet",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--rtol", type=float, default=RTOL, help=f"what is rounding ({RTOL:g})"
     )
     parser.add_argument(
-        "--level", choices=[level.name.lower() for level in Level][:-1],
+        "--level",
+        choices=[level.name.lower() for level in Level][:-1],
         help="exit with 0 from this level of agreement on, and list what falls short",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--chosen", action="store_true",
+        "--chosen",
+        action="store_true",
         help="compare what tunings chose and ran, raced and whole, and nothing else",
-    )  # fmt: skip
-    given = parser.parse_args()
-    if given.chosen:
-        settings = choices(given.A, given.B)
+    )
+    options = parser.parse_args()
+    if options.chosen:
+        settings = choices(options.A, options.B)
         print(told(settings))
         raise SystemExit(int((settings["same"] < settings["chosen"]).any()))
     try:
-        found = list(agreements(given.A, given.B, given.shared, given.rtol))
-        level = overall(found, given.A, given.B)
+        found = list(agreements(options.A, options.B, options.shared, options.rtol))
+        level = overall(found, options.A, options.B)
     except (ValueError, OSError) as error:
         raise SystemExit(f"{type(error).__name__}: {error}") from error
-    enough = Level[given.level.upper()] if given.level else Level.BITS
+    enough = Level[options.level.upper()] if options.level else Level.BITS
     for each in found:
-        if each.level > enough or not given.level:
+        if each.level > enough or not options.level:
             print(*(f"{each.name}: {line}\n" for line in each.lines), sep="", end="")
     print(_summary(found, level))
     raise SystemExit(0 if level <= enough else int(level))

@@ -1,25 +1,40 @@
-"""The last stage of a paper: whether everything is there, and its manifest."""
+"""The last stage of a paper: whether everything is there; its manifest and its record.
+
+``manifest.json`` is what a reader of the committed figures wants to know of the run.
+``record.json`` is all that is needed to make it again, and to tell if it was: the
+composed configuration, the platform and the versions of all packages, every seed, and
+digests of data, optima, solver code and rows (without timings and provenance). It names
+no folder.
+"""
 
 from __future__ import annotations
 
 import datetime
+import hashlib
+import importlib.metadata
 import logging
 import os
+import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dperm import schema
-from dperm.pipeline import costs, plan
-from dperm.pipeline.record import record
+from dperm import config as configuration
+from dperm import data, schema
+from dperm.pipeline import digests, forecast, inputs, plan
 from dperm.pipeline.results import sweep_path
+from dperm.pipeline.solving import PROVENANCE
 from dperm.store import files as store
 from dperm.store import provenance
 
 log = logging.getLogger(__name__)
+
+Tables = Mapping[str, pd.DataFrame]  # by path below the paper's folder
+_NOT_KEPT = ("problem=", "solver=", "data.", "output.")  # choices, and places
 
 
 class IncompleteError(RuntimeError):
@@ -41,8 +56,18 @@ def complete(config: schema.Config) -> Path:
     }
     for name in config.paper.sweeps:
         tables["sweep", name] = store.read_table(sweep_path(config, name))
-    _write_manifest(folder / "manifest.json", _manifest(config, tables.values()))
-    _write_record(folder / "record.json", record(config, _all_rows(folder)))
+    _write(
+        folder / "manifest.json",
+        _manifest(config, tables.values()),
+        lambda manifest: manifest.get("configuration"),
+        ("date", "machine", "versions", "wall_seconds", "cpu_seconds"),
+    )
+    _write(
+        folder / "record.json",
+        record(config, _all_rows(folder)),
+        lambda record: record.get("digests", {}).get("rows"),
+        ("platform", "packages"),
+    )
     missing = {
         " ".join(name) if name[0] == "sweep" else name[0]: _reason(table)
         for name, table in tables.items()
@@ -71,25 +96,23 @@ def _reason(table: pd.DataFrame) -> str:
     return str(table.loc[table["status"] == "unavailable", "reason"].iloc[0])
 
 
-def _write_record(path: Path, made: dict[str, Any]) -> None:
-    """Write it; a command that computed nothing keeps where the rows were made."""
-    before = store.known_json(path) or {}
-    if before.get("digests", {}).get("rows") == made["digests"]["rows"]:
-        kept = ("platform", "packages")
-        made |= {key: before[key] for key in kept if key in before}
-    store.write_json(path, made)
+def _write(
+    path: Path,
+    made: dict[str, Any],
+    rows: Callable[[dict[str, Any]], Any],
+    run: Iterable[str],
+) -> None:
+    """Write it; a command that computed nothing keeps what was said of the run.
 
-
-def _write_manifest(path: Path, made: dict) -> None:
-    """Write it; a command that computed nothing keeps the last one's date, machine."""
+    Where its ``rows`` are what they were, ``run`` are the keys that keep their values.
+    """
     try:
         before = store.read_json(path) if path.exists() else {}
     except ValueError as error:
         log.warning("made anew: %s", error)
         before = {}
-    if before.get("configuration") == made["configuration"]:
-        kept = ("date", "machine", "versions", "wall_seconds", "cpu_seconds")
-        made |= {key: before[key] for key in kept if key in before}
+    if rows(before) == rows(made):
+        made |= {key: before[key] for key in run if key in before}
     store.write_json(path, made)
 
 
@@ -116,8 +139,110 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
 
 def _cpu_seconds(config: schema.Config) -> float | None:
     """Of the paper's jobs, each as it ran last; None where none was recorded."""
-    known = costs.recorded(Path("logs", config.scale.folder))
+    known = forecast.recorded(Path("logs", config.scale.folder))
     own = [
         cost.cpu for job, cost in known.items() if config.paper.name in job.split("/")
     ]
     return round(sum(own), 1) if own else None
+
+
+# --- the record -----------------------------------------------------------------------
+
+
+def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
+    """Everything that determined a paper's results, as JSON values."""
+    given = [text for text in config.overrides if not text.startswith(_NOT_KEPT)]
+    problems = {
+        name: configuration.read("problem", name, given)
+        for name in plan.problem_names(config)
+    }
+    by = {
+        name: configuration.read("solver", name, given)
+        for name in sorted({solver for _, solver in plan.runs(config)})
+    }
+    return {
+        "made": config.made,
+        "platform": _platform(),
+        "packages": _packages(),
+        "configuration": {
+            "overrides": given,
+            "seed": config.seed,
+            "scale": asdict(config.scale),
+            "paper": asdict(config.paper),
+            "problems": {name: asdict(found) for name, found in problems.items()},
+            "solvers": {name: asdict(found) for name, found in by.items()},
+        },
+        "digests": {
+            "data": _known(_data, config, problems, "prepared", "meta"),
+            "optima": _known(_optimum, config, problems, "optimum", "optimum"),
+            "solvers": {
+                name: digests.lanes(found.algorithm) for name, found in by.items()
+            },
+            "rows": {name: digest_rows(table) for name, table in tables.items()},
+        },
+        "seeds": {name: _seeds(table) for name, table in tables.items()},
+    }
+
+
+def digest_rows(table: pd.DataFrame) -> str:
+    """SHA-256 over the rows of a table in their order, timings and provenance apart."""
+    kept = table.drop(columns=PROVENANCE, errors="ignore")
+    rows = pd.util.hash_pandas_object(kept, index=False).to_numpy("<u8")
+    names = ",".join(map(str, kept.columns))
+    return hashlib.sha256(names.encode() + rows.tobytes()).hexdigest()
+
+
+def _known(
+    read: Callable[[schema.Config, str], dict[str, Any]],
+    config: schema.Config,
+    problems: Iterable[str],
+    kind: str,
+    file: str,
+) -> dict[str, Any]:
+    """What was made of the problems; a paper of sweeps may not need it of them all."""
+    folder = Path(config.data.dir, kind)
+    made = (name for name in problems if (folder / name / f"{file}.json").is_file())
+    return {name: read(config, name) for name in made}
+
+
+def _data(config: schema.Config, problem: str) -> dict[str, Any]:
+    meta = data.load_prepared(problem, config.data).meta
+    return {key: meta[key] for key in ("dataset", "dataset_digest", "digest", "n", "p")}
+
+
+def _optimum(config: schema.Config, problem: str) -> dict[str, Any]:
+    found = inputs.load_optimum_record(config, problem)
+    return {key: found.get(key) for key in ("digest", "w_digest", "value", "gap")}
+
+
+def _seeds(table: pd.DataFrame) -> list[int]:
+    if "seed" not in table or table["seed"].isna().all():
+        return []
+    return sorted(int(seed) for seed in table["seed"].dropna().unique())
+
+
+def _packages() -> dict[str, str]:
+    """Every package of the environment and its version."""
+    found = importlib.metadata.distributions()
+    return dict(sorted((item.metadata["Name"], item.version) for item in found))
+
+
+def _platform() -> dict[str, Any]:
+    """Machine and system as far as numbers may depend on them."""
+    return {
+        "machine": provenance.machine(),
+        "processor": _processor(),
+        "system": f"{platform.system()} {platform.release()}",
+        "libc": " ".join(platform.libc_ver()),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "compiler": platform.python_compiler(),
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            found = [line for line in lines if line.startswith("model name")]
+    except OSError:
+        found = []
+    return found[0].partition(":")[2].strip() if found else platform.processor()

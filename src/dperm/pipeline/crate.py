@@ -15,7 +15,7 @@ from typing import Any
 
 from dperm import __version__, locate
 from dperm.locate import ConfigError, available
-from dperm.pipeline import kept
+from dperm.pipeline import startup
 from dperm.pipeline.packed import ArchiveError, require_of_now
 from dperm.store import files as store
 
@@ -27,11 +27,16 @@ PROFILES = {
 }
 ENVIRONMENT = ("environment.yml", "requirements.lock")
 TYPES = {
-    ".csv": "text/csv", ".json": "application/json", ".lock": "text/plain",
-    ".md": "text/markdown", ".pdf": "application/pdf", ".png": "image/png",
-    ".svg": "image/svg+xml", ".tex": "application/x-tex", ".txt": "text/plain",
+    ".csv": "text/csv",
+    ".json": "application/json",
+    ".lock": "text/plain",
+    ".md": "text/markdown",
+    ".pdf": "application/pdf",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain",
     ".yml": "application/yaml",
-}  # fmt: skip
+}
 
 
 def crate(papers: list[str], path: Path) -> Path:
@@ -71,10 +76,10 @@ def crate(papers: list[str], path: Path) -> Path:
 
 def _require_of_now(papers: list[str]) -> None:
     """Refuse runs that the present code and configuration did not make."""
-    table = kept.run_table(papers, [])
+    graph = startup.load_graph(papers, [])
     for paper in papers:
         try:
-            require_of_now(table, paper)
+            require_of_now(graph, paper)
         except ArchiveError as error:
             raise ConfigError(str(error)) from error
 
@@ -93,9 +98,13 @@ def _records(paper: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def _workflow(made: Any) -> Any:
     """The Snakefile, and the environment it runs in."""
     root = locate.home()
-    said = {"name": "dperm", "version": __version__, "license": LICENCE}
+    properties = {"name": "dperm", "version": __version__, "license": LICENCE}
     workflow = made.add_workflow(
-        root / "Snakefile", "Snakefile", main=True, lang="snakemake", properties=said
+        root / "Snakefile",
+        "Snakefile",
+        main=True,
+        lang="snakemake",
+        properties=properties,
     )
     made.root_dataset["conformsTo"] = [made.get(one) for one in PROFILES.values()]
     workflow["softwareRequirements"] = [
@@ -113,19 +122,24 @@ def _action(
 ) -> Any:
     """The run of a paper: what it read, what it left."""
     commits = ", ".join(manifest["commit"])
-    said = {
+    properties = {
         "name": f"dperm {paper}",
         "description": f"{manifest['runs']} runs on {manifest['machine']}, by commit "
         f"{commits}, {manifest['solver_seconds']:g} seconds of solvers",
         "endTime": manifest["date"],
     }
     read = [
-        _named(made, f"#{paper}-{kind}-{name}", "PropertyValue", f"{kind} {name}",
-               value=value)
+        _named(
+            made,
+            f"#{paper}-{kind}-{name}",
+            "PropertyValue",
+            f"{kind} {name}",
+            value=value,
+        )
         for kind, name, value in _inputs(manifest, record)
-    ]  # fmt: skip
+    ]
     left = [_file(made, path, str(path)) for path in _outputs(paper)]
-    return made.add_action(workflow, f"#run-{paper}", read, left, said)
+    return made.add_action(workflow, f"#run-{paper}", read, left, properties)
 
 
 def _inputs(
@@ -156,19 +170,19 @@ def _outputs(paper: str) -> list[Path]:
 
 def _file(made: Any, path: Path, name: str) -> Any:
     content = path.read_bytes()
-    said = {
+    properties = {
         "name": name,
         "contentSize": str(len(content)),
         "encodingFormat": TYPES[path.suffix],
         "sha256": hashlib.sha256(content).hexdigest(),
     }
-    return made.add_file(path, name, properties=said)
+    return made.add_file(path, name, properties=properties)
 
 
-def _named(made: Any, identifier: str, kind: str, name: str, **said: Any) -> Any:
+def _named(made: Any, identifier: str, kind: str, name: str, **properties: Any) -> Any:
     from rocrate.model.contextentity import ContextEntity
 
-    properties = {"@type": kind, "name": name, **said}
+    properties = {"@type": kind, "name": name, **properties}
     return made.add(ContextEntity(made, identifier, properties=properties))
 
 
@@ -179,6 +193,6 @@ def main() -> None:
     )
     parser.add_argument("papers", nargs="*", help="papers that were run (default all)")
     parser.add_argument("-o", "--output", type=Path, default=Path("results/crate.zip"))
-    given = parser.parse_args()
-    papers = given.papers or available("paper")
-    print(f"{crate(papers, given.output)}: the runs of {', '.join(papers)}")
+    options = parser.parse_args()
+    papers = options.papers or available("paper")
+    print(f"{crate(papers, options.output)}: the runs of {', '.join(papers)}")

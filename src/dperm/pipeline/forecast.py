@@ -1,8 +1,13 @@
-"""``dperm plan``: how long a run of the papers takes on so many cores, and why.
+"""What a job costs, and ``dperm plan``: how long a run takes on so many cores, and why.
 
-Jobs, what they wait for, their threads and priorities are the Snakefile's; what they
-cost is recorded of earlier runs or estimated (``costs``). They are placed as Snakemake
-places them: whenever a job ends, the ready one of the highest priority that fits.
+Costs are recorded of an earlier run, else estimated from a job's size. Snakemake's
+benchmarks lie in ``logs/<job>.tsv``; ``dperm plan`` keeps what they say in
+``results/costs.csv``, from which the threads of a job follow too. No row of any result
+depends on them. A job is named as in the build graph, which is as its log. What a job
+asks of a cluster is on the safe side; a profile that retries asks for more every time.
+
+The plan has the jobs of the build graph. They are placed as Snakemake places them:
+whenever a job ends, the ready one of the highest priority that fits.
 """
 
 from __future__ import annotations
@@ -11,37 +16,204 @@ import argparse
 import csv
 import heapq
 import io
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from dperm.locate import available
-from dperm.pipeline import kept
-from dperm.pipeline.costs import (
-    COLUMNS,
-    PRIORITY,
-    RESIDENT,
-    START,
-    Cost,
-    Costs,
-    path_of,
-    recorded,
-)
-from dperm.pipeline.jobs import RunTable
+from dperm.pipeline import startup
+from dperm.pipeline.graph import STAGES, Graph
 from dperm.store import files as store
 from dperm.validation import one_of
 
+START = 1.0  # CPU seconds until a stage begins its own work
+GOAL = 45.0  # CPU seconds of a thread: what takes longer gets more threads
+MOST = 16  # threads of a job; more would wait long for so many to be free
+ALONE = 1024  # all there are: Snakemake gives no more than it has
+APART = 8  # cores that a run has to itself where many are timed side by side
+PER_ENTRY = 0.2e-9  # seconds a pass, a lane and an entry; many lanes cannot win
+PER_TASK, PER_SMALL_TASK = 2.0, 0.3  # seconds of a sweep's point and replicate
+SMALL = 5.0  # seconds at most of what is estimated by its stage, at a small scale
+RESIDENT = 250.0  # MB of a stage
+COPIES = 6  # of the arrays, while they are read, prepared and solved
+COLUMNS = ("job", "cpu_seconds", "longest_seconds", "peak_mb")
+# Where tune and evaluate, or figures and tables, were jobs of their own.
+EARLIER = (
+    (re.compile(r"(?:tune|evaluate)/(.+)/(?:tune|evaluate)"), r"solve/\1"),
+    (re.compile(r"sweep/([^/]+)/sweeps/([^/]+)"), r"sweep/\1/\2"),
+)
+
+# Of a cluster:
+BASE = 1000  # MB of an interpreter with its libraries, two workers and their lanes
+NANOSECONDS = 4.0  # of a lane at one entry of X: about ten times what kernels need
+MINUTES = 10  # that any job gets
+PASSES = 1000.0  # of the data, that a job with no lanes may take
+SWEEP_MEMORY, SWEEP_MINUTES = 3000, 60  # several problems, or data made on the way
+
+# Of the plan:
 CORES = (1, 2, 8, 32)
-SHOWN = 12  # jobs of the critical path, and of the longest
+LISTED = 12  # jobs of the critical path, and of the longest
 EFFICIENCY = 0.9  # of further threads
 OVERHEAD = 0.2  # seconds of Snakemake's for a job
 BEGIN = 8.0  # seconds until the first job runs
 SNAKEMAKE = 300.0  # MB
 
 
-class Job(NamedTuple):
-    """A job of the Snakefile: what it waits for, and what it costs."""
+# --- what a job costs -----------------------------------------------------------------
+
+
+class Cost(NamedTuple):
+    """CPU seconds with the start, those of the longest part that is not cut, and MB."""
+
+    cpu: float
+    longest: float = 0.0
+    peak: float = RESIDENT
+    is_recorded: bool = False
+
+
+class Costs:
+    """Costs of all jobs of a build graph.
+
+    Parameters
+    ----------
+    graph : Graph
+    known : dict
+        What is recorded, by job; None: what ``results/costs.csv`` says.
+    folder : str
+        Where the data sets lie, whose sizes estimates are made of.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        known: dict[str, Cost] | None = None,
+        folder: str = "data",
+    ):
+        self.graph, self.folder = graph, folder
+        self.known = read_costs(costs_path(graph)) if known is None else known
+
+    def of(self, job: str) -> Cost:
+        """What a job costs."""
+        return self.known.get(job) or self._estimated(job)
+
+    def threads(self, job: str) -> int:
+        """How many threads a job is given, where there are so many."""
+        if self.graph.jobs[job].alone:
+            return ALONE
+        if job.partition("/")[0] not in ("solve", "sweep"):
+            return 8 if job == "audit/controls" else 1
+        return min(MOST, max(1, math.ceil(self.of(job).cpu / GOAL)))
+
+    def workers(self, job: str, threads: int) -> int:
+        """How many of a job's threads work: one where it is timed, or a few apart."""
+        if self.threads(job) != ALONE:
+            return threads
+        return 1 if job.startswith("timing") else max(1, threads // APART)
+
+    def _estimated(self, job: str) -> Cost:
+        stage, work = job.partition("/")[0], self.graph.jobs[job].work or 0.0
+        if stage == "solve":
+            n, p, nnz = self._size(job) or (0, 0, 0)
+            arrays = COPIES * 8 * max(n + p, nnz) / 1e6
+            seconds = work * max(n, p, nnz) * PER_ENTRY
+            return Cost(START + seconds, peak=RESIDENT + arrays)
+        if stage == "sweep":
+            each = PER_SMALL_TASK if self.graph.folder else PER_TASK
+            return Cost(START + work * each)
+        seconds = STAGES[stage].seconds
+        return Cost(min(seconds, SMALL) if self.graph.folder else seconds)
+
+    def megabytes(self, job: str, attempt: int = 1) -> int:
+        """Memory on a cluster; the least if a problem's data are not there yet."""
+        size = self._size(job)
+        if size is None:
+            return attempt * SWEEP_MEMORY
+        n, p, nnz = size
+        return attempt * (BASE + COPIES * 8 * max(n + p, nnz) // 10**6)
+
+    def minutes(self, job: str, attempt: int = 1) -> int:
+        """Minutes on a cluster."""
+        size = self._size(job)
+        if size is None:
+            return attempt * SWEEP_MINUTES
+        work = self.graph.jobs[job].work
+        passes = PASSES if work is None else work
+        return attempt * (MINUTES + int(passes * max(size) * NANOSECONDS * 1e-9 / 60))
+
+    def _size(self, job: str) -> tuple[int, int, int] | None:
+        """n, p, stored entries; zeros while unknown, None of a job of many problems."""
+        stage, *values = job.split("/")
+        names = dict(zip(STAGES[stage].wildcards, values, strict=False))
+        if "problem" not in names:
+            return None
+        # Brings arrays and readers, which a start that runs nothing need not wait for.
+        from dperm import schema
+        from dperm.data.fetching import read_record
+
+        dataset = self.graph.dataset_of[names["problem"]]
+        record = read_record(dataset, schema.Data(dir=self.folder))
+        if record is None or not record.available:
+            return 0, 0, 0
+        return record.n or 0, record.p or 0, record.nnz or 0
+
+
+def costs_path(graph: Graph) -> Path:
+    """Where the costs of a scale are kept."""
+    return Path(graph.below("results"), "costs.csv")
+
+
+def read_costs(path: Path) -> dict[str, Cost]:
+    """What ``costs.csv`` says; nothing if there is none, or it is damaged."""
+    try:
+        with open(path, newline="", encoding="utf-8") as lines:
+            return {row["job"]: _cost(row) for row in csv.DictReader(lines)}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _cost(row: dict[str, str]) -> Cost:
+    cpu, longest, peak = (float(row[key]) for key in COLUMNS[1:])
+    return Cost(cpu, longest, peak, True)
+
+
+def recorded(folder: Path) -> dict[str, Cost]:
+    """What the benchmarks below a folder of logs say, by job."""
+    found: dict[str, Cost] = {}
+    earlier: dict[str, Cost] = {}
+    for path in sorted(folder.rglob("*.tsv")):
+        job = name = str(path.relative_to(folder).with_suffix(""))
+        for pattern, now in EARLIER:
+            job = pattern.sub(now, job)
+        for cost in _benchmark(path):
+            if job == name:
+                found[job] = cost
+            else:
+                before = earlier.get(job, Cost(0.0, peak=0.0))
+                peak = max(before.peak, cost.peak)
+                earlier[job] = Cost(before.cpu + cost.cpu, 0.0, peak, True)
+    return earlier | found
+
+
+def _benchmark(path: Path) -> Iterator[Cost]:
+    """The last line of a benchmark: load is sampled, and lasted until the end."""
+    try:
+        with open(path, newline="", encoding="utf-8") as lines:
+            *_, last = csv.DictReader(lines, delimiter="\t")
+        cpu = float(last["s"]) * float(last["mean_load"]) / 100
+        cpu = max(cpu, float(last["cpu_time"]))
+        yield Cost(cpu, 0.0, float(last["max_rss"]), True)
+    except (OSError, ValueError, KeyError):  # too short to be sampled: "NA"
+        return
+
+
+# --- the plan -------------------------------------------------------------------------
+
+
+class Task(NamedTuple):
+    """A job of the graph: what it waits for, and what it costs."""
 
     name: str
     after: tuple[str, ...]
@@ -54,7 +226,7 @@ class Job(NamedTuple):
         """The rule."""
         return self.name.partition("/")[0]
 
-    def at(self, cores: int, costs: Costs) -> Job:
+    def at(self, cores: int, costs: Costs) -> Task:
         """The job where there are no more cores than that."""
         threads = min(self.threads, cores)
         return self._replace(threads=threads, workers=costs.workers(self.name, threads))
@@ -79,7 +251,7 @@ class Plan:
 
     cores: int
     wall: float
-    path: list[Job]  # the critical one, first to last
+    path: list[Task]  # the critical one, first to last
     idle: float
     peak: float
 
@@ -99,100 +271,35 @@ class Plan:
         }
 
 
-# --- the jobs -------------------------------------------------------------------------
-
-
-def graph(table: RunTable, costs: Costs) -> dict[str, Job]:
+def tasks(graph: Graph, costs: Costs) -> dict[str, Task]:
     """All jobs from empty results, each after those it waits for; data may be there."""
-    made: dict[str, str] = {}
-    waits: dict[str, list[str]] = {}
-    for name, before, files in _rules(table):
-        waits[name] = before
-        made |= dict.fromkeys(files, name)
+    ends = [f for name, job in graph.jobs.items() for f in job.outputs if _is_end(name)]
+    needed = set(graph.ancestors(ends))
+    jobs = {
+        name: job
+        for name, job in graph.jobs.items()
+        if needed.intersection(job.outputs) and not _is_there(job.outputs[0])
+    }
+    maker = {file: name for name, job in jobs.items() for file in job.outputs}
     after = {
-        name: tuple(dict.fromkeys(made[file] for file in before if file in made))
-        for name, before in waits.items()
+        name: tuple(dict.fromkeys(maker[file] for file in job.inputs if file in maker))
+        for name, job in jobs.items()
     }
-    needed = _needed(after)
     return {
-        name: Job(name, before, costs.of(name), costs.threads(name))
-        for name, before in after.items()
-        if name in needed
+        name: Task(name, after[name], costs.of(name), costs.threads(name))
+        for name in jobs
     }
 
 
-def _needed(after: dict[str, tuple[str, ...]]) -> set[str]:
-    """The jobs that a paper's completeness or the report waits for."""
-    found, left = set[str](), [name for name in after if _is_asked(name)]
-    while left:
-        name = left.pop()
-        if name not in found:
-            found.add(name)
-            left += after[name]
-    return found
+def _is_end(job: str) -> bool:
+    return job.startswith(("complete/", "report"))
 
 
-def _is_asked(name: str) -> bool:
-    return name.partition("/")[0] in ("complete", "report")
+def _is_there(file: str) -> bool:
+    return file.startswith("data/") and Path(file).exists()
 
 
-def _rules(table: RunTable) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Jobs with the files they read and those they make, in order."""
-    yield from _data(table)
-    for paper in table.papers:
-        yield from _of_paper(table, paper)
-    below, papers = table.below("results"), table.papers
-    every = [file for paper in papers for file in table.products(paper)]
-    if "audit/epsilon" in table.digests:
-        for key in table.digests:
-            stage, _, part = key.partition("/")
-            if stage == "audit" and not table.folder:
-                yield key, table.behind_audit(part), [f"{below}audit/{part}.csv"]
-    if set(papers) == set(available("paper")):
-        yield "claims", every, [f"{below}claims.csv"]
-        yield "report", [f"{below}claims.csv", *table.audited()], []
-
-
-def _data(table: RunTable) -> Iterator[tuple[str, list[str], list[str]]]:
-    for problem, dataset in table.dataset_of.items():
-        fetched = f"data/fetched/{dataset}/fetch.json"
-        arrays = f"data/prepared/{problem}/meta.json"
-        optimum = f"data/optimum/{problem}/optimum.json"
-        rules = [
-            (f"fetch/{dataset}", [], [fetched]),
-            (f"prepare/{problem}", [fetched], [arrays]),
-            (f"optimum/{problem}", [arrays], [optimum]),
-        ]
-        yield from (rule for rule in rules if not Path(rule[2][0]).exists())
-
-
-def _of_paper(
-    table: RunTable, paper: str
-) -> Iterator[tuple[str, list[str], list[str]]]:
-    made, folder = table.papers[paper], f"{table.below('results')}{paper}"
-    for problem, solver in made.runs:
-        stem = f"{folder}/{problem}/{solver}"
-        yield (
-            f"solve/{paper}/{problem}/{solver}",
-            [f"data/optimum/{problem}/optimum.json"],
-            [f"{stem}/tune.parquet", f"{stem}/evaluate.parquet"],
-        )
-    for name in made.sweeps:
-        after = [f"{folder}/sweeps/{name}.parquet"]
-        yield f"sweep/{paper}/{name}", table.swept_from(paper, name), after
-    if made.clocked:
-        yield f"timing/{paper}", table.clocked(paper), [table.timing(paper)]
-    for products in table.batches(paper):
-        files = [file for each in products for file in table.drawn(paper, each)]
-        before = table.behind(paper, products[0])
-        yield f"draw/{paper}/{products[0]}", before, files
-    yield f"complete/{paper}", table.products(paper), [f"{folder}/complete.txt"]
-
-
-# --- placing them ---------------------------------------------------------------------
-
-
-def plan(jobs: dict[str, Job], costs: Costs, cores: int) -> Plan:
+def plan(jobs: dict[str, Task], costs: Costs, cores: int) -> Plan:
     """Place the jobs on so many cores."""
     placed = {name: job.at(cores, costs) for name, job in jobs.items()}
     running: list[tuple[float, str]] = []
@@ -200,7 +307,9 @@ def plan(jobs: dict[str, Job], costs: Costs, cores: int) -> Plan:
     done: set[str] = set()
     now, free, peak = BEGIN, cores, 0.0
     while waiting or running:
-        for job in sorted(waiting.values(), key=_turn):
+        for job in sorted(
+            waiting.values(), key=lambda job: -STAGES[job.stage].priority
+        ):
             if job.threads <= free and done.issuperset(job.after):
                 free -= job.threads
                 heapq.heappush(running, (now + job.wall, job.name))
@@ -214,11 +323,7 @@ def plan(jobs: dict[str, Job], costs: Costs, cores: int) -> Plan:
     return Plan(cores, now, _critical(placed), idle, peak + SNAKEMAKE)
 
 
-def _turn(job: Job) -> int:
-    return -PRIORITY.get(job.stage, 0)
-
-
-def _critical(jobs: dict[str, Job]) -> list[Job]:
+def _critical(jobs: dict[str, Task]) -> list[Task]:
     """The chain of jobs that takes longest; jobs stand after those they wait for."""
     ends: dict[str, float] = {}
     last: dict[str, str | None] = {}
@@ -239,25 +344,32 @@ def _critical(jobs: dict[str, Job]) -> list[Job]:
 
 def main() -> None:
     """Print the plan for a number of cores; keep costs and plans below results/."""
-    given = _parser().parse_args()
+    options = _parser().parse_args()
     papers = available("paper")
-    for name in given.papers:
+    for name in options.papers:
         one_of("dperm plan", name, [*papers, "all"])
-    chosen = papers if "all" in given.papers else given.papers or papers
-    table = kept.run_table(chosen, [f"scale={given.scale}"])
-    logs = given.logs or Path("logs", table.folder)
-    known = costs_of(table, logs)
-    costs = Costs(table, known)
-    jobs = graph(table, costs)
-    plans = [plan(jobs, costs, cores) for cores in sorted({*CORES, given.cores})]
+    chosen = papers if "all" in options.papers else options.papers or papers
+    graph = startup.load_graph(chosen, [f"scale={options.scale}"])
+    known = costs_of(graph, options.logs or Path("logs", graph.folder))
+    costs = Costs(graph, known)
+    jobs = tasks(graph, costs)
+    plans = {
+        cores: plan(jobs, costs, cores) for cores in sorted({*CORES, options.cores})
+    }
     if set(chosen) == set(papers):
-        _write(path_of(table), COLUMNS, [
-            dict(zip(COLUMNS, (job, *_rounded(cost)), strict=True))
+        rows = [
+            {
+                "job": job,
+                "cpu_seconds": round(cost.cpu, 2),
+                "longest_seconds": round(cost.longest, 2),
+                "peak_mb": round(cost.peak),
+            }
             for job, cost in sorted(known.items())
-        ])  # fmt: skip
-        rows = [each.row() for each in plans if each.cores in CORES]
-        _write(path_of(table).with_name("plan.csv"), tuple(rows[0]), rows)
-    print(told(jobs, plans, next(one for one in plans if one.cores == given.cores)))
+        ]
+        _write(costs_path(graph), COLUMNS, rows)
+        kept = [plans[cores].row() for cores in CORES]
+        _write(costs_path(graph).with_name("plan.csv"), tuple(kept[0]), kept)
+    print(summary(jobs, [*plans.values()], plans[options.cores]))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -271,29 +383,24 @@ def _parser() -> argparse.ArgumentParser:
     return made
 
 
-def costs_of(table: RunTable, logs: Path) -> dict[str, Cost]:
+def costs_of(graph: Graph, logs: Path) -> dict[str, Cost]:
     """What is recorded of earlier runs, the longest part of a sweep with it."""
-    known = Costs(table).known | recorded(logs)
+    known = Costs(graph).known | recorded(logs)
     found = dict(known)
     for job, cost in known.items():
-        stage, _, name = job.partition("/")
-        if stage == "sweep":
-            longest = _longest(table, *name.split("/", 1)) or cost.longest
+        if job.startswith("sweep/"):
+            longest = _longest(graph, job) or cost.longest
             found[job] = cost._replace(longest=min(longest, cost.cpu))
     return found
 
 
-def _longest(table: RunTable, paper: str, name: str) -> float:
+def _longest(graph: Graph, job: str) -> float:
     """Seconds of a sweep's longest point and replicate; 0 if its rows are not there."""
-    path = Path(f"{table.below('results')}{paper}/sweeps/{name}.parquet")
+    path = Path(STAGES["sweep"].files(graph.below("results"), *job.split("/")[1:])[0])
     if not path.is_file():
         return 0.0
     rows = store.read_table(path)
     return float(rows.groupby("config_digest")["seconds"].sum().max())
-
-
-def _rounded(cost: Cost) -> tuple[float, float, float]:
-    return round(cost.cpu, 2), round(cost.longest, 2), round(cost.peak)
 
 
 def _write(path: Path, columns: tuple[str, ...], rows: list[dict]) -> None:
@@ -304,28 +411,29 @@ def _write(path: Path, columns: tuple[str, ...], rows: list[dict]) -> None:
     store.write_text(path, text.getvalue())
 
 
-def told(jobs: dict[str, Job], plans: list[Plan], chosen: Plan) -> str:
+def summary(jobs: dict[str, Task], plans: list[Plan], chosen: Plan) -> str:
     """The plan in words and numbers."""
     from tabulate import tabulate
 
     known = sum(job.cost.is_recorded for job in jobs.values())
     cpu = sum(job.cost.cpu for job in jobs.values())
-    longest = sorted(jobs.values(), key=lambda job: -job.cost.cpu)[:SHOWN]
-    path = sorted(chosen.path, key=lambda job: -job.wall)[:SHOWN]
+    longest = sorted(jobs.values(), key=lambda job: -job.cost.cpu)[:LISTED]
+    path = sorted(chosen.path, key=lambda job: -job.wall)[:LISTED]
     shown = [job for job in chosen.path if job in path]
-    return "\n\n".join([
-        f"{len(jobs)} jobs, {cpu:.0f} CPU seconds; {known} recorded, "
-        f"{len(jobs) - known} estimated",
-        tabulate([each.row() for each in plans], "keys", "pipe"),
-        f"critical path on {chosen.cores} cores, {chosen.critical:.0f} seconds:\n"
-        + _listed(shown),
-        "most work:\n" + "\n".join(
-            f"{job.cost.cpu:8.1f} CPU s  {job.name}" for job in longest
-        ),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            f"{len(jobs)} jobs, {cpu:.0f} CPU seconds; {known} recorded, "
+            f"{len(jobs) - known} estimated",
+            tabulate([each.row() for each in plans], "keys", "pipe"),
+            f"critical path on {chosen.cores} cores, {chosen.critical:.0f} seconds:\n"
+            + _listed(shown),
+            "most work:\n"
+            + "\n".join(f"{job.cost.cpu:8.1f} CPU s  {job.name}" for job in longest),
+        ]
+    )
 
 
-def _listed(jobs: list[Job]) -> str:
+def _listed(jobs: list[Task]) -> str:
     return "\n".join(
         f"{job.wall:8.1f} s on {job.threads:2d}  {job.name}" for job in jobs
     )

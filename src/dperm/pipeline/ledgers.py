@@ -56,13 +56,8 @@ def calibrations(
     }
 
 
-def one(job: Job, kind: str, passes: float) -> Calibration:
-    """Calibrate one run of the job."""
-    return trials.noise(job.problem, job.module, job.options, passes, kind)
-
-
 def _entry(job: Job, kind: str, passes: float, key: str) -> dict[str, Any]:
-    calibrated = one(job, kind, passes)
+    calibrated = trials.noise(job.problem, job.module, job.options, passes, kind)
     return {
         "key": key,
         "passes": passes,

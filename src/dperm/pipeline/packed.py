@@ -9,7 +9,6 @@ the digest of every file, and of the code and configuration behind every stage.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import shutil
@@ -22,8 +21,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dperm.locate import ConfigError, available
-from dperm.pipeline import kept
-from dperm.pipeline.jobs import RunTable
+from dperm.pipeline import startup
+from dperm.pipeline.graph import Graph
 from dperm.store import files as store
 from dperm.store import packing, provenance
 
@@ -50,44 +49,30 @@ def pack(papers: list[str], overrides: list[str], path: Path) -> str:
     ArchiveError
         If something is not there, or was made by other code or configuration.
     """
-    table = kept.run_table(papers or available("paper"), overrides)
-    names = [*dict.fromkeys(wanted(table))]
-    if not papers:
-        names += [*table.audited(), *table.behind_audit("epsilon")]
+    graph = startup.load_graph(papers or available("paper"), overrides)
+    rows = [file for paper in graph.papers for file in graph.rows(paper)]
+    names = graph.ancestors(rows if papers else [*rows, *graph.audits()])
     for name in names:
         if not Path(name).is_file():
             raise ArchiveError(f"{name} is not there: run `dperm all` first")
-    for paper in table.papers:
-        require_of_now(table, paper)
-    names = sorted({*names, *_beside(names), *_records(table)})
+    for paper in graph.papers:
+        require_of_now(graph, paper)
+    names = sorted({*names, *_companions(names), *_records(graph)})
     head = {
-        "papers": [*table.papers],
+        "papers": graph.papers,
         "overrides": overrides,
         "commit": provenance.commit(),
         "versions": provenance.versions(),
-        "stages": stages(table),
-        "files": {name: _digest_of(Path(name)) for name in names},
+        "stages": stages(graph),
+        "files": {name: store.file_digest(Path(name)) for name in names},
     }
     with store.whole(path) as beside:
         packing.pack(beside, (HEAD, head), {name: Path(name) for name in names})
-    return f"{path}: {len(names)} files of {', '.join(table.papers)}"
+    return f"{path}: {len(names)} files of {', '.join(graph.papers)}"
 
 
-def wanted(table: RunTable) -> Iterator[str]:
-    """Files without which something would be solved again."""
-    for paper, made in table.papers.items():
-        yield from table.measured(paper)
-        swept = (table.swept_from(paper, name) for name in made.sweeps)
-        data = {name for files in swept for name in files if name.startswith("data/")}
-        data |= {f"data/optimum/{name}/optimum.json" for name, _ in made.runs}
-        yield from sorted(data)
-        for problem in {PurePosixPath(name).parent.name for name in data}:
-            yield f"data/prepared/{problem}/meta.json"
-            yield f"data/fetched/{table.dataset_of[problem]}/fetch.json"
-
-
-def _beside(names: Iterable[str]) -> Iterator[str]:
-    """What lies beside them and belongs to them: ledgers, arrays, a table's texts."""
+def _companions(names: Iterable[str]) -> Iterator[str]:
+    """What belongs to files and no job reads: ledgers, arrays, a table's texts."""
     for name in names:
         path = Path(name)
         if path.parts[0] == "data" and path.parts[1] != "fetched":
@@ -98,35 +83,37 @@ def _beside(names: Iterable[str]) -> Iterator[str]:
             yield from map(str, path.parent.glob(f"{path.stem}.*"))
 
 
-def _records(table: RunTable) -> Iterator[str]:
-    for paper in table.papers:
+def _records(graph: Graph) -> Iterator[str]:
+    for paper in graph.papers:
         for name in ("manifest.json", "record.json"):
-            yield f"{table.below('results')}{paper}/{name}"
+            yield f"{graph.below('results')}{paper}/{name}"
 
 
-def require_of_now(table: RunTable, paper: str) -> None:
+def require_of_now(graph: Graph, paper: str) -> None:
     """Refuse rows that the present code and configuration did not make."""
-    from dperm.pipeline.record import digest_rows
+    from dperm.pipeline.completion import digest_rows
 
-    folder = Path(f"{table.below('results')}{paper}")
-    said = store.known_json(folder / "record.json") or {}
+    folder = Path(f"{graph.below('results')}{paper}")
+    record = store.known_json(folder / "record.json") or {}
     again = f"run `dperm {paper}` first"
-    if said.get("made") != table.made(paper):
+    if record.get("made") != graph.rows_digest(paper):
         raise ArchiveError(
             f"{folder / 'record.json'} is of no run, or of one of other code or "
             f"configuration: {again}"
         )
-    for name in table.measured(paper):
+    for name in graph.rows(paper):
         rows = digest_rows(store.read_table(Path(name)))
-        if said["digests"]["rows"].get(str(Path(name).relative_to(folder))) != rows:
+        if record["digests"]["rows"].get(str(Path(name).relative_to(folder))) != rows:
             raise ArchiveError(f"{name} has other rows than its record says: {again}")
 
 
-def stages(table: RunTable) -> dict[str, str]:
+def stages(graph: Graph) -> dict[str, str]:
     """Digests of code and configuration behind all that an archive holds."""
-    found = {key: made for paper in table.papers for key, made in table.stages(paper)}
     data = ("prepare/", "optimum/", "audit/")
-    return found | {k: v for k, v in table.digests.items() if k.startswith(data)}
+    found = {k: made for k, made in graph.digests.items() if k.startswith(data)}
+    for paper in graph.papers:
+        found |= graph.row_digests(paper)
+    return found
 
 
 # --- unpack ---------------------------------------------------------------------------
@@ -183,7 +170,7 @@ def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
 
 def _require_same_code(path: Path, head: dict[str, Any]) -> None:
     theirs = head["stages"]
-    ours = stages(kept.run_table(head["papers"], head["overrides"]))
+    ours = stages(startup.load_graph(head["papers"], head["overrides"]))
     every = {*ours, *theirs}
     other = sorted(key for key in every if ours.get(key) != theirs.get(key))
     if other:
@@ -199,7 +186,7 @@ def _require_no_others(path: Path, files: dict[str, str]) -> None:
     for name, digest in files.items():
         here = Path(name)
         counts = here.suffix == ".parquet" or here.parts[0] == "data"
-        if counts and here.is_file() and _digest_of(here) != digest:
+        if counts and here.is_file() and store.file_digest(here) != digest:
             raise ArchiveError(
                 f"{name} is there, and not that of {path}: unpack in another folder, "
                 "or with --replace"
@@ -211,7 +198,7 @@ def _take(archive: zipfile.ZipFile, name: str, digest: str, work: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with archive.open(name) as source, open(target, "wb") as sink:
         shutil.copyfileobj(source, sink, 1 << 20)
-    if _digest_of(target) != digest:
+    if store.file_digest(target) != digest:
         raise ValueError(f"{name} has another digest")
 
 
@@ -222,11 +209,6 @@ def _move(work: Path, names: Iterable[str]) -> None:
         os.utime(work / name, (now, now))
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).replace(name)
-
-
-def _digest_of(path: Path) -> str:
-    with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 # --- the command ----------------------------------------------------------------------
@@ -246,20 +228,19 @@ def main() -> None:
     other.add_argument(
         "--replace", action="store_true", help="other data and rows that are there"
     )
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        if given.action == "pack":
-            print(pack(*_asked(given.what), given.output))
+        if options.action == "pack":
+            print(pack(*_papers_and_overrides(options.what), options.output))
         else:
-            print(unpack(given.archive, given.replace))
+            print(unpack(options.archive, options.replace))
     except (ArchiveError, OSError, ValueError) as error:
         raise SystemExit(f"{type(error).__name__}: {error}") from error
 
 
-def _asked(words: list[str]) -> tuple[list[str], list[str]]:
+def _papers_and_overrides(words: list[str]) -> tuple[list[str], list[str]]:
     """Papers, and the overrides as the Snakefile has them, the scale first."""
     papers = [word for word in words if "=" not in word]
-    given = [word for word in words if "=" in word]
-    scales = [word for word in given if word.startswith("scale=")] or ["scale=full"]
-    rest = [word for word in given if not word.startswith("scale=")]
+    scales = [word for word in words if word.startswith("scale=")] or ["scale=full"]
+    rest = [word for word in words if "=" in word and not word.startswith("scale=")]
     return papers, [scales[-1], *rest]

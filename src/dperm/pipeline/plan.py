@@ -31,11 +31,14 @@ def product_problems(product: schema.Product, names: list[str]) -> list[str]:
     return [name for name in product.problems or () if name in names] or names
 
 
-def read_problems(product: schema.Product, names: list[str]) -> list[str]:
-    """Problems whose results a product is made of; of sweeps alone it has none."""
+def product_runs(
+    config: schema.Config, product: schema.Product
+) -> list[tuple[str, str]]:
+    """(problem, solver) whose results a product is made of; of sweeps alone none."""
     if product.sweeps and product.problems is None:
         return []
-    return product_problems(product, names)
+    shown = product_problems(product, problem_names(config))
+    return [run for run in runs(config) if run[0] in shown]
 
 
 def sweep_points(config: schema.Config, what: schema.Sweep) -> grid.Grid:

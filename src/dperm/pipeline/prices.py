@@ -28,12 +28,18 @@ from dperm.solvers.capabilities import obstacle
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.lanes import trials
 
-HEAD = ("noise from", "noise multiplier", "published accountant",
-        "true epsilon, from", "to", "nothing but n public")  # fmt: skip
+HEAD = (
+    "noise from",
+    "noise multiplier",
+    "published accountant",
+    "true epsilon, from",
+    "to",
+    "nothing but n public",
+)
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A solver on a problem, for so many passes."""
 
     problem: Problem
@@ -59,9 +65,9 @@ class Asked:
     def noise(self, kind: str) -> tuple[str, Ledger]:
         """The noise of a calibration, in words, and its ledger."""
         is_lanes = solvers.family(self.module) == "lanes"
-        return (self._calibrated if is_lanes else self._own)(kind)
+        return (self._calibrated if is_lanes else self._uncalibrated)(kind)
 
-    def given(self, noise: float, kind: str) -> Ledger:
+    def ledger(self, noise: float, kind: str) -> Ledger:
         """The ledger under a noise multiplier."""
         made: Ledger = self.module.ledger(
             self.problem, self.count, noise, self.options, kind
@@ -72,13 +78,13 @@ class Asked:
         found = trials.noise(self.problem, self.module, self.options, self.passes, kind)
         return f"{found.noise_multiplier:.5g}", found.ledger
 
-    def _own(self, kind: str) -> tuple[str, Ledger]:
+    def _uncalibrated(self, kind: str) -> tuple[str, Ledger]:
         goal = (self.problem.epsilon, self.problem.delta, kind)
         noise = self.module.noise(self.problem, self.count, self.options, *goal)
         return "see below", noise.ledger.assuming(*self.problem.given)
 
 
-class Fitted(Asked):
+class Fitted(Request):
     """A method without passes: all of its setting stands in its options."""
 
     @cached_property
@@ -98,10 +104,10 @@ class Fitted(Asked):
     def noise(self, kind: str) -> tuple[str, Ledger]:
         """The least that the strict accountant proves."""
         goal = (self.problem.epsilon, self.problem.delta, "strict")
-        found = calibrate(lambda noise: self.given(noise, kind), *goal)
+        found = calibrate(lambda noise: self.ledger(noise, kind), *goal)
         return f"{found.noise_multiplier:.5g}", found.ledger
 
-    def given(self, noise: float, kind: str) -> Ledger:
+    def ledger(self, noise: float, kind: str) -> Ledger:
         """The ledger under a noise multiplier."""
         made: Ledger = self.module.ledger(self.at, noise, self.options)
         return made.assuming(*self.problem.given)
@@ -115,34 +121,34 @@ def report(config: Config) -> None:
     ConfigError
         If the data are unavailable, or the solver does not solve problems.
     """
-    asked = _asked(config)
-    problem, kinds = asked.problem, asked.kinds(config.paper.calibrations)
+    request = _request(config)
+    problem, kinds = request.problem, request.kinds(config.paper.calibrations)
     target = f"epsilon = {problem.epsilon:g}, delta = {problem.delta:.4g}"
     print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")
-    print(f"{asked.length}; target {target}")
+    print(f"{request.length}; target {target}")
     print("Neighbouring data sets differ by replacing one record.\n")
-    rows = [_row(asked, kind, *asked.noise(kind)) for kind in kinds]
+    rows = [_row(request, kind, *request.noise(kind)) for kind in kinds]
     own = config.setting.noise_multiplier
     if own is not None:
-        ledger = asked.given(own, config.setting.calibration)
-        rows.append(_row(asked, "given", f"{own:.5g}", ledger))
+        ledger = request.ledger(own, config.setting.calibration)
+        rows.append(_row(request, "given", f"{own:.5g}", ledger))
     print(tabulate(rows, headers=HEAD, floatfmt=".5g"))
     print("\nTrue epsilon: proved to lie between the two, for some mechanism with that")
     print("ledger the lower, for every one at most the upper.")
     if any(math.isinf(row[-2]) for row in rows):
         print("inf: no sound bound is known for a release of that ledger.")
-    ledger = asked.noise(config.setting.calibration)[1]
+    ledger = request.noise(config.setting.calibration)[1]
     print(f"\nEpsilon given public {as_set(ledger.given)}.")
     moving = moves_with_data(ledger.given)
     if moving:
         print(f"Not charged for: {', '.join(moving)}; without that, infinite.")
     print(f"{STUDY}\n")
     for event in ledger.events:
-        print(_told(event))
+        print(_line(event))
         print(f"    {event.source}")
 
 
-def _asked(config: Config) -> Asked:
+def _request(config: Config) -> Request:
     module = solvers.load(config.solver.algorithm)
     options = solvers.make_options(module, config.solver.options)
     kind = solvers.family(module)
@@ -153,26 +159,26 @@ def _asked(config: Config) -> Asked:
     problem = inputs.load_problem(config)
     if problem is None:
         raise ConfigError(f"problem {config.problem.name}: its data are unavailable")
-    made = Fitted if kind == "fits" else Asked
-    asked = made(problem, module, options, config.setting.passes)
+    made = Fitted if kind == "fits" else Request
+    request = made(problem, module, options, config.setting.passes)
     reason = ""
     if kind == "lanes":
         reason = obstacle(module, options, config.problem, problem.is_sparse)
-    elif isinstance(asked, Fitted):
-        reason = module.refuses(options, asked.at)
+    elif isinstance(request, Fitted):
+        reason = module.refuses(options, request.at)
     if reason:
         raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
-    return asked
+    return request
 
 
-def _row(asked: Asked, kind: str, noise: str, ledger: Ledger) -> tuple:
-    delta = asked.problem.delta
+def _row(request: Request, kind: str, noise: str, ledger: Ledger) -> tuple:
+    delta = request.problem.delta
     ends = epsilon_interval(ledger, delta)
     costs = (epsilon(ledger, delta, "paper"), *ends, unconditional(ledger, delta))
     return kind, noise, *costs
 
 
-def _told(event: Event) -> str:
+def _line(event: Event) -> str:
     kind = type(event).__name__
     if isinstance(event, NonPrivate):
         return f"{kind} x {event.count}: {event.unit}"

@@ -1,18 +1,22 @@
-"""The stages before any solver: fetch, prepare, optimum."""
+"""The stages before any solver: fetch, prepare, optimum; and a bundle of all data."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dperm import config as configuration
 from dperm import data, schema
-from dperm.data.fetching import FetchRecord
+from dperm.data import archives
+from dperm.data.fetching import FetchRecord, fetched_folder
 from dperm.erm.optimum import Optimum, solve
 from dperm.erm.problem import Problem
-from dperm.pipeline import checks, digests, inputs
+from dperm.locate import available
+from dperm.pipeline import checks, digests, inputs, startup
 from dperm.store import files as store
 from dperm.store.locks import locked
 
@@ -74,9 +78,11 @@ def optimum(config: schema.Config) -> Path:
             record |= _described(config, problem, found)
             log.info(
                 "%s: F* = %.9g, relative gap %.1e, relative error at zero %.6g",
-                problem.name, found.value, record["relative_gap"],
+                problem.name,
+                found.value,
+                record["relative_gap"],
                 record["relative_error_at_zero"],
-            )  # fmt: skip
+            )
         store.write_json(folder / "optimum.json", record)
     return folder / "optimum.json"
 
@@ -119,4 +125,60 @@ def _described(
         "relative_error_at_zero": (start - found.value) / found.value,
         "support_size": int(found.support.sum()),
         "l1_norm": float(np.abs(found.w).sum()),
+    }
+
+
+# --- the bundle -----------------------------------------------------------------------
+
+
+def bundle(config: schema.Config) -> Path:
+    """Fetch the data sets of all papers at the configured scale and pack them.
+
+    Returns
+    -------
+    Path
+        Of ``bundle.zip`` in the data folder. Data that cannot be had are left out,
+        with a line that says so.
+    """
+    folders, contents = {}, {}
+    for name, dataset in sorted(_datasets(config).items()):
+        record = data.fetch(dataset, config.data)
+        contents[name] = _entry(dataset, record)
+        if record.available:
+            folders[name] = fetched_folder(name, config.data)
+    path = Path(config.data.dir) / "bundle.zip"
+    with store.whole(path) as beside:
+        archives.pack(folders, contents, beside)
+    missing = [name for name in contents if name not in folders]
+    log.info(
+        "%s: %d data sets%s",
+        path,
+        len(folders),
+        f"; not to be had: {', '.join(missing)}" if missing else "",
+    )
+    return path
+
+
+def _datasets(config: schema.Config) -> dict[str, schema.Dataset]:
+    graph = startup.load_graph(available("paper"), [f"scale={config.scale.name}"])
+    problems = {graph.problem_of(name) for name in graph.dataset_of.values()}
+    sections = [configuration.read("problem", name).dataset for name in problems]
+    return {dataset.name: dataset for dataset in sections}
+
+
+def _entry(dataset: schema.Dataset, record: FetchRecord) -> dict[str, Any]:
+    """What the bundle says of a data set."""
+    return {
+        "title": dataset.title,
+        "status": record.status,
+        "reason": record.reason,
+        "served_by": record.source,
+        "sources": [
+            {key: value for key, value in asdict(source).items() if value}
+            for source in dataset.sources
+        ],
+        "digest": record.digest,
+        "n": record.n,
+        "p": record.p,
+        "nnz": record.nnz,
     }

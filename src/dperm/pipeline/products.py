@@ -1,21 +1,60 @@
-"""The figure and table stages: one product, or all of a paper."""
+"""The stages that draw: figures and tables, one, several or all of a paper.
+
+Their functions, and those of sweeps, are found by the name of their kind: ``kind:`` in
+a paper's YAML. Options are checked before anything is computed. A sweep's are arguments
+of its function, whose names and types are read from its source. Those of figures and
+tables are looked up as the function runs: a key that no code behind it spells is a
+slip. What the same key means for every paper stands in ``TYPES``.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from dperm import schema
-from dperm.locate import ConfigError, hint
+from dperm import schema, typed
+from dperm.locate import ConfigError, group_file, hint
 from dperm.pipeline import plan
+from dperm.pipeline.graph import FORMATS, product_inputs
+from dperm.store import closure
 from dperm.store import files as store
 from dperm.store.closure import functions
 from dperm.validation import one_of
 
 log = logging.getLogger(__name__)
+
+FOLDER = Path(".snakemake/dperm/drawn")
+PASSED = 3  # configuration, point and seed: arguments of a sweep that are no options
+TYPES = {
+    "against": str,
+    "along": str,
+    "beside": str,
+    "by_passes": bool,
+    "calibration": str,
+    "column": str,
+    "columns": int,
+    "constraint": str,
+    "d": int,
+    "ends": bool,
+    "epsilon": float,
+    "leave_out": list[str],
+    "legend": Literal["inside", "beside", "below"],
+    "n": int,
+    "names": dict[str, str],
+    "noise": str,
+    "panels": list[list[Any]],
+    "published": str,
+    "shown": list[str],
+    "small": int,
+    "solvers": list[str],
+    "title": Literal["privacy", "penalty"],
+    "x": Literal["passes", "seconds"],
+}
+_NAMES = {"Any": Any, "Sequence": Sequence, "Mapping": Mapping}
 
 
 def figure(config: schema.Config) -> list[Path]:
@@ -43,6 +82,70 @@ def table(config: schema.Config) -> list[Path]:
         path = stem(config, "tables", name)
         written += writing.save(made, path, product.caption)
     return _report(written)
+
+
+def draw(config: schema.Config) -> list[Path]:
+    """Make those of ``drawn`` that are not up to date, in one process.
+
+    A start takes as long as a figure. So Snakemake has one job for all that are made of
+    the same files. Their digests lie in ``.snakemake/dperm/drawn``, beside what
+    Snakemake remembers.
+
+    Returns
+    -------
+    list of Path
+        Of the files that were written.
+
+    Raises
+    ------
+    ConfigError
+        For anything that is not ``figures/<name>@<digest>`` or ``tables/...``.
+    """
+    written, new = [], dict[Path, str]()
+    for entry in config.drawn:
+        key, _, digest = entry.partition("@")
+        kind, _, name = key.partition("/")
+        if kind not in FORMATS or not name or not digest:
+            raise ConfigError(f"drawn: expected figures/name@digest, found {entry!r}")
+        if not is_current(config, kind, name, digest):
+            written += MAKERS[kind](replace(config, product=name))
+            new[_record(config, kind, name)] = digest
+    for path, digest in new.items():  # none if one failed: Snakemake puts all back
+        store.write_text(path, digest)
+    return written
+
+
+MAKERS = {"figures": figure, "tables": table}
+
+
+def is_current(config: schema.Config, kind: str, name: str, digest: str) -> bool:
+    """Whether a figure or table was drawn with that digest, from what is there now."""
+    record, path = _record(config, kind, name), stem(config, kind, name)
+    files = [path.with_suffix(f".{ending}") for ending in FORMATS[kind]]
+    if not all(path.is_file() for path in (record, *files)):
+        return False
+    oldest = min(path.stat().st_mtime for path in files)
+    newer = (path.stat().st_mtime > oldest for path in inputs_of(config, kind, name))
+    return record.read_text(encoding="utf-8") == digest and not any(newer)
+
+
+def _record(config: schema.Config, kind: str, name: str) -> Path:
+    """Where the digest of what was drawn lies."""
+    path = stem(config, kind, name)
+    return FOLDER / path.relative_to(path.anchor)
+
+
+def inputs_of(config: schema.Config, kind: str, name: str) -> list[Path]:
+    """The files that a product is made of."""
+    product = getattr(config.paper, kind)[name]
+    files = product_inputs(
+        f"{plan.results_folder(config)}/",
+        config.paper.name,
+        plan.product_runs(config, product),
+        product.sweeps,
+        product.timed,
+    )
+    return [Path(file) for file in files]
 
 
 def stem(config: schema.Config, kind: str, name: str) -> Path:
@@ -132,3 +235,78 @@ def module_of(config: schema.Config, kind: str, name: str) -> str:
     check_kind(config, kind, kind, name)
     found = (each for each in modules(config, kind) if name in functions(each))
     return next(found)
+
+
+# --- options --------------------------------------------------------------------------
+
+
+def check_options(config: schema.Config, kind: str, name: str) -> None:
+    """Refuse options of a figure, table or sweep that its function does not take.
+
+    Raises
+    ------
+    ConfigError
+        Naming the paper's file and the key.
+    """
+    what = getattr(config.paper, kind)[name]
+    where = f"conf/{group_file('paper', config.paper.name)}: {kind}.{name}.options"
+    module = module_of(config, kind, what.kind)
+    try:
+        if kind == "sweeps":
+            _check_arguments(closure.parameters(module, what.kind), what.options, where)
+        else:
+            _check_spelt(f"{module}:{what.kind}", what.options, where)
+            _check_named(config.paper, what.options, where)
+    except typed.MisfitError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _check_arguments(
+    takes: dict[str, tuple[str, bool]] | None, options: dict[str, Any], where: str
+) -> None:
+    if takes is None:
+        return
+    known = dict(list(takes.items())[PASSED:])
+    for key, value in options.items():
+        one_of(where, key, list(known))
+        typed.check(value, _type_of(known[key][0]), f"{where}.{key}")
+    missing = [key for key, (_, needed) in known.items() if needed]
+    for key in missing:
+        if key not in options:
+            raise ConfigError(f"{where}.{key}: expected a value, found none")
+
+
+def _type_of(annotation: str) -> Any:
+    """The type an annotation names; any for one of the module's own."""
+    try:
+        return eval(annotation, {}, _NAMES)  # of source that is about to be run
+    except NameError:
+        return Any
+
+
+def _check_spelt(entry: str, options: dict[str, Any], where: str) -> None:
+    if not options:
+        return
+    spelt = closure.words(entry)
+    for key, value in options.items():
+        if key not in spelt:
+            near = hint(str(key), [word for word in TYPES if word in spelt])
+            raise ConfigError(f"{where}: {key!r}: {entry} reads no such option{near}")
+        typed.check(value, TYPES.get(key, Any), f"{where}.{key}")
+
+
+def _check_named(paper: schema.Paper, options: dict[str, Any], where: str) -> None:
+    """Refuse solvers that the paper does not run, or a table it has not printed."""
+    for key in ("solvers", "leave_out", "names"):
+        for name in options.get(key, ()):
+            if name not in paper.runs:
+                listed = ", ".join(paper.runs) or "none"
+                raise ConfigError(
+                    f"{where}.{key}: expected solvers of the paper's runs ({listed}), "
+                    f"found {name!r}{hint(str(name), paper.runs)}"
+                )
+    if "published" in options:
+        one_of(f"{where}.published", options["published"], list(paper.published))
+    for key in ("columns", "d", "n", "small", "epsilon"):
+        if key in options and not options[key] > 0:
+            raise ConfigError(f"{where}.{key}: expected above 0, found {options[key]}")

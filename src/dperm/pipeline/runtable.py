@@ -1,62 +1,29 @@
-"""Composing the run table: every section that is asked for, checked, with digests."""
+"""Composing the build graph: every section of the papers, checked, with digests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from dperm import grid, schema
 from dperm.config import read, settings, with_paper
 from dperm.locate import ConfigError, available, group_file
-from dperm.pipeline import checks, digests, kinds, plan
-from dperm.pipeline.jobs import AUDITED, PaperTable, RunTable
-from dperm.pipeline.products import check_kind
-from dperm.validation import check_clips
+from dperm.pipeline import checks, digests, plan, products
+from dperm.pipeline.graph import AUDITED, FORMATS, Graph, Job, product_inputs
+from dperm.validation import check_clips, one_of
+
+DATA = ("fetch", "prepare", "optimum")
 
 
-class Sections:
-    """The problems and solvers of the papers, each read and checked once."""
-
-    def __init__(self, overrides: list[str]):
-        self.overrides = overrides
-        self._known: dict[tuple[str, str], Any] = {}
-
-    def problem(self, name: str) -> schema.Problem:
-        """A problem.
-
-        Raises
-        ------
-        ConfigError
-            For anything that is wrong with it.
-        """
-        return self._read("problem", name, checks.problem)
-
-    def solver(self, name: str) -> schema.Solver:
-        """A solver.
-
-        Raises
-        ------
-        ConfigError
-            For anything that is wrong with it.
-        """
-        return self._read("solver", name, checks.solver)
-
-    def _read(self, group: str, name: str, check: Callable[[Any], None]) -> Any:
-        if (group, name) not in self._known:
-            section = read(group, name, self.overrides)
-            check(section)
-            self._known[group, name] = section
-        return self._known[group, name]
-
-
-def run_table(papers: list[str], overrides: list[str]) -> RunTable:
+def run_table(papers: list[str], overrides: list[str]) -> Graph:
     """Compose every (paper, problem, solver) and check the whole configuration.
 
     Parameters
     ----------
     papers : list of str
-        Those that are asked for; no other is read. The audit belongs to them all.
+        Those that are planned; no other is read. Audit, claims and report belong to
+        them all.
     overrides : list of str
         Hydra overrides for all of them, ``scale=...`` among them.
 
@@ -65,167 +32,226 @@ def run_table(papers: list[str], overrides: list[str]) -> RunTable:
     ConfigError
         For anything wrong anywhere, before a single job runs.
     """
-    base, sections = settings(overrides), Sections(overrides)
-    table = RunTable(folder=base.scale.folder)
+    composer = _Composer(overrides)
     for paper in papers:
-        _add_paper(table, with_paper(base, paper), sections)
-    judged = ("claims/", "figures/", "tables/")
-    read = [table.digests[key] for key in table.digests if key.startswith(judged)]
-    table.digests["claims"] = digests.claims(read)
-    if set(papers) == set(available("paper")):
-        _add_audits(table)
-    return table
+        composer.add_paper(with_paper(composer.base, paper))
+    composer.add_report(is_whole=set(papers) == set(available("paper")))
+    return composer.graph
 
 
-def _add_paper(table: RunTable, config: schema.Config, sections: Sections) -> None:
-    names, runs, paper = plan.problem_names(config), plan.runs(config), config.paper
-    problems = {name: sections.problem(name) for name in names}
-    for problem in problems.values():
-        _add_problem(table, problem)
-    solved = {
-        name: replace(config, solver=sections.solver(name))
-        for name in dict.fromkeys(solver for _, solver in runs)
-    }
-    grids = {name: plan.grid_points(solved[name]) for name in solved}
-    for chosen, solver in runs:
-        at = replace(solved[solver], problem=problems[chosen])
-        _add_run(table, at, grids[solver])
-    _add_products(table, config, names, runs)
-    for name in paper.sweeps:
-        _add_sweep(table, config, name, sections)
-    _add_timing(table, config)
-    table.digests[f"claims/{paper.name}"] = digests.printed(config)
-    titles = [problem.title for problem in problems.values()]
-    for kind in ("figures", "tables"):
-        for name, product in getattr(paper, kind).items():
-            check_kind(config, kind, f"{kind}.{name}", product.kind)
-            kinds.check_options(config, kind, name)
-            read = [*titles, *table.read(paper.name, f"{kind}/{name}")]
-            made = digests.product(config, kind, name, read)
-            table.digests[f"{kind}/{paper.name}/{name}"] = made
+class _Composer:
+    """A graph in the making, with the sections that were read and checked so far."""
 
+    def __init__(self, overrides: list[str]):
+        self.overrides = overrides
+        self.base = settings(overrides)
+        self.graph = Graph(self.base.scale.folder)
+        self._sections: dict[tuple[str, str], Any] = {}
+        self._digest_of: dict[str, str] = {}  # of files
 
-def _add_products(
-    table: RunTable, config: schema.Config, names: list[str], runs: list
-) -> None:
-    """Which problems and sweeps each figure and table shows."""
-    paper = config.paper
-    products = {
-        f"{kind}/{name}": product
-        for kind, made in (("figures", paper.figures), ("tables", paper.tables))
-        for name, product in made.items()
-    }
-    table.papers[paper.name] = PaperTable(
-        problems=names,
-        runs=runs,
-        figures=list(paper.figures),
-        tables=list(paper.tables),
-        sweeps={
-            name: plan.sweep_problems(config, sweep)
-            for name, sweep in paper.sweeps.items()
-        },
-        problems_of={
-            key: plan.read_problems(made, names) for key, made in products.items()
-        },
-        sweeps_of={key: list(made.sweeps) for key, made in products.items()},
-        prepared={
-            name: plan.sweep_prepared(config, sweep)
-            for name, sweep in paper.sweeps.items()
-        },
-        tuned={
-            name: ["/".join(pair) for pair in plan.sweep_tuned(config, name)]
-            for name in paper.sweeps
-        },
-    )
+    def _section(self, group: str, name: str, check: Callable[[Any], None]) -> Any:
+        if (group, name) not in self._sections:
+            section = read(group, name, self.overrides)
+            check(section)
+            self._sections[group, name] = section
+        return self._sections[group, name]
 
+    def _problem(self, name: str) -> schema.Problem:
+        return self._section("problem", name, checks.problem)
 
-def _add_timing(table: RunTable, config: schema.Config) -> None:
-    """What of the paper is timed, and the digest of that."""
-    paper, made = config.paper, table.papers[config.paper.name]
-    clocked = plan.clocked(config)
-    made.clocked = ["/".join(pair) for pair in clocked]
-    made.timed = [
-        f"{kind}/{name}"
-        for kind in ("figures", "tables")
-        for name, product in getattr(paper, kind).items()
-        if product.timed
-    ]
-    made.alone = [name for name, sweep in paper.sweeps.items() if sweep.timed]
-    read = [table.digests[f"evaluate/{paper.name}/{pair}"] for pair in made.clocked]
-    kinds = [sorted(found) for found in clocked.values()]
-    table.digests[f"timing/{paper.name}"] = digests.timing(config, kinds, read)
+    def _solver(self, name: str) -> schema.Solver:
+        return self._section("solver", name, checks.solver)
 
+    def _add(
+        self, stage: str, *values: str, digests: Mapping[str, str], **other: Any
+    ) -> Job:
+        """Add a job; ``digests`` are those of its outputs, in their order, by name."""
+        *_, last = digests.values()
+        job = self.graph.add(stage, *values, digest=last, **other)
+        for name, made in digests.items():
+            self.graph.digests["/".join((name, *values))] = made
+        self._digest_of |= zip(job.outputs, digests.values(), strict=False)
+        return job
 
-def _add_sweep(
-    table: RunTable, config: schema.Config, name: str, sections: Sections
-) -> None:
-    sweep, paper = config.paper.sweeps[name], config.paper
-    problems = plan.sweep_problems(config, sweep)
-    for problem in (*problems, *plan.sweep_prepared(config, sweep)):
-        if problem not in table.dataset_of:
-            _add_problem(table, sections.problem(problem))
-    check_kind(config, "sweeps", f"sweeps.{name}", sweep.kind)
-    kinds.check_options(config, "sweeps", name)
-    read = [table.digests[f"optimum/{problem}"] for problem in problems]
-    arrays = plan.sweep_prepared(config, sweep)
-    read += [table.digests[f"prepare/{problem}"] for problem in arrays]
-    pairs = plan.sweep_tuned(config, name)
-    _require_run(table, paper.name, name, pairs)
-    read += [table.digests["/".join(["tune", paper.name, *pair])] for pair in pairs]
-    points = plan.sweep_points(config, sweep)
-    for solver in points.values("solver"):
-        sections.solver(solver)
-    made = digests.sweep(config, name, points, read)
-    table.digests[f"sweeps/{paper.name}/{name}"] = made
-    replicates = config.scale.replicates or sweep.replicates
-    table.work[f"{paper.name}/sweeps/{name}"] = float(len(points) * replicates)
+    def _digests(self, files: list[str]) -> list[str]:
+        """Digests of files; what no job makes is refused."""
+        for file in files:
+            one_of("file", file, self._digest_of)
+        return [self._digest_of[file] for file in files]
 
+    def _outputs(self, stage: str, *values: str) -> list[str]:
+        return self.graph.job(stage, *values).outputs
 
-def _require_run(
-    table: RunTable, paper: str, sweep: str, pairs: list[tuple[str, str]]
-) -> None:
-    """Refuse a sweep that starts from a tuning that the paper does not run."""
-    for problem, solver in pairs:
-        if f"tune/{paper}/{problem}/{solver}" not in table.digests:
+    # --- one paper --------------------------------------------------------------------
+
+    def add_paper(self, config: schema.Config) -> None:
+        """Add all jobs of a paper, and of the data that it needs."""
+        paper = config.paper
+        self.graph.papers.append(paper.name)
+        problems = {name: self._problem(name) for name in plan.problem_names(config)}
+        for problem in problems.values():
+            self._add_problem(problem)
+        runs = plan.runs(config)
+        solved = {
+            name: replace(config, solver=self._solver(name))
+            for name in dict.fromkeys(solver for _, solver in runs)
+        }
+        grids = {name: plan.grid_points(solved[name]) for name in solved}
+        for chosen, solver in runs:
+            at = replace(solved[solver], problem=problems[chosen])
+            self._add_run(at, grids[solver])
+        for name in paper.sweeps:
+            self._add_sweep(config, name)
+        self._add_timing(config)
+        self.graph.digests[f"claims/{paper.name}"] = digests.printed(config)
+        titles = [problem.title for problem in problems.values()]
+        for kind in FORMATS:
+            for name in getattr(paper, kind):
+                self._add_product(config, kind, name, titles)
+        self.graph.add("complete", paper.name, inputs=self.graph.products(paper.name))
+
+    def _add_problem(self, problem: schema.Problem) -> None:
+        name, dataset, graph = problem.name, problem.dataset, self.graph
+        made = digests.fetch(dataset)
+        if graph.digests.get(f"fetch/{dataset.name}", made) != made:
+            raise ConfigError(
+                f"conf/problem/{name}.yaml: dataset.name: expected another name, found "
+                f"{dataset.name!r}, the other data of {graph.problem_of(dataset.name)}"
+            )
+        graph.dataset_of[name] = dataset.name
+        graph.files |= digests.files(dataset)
+        fetch = self._add("fetch", dataset.name, digests={"fetch": made})
+        made = digests.prepare(problem)
+        prepare = self._add(
+            "prepare", name, inputs=fetch.outputs, digests={"prepare": made}
+        )
+        made = digests.optimum(problem)
+        self._add("optimum", name, inputs=prepare.outputs, digests={"optimum": made})
+
+    def _add_run(self, config: schema.Config, points: grid.Grid) -> None:
+        paper, problem, solver = config.paper, config.problem, config.solver
+        checks.require_able(paper, problem, solver)
+        where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}.grid"
+        check_clips(points, where, problem)
+        tuned = digests.tune(config)
+        evaluated = digests.evaluate(config, tuned)
+        replicates = config.scale.replicates or paper.replicates
+        kinds = plan.run_calibrations(config)
+        self._add(
+            *("solve", paper.name, problem.name, solver.name),
+            inputs=self._outputs("optimum", problem.name),
+            digests={"tune": tuned, "evaluate": evaluated},
+            work=points.total("passes") * replicates * len(kinds),
+        )
+
+    def _add_sweep(self, config: schema.Config, name: str) -> None:
+        paper, sweep = config.paper, config.paper.sweeps[name]
+        solved = plan.sweep_problems(config, sweep)
+        prepared = plan.sweep_prepared(config, sweep)
+        for problem in (*solved, *prepared):
+            if problem not in self.graph.dataset_of:
+                self._add_problem(self._problem(problem))
+        products.check_kind(config, "sweeps", f"sweeps.{name}", sweep.kind)
+        products.check_options(config, "sweeps", name)
+        optima = [f for problem in solved for f in self._outputs("optimum", problem)]
+        arrays = [f for problem in prepared for f in self._outputs("prepare", problem)]
+        tuned = [
+            self._tuned(paper.name, name, *run)
+            for run in plan.sweep_tuned(config, name)
+        ]
+        points = plan.sweep_points(config, sweep)
+        for solver in points.values("solver"):
+            self._solver(solver)
+        inputs = optima + arrays + tuned
+        made = digests.sweep(config, name, points, self._digests(inputs))
+        replicates = config.scale.replicates or sweep.replicates
+        self._add(
+            *("sweep", paper.name, name),
+            inputs=inputs,
+            digests={"sweeps": made},
+            work=float(len(points) * replicates),
+            alone=sweep.timed,
+        )
+
+    def _tuned(self, paper: str, sweep: str, problem: str, solver: str) -> str:
+        """The tuning that a sweep starts from.
+
+        Raises
+        ------
+        ConfigError
+            If the paper does not run it.
+        """
+        if f"solve/{paper}/{problem}/{solver}" not in self.graph.jobs:
             raise ConfigError(
                 f"conf/paper/{paper}/paper.yaml: sweeps.{sweep}.grid: expected solvers "
                 f"on problems of runs and problems, found {solver} on {problem}"
             )
+        return self._outputs("solve", paper, problem, solver)[0]
 
+    def _add_timing(self, config: schema.Config) -> None:
+        """Add what is run again to be timed, if a product shows seconds."""
+        paper, clocked = config.paper, plan.clocked(config)
+        shown = [*paper.figures.values(), *paper.tables.values()]
+        inputs = [self._outputs("solve", paper.name, *run)[1] for run in clocked]
+        kinds = [sorted(found) for found in clocked.values()]
+        made = digests.timing(config, kinds, self._digests(inputs))
+        if any(product.timed for product in shown):
+            self._add(
+                *("timing", paper.name),
+                inputs=inputs,
+                digests={"timing": made},
+                alone=True,
+            )
+        self.graph.digests[f"timing/{paper.name}"] = made
 
-def _add_audits(table: RunTable) -> None:
-    solvers = [f"solvers/{name}" for name in available("solver")]
-    made = {part: digests.audit(part) for part in solvers}
-    tuned = [table.digests[key] for key in table.digests if key.startswith("tune/")]
-    reads = {"epsilon": list(made.values()), "tuning": tuned}
-    made |= {part: digests.audit(part, reads.get(part, [])) for part in AUDITED}
-    table.digests |= {f"audit/{part}": digest for part, digest in made.items()}
-
-
-def _add_problem(table: RunTable, problem: schema.Problem) -> None:
-    name, dataset = problem.name, problem.dataset
-    made, key = digests.fetch(dataset), f"fetch/{dataset.name}"
-    if table.digests.setdefault(key, made) != made:
-        raise ConfigError(
-            f"conf/problem/{name}.yaml: dataset.name: expected another name, found "
-            f"{dataset.name!r}, the other data of {table.problem_of[dataset.name]}"
+    def _add_product(
+        self, config: schema.Config, kind: str, name: str, titles: list[str]
+    ) -> None:
+        paper, product = config.paper, getattr(config.paper, kind)[name]
+        products.check_kind(config, kind, f"{kind}.{name}", product.kind)
+        products.check_options(config, kind, name)
+        inputs = product_inputs(
+            self.graph.below("results"),
+            paper.name,
+            plan.product_runs(config, product),
+            product.sweeps,
+            product.timed,
         )
-    table.dataset_of[name] = dataset.name
-    table.problem_of.setdefault(dataset.name, name)
-    table.files |= digests.files(dataset)
-    table.digests[f"prepare/{name}"] = digests.prepare(problem)
-    table.digests[f"optimum/{name}"] = digests.optimum(problem)
+        made = digests.product(config, kind, name, [*titles, *self._digests(inputs)])
+        self.graph.digests[f"{kind}/{paper.name}/{name}"] = made
+        self.graph.add_drawing(paper.name, f"{kind}/{name}", inputs)
 
+    # --- all papers -------------------------------------------------------------------
 
-def _add_run(table: RunTable, config: schema.Config, points: grid.Grid) -> None:
-    paper, problem, solver = config.paper, config.problem, config.solver
-    checks.require_able(paper, problem, solver)
-    where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}.grid"
-    check_clips(points, where, problem)
-    name = f"{paper.name}/{problem.name}/{solver.name}"
-    tuned = table.digests[f"tune/{name}"] = digests.tune(config)
-    table.digests[f"evaluate/{name}"] = digests.evaluate(config, tuned)
-    kinds = plan.run_calibrations(config)
-    passes = points.total("passes")
-    replicates = config.scale.replicates or paper.replicates
-    table.work[name] = passes * replicates * len(kinds)
+    def add_report(self, is_whole: bool) -> None:
+        """Add what belongs to all papers, if they are here; data come before rows."""
+        graph = self.graph
+        judged = ("claims/", *(f"{kind}/" for kind in FORMATS))
+        found = [graph.digests[key] for key in graph.digests if key.startswith(judged)]
+        made = digests.claims(found)
+        graph.digests["claims"] = made
+        if is_whole:
+            self._add_audits()
+            rows = [file for paper in graph.papers for file in graph.products(paper)]
+            claims = self._add("claims", inputs=rows, digests={"claims": made})
+            inputs = [claims.outputs[0], *graph.audits()]
+            graph.add("report", inputs=inputs, digest=made)
+        graph.jobs = dict(
+            sorted(graph.jobs.items(), key=lambda job: job[0].split("/")[0] not in DATA)
+        )
+
+    def _add_audits(self) -> None:
+        graph = self.graph
+        solvers = [
+            file
+            for name in (f"solvers/{solver}" for solver in available("solver"))
+            for file in self._add(
+                "audit", name, digests={"audit": digests.audit(name)}
+            ).outputs
+        ]
+        solved = [job for p in graph.papers for job in graph.of_paper(p, "solve")]
+        inputs = {"epsilon": solvers, "tuning": [job.outputs[0] for job in solved]}
+        for part in AUDITED:
+            files = inputs.get(part, [])
+            made = digests.audit(part, self._digests(files))
+            self._add("audit", part, inputs=files, digests={"audit": made})

@@ -183,11 +183,15 @@ def measured(
     if "status" not in rows:
         rows["status"] = "ok"
     known = {
-        "paper": config.paper.name, "sweep": name, **point,
-        "replicate": replicate, "seed": seed,
-        "commit": provenance.commit(), "versions": provenance.versions(),
+        "paper": config.paper.name,
+        "sweep": name,
+        **point,
+        "replicate": replicate,
+        "seed": seed,
+        "commit": provenance.commit(),
+        "versions": provenance.versions(),
         "config_digest": str(key),
-    }  # fmt: skip
+    }
     return rows.assign(**known)
 
 

@@ -91,18 +91,18 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     Path
         Where to write. Removed if the block raises.
     """
-    new = _beside(folder, "new")
+    new = _sibling(folder, "new")
     new.mkdir(parents=True)
     try:
         yield new
         if folder.exists():
-            folder.replace(_beside(folder, "old"))
+            folder.replace(_sibling(folder, "old"))
         new.replace(folder)
     finally:
         _tidy_folder(folder)
 
 
-def _beside(folder: Path, suffix: str) -> Path:
+def _sibling(folder: Path, suffix: str) -> Path:
     return folder.with_name(f".{folder.name}.{os.getpid()}.{suffix}")
 
 
@@ -203,6 +203,12 @@ def digest(value: Any) -> str:
     """A short SHA-256 of a JSON value."""
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def read_or_drop(path: Path) -> pd.DataFrame | None:

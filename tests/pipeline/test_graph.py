@@ -1,0 +1,159 @@
+"""The build graph has what stages read and write, all of it and nothing else."""
+
+import graphlib
+
+import pytest
+
+from dperm.locate import ConfigError, available
+from dperm.pipeline import evaluate, graph, plan, products, runtable, timing
+from dperm.pipeline.graph import Graph
+from dperm.store import files as store
+
+SMALL = ("paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2")
+
+
+@pytest.fixture(scope="module", params=["smoke", "full"])
+def whole(request):
+    """The graph of all papers at a scale."""
+    return runtable.run_table(available("paper"), [f"scale={request.param}"])
+
+
+# --- all papers -----------------------------------------------------------------------
+
+
+def test_every_input_has_one_job_that_makes_it_before(whole):
+    makers = [(file, job) for job in whole.jobs for file in whole.jobs[job].outputs]
+    maker = dict(makers)
+    assert len(maker) == len(makers), "no file is made twice"
+    after = {
+        name: {maker[file] for file in job.inputs} for name, job in whole.jobs.items()
+    }
+    assert set(graphlib.TopologicalSorter(after).static_order()) == set(whole.jobs)
+    for name, job in whole.jobs.items():
+        assert job.digest or name.startswith(("draw/", "complete/"))
+
+
+def test_what_everything_ends_in_is_made_of_all(whole):
+    everything = set(whole.ancestors(whole.job("report").outputs))
+    for paper in whole.papers:
+        assert everything >= set(whole.rows(paper))
+        complete = set(whole.job("complete", paper).inputs)
+        assert complete == set(whole.products(paper)) <= everything
+        drawn = {file for job in whole.of_paper(paper, "draw") for file in job.inputs}
+        assert drawn <= set(whole.rows(paper))
+    audited = whole.job("audit", "epsilon").inputs
+    assert len(audited) == len(available("solver"))
+    assert (set(audited) <= everything) == (not whole.folder)
+    tuned = {
+        file
+        for job in whole.jobs.values()
+        for file in job.outputs
+        if file.endswith("tune.parquet")
+    }
+    assert set(whole.job("audit", "tuning").inputs) == tuned
+
+
+def test_a_graph_survives_its_json(whole):
+    assert Graph.from_json(whole.to_json()) == whole
+
+
+# --- one paper ------------------------------------------------------------------------
+
+
+def test_the_jobs_of_a_paper_and_what_they_read():
+    table = runtable.run_table(["dpcd"], ["scale=smoke", "paper.offline=[diabetes]"])
+    jobs, results = table.jobs, "results/smoke/dpcd"
+    solvers = ("dp_cd", "dp_cd_uniform", "dp_sgd")
+    assert jobs["fetch/diabetes"].inputs == []
+    assert jobs["prepare/diabetes"].inputs == ["data/fetched/diabetes/fetch.json"]
+    assert jobs["optimum/diabetes"].inputs == ["data/prepared/diabetes/meta.json"]
+    rows = []
+    for solver in solvers:
+        job = jobs[f"solve/dpcd/diabetes/{solver}"]
+        assert job.inputs == ["data/optimum/diabetes/optimum.json"]
+        assert job.outputs == [
+            f"{results}/diabetes/{solver}/{name}.parquet"
+            for name in ("tune", "evaluate")
+        ]
+        rows += job.outputs
+    timed = jobs["timing/dpcd"]
+    assert timed.alone and timed.outputs == [f"{results}/timing.parquet"]
+    assert timed.inputs == [
+        f"{results}/diabetes/{solver}/evaluate.parquet"
+        for solver in ("dp_cd", "dp_sgd")
+    ]
+    drawn = {tuple(job.products): job.inputs for job in table.of_paper("dpcd", "draw")}
+    assert drawn["figures/figure3", "tables/table3"] == rows + timed.outputs
+    assert all(set(rows) <= set(inputs) for inputs in drawn.values())
+    assert not {"claims", "report", "audit/epsilon"} & set(jobs), "of all papers"
+
+
+@pytest.fixture
+def solved(configured):
+    """A configuration whose rows are all there."""
+    config = configured(*SMALL)
+    for problem, solver in plan.runs(config):
+        evaluate.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
+    timing.timing(config)
+    return configured
+
+
+def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch):
+    """Whatever is read and is no input would not be there, or be of an older run."""
+    config, read = solved(*SMALL), set()
+    plain = store.read_table
+    monkeypatch.setattr(store, "read_table", lambda path: read.add(path) or plain(path))
+    seen = set()
+    for kind, make in products.MAKERS.items():
+        for name in getattr(config.paper, kind):
+            read.clear()
+            make(solved(*SMALL, f"product={name}"))
+            assert read <= set(products.inputs_of(config, kind, name)), name
+            seen |= read
+    assert len(seen) == 2 * 3 + 1, "tunings, evaluations and the timings"
+
+
+def test_products_of_the_same_files_share_a_job():
+    table = runtable.run_table(["dpcd", "dpsco"], ["scale=smoke"])
+    for paper in table.papers:
+        jobs = table.of_paper(paper, "draw")
+        assert len({tuple(job.inputs) for job in jobs}) == len(jobs)
+        every = [each for job in jobs for each in job.products]
+        assert len(set(every)) == len(every) and len(jobs) < len(every) / 2 + 4
+        for job in jobs:
+            formats = [graph.FORMATS[each.split("/")[0]] for each in job.products]
+            assert len(job.outputs) == sum(map(len, formats))
+            assert len(job.shown) == len(job.products)
+            assert set(job.shown) <= set(job.outputs)
+
+
+# --- what is refused ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda made: made.add("solves", "a"), "stage: expected.*did you mean solve"),
+        (lambda made: made.add_drawing("a", "maps/one", []), "product: .*'maps'"),
+        (lambda made: made.job("fetch", "b"), "job: expected one of fetch/a"),
+        (lambda made: made.ancestors(["data/c"]), "file: expected one of .*'data/c'"),
+        (lambda made: made.job("draw", "a", "figures/two"), "mean draw/a/figures/one"),
+    ],
+)
+def test_what_no_stage_makes_is_refused(ask, message):
+    made = Graph("")
+    made.add("fetch", "a")
+    made.add_drawing("a", "figures/one", [])
+    with pytest.raises(ConfigError, match=message):
+        ask(made)
+
+
+def test_a_product_that_shows_what_no_job_makes_is_refused(monkeypatch):
+    """A kind of file that a stage would have to make."""
+
+    def more(*given):
+        return [*graph.product_inputs(*given), "results/dpcd/else.parquet"]
+
+    monkeypatch.setattr(runtable, "product_inputs", more)
+    with pytest.raises(ConfigError, match=r"file: .*else\.parquet"):
+        runtable.run_table(["dpcd"], ["scale=full"])
