@@ -16,13 +16,10 @@ from dperm import solvers
 from dperm.audit import controls, ladder, registry
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import altered, lane
-from dperm.audit.measured import measured_epsilon
+from dperm.audit.measured import losses, measured_epsilon
 from dperm.audit.neighbours import Pair
-from dperm.audit.replay import Replay
+from dperm.audit.replay import Replay, Selection, is_bent
 from dperm.audit.rungs import BLIND, RUNGS, count, sensitivity
-from dperm.audit.sampled import losses
-from dperm.audit.selections import Selection
-from dperm.audit.shifts import is_bent
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.lanes import dp_cd, dp_sgd
 

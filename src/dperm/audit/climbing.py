@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from dperm.audit import evalues
-from dperm.audit.measured import MANY, measured_epsilon
+from dperm.audit import bounds
+from dperm.audit.bounds import norm_bound
+from dperm.audit.measured import MANY, losses, measured_epsilon
 from dperm.audit.neighbours import Pair, odd_pairs, pairs
-from dperm.audit.replay import Coupling, Replay
-from dperm.audit.sampled import losses
-from dperm.audit.selections import margins
-from dperm.audit.shifts import Script, Shift, selects
+from dperm.audit.replay import Coupling, Replay, Script, Shift, margins, selects
 from dperm.audit.subjects import Subject, Transcript
 from dperm.audit.taps import Draw
-from dperm.audit.tilted import norm_bound
 from dperm.privacy.generalised_gaussian import GeneralisedGaussian
 
 Array = np.ndarray
@@ -286,7 +283,7 @@ class Ladder:
         for k, one in enumerate((pair, pair.reverse)):
             replay = Replay(self.subject, one.first, one.second)
             sample = losses(replay, self.seeds(10 + k, self.effort.losses // 2))
-            found = max(found, evalues.losses_bound(sample, *given))
+            found = max(found, bounds.losses_bound(sample, *given))
         return Audited(pair, found, False)
 
     def sample(

@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
-from dperm import privacy
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import CONTROLS
 from dperm.audit.registry import estimators, subjects
 from dperm.audit.rungs import BLIND, RUNGS, climb
 from dperm.audit.subjects import Subject
 from dperm.privacy.given import N, united
+from dperm.privacy.intervals import epsilon_interval
 
 CONFIDENCE = 0.95  # of a whole table, all statistical tests in it together
 TESTS = 600  # at most: four a subject, a hundred and fifty subjects
@@ -73,14 +73,8 @@ def _climbed(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
 
 
 def stated(subject: Subject) -> dict[str, Any]:
-    """What is proved of the ledger's epsilon, and what it takes for granted.
-
-    Without a proof of both bounds they are the same number.
-    """
-    interval = getattr(privacy, "epsilon_interval", None)
-    low = high = subject.true_epsilon
-    if interval is not None:
-        low, high = interval(subject.ledger, subject.delta)
+    """What is proved of the ledger's epsilon, and what it takes for granted."""
+    low, high = epsilon_interval(subject.ledger, subject.delta)
     given = "; ".join(united((N,), subject.ledger.given))
     return {"epsilon_low": low, "epsilon_high": high, "given": given}
 

@@ -194,7 +194,7 @@ class LaneSubject(Subject):
         given = (self.lanes, own, self.options, 1, self.count)
         return nullcontext(self.kind(self._problem(data), *given))
 
-    def told(self, run: Any) -> Iterator[Array]:
+    def releases(self, run: Any) -> Iterator[Array]:
         """What is known before the first step, and after each."""
         yield self.view(np.array(run.released[0]))
         for _ in range(self.count):

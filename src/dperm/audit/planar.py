@@ -283,21 +283,21 @@ def worst(
     mu = 2 * R / sigma
     far = gaussian_epsilon(mu, delta) / mu - mu / 2
 
-    def made(at: Array) -> Planar:
+    def pair_at(at: Array) -> Planar:
         (one, two), kinds, counts = _records(n, R, *at)
         company = _clipped(kinds, R)
         return Planar(company, counts.astype(float), one, two, Lambda, sigma)
 
     short = math.log(_SHORT * math.sqrt(Lambda / n))
     tried = [
-        minimize(lambda at: -_typical(made(at), far), [*angles, short],
+        minimize(lambda at: -_typical(pair_at(at), far), [*angles, short],
                  method="Nelder-Mead", options=_SEARCH)
         for angles in _ANGLES
     ]  # fmt: skip
     best = min(tried, key=lambda one: float(one.fun)).x
     (base, replacement), kinds, counts = _records(n, R, *best)
     X = np.vstack([base[None], np.repeat(kinds, counts, axis=0)])
-    return Worst(X, replacement, made(best), cost(made(best), delta, fine))
+    return Worst(X, replacement, pair_at(best), cost(pair_at(best), delta, fine))
 
 
 def pushed(n: int, R: float, Lambda: float) -> tuple[Array, Array]:
@@ -307,17 +307,17 @@ def pushed(n: int, R: float, Lambda: float) -> tuple[Array, Array]:
     turned so far back that it misclassifies them.
     """
 
-    def made(angle: float) -> Planar:
+    def pair_at(angle: float) -> Planar:
         base = R * np.array([math.sin(angle), math.cos(angle)])
         company = np.array([[-R, 0.0]])
         return Planar(company, np.full(1, n - 1.0), base, base * (1, -1), Lambda, 1.0)
 
     def near(angle: float) -> float:
-        pair, none = made(angle), np.zeros((1, 2))
+        pair, none = pair_at(angle), np.zeros((1, 2))
         moved = pair.minimisers(none) - pair.turned.minimisers(none)
         return -float(np.linalg.norm(moved))
 
-    best = made(minimize_scalar(near, bounds=(0, math.pi / 2), method="bounded").x)
+    best = pair_at(minimize_scalar(near, bounds=(0, math.pi / 2), method="bounded").x)
     X = np.vstack([best.base[None], np.repeat(best.company, n - 1, axis=0)])
     return X, best.replacement
 

@@ -96,7 +96,7 @@ class StreamSubject(SequenceSubject):
         source = self.source(data.X, data.y)
         return nullcontext(self.kind([part], source, self.at.n, self.at.options))
 
-    def told(self, run: Any) -> Iterator[Array]:
+    def releases(self, run: Any) -> Iterator[Array]:
         """Its releases as they are."""
         found: Iterator[Array] = run.releases()
         return found
@@ -132,7 +132,7 @@ class FrankWolfeSubject(SequenceSubject):
         )
         return found
 
-    def told(self, run: Any) -> Iterator[Array]:
+    def releases(self, run: Any) -> Iterator[Array]:
         """The vertex that a release's signed index names, and its numbers."""
         for release in run.releases(self.steps):
             yield as_vertex(release, self.at.setup.d, self.numbers)
