@@ -61,8 +61,7 @@ def capital(payoffs: Array, lost: float) -> Array:
         for share in SHARES
     ]
     every = np.concatenate(gains, axis=1)
-    found: Array = logsumexp(every, axis=1) - math.log(every.shape[1])
-    return found
+    return logsumexp(every, axis=1) - math.log(every.shape[1])
 
 
 def best(logs: Array) -> float:
@@ -115,14 +114,12 @@ def refuted(one: Array, two: Array, delta: float, level: float) -> float:
 
 def thresholds(values: Sequence[float]) -> Array:
     """Quantiles of a statistic, to cut it at."""
-    found: Array = np.unique(np.quantile(np.asarray(values), QUANTILES))
-    return found
+    return np.unique(np.quantile(np.asarray(values), QUANTILES))
 
 
 def delta_terms(losses: Array, epsilon: float) -> Array:
     """Terms of delta(epsilon) = E (1 - e^(epsilon - loss))_+, each of 0 to 1."""
-    terms: Array = -np.expm1(np.minimum(epsilon - losses, 0.0))
-    return terms
+    return -np.expm1(np.minimum(epsilon - losses, 0.0))
 
 
 def losses_bound(
@@ -203,8 +200,7 @@ def generalised_noise(rng: Generator, order: float, size: int, d: int) -> Array:
     powers = rng.standard_gamma(1 / order, (size, d))
     signs = np.where(rng.random((size, d)) < 0.5, -1.0, 1.0)
     radius = np.sqrt(rng.chisquare(d, size)) / powers.sum(axis=1) ** (1 / order)
-    found: Array = signs * powers ** (1 / order) * radius[:, None]
-    return found
+    return signs * powers ** (1 / order) * radius[:, None]
 
 
 def norm_bound(
@@ -249,8 +245,7 @@ def _terms(
     here = _half_square(z, order)
     loss = _half_square(z + shift, order) - here
     weight = np.exp(np.minimum(_half_square(noise, order) - here, 700.0))
-    found: Array = weight * delta_terms(loss, epsilon)
-    return found
+    return weight * delta_terms(loss, epsilon)
 
 
 def _merit(terms: Array) -> float:
@@ -260,5 +255,4 @@ def _merit(terms: Array) -> float:
 
 
 def _half_square(z: Array, order: float) -> Array:
-    found: Array = 0.5 * (np.abs(z) ** order).sum(axis=1) ** (2 / order)
-    return found
+    return 0.5 * (np.abs(z) ** order).sum(axis=1) ** (2 / order)

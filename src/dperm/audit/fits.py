@@ -79,8 +79,7 @@ class FitSubject(Subject):
         self.tried = tuple((s * size * one, s * size * two) for s in (1.0, -1.0))
 
         def ledger(noise: float) -> Ledger:
-            made: Ledger = module.ledger(self.at, noise, options)
-            return made
+            return module.ledger(self.at, noise, options)
 
         found = calibrate(ledger, epsilon, DELTA, "strict")
         self.noise_multiplier, self.ledger = found.noise_multiplier, found.ledger
@@ -167,8 +166,7 @@ class FitSubject(Subject):
 
     def published(self, run: Any) -> Array:
         """The weights."""
-        found: Array = run.weights[0]
-        return found
+        return run.weights[0]
 
     def symbol(self, view: Array) -> tuple[int, ...]:
         """It selects nothing."""

@@ -86,8 +86,7 @@ class Planar:
         """Linear terms of which u (m, 2) are the minimisers on the first data set."""
         pulled = (self.counts * expit(-u @ self.company.T)) @ self.company
         pulled += expit(-u @ self.base)[:, None] * self.base
-        found: Array = pulled - self.ridge * u
-        return found
+        return pulled - self.ridge * u
 
     def minimisers(self, b: Array) -> Array:
         """On the first data set, of linear terms b (m, 2): Newton, steps halved."""
@@ -120,8 +119,7 @@ class Planar:
             shift += sign * a[:, None] * v
             logs += sign * np.log1p(a * (1 - a) * inverse)
         squares = (shift * (shift - 2 * b)).sum(axis=1)
-        found: Array = squares / (2 * self.scale**2) + logs
-        return found
+        return squares / (2 * self.scale**2) + logs
 
     def _moves(self, u: Array, slope: Array) -> Array:
         """Newton steps on the first data set."""
@@ -140,16 +138,14 @@ def _hessians(u: Array, V: Array, counts: Array, ridge: float) -> Array:
     """Entries 11, 12, 22 of the Hessians at u (m, 2); shape (3, m)."""
     a = expit(-u @ V.T)
     products = V[:, [0, 0, 1]] * V[:, [0, 1, 1]]
-    found: Array = ((counts * a * (1 - a)) @ products + [ridge, 0.0, ridge]).T
-    return found
+    return ((counts * a * (1 - a)) @ products + [ridge, 0.0, ridge]).T
 
 
 def _solved(H: Array, x: Array) -> Array:
     """H^(-1) x for matrices (3, m) and x (m, 2)."""
     one, two = x.T
     turned = np.stack([H[2] * one - H[1] * two, H[0] * two - H[1] * one], axis=1)
-    found: Array = turned / (H[0] * H[2] - H[1] ** 2)[:, None]
-    return found
+    return turned / (H[0] * H[2] - H[1] ** 2)[:, None]
 
 
 # --- what a pair costs ----------------------------------------------------------------
@@ -201,8 +197,7 @@ def _epsilon(losses: Array, chances: Array, delta: float) -> float:
 
     def integral(over: Array) -> Array:
         over = np.maximum(over, 0.0)
-        found: Array = over + np.expm1(-over)
-        return found
+        return over + np.expm1(-over)
 
     def excess(epsilon: float) -> float:
         means = integral(upper - epsilon) - integral(lower - epsilon)
@@ -232,8 +227,7 @@ def planar(
 
 def _clipped(X: Array, R: float) -> Array:
     sizes = np.maximum(np.linalg.norm(X, axis=1), 1e-300)
-    found: Array = X * np.minimum(1.0, R / sizes)[:, None]
-    return found
+    return X * np.minimum(1.0, R / sizes)[:, None]
 
 
 # --- the pair that costs most ---------------------------------------------------------

@@ -100,8 +100,7 @@ def estimators(name: str, algorithm: str) -> list[Subject]:
     """The estimators of a higher room with a solver; none for its variants."""
     if name != algorithm:
         return []
-    found: list[Subject] = importlib.import_module(ESTIMATORS).subjects(name)
-    return found
+    return importlib.import_module(ESTIMATORS).subjects(name)
 
 
 def plain(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:

@@ -487,8 +487,7 @@ def one_sided_chances(scores: Array, kind: str) -> Array:
     """Chances that score + noise is largest, (K,); Gumbel noise in closed form."""
     if kind == "gumbel":
         weights = np.exp(scores - scores.max())
-        found: Array = weights / weights.sum()
-        return found
+        return weights / weights.sum()
     x, weights = _rule(scores, -_FAR, _FAR)
     law = LAWS[kind]
     densities = law.pdf(x - scores[:, None])
@@ -529,5 +528,4 @@ def _winning(densities: Array, below: Array, weights: Array) -> Array:
         others = np.prod(np.delete(below, entry, axis=0), axis=0)
         chances.append(float((weights * densities[entry] * others).sum()))
     total = np.array(chances)
-    found: Array = total / total.sum()
-    return found
+    return total / total.sum()
