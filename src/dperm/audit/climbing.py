@@ -11,9 +11,9 @@ import numpy as np
 
 from dperm.audit import bounds
 from dperm.audit.bounds import norm_bound
-from dperm.audit.measured import MANY, losses, measured_epsilon
+from dperm.audit.measured import has_many, losses, measured_epsilon
 from dperm.audit.neighbours import Pair, odd_pairs, pairs
-from dperm.audit.replay import Coupling, Replay, Script, Shift, margins, selects
+from dperm.audit.replay import Coupling, Replay, Script, Shift, margins
 from dperm.audit.subjects import Subject, Transcript
 from dperm.audit.taps import Draw
 from dperm.privacy.generalised_gaussian import GeneralisedGaussian
@@ -132,10 +132,7 @@ class Ladder:
     @property
     def has_many(self) -> bool:
         """Whether a selection has too many candidates to compute its chances."""
-        views = range(len(self.plain.views))
-        first = [t for t in views if selects(self.subject, self.plain, t)][:1]
-        places = [self.plain.draws_of(t)[0] for t in first]
-        return any(self.plain.draws[place].unit.size > MANY for place in places)
+        return has_many(self.subject, self.plain)
 
     # --- couplings --------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import CONTROLS
 from dperm.audit.registry import estimators, subjects
-from dperm.audit.rungs import BLIND, RUNGS, climb
+from dperm.audit.rungs import BLIND, climb
 from dperm.audit.subjects import Subject
 from dperm.privacy.given import N, united
 from dperm.privacy.intervals import epsilon_interval
@@ -152,14 +152,16 @@ def controls(effort: Effort, seed: int, workers: int) -> pd.DataFrame:
 
 def _control(place: int, effort: Effort, seed: int) -> dict[str, Any]:
     control = CONTROLS[place]
-    caught = {f.rung: f.caught for f in climb(Ladder(control.make(), effort, seed))}
-    return {
-        "mechanism": control.slip,
-        "algorithm": control.solver,
-        "runs": 1,
-        **{rung: int(caught[rung]) for rung in RUNGS},
-        "caught": int(any(caught.values())),
-    }
+    return _caught(control.slip, control.solver, control.make(), effort, seed)
+
+
+def _caught(
+    mechanism: str, algorithm: str, subject: Subject, effort: Effort, seed: int
+) -> dict[str, Any]:
+    """Which rungs catch a subject, as 0 and 1."""
+    caught = {f.rung: int(f.caught) for f in climb(Ladder(subject, effort, seed))}
+    row = {"mechanism": mechanism, "algorithm": algorithm, "runs": 1, **caught}
+    return {**row, "caught": int(any(caught.values()))}
 
 
 def alarms(repetitions: int, seed: int, workers: int) -> pd.DataFrame:
@@ -174,15 +176,7 @@ def alarms(repetitions: int, seed: int, workers: int) -> pd.DataFrame:
 def _alarm(place: int, seed: int) -> dict[str, Any]:
     name, algorithm, options = SOUND[place]
     strict = subjects("sound", algorithm, options)[-1]  # the plain problem
-    caught = {f.rung: int(f.caught) for f in climb(Ladder(strict, AGAIN, seed))}
-    flagged = int(any(caught.values()))
-    return {
-        "mechanism": "sound",
-        "algorithm": name,
-        "runs": 1,
-        **caught,
-        "caught": flagged,
-    }
+    return _caught("sound", name, strict, AGAIN, seed)
 
 
 def missed(table: pd.DataFrame) -> Sequence[str]:

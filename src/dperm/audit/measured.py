@@ -29,7 +29,7 @@ from dperm.audit.replay import (
     is_bent,
     selects,
 )
-from dperm.audit.subjects import Array, Seed, Subject
+from dperm.audit.subjects import Array, Seed, Subject, Transcript
 from dperm.privacy.generalised_gaussian import GeneralisedGaussian
 from dperm.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
 
@@ -83,7 +83,7 @@ def measured_epsilon(
     if subject.hidden and not _others_are_alike(replay, pair, seeds[0]):
         return None
     first = Measure(replay, seeds[0], taken)
-    if first.has_many:
+    if has_many(subject, first.coupling.seen):
         return None
     if not first.coupling.possible:
         return math.inf
@@ -95,6 +95,12 @@ def measured_epsilon(
         if again is None or not _all_alike(steps, again):
             return _tree_epsilon(replay, seeds[0])
     return _epsilon(steps, subject.delta)
+
+
+def has_many(subject: Subject, seen: Transcript) -> bool:
+    """Whether a selection has too many candidates to compute its chances."""
+    views = (t for t in range(len(seen.views)) if selects(subject, seen, t))
+    return any(seen.draws[seen.draws_of(t)[0]].unit.size > MANY for t in views)
 
 
 def _all_alike(one: Sequence[Step], two: Sequence[Step]) -> bool:
@@ -140,17 +146,6 @@ class Measure:
     def __init__(self, replay: Replay, seed: Seed, taken: Sequence[int] | None):
         self.replay, self.seed, self.taken = replay, seed, taken
         self.coupling: Coupling = replay.couple(seed, taken)
-
-    @property
-    def has_many(self) -> bool:
-        """Whether a selection has too many candidates to compute its chances."""
-        seen, subject = self.coupling.seen, self.replay.subject
-        sizes = [
-            seen.draws[seen.draws_of(t)[0]].unit.size
-            for t in range(len(seen.views))
-            if selects(subject, seen, t)
-        ]
-        return max(sizes, default=0) > MANY
 
     def steps(self) -> list[Step] | None:
         """What every view tells; None where a law is not known."""
