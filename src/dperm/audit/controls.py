@@ -24,7 +24,7 @@ from dperm.solvers.lanes import Lanes, dp_cd, dp_cd_priv, dp_gcd, dp_sgd, dp_skg
 from dperm.solvers.streams.sources import Batch, Rows
 
 Array = np.ndarray
-Made = Callable[[], Subject]
+Maker = Callable[[], Subject]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Control:
 
     slip: str
     solver: str
-    make: Made
+    make: Maker
 
 
 def lane(

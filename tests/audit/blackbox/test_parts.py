@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm.audit.blackbox import laws
+from dperm.audit.blackbox import affine
 from dperm.audit.blackbox.domain import Data, Domain, Pair
 from dperm.audit.blackbox.events import judge, learn
 from dperm.audit.blackbox.running import RefusedError, Target, numbers
@@ -73,7 +73,7 @@ def pair(first=DATA, second=OTHER):
 
 def compared(fit, delta=0.0):
     with recorded():
-        return laws.compare(Target(fit), pair(), 1, delta, 1e-3)
+        return affine.compare(Target(fit), pair(), 1, delta, 1e-3)
 
 
 def test_the_law_of_a_gaussian_release_is_exact():

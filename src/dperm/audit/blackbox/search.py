@@ -2,7 +2,7 @@
 
 First frozen noise: pairs are ranked by how far outputs move under the same noise, in
 units of its spread, and by how much the spread itself changes; where laws are exact
-(:mod:`.laws`), so is the verdict. Then the worst pairs are run on fresh noise, again
+(:mod:`.affine`), so is the verdict. Then the worst pairs are run on fresh noise, again
 and again with twice as many runs: an event is chosen on all runs so far and counted on
 new ones. The chance that any count of an audit is wrong is at most 1 - confidence.
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dperm.audit.blackbox import events, laws
+from dperm.audit.blackbox import affine, events
 from dperm.audit.blackbox.domain import Data, Domain, Pair
 from dperm.audit.blackbox.events import WIDE, Judged, plain, scale_of
 from dperm.audit.blackbox.running import Fit, RefusedError, Run, Target, quiet
@@ -380,7 +380,7 @@ class Search:
         for candidate in ranked:
             try:
                 given = (self.seed, self.claim.delta, level)
-                found = laws.compare(self.target, candidate.pair, *given)
+                found = affine.compare(self.target, candidate.pair, *given)
             except np.linalg.LinAlgError:
                 continue
             if found is None:

@@ -196,16 +196,20 @@ def _losses(one: Law, two: Law, delta: float, level: float) -> Exact | None:
     square = one.slopes.shape[0] == one.slopes.shape[1]
     if one.laws != two.laws or not square or two.slopes.shape != one.slopes.shape:
         return None
-    rng = np.random.Generator(np.random.PCG64(5))
-    z = np.array([sample(name, rng, (SAMPLES,)) for name in one.laws])
-    if delta == 0:  # any point of the support will do
-        z *= 10.0 ** rng.uniform(0, 1.5, SAMPLES)
+    z = _noise(one.laws, delta)
     other = np.linalg.solve(
         two.slopes, one.slopes @ z + (one.centre - two.centre)[:, None]
     )
     sizes = [np.linalg.slogdet(a.slopes)[1] for a in (two, one)]
     losses = _density(one.laws, z) - _density(one.laws, other) + sizes[0] - sizes[1]
     return _bound(losses, delta, level, "the output's density on both data sets")
+
+
+def _noise(names: Sequence[str], delta: float) -> Array:
+    """Where losses are looked at; without delta any point of the support will do."""
+    rng = np.random.Generator(np.random.PCG64(5))
+    z = np.array([sample(name, rng, (SAMPLES,)) for name in names])
+    return z if delta else z * 10.0 ** rng.uniform(0, 1.5, SAMPLES)
 
 
 def _used(found: Law) -> Law:
@@ -234,10 +238,7 @@ def _gaussian(one: Law, two: Law, delta: float, level: float) -> Exact:
             float(np.nan_to_num(found, nan=0.0, posinf=math.inf)),
             f"the output is Gaussian and moved by {mu:.4g} of its standard deviations",
         )
-    rng = np.random.Generator(np.random.PCG64(5))
-    z = rng.standard_normal((len(shift), SAMPLES))
-    if delta == 0:
-        z *= 10.0 ** rng.uniform(0, 1.5, SAMPLES)
+    z = _noise(("normal",) * len(shift), delta)
     away = np.linalg.solve(np.linalg.cholesky(covariance), z - shift[:, None])
     half = 0.5 * np.linalg.slogdet(covariance)[1]
     losses = 0.5 * ((away**2).sum(axis=0) - (z**2).sum(axis=0)) + half
