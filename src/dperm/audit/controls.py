@@ -116,8 +116,7 @@ def altered(
     class Altered(run):
         def __init__(self, *given: Any):
             super().__init__(*given)
-            for name, value in values.items():
-                setattr(self, name, value(self))
+            self.__dict__.update({name: value(self) for name, value in values.items()})
             if change is not None:
                 change(self)
 
@@ -276,7 +275,7 @@ CONTROLS = (
             lambda: lane(dp_sgd, kind=_one_stream(dp_sgd.Run))),
     Control("batches overlapping", "phased_sgd",
             lambda: stream("phased_sgd", 0,
-                           lambda subject: setattr(subject, "source", Again))),
+                           lambda subject: vars(subject).update(source=Again))),
     Control("composition counted once", "dp_cd",
             lambda: lane(dp_cd, claim=_each(lambda event: replace(event, count=1)))),
     Control("one release not counted", "dp_skgd",

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dperm.audit.blackbox.recording import recorded
 from dperm.audit.blackbox.running import Target, quiet
 from dperm.audit.blackbox.search import audit
-from dperm.audit.taps import recorded
 from dperm.privacy.accounting import gaussian_delta
 
 from .gallery import CASES, DELTA, EPSILON, SIGMA, SOUND

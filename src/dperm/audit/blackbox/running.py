@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from dperm import locate
-from dperm.audit import taps
+from dperm.audit.blackbox import recording
 from dperm.audit.blackbox.domain import Data
-from dperm.audit.taps import Record
+from dperm.audit.blackbox.recording import Record
 
 Array = np.ndarray
 Fit = Callable[[Array, Array, Any], Any]
@@ -61,10 +61,10 @@ class Target:
         script: Sequence[Array] = (),
         careful: bool = False,
     ) -> Run:
-        """Run once, on copies of the data; see :func:`.taps.run`."""
+        """Run once, on copies of the data; see :func:`.recording.run`."""
         self.runs += 1
-        with taps.run(seed, script, careful) as record:
-            given = taps.default_rng(seed) if self.wants_generator else seed
+        with recording.run(seed, script, careful) as record:
+            given = recording.default_rng(seed) if self.wants_generator else seed
             try:
                 value = self.fit(data.X.copy(), data.y.copy(), given)
             except Exception as error:  # what the code of others may raise

@@ -1,0 +1,205 @@
+"""Numpy's generators with a record: what was drawn, at which scale, and again.
+
+While :func:`recorded` is open, ``numpy.random`` hands out generators that note every
+draw in the :class:`Record` of the run, and take its numbers from a script if there is
+one. Python's ``random`` and the system's entropy are made repeatable too, but are not
+noted number by number.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dperm.audit.taps import Draw
+
+Array = np.ndarray
+
+# Methods whose draws are no noise of known scale: what they decide is not replayed.
+OTHERS = """
+random integers choice permutation permuted shuffle bytes uniform random_sample rand
+randint random_integers tomaxint beta binomial chisquare dirichlet f gamma geometric
+hypergeometric logseries lognormal multinomial negative_binomial
+noncentral_chisquare noncentral_f pareto poisson power rayleigh standard_cauchy
+standard_gamma standard_t triangular vonmises wald weibull zipf
+multivariate_hypergeometric
+"""
+
+
+@dataclass
+class Record:
+    """What one run drew.
+
+    Attributes
+    ----------
+    script : list of ndarray
+        Numbers of unit scale to hand out instead, as long as they fit.
+    draws : list of Draw
+    others : set of str
+        Methods and modules that decided something without being noted.
+    """
+
+    script: Sequence[Array] = ()
+    draws: list[Draw] = field(default_factory=list)
+    others: set[str] = field(default_factory=set)
+
+    def noise(self, kind: str, unit: Any, loc: Any, scale: Any) -> Any:
+        """The draw, noted; of the script's numbers where there are some."""
+        at, shape = len(self.draws), np.shape(unit)
+        if at < len(self.script) and self.script[at].shape == shape:
+            unit = self.script[at] if shape else float(self.script[at])
+        elif self.script:
+            self.others.add("another sequence of draws")
+        self.draws.append(
+            Draw(kind, np.array(unit, dtype=float), scale=np.asarray(scale))
+        )
+        return loc + scale * unit
+
+
+class _Now:
+    """The record and the seed of the run under way."""
+
+    record, seed, made = Record(), 0, 0
+
+    def fresh(self) -> list[int]:
+        """A seed for a generator that was asked for without one."""
+        self.made += 1
+        return [self.seed, self.made]
+
+
+_now = _Now()
+
+
+def _shape(size: Any, *given: Any) -> Any:
+    """The shape of a draw: ``size``, or what the parameters broadcast to."""
+    return np.broadcast(*given).shape or None if size is None else size
+
+
+class _Noted:
+    """Methods that stand before those of a generator of numpy's."""
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        unit = super().standard_normal(_shape(size, loc, scale))  # type: ignore[misc]
+        return _now.record.noise("normal", unit, loc, scale)
+
+    def standard_normal(self, size: Any = None, *_: Any, **__: Any) -> Any:
+        unit = super().standard_normal(size)  # type: ignore[misc]
+        return _now.record.noise("normal", unit, 0.0, 1.0)
+
+    def randn(self, *shape: int) -> Any:
+        return self.standard_normal(shape or None)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        unit = super().standard_exponential(_shape(size, scale))  # type: ignore[misc]
+        return _now.record.noise("exponential", unit, 0.0, scale)
+
+    def standard_exponential(self, size: Any = None, *_: Any, **__: Any) -> Any:
+        unit = super().standard_exponential(size)  # type: ignore[misc]
+        return _now.record.noise("exponential", unit, 0.0, 1.0)
+
+
+def _two_parameters(law: str) -> Callable[..., Any]:
+    def draw(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        unit = getattr(super(_Noted, self), law)(0.0, 1.0, _shape(size, loc, scale))
+        return _now.record.noise(law, unit, loc, scale)
+
+    return draw
+
+
+def _not_replayed(name: str) -> Callable[..., Any]:
+    def draw(self: Any, *given: Any, **named: Any) -> Any:
+        _now.record.others.add(name)
+        return getattr(super(_Noted, self), name)(*given, **named)
+
+    return draw
+
+
+for _law in ("laplace", "logistic", "gumbel"):
+    setattr(_Noted, _law, _two_parameters(_law))
+for _name in OTHERS.split():
+    setattr(_Noted, _name, _not_replayed(_name))
+
+
+class Generator(_Noted, np.random.Generator):
+    """``numpy.random.Generator`` with a record."""
+
+
+class RandomState(_Noted, np.random.RandomState):
+    """``numpy.random.RandomState`` with a record."""
+
+    def __init__(self, seed: Any = None):
+        if isinstance(seed, np.random.BitGenerator):
+            super().__init__(seed)
+            return
+        bits = np.random.MT19937(0)  # numpy would ask the system for a seed first
+        bits._legacy_seeding(_now.fresh() if seed is None else seed)  # type: ignore[attr-defined]
+        super().__init__(bits)
+
+
+def default_rng(seed: Any = None) -> Any:
+    """``numpy.random.default_rng`` with a record; without a seed, one of the run's."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, np.random.BitGenerator):
+        return Generator(seed)
+    return Generator(np.random.PCG64(_now.fresh() if seed is None else seed))
+
+
+_everyone = RandomState(0)  # behind np.random.normal and its neighbours
+_entropy = random.Random(0)  # behind the system's
+
+
+def _urandom(count: int) -> bytes:
+    _now.record.others.add("the system's entropy (secrets)")
+    return _entropy.randbytes(count)
+
+
+def _replacements() -> Iterator[tuple[Any, str, Any]]:
+    """Module, name and replacement."""
+    hidden = np.random.mtrand._rand  # type: ignore[attr-defined]
+    for name in dir(np.random):
+        if getattr(getattr(np.random, name), "__self__", None) is hidden:
+            yield np.random, name, getattr(_everyone, name)
+    for made in (Generator, RandomState, default_rng):
+        yield np.random, made.__name__, made
+    yield np.random.mtrand, "_rand", _everyone
+    yield random, "_urandom", _urandom
+
+
+@contextmanager
+def recorded() -> Iterator[None]:
+    """Put the recording generators in the place of numpy's."""
+    before = [
+        (module, name, getattr(module, name), value)
+        for module, name, value in _replacements()
+    ]
+    for module, name, _, value in before:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for module, name, value, _ in before:
+            setattr(module, name, value)
+
+
+@contextmanager
+def run(
+    seed: int, script: Sequence[Array] = (), careful: bool = False
+) -> Iterator[Record]:
+    """One run: every source of randomness starts anew from the seed.
+
+    ``careful`` also looks whether Python's ``random`` was used, which takes time.
+    """
+    _now.record, _now.seed, _now.made = Record(script), seed, 0
+    _everyone.seed(seed % 2**32)
+    random.seed(seed)
+    _entropy.seed(seed)
+    before = random.getstate() if careful else None
+    yield _now.record
+    if careful and random.getstate() != before:
+        _now.record.others.add("Python's random")
