@@ -4,6 +4,7 @@ Small efforts: the full audit is ``dperm audit``.
 """
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,28 +17,38 @@ from dperm import solvers
 from dperm.audit import controls, ladder, registry
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import altered, lane
-from dperm.audit.measured import measured_epsilon
+from dperm.audit.measured import losses, measured_epsilon
 from dperm.audit.neighbours import Pair
-from dperm.audit.replay import Replay
+from dperm.audit.replay import Replay, Selection, is_bent
 from dperm.audit.rungs import BLIND, RUNGS, count, sensitivity
-from dperm.audit.sampled import losses
-from dperm.audit.selections import Selection
-from dperm.audit.shifts import is_bent
 from dperm.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.lanes import dp_cd, dp_sgd
 
 SOLVERS = sorted((Path(__file__).parents[2] / "conf/solver").glob("*.yaml"))
 BRIEF = Effort(level=1e-5, pairs=4, draws=12, samples=12, losses=8)
+FEW = Effort(level=1e-4, pairs=6, draws=60, samples=60, losses=20)
 DECIDED = (
-    *("streams", "sensitivity", "count", "published", "transcript", "accountants"),
-)  # fmt: skip
+    "streams",
+    "sensitivity",
+    "count",
+    "published",
+    "transcript",
+    "accountants",
+)
 
 
+@cache
 def subjects(path, calibration=None):
     found = OmegaConf.load(path)
     options = dict(found.get("options", {}))
     made = registry.subjects(found.name, found.algorithm, options)
     return [one for one in made if calibration in (None, one.calibration)]
+
+
+@pytest.fixture(scope="module")
+def climbed():
+    """All rungs of DP-CD, as rows of the table."""
+    return ladder._climbed(strict("dp_cd"), BRIEF, 1)
 
 
 def named(stem):
@@ -116,7 +127,7 @@ def test_what_is_known_exactly_is_nearly_all_of_the_bound(stem, least):
     ids=lambda control: f"{control.slip}, {control.solver}",
 )
 def test_every_broken_mechanism_is_caught(control):
-    found = Ladder(control.make(), Effort(1e-4, 30, 60, 60, 20), 3)
+    found = Ladder(control.make(), FEW, 3)
     assert any(RUNGS[name](found).caught for name in (*DECIDED, "noise"))
 
 
@@ -273,6 +284,17 @@ def test_paths_of_selections_are_followed_where_they_depend_on_one_another():
 # --- tables ---------------------------------------------------------------------------
 
 
+def test_a_row_of_the_alarms_has_the_columns_of_the_controls(monkeypatch):
+    monkeypatch.setattr(ladder, "AGAIN", BRIEF)
+    broken, sound = ladder._control(0, BRIEF, 1), ladder._alarm(0, 1)
+    assert (
+        list(broken)
+        == list(sound)
+        == ["mechanism", "algorithm", "runs", *RUNGS, "caught"]
+    )
+    assert (broken["caught"], sound["caught"], sound["mechanism"]) == (1, 0, "sound")
+
+
 def test_the_tables_name_what_was_missed():
     found = ladder._control(0, BRIEF, 1)
     table = pd.DataFrame([found, {**found, "caught": 0}])
@@ -288,20 +310,18 @@ def test_what_is_stated_comes_from_one_place(monkeypatch):
     assert plain["epsilon_high"] == pytest.approx(1.0, rel=1e-6)
     assert isinstance(plain["given"], str)
     interval = lambda ledger, delta: (0.9, 1.1)  # noqa: E731
-    monkeypatch.setattr(ladder.privacy, "epsilon_interval", interval, raising=False)
+    monkeypatch.setattr(ladder, "epsilon_interval", interval)
     assert ladder.stated(subject)["epsilon_low"] == 0.9
 
 
-def test_no_row_says_that_it_holds_beside_nothing():
-    rows = ladder._climbed(strict("dp_cd"), BRIEF, 1).assign(epsilon=0.0)
-    (row,) = ladder.epsilons(rows).to_dict("records")
+def test_no_row_says_that_it_holds_beside_nothing(climbed):
+    (row,) = ladder.epsilons(climbed.assign(epsilon=0.0)).to_dict("records")
     assert (row["claim"], row["ledger"]) == ("no attack known", "not put to the test")
 
 
-def test_a_gaussian_ledger_of_its_own_is_audited_to_the_end():
+def test_a_gaussian_ledger_of_its_own_is_audited_to_the_end(climbed):
     """The claim says how much of the bound was reached."""
-    rows = ladder._climbed(strict("dp_cd"), BRIEF, 1)
-    (row,) = ladder.epsilons(rows).to_dict("records")
+    (row,) = ladder.epsilons(climbed).to_dict("records")
     assert row["claim"] == "holds, 100% reached" and row["ledger"] == "kept"
     assert row["evidence"] == "exact" and row["confidence"] == 1.0
     assert isinstance(strict("dp_cd").ledger.events[0], Gaussian)

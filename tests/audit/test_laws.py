@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dperm.audit import laws
-from dperm.audit.tilted import drawn, norm_bound
+from dperm.audit.bounds import generalised_noise, norm_bound
 from dperm.privacy import accounting
 
 
@@ -87,6 +87,6 @@ def test_the_norms_law_by_an_integral_and_by_importance():
 
 
 def test_noise_that_is_drawn_for_importance_has_its_law():
-    noise = drawn(np.random.default_rng(1), 3.0, 4000, 2)
+    noise = generalised_noise(np.random.default_rng(1), 3.0, 4000, 2)
     square = (np.abs(noise) ** 3).sum(axis=1) ** (2 / 3)
     assert stats.kstest(square, stats.chi2(2).cdf).pvalue > 1e-4

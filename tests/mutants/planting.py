@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 
 from .patches import Mutant
+from .syntax import ROOT, patched
 
-ROOT = Path(__file__).resolve().parents[2]
 # All that an audit and the tests below need.
 PARTS = ("src", "conf", "docs/examples", "tests", "profiles", "Snakefile")
 FILES = (*PARTS, "pyproject.toml", "environment.yml", "requirements.lock", "README.md")
@@ -29,39 +29,6 @@ TESTS = (
 )  # folders of tests that are run
 MINE_FOLDER = "docs/examples/mine"
 LOADER = "src/dperm/solvers/__init__.py"  # imports what a YAML names
-
-
-class PatchError(ValueError):
-    """A patch that does not fit today's source."""
-
-
-def patched(root: Path, mutant: Mutant) -> dict[str, str]:
-    """The files that a mutant changes, with their new text.
-
-    Raises
-    ------
-    PatchError
-        If a text does not occur, or more than once.
-    """
-    found: dict[str, str] = {}
-    for edit in mutant.edits:
-        text = found.get(edit.file) or (root / edit.file).read_text()
-        times = text.count(edit.before)
-        if times != 1:
-            raise PatchError(
-                f"{mutant.name}: {edit.file}: expected once, found {times} times:"
-                f" {edit.before!r}"
-            )
-        found[edit.file] = text.replace(edit.before, edit.after)
-    return found
-
-
-def place(mutant: Mutant) -> str:
-    """File and line of the first edit."""
-    edit = mutant.edits[0]
-    text = (ROOT / edit.file).read_text()
-    line = text[: text.index(edit.before)].count("\n") + 1
-    return f"{edit.file}:{line}"
 
 
 def tracked(parts: tuple[str, ...] = FILES) -> list[str]:
@@ -107,7 +74,7 @@ class Slot:
 
         ``sound``: all as with the mutant, its kernels as new, but for the bug.
         """
-        changed = patched(self.root, mutant) if mutant else {}
+        changed = patched(mutant) if mutant else {}
         kernels = _kernels(changed)
         if sound:
             changed = {}
@@ -160,7 +127,7 @@ def chosen_tests(mutant: Mutant) -> list[str]:
 
     None for a user's algorithm: nobody tests it but the audit.
     """
-    changed = {edit.file for edit in mutant.edits}
+    changed = patched(mutant)
     files = [f"tests/{folder}" for folder in TESTS]
     found = []
     for file in tracked(tuple(files)):

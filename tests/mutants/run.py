@@ -19,16 +19,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from .patches import ESCAPES, MUTANTS, Mutant
-from .planting import (
-    MINE_FOLDER,
-    ROOT,
-    Slot,
-    chosen_tests,
-    digest,
-    patched,
-    place,
-    timed,
-)
+from .planting import MINE_FOLDER, Slot, chosen_tests, digest, timed
+from .syntax import ROOT, patched, place
 
 TABLE, PAGE = ROOT / "results/mutants.csv", ROOT / "results/mutants.md"
 COLUMNS = (
@@ -52,7 +44,7 @@ def main() -> None:
     given = parser().parse_args()
     wanted = [m for m in MUTANTS if not given.names or m.name in given.names]
     for mutant in wanted:
-        patched(ROOT, mutant)  # all must apply before any is run
+        patched(mutant)  # all must apply before any is run
     table = Table()
     jobs = [job for job in _jobs(wanted) if not table.knows(*job)]
     print(f"{len(jobs)} to run, {len(_jobs(wanted)) - len(jobs)} known", flush=True)

@@ -10,15 +10,16 @@ from dperm import solvers
 from dperm.audit import registry
 
 from . import run
-from .patches import MUTANTS, PRIVACY, plant
-from .planting import ROOT, PatchError, Slot, chosen_tests, patched, place, timed
+from .patches import MUTANTS, plant
+from .planting import Slot, chosen_tests, timed
+from .syntax import ROOT, PatchError, occurrences, parsed, patched, place, replaced
 
-LEAST = 34
+LEAST, PRIVACY = 244, "src/dperm/privacy"
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_patch_applies_once_and_compiles(mutant):
-    for file, text in patched(ROOT, mutant).items():
+    for file, text in patched(mutant).items():
         assert ast.dump(ast.parse(text)) != ast.dump(
             ast.parse((ROOT / file).read_text())
         )
@@ -41,7 +42,7 @@ def yamls():
 
 def test_every_private_algorithm_has_a_bug():
     """In its module, or one that breaks a solver of it."""
-    edited = {edit.file for mutant in MUTANTS for edit in mutant.edits}
+    edited = {file for mutant in MUTANTS for file in patched(mutant)}
     broken = {yamls().get(name) for mutant in MUTANTS for name in mutant.solvers}
     bare = []
     for algorithm, module in solvers.places().items():
@@ -53,16 +54,58 @@ def test_every_private_algorithm_has_a_bug():
 
 def test_every_module_of_privacy_has_a_bug():
     """But names, and what a package shows."""
-    edited = {edit.file for mutant in MUTANTS for edit in mutant.edits}
+    edited = {file for mutant in MUTANTS for file in patched(mutant)}
     files = {f"{PRIVACY}/{path.name}" for path in (ROOT / PRIVACY).glob("*.py")}
     assert files - edited == {f"{PRIVACY}/__init__.py"}
 
 
-def test_a_patch_that_does_not_fit_is_an_error():
-    file = "src/dperm/solvers/lanes/clipping.py"
-    for before in ("no such text", "clip"):
-        with pytest.raises(PatchError, match="expected once, found"):
-            patched(ROOT, plant("new", "dp_cd", "nothing", file, before, "x"))
+def test_a_bug_that_does_not_fit_is_an_error():
+    for name, before in (
+        ("clamp", "no_such_text"),
+        ("clamp", "bound"),
+        ("no_such_name", "clip"),
+    ):
+        with pytest.raises(PatchError, match=r"new: .*expected once, found"):
+            patched(plant("new", "dp_cd", "nothing", name, before, "x"))
+
+
+TEXT = """
+def f(x):
+    y = g(x, # a comment
+        scale=2.0 * x)
+    for k in range(3):
+        y += k
+        y *= 2
+    return y  # after
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "old", "new"),
+    [
+        ("g(x, scale=2.*x)", "x", "g(x, # a comment\n        scale=2.0 * x)", "x"),
+        ("scale=2.0*x", "scale=x", "scale=2.0 * x", "scale=x"),
+        ("2.0", "1 + 1", "2.0", "(1 + 1)"),
+        ("range(3)", "range(\n3)", "range(3)", "range(\n3)"),
+        ("y += k\ny *= 2", "y = 0", "y += k\n        y *= 2", "y = 0"),
+        ("y *= 2", "if x:\n    y = 1", "y *= 2", "if x:\n            y = 1"),
+        ("y *= 2", "", "y *= 2", ""),
+    ],
+)
+def test_a_piece_is_found_by_its_tree_and_the_rest_of_the_text_stays(
+    before, after, old, new
+):
+    (match,) = occurrences(TEXT, ast.parse(TEXT), before)
+    assert TEXT[match.start : match.end] == old
+    assert replaced(TEXT, match, after) == TEXT.replace(old, new)
+
+
+def test_what_reads_otherwise_in_its_place_does_not_fit():
+    (match,) = occurrences(TEXT, ast.parse(TEXT), "y *= 2")
+    for after in ("y = (", "y = 1\n  y = 2"):
+        with pytest.raises((PatchError, SyntaxError)):
+            replaced(TEXT, match, after)
+    assert parsed("") == []
 
 
 def test_tests_are_chosen_by_what_they_reach():
@@ -81,11 +124,11 @@ def test_a_slot_is_as_before_when_a_mutant_is_taken_out(tmp_path):
     slot, by_name = Slot(tmp_path), {mutant.name: mutant for mutant in MUTANTS}
     caches = set()
     for name in ("cd_no_clip", "strict_one_less", "mine_no_clip"):
-        edit = by_name[name].edits[0]
-        file = slot.root / edit.file
+        ((name_of, text),) = patched(by_name[name]).items()
+        file = slot.root / name_of
         before = (file.read_bytes(), file.stat().st_mtime_ns)
         with slot.planted(by_name[name]) as environment:
-            assert edit.after in file.read_text()
+            assert file.read_text() == text
             caches.add((name, environment["NUMBA_CACHE_DIR"]))
         assert (file.read_bytes(), file.stat().st_mtime_ns) == before
     own = {str(tmp_path / "numba"), str(tmp_path / "numba-mutant")}
@@ -104,10 +147,10 @@ def test_a_command_is_timed_and_cut_off(tmp_path):
 def test_a_test_that_fails_without_the_bug_catches_none(tmp_path, monkeypatch):
     """The first to fail does so on kernels that are compiled anew, bug or not."""
     slot, mutant = Slot(tmp_path), MUTANTS[0]
-    edit = mutant.edits[0]
+    ((file, text),) = patched(mutant).items()
 
     def pytest(slot, what, environment, limit):
-        has_bug = edit.after in (slot.root / edit.file).read_text()
+        has_bug = (slot.root / file).read_text() == text
         failing = ["tests/a.py::test_slow", *["tests/b.py::test_right"] * has_bug]
         if len(what) == 1:  # one test alone
             return (what[0] if what[0] in failing else ""), 1.0
@@ -145,4 +188,4 @@ def test_the_page_says_who_caught_what_and_names_escapes():
 def test_places_are_lines_of_files():
     file, line = place(MUTANTS[0]).split(":")
     text = (ROOT / file).read_text().splitlines()
-    assert MUTANTS[0].edits[0].before in text[int(line) - 1]
+    assert MUTANTS[0].edits[0].before == text[int(line) - 1].strip()

@@ -235,7 +235,7 @@ def test_without_noise_frank_wolfe_says_that_it_is_not_private(path):
 def test_a_stream_run_at_once_ends_where_its_releases_end(path):
     for subject in subjects(path):
         with subject.start(subject.base, streams(4)) as run:
-            told = [np.array(release) for release in subject.told(run)]
+            told = [np.array(release) for release in subject.releases(run)]
             stepped = np.array(subject.published(run))
         with subject.start(subject.base, streams(4)) as run:
             solved = run.solve()

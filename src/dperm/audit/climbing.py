@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from dperm.audit import evalues
-from dperm.audit.measured import MANY, measured_epsilon
+from dperm.audit import bounds
+from dperm.audit.bounds import norm_bound
+from dperm.audit.measured import has_many, losses, measured_epsilon
 from dperm.audit.neighbours import Pair, odd_pairs, pairs
-from dperm.audit.replay import Coupling, Replay
-from dperm.audit.sampled import losses
-from dperm.audit.selections import margins
-from dperm.audit.shifts import Script, Shift, selects
+from dperm.audit.replay import Coupling, Replay, Script, Shift, margins
 from dperm.audit.subjects import Subject, Transcript
 from dperm.audit.taps import Draw
-from dperm.audit.tilted import norm_bound
 from dperm.privacy.generalised_gaussian import GeneralisedGaussian
 
 Array = np.ndarray
@@ -135,10 +132,7 @@ class Ladder:
     @property
     def has_many(self) -> bool:
         """Whether a selection has too many candidates to compute its chances."""
-        views = range(len(self.plain.views))
-        first = [t for t in views if selects(self.subject, self.plain, t)][:1]
-        places = [self.plain.draws_of(t)[0] for t in first]
-        return any(self.plain.draws[place].unit.size > MANY for place in places)
+        return has_many(self.subject, self.plain)
 
     # --- couplings --------------------------------------------------------------------
 
@@ -286,7 +280,7 @@ class Ladder:
         for k, one in enumerate((pair, pair.reverse)):
             replay = Replay(self.subject, one.first, one.second)
             sample = losses(replay, self.seeds(10 + k, self.effort.losses // 2))
-            found = max(found, evalues.losses_bound(sample, *given))
+            found = max(found, bounds.losses_bound(sample, *given))
         return Audited(pair, found, False)
 
     def sample(

@@ -24,7 +24,7 @@ from dperm.solvers.lanes import Lanes, dp_cd, dp_cd_priv, dp_gcd, dp_sgd, dp_skg
 from dperm.solvers.streams.sources import Batch, Rows
 
 Array = np.ndarray
-Made = Callable[[], Subject]
+Maker = Callable[[], Subject]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Control:
 
     slip: str
     solver: str
-    make: Made
+    make: Maker
 
 
 def lane(
@@ -108,13 +108,17 @@ def bent(run: Any, stream: Callable[[int], Generator]) -> Any:
     return Bent
 
 
-def altered(run: Any, change: Callable[[Any], None]) -> Any:
-    """A Run that is changed before its first step."""
+def altered(
+    run: Any, change: Callable[[Any], None] | None = None, **values: Callable
+) -> Any:
+    """A Run that is changed before its first step; values, by name, of the run."""
 
     class Altered(run):
         def __init__(self, *given: Any):
             super().__init__(*given)
-            change(self)
+            self.__dict__.update({name: value(self) for name, value in values.items()})
+            if change is not None:
+                change(self)
 
     return Altered
 
@@ -131,29 +135,17 @@ class Again(Rows):
 # --- what is changed in a run or in a ledger ------------------------------------------
 
 
-def _half_noise(run: Any) -> None:
-    run.scale = run.scale / 2
-
-
 def _half_noise_sgd(run: Any) -> None:
     run.constants[:, 2] /= 2
 
 
-def _no_noise(run: Any) -> None:
-    run.scale = np.zeros_like(run.scale)
-
-
-def _no_clip(run: Any) -> None:
-    run.clip = np.full_like(run.clip, np.inf)
+def _equal_shares(run: Any) -> Array:
+    p = run.problem.p
+    return np.full(p, 1 / np.sqrt(p))
 
 
 def _no_clip_sgd(run: Any) -> None:
     run.constants[:, 1] = np.inf
-
-
-def _equal_clips(run: Any) -> None:
-    p = run.problem.p
-    run.share = np.full(p, 1 / np.sqrt(p))
 
 
 class Forgetful(Lanes):
@@ -178,10 +170,6 @@ def _each(change: Callable[[Any], Event]) -> Callable[[Ledger], Ledger]:
     return lambda ledger: Ledger(tuple(change(event) for event in ledger.events))
 
 
-def _once(event: Any) -> Event:
-    return replace(event, count=1)
-
-
 def _half_sensitivity(event: Any) -> Event:
     return replace(event, sensitivity=event.sensitivity / 2)
 
@@ -190,20 +178,12 @@ def _half_selection(event: Any) -> Event:
     return _half_sensitivity(event) if isinstance(event, NoisyMax) else event
 
 
-def _called_sound(event: Any) -> Event:
-    return replace(event, sound=True) if isinstance(event, NoisyMax) else event
-
-
-def _fewer(event: Any) -> Event:
+def _one_less(event: Any) -> Event:
     return replace(event, count=max(event.count - 1, 1))
 
 
-def _without_dimension(event: Any) -> Event:
-    return replace(event, kappa=event.order - 1)
-
-
-def _overlapping(subject: StreamSubject) -> None:
-    subject.source = Again
+def _called_sound(event: Any) -> Event:
+    return replace(event, sound=True) if isinstance(event, NoisyMax) else event
 
 
 def _claiming(change: Callable[[Any], Event]) -> Callable[[StreamSubject], None]:
@@ -217,17 +197,16 @@ def _claiming(change: Callable[[Any], Event]) -> Callable[[StreamSubject], None]
 def _shallow(subject: StreamSubject) -> None:
     """Half the noise from depth 3 of a tree on."""
 
+    def halved(scale: Callable[[int, int, int], Array]) -> Any:
+        return lambda t, depth, leaf: scale(t, depth, leaf) / (2 if depth >= 3 else 1)
+
     class Shallow(subject.kind):  # type: ignore[misc, name-defined]
         def __init__(self, *given: Any):
             super().__init__(*given)
             for part in self.parts:
-                part.noise_scale = _halved_from(3, part.noise_scale)
+                part.noise_scale = halved(part.noise_scale)
 
     subject.kind = Shallow
-
-
-def _halved_from(deep: int, scale: Callable[[int, int, int], Array]) -> Any:
-    return lambda t, depth, leaf: scale(t, depth, leaf) / (2 if depth >= deep else 1)
 
 
 def _one_stream(run: Any) -> Any:
@@ -266,15 +245,18 @@ IMPORTANCE = dp_skgd.Options(probabilities="importance")
 
 CONTROLS = (
     Control("half noise", "dp_cd",
-            lambda: lane(dp_cd, kind=altered(dp_cd.Run, _half_noise))),
+            lambda: lane(dp_cd,
+                         kind=altered(dp_cd.Run, scale=lambda run: run.scale / 2))),
     Control("half noise", "dp_sgd",
             lambda: lane(dp_sgd, kind=altered(dp_sgd.Run, _half_noise_sgd))),
     Control("no noise", "dp_cd",
-            lambda: lane(dp_cd, kind=altered(dp_cd.Run, _no_noise))),
+            lambda: lane(dp_cd,
+                         kind=altered(dp_cd.Run, scale=lambda run: 0 * run.scale))),
     Control("scale passed as location", "dp_cd",
             lambda: lane(dp_cd, kind=bent(dp_cd.Run, lambda s: Located(PCG64(s))))),
     Control("clip skipped", "dp_cd",
-            lambda: lane(dp_cd, kind=altered(dp_cd.Run, _no_clip))),
+            lambda: lane(dp_cd,
+                         kind=altered(dp_cd.Run, clip=lambda run: run.clip + np.inf))),
     Control("clip skipped", "dp_sgd",
             lambda: lane(dp_sgd, kind=altered(dp_sgd.Run, _no_clip_sgd))),
     Control("sensitivity without its 2", "dp_skgd",
@@ -292,18 +274,20 @@ CONTROLS = (
     Control("sampling and noise on one stream", "dp_sgd",
             lambda: lane(dp_sgd, kind=_one_stream(dp_sgd.Run))),
     Control("batches overlapping", "phased_sgd",
-            lambda: stream("phased_sgd", 0, _overlapping)),
+            lambda: stream("phased_sgd", 0,
+                           lambda subject: vars(subject).update(source=Again))),
     Control("composition counted once", "dp_cd",
-            lambda: lane(dp_cd, claim=_each(_once))),
+            lambda: lane(dp_cd, claim=_each(lambda event: replace(event, count=1)))),
     Control("one release not counted", "dp_skgd",
-            lambda: lane(dp_skgd, FULL, claim=_each(_fewer))),
+            lambda: lane(dp_skgd, FULL, claim=_each(_one_less))),
     Control("wrong neighbouring relation", "dp_sgd",
             lambda: lane(dp_sgd, claim=_each(_half_sensitivity))),
     Control("selection noise inside an L1 rule", "dp_gcd",
             lambda: lane(dp_gcd, calibration="paper", shape=crowd(), view=choice,
                          claim=_each(_called_sound))),
     Control("unequal sensitivities under noisy max", "dp_gcd",
-            lambda: lane(dp_gcd, kind=altered(dp_gcd.Run, _equal_clips))),
+            lambda: lane(dp_gcd,
+                         kind=altered(dp_gcd.Run, share=_equal_shares))),
     Control("constants spend twice their share", "dp_cd_priv",
             lambda: lane(dp_cd_priv, kind=_spending(dp_cd_priv.Run))),
     Control("start at a gradient", "dp_cd",
@@ -312,7 +296,8 @@ CONTROLS = (
             lambda: lane(dp_skgd, IMPORTANCE,
                          kind=altered(dp_skgd.Run, _by_gradient))),
     Control("regularity without the dimension", "noisy_sfw",
-            lambda: stream("noisy_sfw", 2, _claiming(_without_dimension))),
+            lambda: stream("noisy_sfw", 2, _claiming(
+                lambda event: replace(event, kappa=event.order - 1)))),
     Control("half noise deep in the tree", "noisy_sfw",
             lambda: stream("noisy_sfw", 2, _shallow)),
 )  # fmt: skip

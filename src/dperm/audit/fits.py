@@ -12,7 +12,7 @@ import numpy as np
 
 from dperm.audit.lanes import Shape
 from dperm.audit.planar import cost, planar, pushed, worst
-from dperm.audit.shifts import is_bent
+from dperm.audit.replay import is_bent
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
 from dperm.erm.penalties import Penalty
 from dperm.erm.scales import declared
@@ -64,7 +64,7 @@ class FitSubject(Subject):
         company: int = 0,
     ):
         shape = replace(shape, n=company, p=2) if company else shape
-        self.name = name + (f", {company} records" if company else said(shape))
+        self.name = name + (f", {company} records" if company else shape_text(shape))
         self.module, self.options, self.shape = module, options, shape
         self.kind, self.epsilon = kind or module.Run, epsilon
         self.base, self.real = shape.records(), shape.real
@@ -79,14 +79,13 @@ class FitSubject(Subject):
         self.tried = tuple((s * size * one, s * size * two) for s in (1.0, -1.0))
 
         def ledger(noise: float) -> Ledger:
-            made: Ledger = module.ledger(self.at, noise, options)
-            return made
+            return module.ledger(self.at, noise, options)
 
         found = calibrate(ledger, epsilon, DELTA, "strict")
         self.noise_multiplier, self.ledger = found.noise_multiplier, found.ledger
         if company:
             self._drive(company)
-        self.drawn = rounds(self.ledger)
+        self.draw_events = rounds(self.ledger)
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
 
     def _drive(self, n: int) -> None:
@@ -127,7 +126,7 @@ class FitSubject(Subject):
             with np.errstate(all="ignore"):
                 next(run.steps())
 
-    def told(self, run: Any) -> Iterator[Array]:
+    def releases(self, run: Any) -> Iterator[Array]:
         """Its releases."""
         tilted = is_bent(self)
         for release in run.releases():
@@ -167,8 +166,7 @@ class FitSubject(Subject):
 
     def published(self, run: Any) -> Array:
         """The weights."""
-        found: Array = run.weights[0]
-        return found
+        return run.weights[0]
 
     def symbol(self, view: Array) -> tuple[int, ...]:
         """It selects nothing."""
@@ -191,7 +189,7 @@ def _vectors(S: Array, first: Records, second: Records) -> tuple[Array, Array]:
     return np.vstack([one[[at]], np.delete(one, at, axis=0)]), two[at]
 
 
-def said(shape: Shape) -> str:
+def shape_text(shape: Shape) -> str:
     """What a shape differs in from the plain one."""
     loss = shape.loss if shape.loss != "logistic" else ""
     kept = shape.kept if shape.kept != "dense" else ""

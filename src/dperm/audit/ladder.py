@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
-from dperm import privacy
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import CONTROLS
 from dperm.audit.registry import estimators, subjects
-from dperm.audit.rungs import BLIND, RUNGS, climb
+from dperm.audit.rungs import BLIND, climb
 from dperm.audit.subjects import Subject
 from dperm.privacy.given import N, united
+from dperm.privacy.intervals import epsilon_interval
 
 CONFIDENCE = 0.95  # of a whole table, all statistical tests in it together
 TESTS = 600  # at most: four a subject, a hundred and fifty subjects
@@ -73,14 +73,8 @@ def _climbed(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
 
 
 def stated(subject: Subject) -> dict[str, Any]:
-    """What is proved of the ledger's epsilon, and what it takes for granted.
-
-    Without a proof of both bounds they are the same number.
-    """
-    interval = getattr(privacy, "epsilon_interval", None)
-    low = high = subject.true_epsilon
-    if interval is not None:
-        low, high = interval(subject.ledger, subject.delta)
+    """What is proved of the ledger's epsilon, and what it takes for granted."""
+    low, high = epsilon_interval(subject.ledger, subject.delta)
     given = "; ".join(united((N,), subject.ledger.given))
     return {"epsilon_low": low, "epsilon_high": high, "given": given}
 
@@ -158,14 +152,16 @@ def controls(effort: Effort, seed: int, workers: int) -> pd.DataFrame:
 
 def _control(place: int, effort: Effort, seed: int) -> dict[str, Any]:
     control = CONTROLS[place]
-    caught = {f.rung: f.caught for f in climb(Ladder(control.make(), effort, seed))}
-    return {
-        "mechanism": control.slip,
-        "algorithm": control.solver,
-        "runs": 1,
-        **{rung: int(caught[rung]) for rung in RUNGS},
-        "caught": int(any(caught.values())),
-    }
+    return _caught(control.slip, control.solver, control.make(), effort, seed)
+
+
+def _caught(
+    mechanism: str, algorithm: str, subject: Subject, effort: Effort, seed: int
+) -> dict[str, Any]:
+    """Which rungs catch a subject, as 0 and 1."""
+    caught = {f.rung: int(f.caught) for f in climb(Ladder(subject, effort, seed))}
+    row = {"mechanism": mechanism, "algorithm": algorithm, "runs": 1, **caught}
+    return {**row, "caught": int(any(caught.values()))}
 
 
 def alarms(repetitions: int, seed: int, workers: int) -> pd.DataFrame:
@@ -180,15 +176,7 @@ def alarms(repetitions: int, seed: int, workers: int) -> pd.DataFrame:
 def _alarm(place: int, seed: int) -> dict[str, Any]:
     name, algorithm, options = SOUND[place]
     strict = subjects("sound", algorithm, options)[-1]  # the plain problem
-    caught = {f.rung: int(f.caught) for f in climb(Ladder(strict, AGAIN, seed))}
-    flagged = int(any(caught.values()))
-    return {
-        "mechanism": "sound",
-        "algorithm": name,
-        "runs": 1,
-        **caught,
-        "caught": flagged,
-    }
+    return _caught("sound", name, strict, AGAIN, seed)
 
 
 def missed(table: pd.DataFrame) -> Sequence[str]:

@@ -114,8 +114,7 @@ def _multiplier(
     """The least noise multiplier; problems of one ledger share it."""
 
     def ledger(noise: float) -> Ledger:
-        found: Ledger = module.ledger(problem, count, noise, options, calibration)
-        return found
+        return module.ledger(problem, count, noise, options, calibration)
 
     key = (ledger(1.0), ledger(2.0), problem.epsilon, calibration)
     if key not in known:
@@ -194,7 +193,7 @@ class LaneSubject(Subject):
         given = (self.lanes, own, self.options, 1, self.count)
         return nullcontext(self.kind(self._problem(data), *given))
 
-    def told(self, run: Any) -> Iterator[Array]:
+    def releases(self, run: Any) -> Iterator[Array]:
         """What is known before the first step, and after each."""
         yield self.view(np.array(run.released[0]))
         for _ in range(self.count):
@@ -207,8 +206,7 @@ class LaneSubject(Subject):
 
     def published(self, run: Any) -> Array:
         """The lane's weights."""
-        found: Array = run.weights[0]
-        return found
+        return run.weights[0]
 
     def symbol(self, view: Array) -> tuple[int, ...]:
         """The coordinate taken: the view's last p entries say which."""

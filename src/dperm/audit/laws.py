@@ -99,8 +99,7 @@ def _between(law: Any, edges: Array) -> Array:
     low = np.concatenate([[0.0], law.cdf(edges), [1.0]])
     high = np.concatenate([[1.0], law.sf(edges), [0.0]])
     left = np.concatenate([[True], edges < 0])
-    found: Array = np.where(left, np.diff(low), -np.diff(high))
-    return found
+    return np.where(left, np.diff(low), -np.diff(high))
 
 
 def norm_cells(shift: Array, order: float) -> Cells:
@@ -228,8 +227,7 @@ def cells_epsilon(releases: Sequence[Cells], delta: float) -> float:
 def gaussian_delta(epsilon: Array | float, mu: float) -> Array:
     """Of telling N(mu, 1) from N(0, 1) (Balle and Wang 2018, Theorem 8)."""
     up, down = (stats.norm.logcdf(s * mu / 2 - epsilon / mu) for s in (1, -1))
-    found: Array = np.exp(up) - np.exp(epsilon + down)
-    return found
+    return np.exp(up) - np.exp(epsilon + down)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

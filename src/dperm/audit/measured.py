@@ -18,10 +18,18 @@ import numpy as np
 from dperm.audit import laws
 from dperm.audit.laws import CERTAIN, Cells
 from dperm.audit.neighbours import Pair
-from dperm.audit.replay import Coupling, Replay
-from dperm.audit.selections import Selection, Symbol
-from dperm.audit.shifts import Script, Shift, additive, is_bent, selects
-from dperm.audit.subjects import Array, Seed, Subject
+from dperm.audit.replay import (
+    Coupling,
+    Replay,
+    Script,
+    Selection,
+    Shift,
+    Symbol,
+    additive,
+    is_bent,
+    selects,
+)
+from dperm.audit.subjects import Array, Seed, Subject, Transcript
 from dperm.privacy.generalised_gaussian import GeneralisedGaussian
 from dperm.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
 
@@ -75,7 +83,7 @@ def measured_epsilon(
     if subject.hidden and not _others_are_alike(replay, pair, seeds[0]):
         return None
     first = Measure(replay, seeds[0], taken)
-    if first.has_many:
+    if has_many(subject, first.coupling.seen):
         return None
     if not first.coupling.possible:
         return math.inf
@@ -87,6 +95,12 @@ def measured_epsilon(
         if again is None or not _all_alike(steps, again):
             return _tree_epsilon(replay, seeds[0])
     return _epsilon(steps, subject.delta)
+
+
+def has_many(subject: Subject, seen: Transcript) -> bool:
+    """Whether a selection has too many candidates to compute its chances."""
+    views = (t for t in range(len(seen.views)) if selects(subject, seen, t))
+    return any(seen.draws[seen.draws_of(t)[0]].unit.size > MANY for t in views)
 
 
 def _all_alike(one: Sequence[Step], two: Sequence[Step]) -> bool:
@@ -133,17 +147,6 @@ class Measure:
         self.replay, self.seed, self.taken = replay, seed, taken
         self.coupling: Coupling = replay.couple(seed, taken)
 
-    @property
-    def has_many(self) -> bool:
-        """Whether a selection has too many candidates to compute its chances."""
-        seen, subject = self.coupling.seen, self.replay.subject
-        sizes = [
-            seen.draws[seen.draws_of(t)[0]].unit.size
-            for t in range(len(seen.views))
-            if selects(subject, seen, t)
-        ]
-        return max(sizes, default=0) > MANY
-
     def steps(self) -> list[Step] | None:
         """What every view tells; None where a law is not known."""
         if not self.coupling.possible:
@@ -163,7 +166,7 @@ class Measure:
         shifts = self.coupling.at(t)
         if is_bent(self.replay.subject) or not self._is_affine(t):
             return None
-        return told(shifts)
+        return step_of(shifts)
 
     def _is_affine(self, t: int) -> bool:
         """Whether the view follows its noise, also far from where it was drawn."""
@@ -217,7 +220,7 @@ class Measure:
         if seen.ends != now.ends:
             return None
         given = (t, self.seed, self.taken)
-        return _together(told(self.replay.release(seen, now, two, *given)))
+        return _together(step_of(self.replay.release(seen, now, two, *given)))
 
 
 def _together(step: Step | None) -> Cells | None:
@@ -230,7 +233,7 @@ def _together(step: Step | None) -> Cells | None:
     return found
 
 
-def told(shifts: Sequence[Shift]) -> Step | None:
+def step_of(shifts: Sequence[Shift]) -> Step | None:
     """What releases tell whose noise is moved so; None where a law is not known."""
     squares, cells = 0.0, list[Cells]()
     if not all(math.isfinite(shift.size) for shift in shifts):
@@ -293,3 +296,42 @@ def _paths(
         first += [one[symbol] * p for p in after[0]]
         second += [two[symbol] * q for q in after[1]]
     return first, second
+
+
+def losses(replay: Replay, seeds: Sequence[int]) -> Array:
+    """Of the transcripts o of fresh runs on D, log P(o | D) / P(o | D'); one a seed.
+
+    Not for runs that read secret random records.
+    """
+    return np.array([_loss(replay, seed) for seed in seeds])
+
+
+def _loss(replay: Replay, seed: int) -> float:
+    at = Measure(replay, seed, None)
+    coupling, seen = at.coupling, at.coupling.seen
+    if not coupling.possible:
+        return math.inf
+    total = 0.0
+    for t in range(len(seen.views)):
+        if selects(replay.subject, seen, t):
+            total += _selection_loss(at, t)
+        for place, _ in additive(replay.subject, seen, t):
+            total += seen.draws[place].log_density()
+            total -= coupling.script[place].log_density()
+        if is_bent(replay.subject):
+            total += replay.log_volume(1, seed, coupling.script, t)
+            total -= replay.log_volume(0, seed, seen.draws, t)
+    return total
+
+
+def _selection_loss(at: Measure, t: int) -> float:
+    seen, replay = at.coupling.seen, at.replay
+    place, scripts = seen.draws_of(t)[0], (list(seen.draws), at.coupling.script)
+    symbol = replay.subject.symbol(seen.views[t])
+    one, two = (
+        Selection(replay, which, at.seed, scripts[which], t, place).chances()
+        for which in (0, 1)
+    )
+    return math.log(max(one.get(symbol, 0.0), 1e-300)) - math.log(
+        max(two.get(symbol, 0.0), 1e-300)
+    )

@@ -45,9 +45,11 @@ def loud_records(subject: Subject, rng: Generator, random: int = 6) -> list[Reco
     like = LOUD * base.X[0] / np.abs(base.X[0]).max()
     axes = [s * LOUD * np.eye(p)[j] for j in range(min(p, 4)) for s in (1.0, -1.0)]
     signs = [LOUD * corner for corner in corners(p)]
-    drawn = [10.0 ** rng.uniform(-2, 3) * rng.standard_normal(p) for _ in range(random)]
-    found = [(x, 1.0) for x in (*signs, like, *axes, *drawn, np.zeros(p))]
-    found += [(x, -1.0) for x in drawn]
+    at_random = [
+        10.0 ** rng.uniform(-2, 3) * rng.standard_normal(p) for _ in range(random)
+    ]
+    found = [(x, 1.0) for x in (*signs, like, *axes, *at_random, np.zeros(p))]
+    found += [(x, -1.0) for x in at_random]
     if subject.real:
         found += [(x / LOUD, s * LOUD) for x in signs[:2] for s in (1.0, -1.0)]
     return [(_within(subject, x), y) for x, y in found]

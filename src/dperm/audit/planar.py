@@ -86,8 +86,7 @@ class Planar:
         """Linear terms of which u (m, 2) are the minimisers on the first data set."""
         pulled = (self.counts * expit(-u @ self.company.T)) @ self.company
         pulled += expit(-u @ self.base)[:, None] * self.base
-        found: Array = pulled - self.ridge * u
-        return found
+        return pulled - self.ridge * u
 
     def minimisers(self, b: Array) -> Array:
         """On the first data set, of linear terms b (m, 2): Newton, steps halved."""
@@ -120,8 +119,7 @@ class Planar:
             shift += sign * a[:, None] * v
             logs += sign * np.log1p(a * (1 - a) * inverse)
         squares = (shift * (shift - 2 * b)).sum(axis=1)
-        found: Array = squares / (2 * self.scale**2) + logs
-        return found
+        return squares / (2 * self.scale**2) + logs
 
     def _moves(self, u: Array, slope: Array) -> Array:
         """Newton steps on the first data set."""
@@ -140,16 +138,14 @@ def _hessians(u: Array, V: Array, counts: Array, ridge: float) -> Array:
     """Entries 11, 12, 22 of the Hessians at u (m, 2); shape (3, m)."""
     a = expit(-u @ V.T)
     products = V[:, [0, 0, 1]] * V[:, [0, 1, 1]]
-    found: Array = ((counts * a * (1 - a)) @ products + [ridge, 0.0, ridge]).T
-    return found
+    return ((counts * a * (1 - a)) @ products + [ridge, 0.0, ridge]).T
 
 
 def _solved(H: Array, x: Array) -> Array:
     """H^(-1) x for matrices (3, m) and x (m, 2)."""
     one, two = x.T
     turned = np.stack([H[2] * one - H[1] * two, H[0] * two - H[1] * one], axis=1)
-    found: Array = turned / (H[0] * H[2] - H[1] ** 2)[:, None]
-    return found
+    return turned / (H[0] * H[2] - H[1] ** 2)[:, None]
 
 
 # --- what a pair costs ----------------------------------------------------------------
@@ -201,8 +197,7 @@ def _epsilon(losses: Array, chances: Array, delta: float) -> float:
 
     def integral(over: Array) -> Array:
         over = np.maximum(over, 0.0)
-        found: Array = over + np.expm1(-over)
-        return found
+        return over + np.expm1(-over)
 
     def excess(epsilon: float) -> float:
         means = integral(upper - epsilon) - integral(lower - epsilon)
@@ -232,8 +227,7 @@ def planar(
 
 def _clipped(X: Array, R: float) -> Array:
     sizes = np.maximum(np.linalg.norm(X, axis=1), 1e-300)
-    found: Array = X * np.minimum(1.0, R / sizes)[:, None]
-    return found
+    return X * np.minimum(1.0, R / sizes)[:, None]
 
 
 # --- the pair that costs most ---------------------------------------------------------
@@ -283,21 +277,21 @@ def worst(
     mu = 2 * R / sigma
     far = gaussian_epsilon(mu, delta) / mu - mu / 2
 
-    def made(at: Array) -> Planar:
+    def pair_at(at: Array) -> Planar:
         (one, two), kinds, counts = _records(n, R, *at)
         company = _clipped(kinds, R)
         return Planar(company, counts.astype(float), one, two, Lambda, sigma)
 
     short = math.log(_SHORT * math.sqrt(Lambda / n))
     tried = [
-        minimize(lambda at: -_typical(made(at), far), [*angles, short],
+        minimize(lambda at: -_typical(pair_at(at), far), [*angles, short],
                  method="Nelder-Mead", options=_SEARCH)
         for angles in _ANGLES
     ]  # fmt: skip
     best = min(tried, key=lambda one: float(one.fun)).x
     (base, replacement), kinds, counts = _records(n, R, *best)
     X = np.vstack([base[None], np.repeat(kinds, counts, axis=0)])
-    return Worst(X, replacement, made(best), cost(made(best), delta, fine))
+    return Worst(X, replacement, pair_at(best), cost(pair_at(best), delta, fine))
 
 
 def pushed(n: int, R: float, Lambda: float) -> tuple[Array, Array]:
@@ -307,17 +301,17 @@ def pushed(n: int, R: float, Lambda: float) -> tuple[Array, Array]:
     turned so far back that it misclassifies them.
     """
 
-    def made(angle: float) -> Planar:
+    def pair_at(angle: float) -> Planar:
         base = R * np.array([math.sin(angle), math.cos(angle)])
         company = np.array([[-R, 0.0]])
         return Planar(company, np.full(1, n - 1.0), base, base * (1, -1), Lambda, 1.0)
 
     def near(angle: float) -> float:
-        pair, none = made(angle), np.zeros((1, 2))
+        pair, none = pair_at(angle), np.zeros((1, 2))
         moved = pair.minimisers(none) - pair.turned.minimisers(none)
         return -float(np.linalg.norm(moved))
 
-    best = made(minimize_scalar(near, bounds=(0, math.pi / 2), method="bounded").x)
+    best = pair_at(minimize_scalar(near, bounds=(0, math.pi / 2), method="bounded").x)
     X = np.vstack([best.base[None], np.repeat(best.company, n - 1, axis=0)])
     return X, best.replacement
 

@@ -38,7 +38,7 @@ PENALTIES = {  # so weak that neither rest nor bounds are reached
 }
 STRONG = Penalty(l2=0.3)  # of weights: another ridge in units of every scale
 
-Made = list[Subject]
+Subjects = list[Subject]
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,7 @@ def estimators(name: str, algorithm: str) -> list[Subject]:
     """The estimators of a higher room with a solver; none for its variants."""
     if name != algorithm:
         return []
-    found: list[Subject] = importlib.import_module(ESTIMATORS).subjects(name)
-    return found
+    return importlib.import_module(ESTIMATORS).subjects(name)
 
 
 def plain(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
@@ -128,7 +127,7 @@ def _is_open(subject: Subject) -> bool:
 # --- lanes ----------------------------------------------------------------------------
 
 
-def _nothing_else(at: Order, needs: LaneNeeds) -> Made:
+def _nothing_else(at: Order, needs: LaneNeeds) -> Subjects:
     return []
 
 
@@ -156,11 +155,11 @@ class LaneNeeds:
     steps: int = 4
     capped: tuple[str, ...] = ()
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    others: Callable[[Order, LaneNeeds], Made] = _nothing_else
+    others: Callable[[Order, LaneNeeds], Subjects] = _nothing_else
     reason: str = ""
 
 
-def _lanes(own: str, at: Order) -> Made:
+def _lanes(own: str, at: Order) -> Subjects:
     needs = LANES.get(own, LaneNeeds())
     p = needs.shape.p
     capped = {key: min(getattr(at.options, key), p) for key in needs.capped}
@@ -202,7 +201,7 @@ def shapes(
             return
 
 
-def _greedy(at: Order, needs: LaneNeeds) -> Made:
+def _greedy(at: Order, needs: LaneNeeds) -> Subjects:
     """DP-GCD, its noise inside the rule as published; a ridge that flattens it."""
     if at.options.noise == "laplace" and at.kind == "paper":
         return [lane(at, needs, f"{at.name}, L1", crowd(), view=choice)]
@@ -300,7 +299,7 @@ def _trials(at: Order, needs: SequenceNeeds) -> list[Trial]:
     ]  # fmt: skip
 
 
-def _streams(own: str, at: Order) -> Made:
+def _streams(own: str, at: Order) -> Subjects:
     needs = STREAMS.get(own, SequenceNeeds())
     trials = _trials(at, needs)
     for name, changes in needs.others.items() if at.varied else ():
@@ -309,7 +308,7 @@ def _streams(own: str, at: Order) -> Made:
     return [StreamSubject(trial) for trial in trials]
 
 
-def _frank_wolfe(own: str, at: Order) -> Made:
+def _frank_wolfe(own: str, at: Order) -> Subjects:
     needs = FRANK_WOLFE.get(own, _VERTICES)
     count = min(at.steps or needs.steps, needs.steps)
     made = partial(FrankWolfeSubject, steps=count, numbers=needs.numbers)
@@ -383,7 +382,7 @@ class FitNeeds:
     ridge: Penalty = STRONG
 
 
-def _fits(own: str, at: Order) -> Made:
+def _fits(own: str, at: Order) -> Subjects:
     """Strict noise alone: no paper prints another."""
     if at.kind != "strict":
         return []
@@ -395,7 +394,7 @@ def _fits(own: str, at: Order) -> Made:
     if at.varied:
         tried |= {f", {name}": replace(options, **others)
                   for name, others in needs.others.items()}  # fmt: skip
-    found: Made = [FitSubject(f"{at.name}{name}", at.module, one, shape, at.epsilon)
+    found: Subjects = [FitSubject(f"{at.name}{name}", at.module, one, shape, at.epsilon)
              for name, one in tried.items()
              for shape in _fitting(at.module, one, needs.ridge)]  # fmt: skip
     if needs.company is not None:
@@ -454,7 +453,7 @@ FITS = {
     ),
 }  # fmt: skip
 
-MAKERS: dict[str, Callable[[str, Order], Made]] = {
+MAKERS: dict[str, Callable[[str, Order], Subjects]] = {
     "lanes": _lanes,
     "frank_wolfe": _frank_wolfe,
     "streams": _streams,

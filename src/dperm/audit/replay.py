@@ -9,23 +9,140 @@ report noisy max the raise that keeps the winner.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
-from dperm.audit.selections import HUGE, Selection, Symbol, reselect
-from dperm.audit.shifts import SAME, Script, Shift, additive, raised, selects
-from dperm.audit.subjects import Records, Seed, Subject, Transcript
-from dperm.audit.taps import Draw
-from dperm.privacy.ledger import Event
+from dperm.audit.subjects import Array, Records, Seed, Subject, Transcript
+from dperm.audit.taps import LAWS, Draw
+from dperm.privacy.generalised_gaussian import GeneralisedGaussian
+from dperm.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
+from dperm.privacy.noisy_max import NoisyMax
+from dperm.privacy.perturbed_objective import PerturbedObjective
 
-Array = np.ndarray
+Script = list[Draw]
+Symbol = tuple[int, ...]
+After = Callable[[float], Symbol]
 
+SAME = 1e-9  # of the noise's unit: what is as good as no shift
 _ROUNDS = 40  # of correction, where a view is not affine, or only piece by piece
 _SMALL = 1e-4  # of the noise's unit, a difference
 _DONE = 1e-12  # of the view, or of the noise's unit, that is as good as nothing
 _LEFT, _ROUGH = 1e-6, 1e-11  # of the noise, and of the view, that may stay unmatched
+HUGE = 1e5  # noise that decides any selection
+_HALVINGS = 34  # of the noise at which a selection changes
+_PANEL = 1.0  # width at most, of a Gauss-Legendre rule between kinks
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_FAR = 45.0  # beyond it a density is nothing
+_HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides them
+    "gaussian": (Gaussian, SampledGaussian, PerturbedObjective),
+    "generalised_gaussian": (GeneralisedGaussian,),
+    "laplace": (Laplace,),
+}
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What one draw behind view t has to be moved by, in units of its scale."""
+
+    step: int
+    event: Event
+    units: Array
+
+    @property
+    def declared(self) -> float:
+        """The bound that the ledger states; infinity where it says there is none."""
+        event = self.event
+        if not event.sound:
+            return math.inf
+        if isinstance(event, NoisyMax):
+            return event.pure
+        if not event.scale:
+            return 0.0
+        bound = event.sensitivity / event.scale
+        if isinstance(event, GeneralisedGaussian) and event.order > 2:
+            # the noise's own norm has regularity order - 1, see ``size``
+            bound *= math.sqrt(event.kappa / (event.order - 1))
+        return bound
+
+    @property
+    def published(self) -> float:
+        """The bound that the paper states, where it is another one."""
+        pure = getattr(self.event, "published_pure", None)
+        if pure is not None:
+            return pure
+        stated = getattr(self.event, "published_sensitivity", None)
+        if not self.event.sound:
+            return math.inf
+        return stated / self.event.scale if stated else self.declared
+
+    @property
+    def size(self) -> float:
+        """The shift in the norm of the noise's density."""
+        units = np.abs(self.units)
+        if not np.isfinite(units).all():
+            return math.inf
+        if isinstance(self.event, GeneralisedGaussian):
+            order = self.event.order
+            return float((units**order).sum() ** (1 / order))
+        if isinstance(self.event, _HIDES["gaussian"]):
+            return float(np.sqrt((units**2).sum()))
+        return float(units.max(initial=0.0))
+
+    @property
+    def ratio(self) -> float:
+        """Shift over the declared bound: at most 1 where the ledger is right."""
+        if self.size <= SAME:
+            return 0.0
+        return self.size / self.declared if self.declared else math.inf
+
+
+def additive(subject: Subject, seen: Transcript, t: int) -> list[tuple[int, Event]]:
+    """Draws behind view t that are added to something, with their events."""
+    places = seen.draws_of(t)[1 if selects(subject, seen, t) else 0 :]
+    if subject.draw_events:
+        return [(place, subject.draw_events[place]) for place in places]
+    left = [e for e in subject.ledger.events if not isinstance(e, NoisyMax)]
+    found: list[tuple[int, Event]] = []
+    for place in reversed(places):
+        kinds = _HIDES.get(seen.draws[place].kind, ())
+        able = [k for k, event in enumerate(left) if isinstance(event, kinds)]
+        if able:
+            found.insert(0, (place, left[able[-1]]))
+            if len(able) > 1:
+                left.pop(able[-1])
+    return found
+
+
+def is_bent(subject: Subject) -> bool:
+    """Whether views are no affine functions of their noise, which changes densities."""
+    events = subject.ledger.events
+    return any(isinstance(event, PerturbedObjective) for event in events)
+
+
+def selects(subject: Subject, seen: Transcript, t: int) -> bool:
+    """Whether view t tells a selection, whose noise is then its first draw."""
+    return subject.selects and bool(seen.draws_of(t))
+
+
+def selection(subject: Subject) -> NoisyMax:
+    """The costliest kind of selection."""
+    events = (e for e in subject.ledger.events if isinstance(e, NoisyMax))
+    return max(events, key=lambda event: event.pure)
+
+
+def raised(script: Sequence[Draw], place: int, entry: int, by: float) -> Script:
+    """The script with one number of one draw raised."""
+    moved, changed = np.zeros(script[place].unit.size), list(script)
+    moved[entry] = by
+    changed[place] = script[place].moved(moved)
+    return changed
+
+
+# --- couplings ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -204,3 +321,211 @@ def _parts(
         size = script[place].unit.size
         yield place, units[used : used + size]
         used += size
+
+
+# --- selections -----------------------------------------------------------------------
+
+
+class Selection:
+    """One selection of a run on D (0) or D' (1), after a script.
+
+    Parameters
+    ----------
+    replay : Replay
+    which : {0, 1}
+    seed : int
+    script : list of Draw
+    t : int
+        The view that tells it.
+    taken : sequence of int, optional
+    """
+
+    def __init__(
+        self,
+        replay: Replay,
+        which: int,
+        seed: Seed,
+        script: Script,
+        t: int,
+        place: int,
+        taken: Sequence[int] | None = None,
+    ):
+        self.replay, self.which, self.seed = replay, which, seed
+        self.script, self.t, self.place, self.taken = script, t, place, taken
+        self.size = script[place].unit.size
+
+    def after(self, entry: int) -> After:
+        """What is selected, as a function of what an entry's noise is raised by."""
+
+        def symbol(change: float) -> Symbol:
+            changed = raised(self.script, self.place, entry, change)
+            given = (self.which, self.seed, changed, self.taken, self.t)
+            return self.replay.subject.symbol(self.replay.run(*given).views[self.t])
+
+        return symbol
+
+    @cached_property
+    def quiet(self) -> Selection:
+        """The same without the selection's own noise."""
+        script = list(self.script)
+        kind = script[self.place].kind
+        script[self.place] = Draw(kind, np.zeros_like(script[self.place].unit))
+        at = (self.t, self.place, self.taken)
+        return Selection(self.replay, self.which, self.seed, script, *at)
+
+    @cached_property
+    def winners(self) -> dict[float, list[Symbol]]:
+        """Who wins when each entry's noise is very large, or very negative."""
+        entries = [self.quiet.after(entry) for entry in range(self.size)]
+        return {s: [after(s * HUGE) for after in entries] for s in (1.0, -1.0)}
+
+    @property
+    def sign(self) -> float:
+        """Of the noise that makes an entry win."""
+        return 1.0 if len(set(self.winners[1.0])) == self.size else -1.0
+
+    def forced(self, symbol: Symbol) -> Script:
+        """The script with noise that selects the symbol."""
+        entry = self.winners[self.sign].index(symbol)
+        return raised(self.script, self.place, entry, self.sign * HUGE)
+
+    def chances(self) -> dict[Symbol, float]:
+        """Probabilities of what is selected.
+
+        An entry that also wins with very negative noise is one whose noise is inside an
+        absolute value.
+        """
+        names, two_sided = self.winners[self.sign], self.winners[1] == self.winners[-1]
+        top = self.quiet.after(0)(0.0)
+        up, down = np.zeros(self.size), np.zeros(self.size)
+        for entry, name in enumerate(names):
+            if name != top:
+                after = self.quiet.after(entry)
+                up[entry] = threshold(after, name, self.sign)
+                if two_sided:
+                    down[entry] = threshold(after, name, -self.sign)
+        kind = self.script[self.place].kind
+        if two_sided:
+            found = two_sided_chances(up, down, names.index(top), kind)
+        else:
+            found = one_sided_chances(-np.abs(up), kind)
+        return dict(zip(names, found.tolist(), strict=True))
+
+
+def threshold(after: After, wanted: Symbol, sign: float) -> float:
+    """Least change, of that sign, after which the selection is the wanted one."""
+    if after(sign * HUGE) != wanted:
+        return sign * math.inf
+    low, high = 0.0, 1.0
+    while after(sign * high) != wanted:
+        low, high = high, 4 * high
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if after(sign * middle) == wanted else (middle, high)
+    return sign * high
+
+
+# --- what a replacement needs ---------------------------------------------------------
+
+
+def reselect(
+    replay: Replay,
+    seen: Transcript,
+    now: Transcript,
+    script: Script,
+    t: int,
+    seed: Seed,
+    taken: Sequence[int] | None,
+) -> Shift | None:
+    """Raise the winner's own noise until D' selects it too; changes the script."""
+    symbol = replay.subject.symbol(seen.views[t])
+    if replay.subject.symbol(now.views[t]) == symbol:
+        return None
+    place, best = seen.draws_of(t)[0], (math.inf, 0)
+    other = Selection(replay, 1, seed, script, t, place, taken)
+    for entry, sign in replay.ways(symbol, other):
+        found = threshold(other.after(entry), symbol, sign)
+        if abs(found) < abs(best[0]):
+            best = (found, entry)
+    if math.isfinite(best[0]):
+        script[place] = raised(script, place, best[1], best[0] * (1 + 1e-9))[place]
+    return Shift(t, selection(replay.subject), np.array([best[0]]))
+
+
+def margins(replay: Replay, seed: Seed, taken: Sequence[int] | None) -> list[Shift]:
+    """By how much the noise at which an entry wins its first selection moves.
+
+    For entries that win neither on D nor on D' without noise of their own; four of
+    them, where there are more.
+    """
+    seen, found = replay.run(0, seed, (), taken), list[Shift]()
+    t = next(t for t in range(len(seen.views)) if seen.draws_of(t))
+    place = seen.draws_of(t)[0]
+    state = seed if isinstance(seed, int) else seed[0]
+    entries = np.random.default_rng(state).permutation(seen.draws[place].unit.size)
+    for entry in entries[:4]:
+        script = list(seen.draws)
+        without = np.array(script[place].unit)
+        without.flat[entry] = 0.0
+        script[place] = Draw(script[place].kind, without)
+        at = (seed, script, t, place, taken)
+        sides = [Selection(replay, which, *at).after(entry) for which in (0, 1)]
+        for sign in (1.0, -1.0):
+            names = {side(sign * HUGE) for side in sides}
+            if len(names) > 1 or names & {side(0.0) for side in sides}:
+                continue
+            name = names.pop()
+            one, two = (threshold(side, name, sign) for side in sides)
+            found.append(Shift(t, selection(replay.subject), np.array([two - one])))
+    return found
+
+
+# --- chances --------------------------------------------------------------------------
+
+
+def one_sided_chances(scores: Array, kind: str) -> Array:
+    """Chances that score + noise is largest, (K,); Gumbel noise in closed form."""
+    if kind == "gumbel":
+        weights = np.exp(scores - scores.max())
+        return weights / weights.sum()
+    x, weights = _rule(scores, -_FAR, _FAR)
+    law = LAWS[kind]
+    densities = law.pdf(x - scores[:, None])
+    return _winning(densities, law.cdf(x - scores[:, None]), weights)
+
+
+def two_sided_chances(up: Array, down: Array, best: int, kind: str) -> Array:
+    """The same for abs(value + noise), from thresholds above and below; (K,)."""
+    values = -0.5 * (up + down)
+    other = 0 if best else 1
+    values[best] = 0.5 * abs(up[other] - down[other])
+    x, weights = _rule(np.concatenate([np.abs(values), [0.0]]), 0.0, _FAR)
+    law = LAWS[kind]
+    low, high = (x - sign * values[:, None] for sign in (1, -1))
+    densities = law.pdf(low) + law.pdf(high)
+    return _winning(densities, law.cdf(low) - law.cdf(-high), weights)
+
+
+def _rule(kinks: Array, before: float, beyond: float) -> tuple[Array, Array]:
+    """Nodes and weights of an integral whose integrand has kinks; flat."""
+    points = np.unique(np.clip(kinks, -2 * _FAR, 2 * _FAR))
+    low, high = points[0] + min(before, 0.0), points[-1] + beyond
+    edges = np.concatenate([[low], points, [high]])
+    panels = [
+        np.linspace(a, b, 1 + max(1, math.ceil((b - a) / _PANEL)))
+        for a, b in pairwise(edges)
+        if b > a
+    ]
+    ends = np.unique(np.concatenate(panels))
+    half, middle = 0.5 * np.diff(ends), 0.5 * (ends[1:] + ends[:-1])
+    x = middle[:, None] + half[:, None] * _NODES
+    return x.ravel(), (half[:, None] * _WEIGHTS).ravel()
+
+
+def _winning(densities: Array, below: Array, weights: Array) -> Array:
+    chances = []
+    for entry in range(len(densities)):
+        others = np.prod(np.delete(below, entry, axis=0), axis=0)
+        chances.append(float((weights * densities[entry] * others).sum()))
+    total = np.array(chances)
+    return total / total.sum()

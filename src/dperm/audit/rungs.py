@@ -17,22 +17,189 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
+from scipy import stats
 
 from dperm.audit.accountants import accountants
 from dperm.audit.climbing import ROUNDING, Finding, Ladder
-from dperm.audit.listening import independent, noise
+from dperm.audit.distinguishing import canary, step
 from dperm.audit.measured import Measure
-from dperm.audit.replay import Replay
-from dperm.audit.shifts import SAME, Shift, selects
-from dperm.audit.telling import canary, step
-from dperm.privacy.ledger import Laplace
+from dperm.audit.neighbours import Pair
+from dperm.audit.replay import SAME, Replay, Shift, selects
+from dperm.audit.subjects import Array, Seed, Subject, Transcript
+from dperm.audit.taps import LAWS, Draw
+from dperm.privacy.ledger import Laplace, SampledGaussian
+from dperm.privacy.mechanisms import Streams, streams
 from dperm.privacy.noisy_max import NoisyMax
 
 BLIND = "blind: no neighbour moved anything"
 _GRID = 1e-3  # relative, between accountants
 REPEATED = 1e-4  # relative, of weights whose releases agree but for rounding
+WORDS = 4096  # of every stream, none of which may be in another one
+READ = 400  # first steps at least, that show how often a record is read
+BESIDE = 40  # numbers of a run whose ranks are compared with one another
+
+# --- noise ----------------------------------------------------------------------------
+
+
+def noise(ladder: Ladder) -> Finding:
+    """The draws have their law, are independent, and no number comes twice."""
+    subject, level = ladder.subject, ladder.effort.level
+    seeds = ladder.seeds(1, ladder.effort.draws)
+    runs = [subject.run(subject.base, seed) for seed in seeds]
+    draws = [draw for run in runs for draw in run.draws]
+    if not draws:
+        return Finding("noise", 0.0, level, True, "no noise is drawn")
+    values = np.abs(np.concatenate([draw.unit.ravel() for draw in draws]))
+    if len(np.unique(values)) < values.size:
+        return Finding("noise", 0.0, level, True, "the same noise comes again")
+    tests = {}
+    for kind in sorted({(draw.kind, draw.order) for draw in draws}):
+        mine = [draw for draw in draws if (draw.kind, draw.order) == kind]
+        tests[f"law of {kind[0]}"] = law(mine)
+    tests["dependence"] = dependence(runs)
+    if _is_sampled(subject):
+        tests["sampling rate"] = rate(ladder, ladder.seeds(1, max(READ, len(seeds))))
+    worst = min(tests, key=tests.__getitem__)
+    least = min(tests[worst] * len(tests), 1.0)
+    return Finding("noise", least, level, least < level, worst)
+
+
+def law(draws: list[Draw]) -> float:
+    """P-value of unit draws of one kind against their law."""
+    kind, order = draws[0].kind, draws[0].order
+    values = np.concatenate([draw.unit.ravel() for draw in draws])
+    if order != 2:
+        return _norm_law(draws, order)
+    name = "gaussian" if kind == "generalised_gaussian" else kind
+    return float(stats.kstest(values, LAWS[name].cdf).pvalue)
+
+
+def _norm_law(draws: list[Draw], order: float) -> float:
+    """Of density exp(-||z||_r^2 / 2): the norm, one coordinate's share, and its sign.
+
+    The squared norm is chi-squared, |z_1|^r / ||z||_r^r is beta, and both independent.
+    """
+    rows = np.array([draw.unit.ravel() for draw in draws])
+    powers, d = np.abs(rows) ** order, rows.shape[1]
+    sizes = powers.sum(axis=1) ** (2 / order)
+    found = [stats.kstest(sizes, stats.chi2(d).cdf).pvalue]
+    share = stats.beta(1 / order, max(d - 1, 0.5) / order)
+    for j in range(d if d > 1 else 0):
+        found.append(stats.kstest(powers[:, j] / powers.sum(axis=1), share.cdf).pvalue)
+        found.append(stats.binomtest(int((rows[:, j] > 0).sum()), len(rows)).pvalue)
+    return float(min(min(found) * len(found), 1.0))
+
+
+def dependence(runs: list[Transcript]) -> float:
+    """P-value of no rank correlation between any two numbers of a run."""
+    rows = [np.concatenate([draw.unit.ravel() for draw in run.draws]) for run in runs]
+    size = min(len(row) for row in rows)
+    if size < 2 or len(rows) < 3:
+        return 1.0
+    kept = np.linspace(0, size - 1, min(size, BESIDE)).round().astype(int)
+    ranks = stats.rankdata(np.array([row[:size][kept] for row in rows]), axis=0)
+    upper = np.corrcoef(ranks, rowvar=False)[np.triu_indices(len(kept), 1)]
+    extreme = float(np.abs(upper).max()) * np.sqrt(len(rows) - 1)
+    return float(min(2 * stats.norm.sf(extreme) * len(upper), 1.0))
+
+
+def _is_sampled(subject: Subject) -> bool:
+    """Whether every release is on secret records, so that a view shows them."""
+    return all(isinstance(event, SampledGaussian) for event in subject.ledger.events)
+
+
+def rate(ladder: Ladder, seeds: list[int]) -> float:
+    """P-value of the chance that the first step reads a record, as it is stated."""
+    (event,) = ladder.subject.ledger.events[:1]
+    assert isinstance(event, SampledGaussian)
+    pair, plain = ladder.pairs[0], ladder.plain
+    read = sum(_first_differs(ladder.subject, pair, seed, plain) for seed in seeds)
+    return float(stats.binomtest(read, len(seeds), event.sampling_rate).pvalue)
+
+
+def _first_differs(subject: Subject, pair: Pair, seed: int, plain: Transcript) -> bool:
+    first = next(t for t in range(len(plain.views)) if plain.draws_of(t))
+    one, two = (
+        subject.run(data, seed, plain.draws, None, first).views[first]
+        for data in (pair.first, pair.second)
+    )
+    return bool((one != two).any())
+
+
+# --- streams --------------------------------------------------------------------------
+
+
+def independent(ladder: Ladder) -> Finding:
+    """Sampling and noise share nothing, and the tap hears all there is.
+
+    Decided, not tested: streams without a common number; records that are read whatever
+    the noise; noise that is drawn whatever records are read; one end, whether steps are
+    taken one by one, as the audit does, or together.
+    """
+    subject, seed = ladder.subject, ladder.seed
+    checks = {
+        "streams have common numbers": shares(streams(seed)),
+        "another seed's numbers come again": shares(streams(seed), streams(seed + 1)),
+        "the tap changes the run": _is_changed_by_the_tap(ladder),
+        "steps taken together end elsewhere": _ends_elsewhere(ladder),
+        "something random is not heard": _has_unheard(ladder),
+        "sampling moves the noise": subject.hidden and _noise_follows_sampling(ladder),
+    }
+    wrong = [name for name, found in checks.items() if found]
+    return Finding("streams", len(wrong), 0.0, bool(wrong), "; ".join(wrong))
+
+
+def shares(own: Streams, others: Streams | None = None) -> bool:
+    """Whether any two streams have a generator or a number in common."""
+    generators = [stream.bit_generator for stream in (*own, *(others or ()))]
+    if len({id(one) for one in generators}) < len(generators):
+        return True
+    words = np.concatenate([one.random_raw(WORDS) for one in generators])
+    return len(np.unique(words)) < len(words)
+
+
+def _runs(ladder: Ladder, seeds: list[Seed], scripted: bool) -> list[Transcript]:
+    script = ladder.plain.draws if scripted else ()
+    return [ladder.subject.run(ladder.subject.base, seed, script) for seed in seeds]
+
+
+def _is_changed_by_the_tap(ladder: Ladder) -> bool:
+    subject, seed = ladder.subject, ladder.seed
+    bare = subject.run(subject.base, seed, heard=False).weights
+    return not np.allclose(bare, ladder.plain.weights, rtol=1e-9, atol=0)
+
+
+def _ends_elsewhere(ladder: Ladder) -> bool:
+    """Whether what is published hangs on how many steps are taken at a time."""
+    found = ladder.subject.ended(ladder.subject.base, ladder.seed)
+    own = ladder.plain.weights
+    return not np.allclose(found, own, rtol=1e-6, atol=1e-9, equal_nan=True)
+
+
+def _has_unheard(ladder: Ladder) -> bool:
+    """Whether views change with the noise's streams although the noise is given."""
+    s = ladder.seed
+    runs = _runs(ladder, [(s, s, s), (s, s + 1, s + 2)], scripted=True)
+    return _differ(runs[0].views, runs[1].views)
+
+
+def _noise_follows_sampling(ladder: Ladder) -> bool:
+    s = ladder.seed
+    seeds: list[Seed] = [(s, s, s), (s + 1, s, s), (s + 2, s, s)]
+    drawn = [[d.unit for d in run.draws] for run in _runs(ladder, seeds, False)]
+    return any(_differ(one, two) for one, two in pairwise(drawn))
+
+
+def _differ(one: list[Array], two: list[Array]) -> bool:
+    return len(one) != len(two) or any(
+        not np.array_equal(a, b) for a, b in zip(one, two, strict=True)
+    )
+
+
+# --- sensitivity, what is published ---------------------------------------------------
 
 
 def sensitivity(ladder: Ladder) -> Finding:

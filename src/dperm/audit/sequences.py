@@ -96,15 +96,13 @@ class StreamSubject(SequenceSubject):
         source = self.source(data.X, data.y)
         return nullcontext(self.kind([part], source, self.at.n, self.at.options))
 
-    def told(self, run: Any) -> Iterator[Array]:
+    def releases(self, run: Any) -> Iterator[Array]:
         """Its releases as they are."""
-        found: Iterator[Array] = run.releases()
-        return found
+        return run.releases()
 
     def published(self, run: Any) -> Array:
         """The only target's point, (d,)."""
-        found: Array = run.weights[0][0]
-        return found
+        return run.weights[0][0]
 
 
 class FrankWolfeSubject(SequenceSubject):
@@ -127,20 +125,16 @@ class FrankWolfeSubject(SequenceSubject):
 
     def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
         """The noise is that of the base: its scales are public."""
-        found: AbstractContextManager[Any] = self.kind(
-            self._problem(data), own, self.at.options, self.noise
-        )
-        return found
+        return self.kind(self._problem(data), own, self.at.options, self.noise)
 
-    def told(self, run: Any) -> Iterator[Array]:
+    def releases(self, run: Any) -> Iterator[Array]:
         """The vertex that a release's signed index names, and its numbers."""
         for release in run.releases(self.steps):
             yield as_vertex(release, self.at.setup.d, self.numbers)
 
     def published(self, run: Any) -> Array:
         """The iterate."""
-        found: Array = run.weights
-        return found
+        return run.weights
 
     def _problem(self, data: Records) -> Problem:
         goal = (self.at.epsilon, self.at.delta)

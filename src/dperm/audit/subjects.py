@@ -119,7 +119,7 @@ class Subject(ABC):
         Public bounds on the entries of a record, (p,).
     tried : tuple of (ndarray, ndarray)
         Pairs of records to be tried first.
-    drawn : tuple of Event
+    draw_events : tuple of Event
         What each draw of a run is for, where its kind alone does not say it.
     cost : int
         By how much fewer runs are made of it, because they are slow.
@@ -145,7 +145,7 @@ class Subject(ABC):
     real = False
     bound: Array | None = None
     tried: tuple[tuple[Array, Array], ...] = ()
-    drawn: tuple[Event, ...] = ()
+    draw_events: tuple[Event, ...] = ()
     cost = 1
     loud: Subject | None = None
     reason = ""
@@ -157,12 +157,12 @@ class Subject(ABC):
         """A run on the data, made from scratch."""
 
     @abstractmethod
-    def told(self, run: Any) -> Iterator[Array]:
+    def releases(self, run: Any) -> Iterator[Array]:
         """What becomes known of the run, release by release."""
 
     def together(self, run: Any) -> None:
         """Take all steps as a run takes them that nobody looks at between."""
-        for _ in self.told(run):
+        for _ in self.releases(run):
             pass
 
     @abstractmethod
@@ -195,7 +195,7 @@ class Subject(ABC):
         own, tap = _streams(seed, taken), Tap(script)
         views, ends = list[Array](), [0]
         with tapped(tap) if heard else nullcontext(), self.start(data, own) as run:
-            for view in self.told(run):
+            for view in self.releases(run):
                 views.append(np.array(view, dtype=float))
                 ends.append(len(tap.draws))
                 if len(views) - 1 == until:

@@ -1,7 +1,7 @@
-"""A tap on the noise: it notes every draw and hands out other numbers if told to.
+"""Taps on noise: they note every draw, and hand out other numbers of a script.
 
-It is a listener of :func:`dperm.privacy.mechanisms.heard`, through which all noise
-passes in units of its scale, without the solver's help.
+:class:`Tap` listens to :func:`dperm.privacy.mechanisms.heard`, through which all noise
+of ours passes in units of its scale, without the solver's help.
 """
 
 from __future__ import annotations
@@ -18,24 +18,36 @@ from dperm.privacy import mechanisms
 
 Array = np.ndarray
 
+LAWS: dict[str, Any] = {  # of noise of unit scale and location zero
+    "gaussian": stats.norm,
+    "normal": stats.norm,  # the name that numpy has for it
+    "laplace": stats.laplace,
+    "logistic": stats.logistic,
+    "exponential": stats.expon,
+    "gumbel": stats.gumbel_r,
+}
+
 
 @dataclass(frozen=True)
 class Draw:
-    """Noise of unit scale from one call.
+    """Noise from one call.
 
     Attributes
     ----------
     kind : str
-        gaussian, laplace, exponential, gumbel or generalised_gaussian.
+        A key of ``LAWS``, or generalised_gaussian.
     unit : ndarray
         The numbers, in units of the noise's scale.
     order : float
         Norm of a generalised Gaussian; 2 is the Gaussian.
+    scale : ndarray
+        As it was given, where the tap sees it.
     """
 
     kind: str
     unit: Array
     order: float = 2.0
+    scale: Any = 1.0
 
     def moved(self, shift: Array) -> Draw:
         """The draw with a shift added; the shift is flat."""
@@ -49,19 +61,13 @@ class Draw:
             return -float(size.sum())
         if self.kind == "gumbel":
             return -float((z + np.exp(-z)).sum())
+        if self.kind == "logistic":
+            return -float((z + 2 * np.logaddexp(0, -z)).sum())
         if self.kind == "exponential":
             return -float(z.sum()) if (z >= 0).all() else -np.inf
         if self.order == 2:
             return -0.5 * float(z @ z)
         return -0.5 * float((size**self.order).sum()) ** (2 / self.order)
-
-
-LAWS: dict[str, Any] = {
-    "gaussian": stats.norm,
-    "laplace": stats.laplace,
-    "exponential": stats.expon,
-    "gumbel": stats.gumbel_r,
-}
 
 
 class Tap:

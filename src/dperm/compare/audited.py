@@ -61,7 +61,7 @@ class EstimatorSubject(Subject):
         found = calibrate(partial(self.on.ledger, self.setting), *goal)
         self.noise_multiplier, self.ledger = found.noise_multiplier, found.ledger
         if self.family == "fits":
-            self.drawn = rounds(self.ledger)
+            self.draw_events = rounds(self.ledger)
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
 
     def _prepared(self, data: Records) -> Any:
@@ -72,7 +72,7 @@ class EstimatorSubject(Subject):
         on, setting = self._prepared(data)
         return on.start(setting, self.noise_multiplier, own)
 
-    def told(self, run: Any) -> Iterator[Array]:
+    def releases(self, run: Any) -> Iterator[Array]:
         """What the solver releases."""
         for release in run.releases():
             if self.family == "frank_wolfe":

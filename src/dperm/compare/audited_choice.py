@@ -87,7 +87,7 @@ class Paid(Subject):
         """The run that is looked at, with another seed."""
         return self.job._replace(seed=seed)
 
-    def told(self, run: Run) -> Iterator[Array]:
+    def releases(self, run: Run) -> Iterator[Array]:
         """All that it releases, at once; what is no number is far off."""
         run.make()
         yield np.nan_to_num(np.append(run.weights, run.score), nan=FAR, posinf=2 * FAR)

@@ -34,10 +34,23 @@ def clopper_pearson(hits: int, runs: int, level: float = LEVEL) -> tuple[float, 
     >>> [round(end, 4) for end in clopper_pearson(0, 10)]
     [0.0, 0.3085]
     """
-    tail, missed = (1 - level) / 2, runs - hits
-    low = scipy.special.betaincinv(hits, missed + 1, tail) if hits else 0.0
-    high = scipy.special.betaincinv(hits + 1, missed, 1 - tail) if missed else 1.0
+    low, high = binomial_bounds(np.array(hits), runs, (1 - level) / 2)
     return float(low), float(high)
+
+
+def binomial_bounds(
+    hits: np.ndarray, runs: int, tail: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds on probabilities, each wrong with chance ``tail``.
+
+    Notes
+    -----
+    Clopper and Pearson 1934.
+    """
+    hits = np.asarray(hits, dtype=float)
+    low = scipy.special.betaincinv(np.maximum(hits, 1), runs - hits + 1, tail)
+    high = scipy.special.betaincinv(hits + 1, np.maximum(runs - hits, 1), 1 - tail)
+    return np.where(hits > 0, low, 0.0), np.where(hits < runs, high, 1.0)
 
 
 def power(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm.audit.blackbox import laws
+from dperm.audit.blackbox import affine
 from dperm.audit.blackbox.domain import Data, Domain, Pair
 from dperm.audit.blackbox.events import judge, learn
-from dperm.audit.blackbox.recording import LAWS, recorded, run
+from dperm.audit.blackbox.recording import recorded, run
 from dperm.audit.blackbox.running import RefusedError, Target, numbers
+from dperm.audit.taps import LAWS
 from dperm.privacy.accounting import gaussian_epsilon
 
 DATA = Data(np.array([[0.5], [1.0]]), np.zeros(2))
@@ -49,7 +50,7 @@ def test_numpy_is_as_before_afterwards():
     assert all(a is b for a, b in zip(before, after, strict=True))
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", sorted({*LAWS} - {"gaussian"}))
 def test_recorded_noise_has_its_law_and_scale(law):
     with recorded(), run(5) as record:
         rng = np.random.default_rng(3)
@@ -58,7 +59,7 @@ def test_recorded_noise_has_its_law_and_scale(law):
         else:
             values = 1 + getattr(rng, law)(-1.0, 2.0, 4000)
     assert stats.kstest(values / 2, LAWS[law].cdf).pvalue > 1e-3
-    assert record.draws[0].law == law and record.draws[0].scale == 2
+    assert record.draws[0].kind == law and record.draws[0].scale == 2
 
 
 def test_a_script_is_handed_out_in_units_of_the_scale():
@@ -73,7 +74,7 @@ def pair(first=DATA, second=OTHER):
 
 def compared(fit, delta=0.0):
     with recorded():
-        return laws.compare(Target(fit), pair(), 1, delta, 1e-3)
+        return affine.compare(Target(fit), pair(), 1, delta, 1e-3)
 
 
 def test_the_law_of_a_gaussian_release_is_exact():
@@ -232,4 +233,4 @@ def test_a_parameter_called_rng_gets_a_generator():
         return rng.laplace()
 
     with recorded():
-        assert Target(fit)(DATA, 1).record.draws[0].law == "laplace"
+        assert Target(fit)(DATA, 1).record.draws[0].kind == "laplace"

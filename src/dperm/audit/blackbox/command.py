@@ -50,7 +50,7 @@ def main() -> None:
     except RefusedError as error:
         _refuse(str(error))
     folder = Path(given.out or f"results/audit/functions/{_slug(given.function)}")
-    text = told(given.function, claim, domain, verdict, folder)
+    text = verdict_text(given.function, claim, domain, verdict, folder)
     save(folder, verdict, {**vars(given), "relation": domain.relation}, text)
     print(text)
     raise SystemExit(REFUTED if verdict.refuted else NOT_REFUTED)
@@ -179,10 +179,10 @@ def _domains(given: argparse.Namespace) -> list[Domain]:
     return [d for d in domains if given.p or not d.bounded or d.p < FEATURES[-1]]
 
 
-# --- what is told and kept ------------------------------------------------------------
+# --- the verdict ----------------------------------------------------------------------
 
 
-def told(
+def verdict_text(
     function: str, claim: Claim, domain: Domain, verdict: Verdict, folder: Path
 ) -> str:
     """The verdict in a few lines."""
@@ -227,8 +227,8 @@ def save(folder: Path, verdict: Verdict, given: dict[str, Any], text: str) -> No
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "verdict.txt").write_text(text + "\n")
-    told = replace(verdict, pair=None, outputs=None)
-    plain = {**asdict(told), "arguments": given}
+    bare = replace(verdict, pair=None, outputs=None)
+    plain = {**asdict(bare), "arguments": given}
     plain["epsilon"] = (
         str(verdict.epsilon) if math.isinf(verdict.epsilon) else verdict.epsilon
     )

@@ -129,9 +129,11 @@ class Domain:
         """One record stands in D; another in its place, or none, in D'."""
         first, place = _put(base, at, one), f"record {at + 1} of {self.n}"
         if self.relation == "replace":
-            text = f"{place}: {_shown(two)} on D' in place of {_shown(one)}"
+            text = f"{place}: {_record_text(two)} on D' in place of {_record_text(one)}"
             return Pair(first, _put(base, at, two), text)
-        return Pair(first, _without(first, at), f"{place}: {_shown(one)} not on D'")
+        return Pair(
+            first, _without(first, at), f"{place}: {_record_text(one)} not on D'"
+        )
 
     def _exchanges(
         self, size: float, rng: Generator
@@ -226,7 +228,7 @@ class Domain:
         return x * min(1.0, bound / length) if length > 0 else x
 
 
-def _shown(record: Record) -> str:
+def _record_text(record: Record) -> str:
     """A record in words."""
     x = [f"{value:g}" for value in record[0][:SHOWN]]
     x += ["..."] if len(record[0]) > SHOWN else []

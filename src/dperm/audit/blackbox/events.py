@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.audit.blackbox.bounds import ratio_bound
+from dperm.audit.bounds import ratio_bound
 
 Array = np.ndarray
 Statistic = Callable[[Array], Array]

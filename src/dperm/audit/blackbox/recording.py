@@ -15,18 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import stats
+
+from dperm.audit.taps import Draw
 
 Array = np.ndarray
 
-# Laws of noise of unit scale and location zero, by the name of the method.
-LAWS: dict[str, Any] = {
-    "normal": stats.norm,
-    "laplace": stats.laplace,
-    "logistic": stats.logistic,
-    "exponential": stats.expon,
-    "gumbel": stats.gumbel_r,
-}
 # Methods whose draws are no noise of known scale: what they decide is not replayed.
 OTHERS = """
 random integers choice permutation permuted shuffle bytes uniform random_sample rand
@@ -36,15 +29,6 @@ noncentral_chisquare noncentral_f pareto poisson power rayleigh standard_cauchy
 standard_gamma standard_t triangular vonmises wald weibull zipf
 multivariate_hypergeometric
 """
-
-
-@dataclass(frozen=True)
-class Draw:
-    """Noise from one call: loc + scale * unit, the scale as it was given."""
-
-    law: str
-    scale: Array
-    unit: Array
 
 
 @dataclass
@@ -64,14 +48,16 @@ class Record:
     draws: list[Draw] = field(default_factory=list)
     others: set[str] = field(default_factory=set)
 
-    def noise(self, law: str, unit: Any, loc: Any, scale: Any) -> Any:
+    def noise(self, kind: str, unit: Any, loc: Any, scale: Any) -> Any:
         """The draw, noted; of the script's numbers where there are some."""
         at, shape = len(self.draws), np.shape(unit)
         if at < len(self.script) and self.script[at].shape == shape:
             unit = self.script[at] if shape else float(self.script[at])
         elif self.script:
             self.others.add("another sequence of draws")
-        self.draws.append(Draw(law, np.asarray(scale), np.array(unit, dtype=float)))
+        self.draws.append(
+            Draw(kind, np.array(unit, dtype=float), scale=np.asarray(scale))
+        )
         return loc + scale * unit
 
 

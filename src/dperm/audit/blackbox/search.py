@@ -2,7 +2,7 @@
 
 First frozen noise: pairs are ranked by how far outputs move under the same noise, in
 units of its spread, and by how much the spread itself changes; where laws are exact
-(:mod:`.laws`), so is the verdict. Then the worst pairs are run on fresh noise, again
+(:mod:`.affine`), so is the verdict. Then the worst pairs are run on fresh noise, again
 and again with twice as many runs: an event is chosen on all runs so far and counted on
 new ones. The chance that any count of an audit is wrong is at most 1 - confidence.
 
@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dperm.audit.blackbox import events, laws, ranking
+from dperm.audit.blackbox import affine, events
 from dperm.audit.blackbox.domain import Data, Domain, Pair
-from dperm.audit.blackbox.events import Judged
+from dperm.audit.blackbox.events import WIDE, Judged, plain, scale_of
 from dperm.audit.blackbox.recording import recorded
 from dperm.audit.blackbox.running import Fit, RefusedError, Run, Target, quiet
 
@@ -35,6 +35,8 @@ SPARE = 1.5  # times the runs that prove an event that always comes
 LAWLESS = 3  # pairs without a law, after which none is looked for
 FIRST, MOST = 64, 1 << 17  # runs on D in the first round, and at most
 SHARE = 12  # of what is left of the budget, at most one in so many goes into a round
+FLOOR = 1e-9  # of a spread
+STEP = 0.1  # share of a step that counts as spread: few runs may show none by chance
 LENIENT = 0.5  # level of bounds that only rank pairs
 
 
@@ -55,7 +57,7 @@ class Stage:
         which are run on fresh noise again and again.
     ordinary : bool
         Whether no record of the pairs is extreme.
-    telling : int
+    raising : int
         Pairs whose exceptions are counted.
     """
 
@@ -66,14 +68,14 @@ class Stage:
     clear: int
     promising: int
     ordinary: bool = True
-    telling: int = 3
+    raising: int = 3
 
 
 GLANCE = Stage(1.0, 4, 0.4, 6, 3, 0)
 EXTREME = Stage(0.25, 3, 0.6, 6, 6, 6, ordinary=False)
 ENDLESS = Stage(0.1, 3, 0.6, 6, 3, 0, ordinary=False)
 EARNEST = Stage(1.0, 8, 0.4, LAWFUL, 0, 12)
-ASIDE = replace(EARNEST, share=1 / 3, telling=0)  # after others refuted
+ASIDE = replace(EARNEST, share=1 / 3, raising=0)  # after others refuted
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ class Search:
         self.size, self.raised = 0, ""  # numbers of an output; what the last run raised
         self.clue = ""  # noise whose scale depends on the data
         self.refusals: dict[str, dict[int, str]] = {}  # by exception and pair
-        self.telling: list[tuple[Pair, str]] = []  # pairs on one of which it raises
+        self.raising: list[tuple[Pair, str]] = []  # pairs on one of which it raises
         self.endless = ""  # how it refuses a record that is not finite
 
     def verdict(self) -> Verdict:
@@ -229,7 +231,7 @@ class Search:
         if self.replayed:
             self._lawful(ranked[: stage.lawful])
         self._clear_cut(ranked[: stage.clear])
-        self._exceptions(self.telling[: stage.telling])
+        self._exceptions(self.raising[: stage.raising])
         self._counted(ranked[: stage.promising])
 
     def _ordinary_too(self, pairs: list[Pair]) -> None:
@@ -305,7 +307,7 @@ class Search:
                 break
             self._judge(Candidate(pair, 0.0), self._least(), event)
             self.best.ordinary &= not self.best.refuted
-        self.telling = []
+        self.raising = []
 
     # --- frozen noise -----------------------------------------------------------------
 
@@ -319,10 +321,10 @@ class Search:
             one, two = self._both(pair, seeds, outputs)
             if one is None or two is None:
                 continue
-            both = frozenset(ranking.rounded(side) for side in (one, two))
+            both = frozenset(rounded(side) for side in (one, two))
             if not self.replayed or both not in known:  # labels may mean nothing to it
                 known.add(both)
-                found.append(Candidate(pair, ranking.score(one, two)))
+                found.append(Candidate(pair, score(one, two)))
         if self.stage.ordinary:
             self._scales([c.pair for c in found])
         return sorted(found, key=lambda c: -c.score)
@@ -355,7 +357,7 @@ class Search:
         text = one or two
         self.refusals.setdefault(text.split(":")[0], {})[id(pair)] = text
         if not (one and two):
-            self.telling.append((pair, text))
+            self.raising.append((pair, text))
 
     def _scales(self, pairs: list[Pair]) -> None:
         """Say which noise depends on the data: a clue, not a proof."""
@@ -367,7 +369,7 @@ class Search:
                     sizes = (np.max(d.scale, initial=0.0) for d in (a, b))
                     text = " and ".join(f"{s:.4g}" for s in sizes)
                     self.clue = (
-                        f"the scale of draw {k + 1} ({a.law}) depends on the data:"
+                        f"the scale of draw {k + 1} ({a.kind}) depends on the data:"
                         f" {text} on neighbours"
                     )
                     return
@@ -378,7 +380,7 @@ class Search:
         for candidate in ranked:
             try:
                 given = (self.seed, self.claim.delta, level)
-                found = laws.compare(self.target, candidate.pair, *given)
+                found = affine.compare(self.target, candidate.pair, *given)
             except np.linalg.LinAlgError:
                 continue
             if found is None:
@@ -475,7 +477,7 @@ class Search:
             self._level(self.tests),
         )
         found = events.judge(event, *fresh, level, self.claim.delta)
-        self._keep(found.epsilon, candidate.pair, told(found), fresh)
+        self._keep(found.epsilon, candidate.pair, event_text(found), fresh)
 
     def _more(self, candidate: Candidate, count: int) -> None:
         for data, kept in (
@@ -494,10 +496,52 @@ def _no_numbers(outputs: Array) -> Array:
     return np.isnan(outputs).all(axis=1)
 
 
-def told(found: Judged) -> str:
+def event_text(found: Judged) -> str:
     """An event and its counts in words."""
     event = found.event
     return (
         f"{event.text}: {found.on_first} of {found.runs} runs on D,"
         f" {found.on_second} of {found.runs} on D'"
     )
+
+
+# --- how badly a pair fares under frozen noise, for the order of the search -----------
+
+
+def score(one: Array, two: Array) -> float:
+    """How far the same noise ends on D and D', in units of its spread.
+
+    Outputs belong to the same seeds, row by row.
+    """
+    finite = np.isfinite(one).all(axis=1) & np.isfinite(two).all(axis=1)
+    away = 10.0 * float(np.mean(np.isfinite(one) != np.isfinite(two)))
+    if finite.sum() < 2:
+        return away
+    scale = scale_of(np.concatenate([one, two]))
+    one, two = (plain(side[finite], scale) for side in (one, two))
+    spreads = [side.std(axis=0) for side in (one, two)]
+    floor = STEP * np.maximum(*spreads) + FLOOR
+    wider = np.abs(np.log((spreads[0] + floor) / (spreads[1] + floor)))
+    return away + float(_moved(one, two).sum() + wider.sum() + _hidden(one, two))
+
+
+def _moved(one: Array, two: Array) -> Array:
+    """By how much of its spread each number moved, on a scale that saturates."""
+    by = np.sqrt(np.square(one - two).mean(axis=0))  # rare large moves count
+    spread = np.minimum(one.std(axis=0), two.std(axis=0))
+    return np.log1p(by / np.maximum(np.hypot(spread, STEP * by), FLOOR))
+
+
+def rounded(outputs: Array) -> bytes:
+    """The same for outputs that differ by rounding."""
+    with np.errstate(all="ignore"):
+        digits = 10.0 ** np.floor(np.log10(np.abs(outputs) + 1e-300) - 8)
+        rounded = np.round(outputs / digits) * digits
+    return np.where(np.isfinite(outputs), rounded, outputs).tobytes()
+
+
+def _hidden(one: Array, two: Array) -> float:
+    """The same for differences of two outputs, which shared noise leaves bare."""
+    if not 1 < one.shape[1] <= WIDE:
+        return 0.0
+    return float(_moved(*(side[:, 1:] - side[:, :1] for side in (one, two))).max())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dperm.audit.selections import one_sided_chances, two_sided_chances
+from dperm.audit.replay import one_sided_chances, two_sided_chances
 
 SCORES = np.array([0.0, -0.7, -3.0])
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.audit.blackbox.bounds import losses_bound
 from dperm.audit.blackbox.domain import Data, Pair
-from dperm.audit.blackbox.recording import LAWS
 from dperm.audit.blackbox.running import Run, Target
+from dperm.audit.bounds import losses_bound
+from dperm.audit.taps import LAWS
 from dperm.privacy.accounting import gaussian_epsilon
 
 Array = np.ndarray
@@ -84,7 +84,7 @@ def law(target: Target, data: Data, seed: int) -> Law | None:
             columns.append(target(data, seed, moved).output)
     if any(c.shape != centre.shape for c in columns) or not np.isfinite(columns).all():
         return None
-    laws = tuple(d.law for d in plain.record.draws for _ in range(d.unit.size))
+    laws = tuple(d.kind for d in plain.record.draws for _ in range(d.unit.size))
     found = Law(centre, np.column_stack(columns) - centre[:, None], laws)
     return found if _holds(target, data, seed, found, plain) else None
 
@@ -93,7 +93,7 @@ def _holds(target: Target, data: Data, seed: int, found: Law, plain: Run) -> boo
     """Whether runs on fresh noise, with other seeds, end where the law says."""
     rng = np.random.Generator(np.random.PCG64([seed, 5]))
     for k in range(CHECKS):
-        units = [drawn(draw.law, rng, draw.unit.shape) for draw in plain.record.draws]
+        units = [sample(draw.kind, rng, draw.unit.shape) for draw in plain.record.draws]
         units = [(1 + k % 3) * unit for unit in units]
         run = target(data, seed + 1 + k, units, careful=True)
         z = np.concatenate([np.ravel(unit) for unit in units])
@@ -106,7 +106,7 @@ def _holds(target: Target, data: Data, seed: int, found: Law, plain: Run) -> boo
     return True
 
 
-def drawn(name: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+def sample(name: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     """Noise of unit scale of a law."""
     return np.asarray(LAWS[name].rvs(size=shape, random_state=rng))
 
@@ -196,16 +196,20 @@ def _losses(one: Law, two: Law, delta: float, level: float) -> Exact | None:
     square = one.slopes.shape[0] == one.slopes.shape[1]
     if one.laws != two.laws or not square or two.slopes.shape != one.slopes.shape:
         return None
-    rng = np.random.Generator(np.random.PCG64(5))
-    z = np.array([drawn(name, rng, (SAMPLES,)) for name in one.laws])
-    if delta == 0:  # any point of the support will do
-        z *= 10.0 ** rng.uniform(0, 1.5, SAMPLES)
+    z = _noise(one.laws, delta)
     other = np.linalg.solve(
         two.slopes, one.slopes @ z + (one.centre - two.centre)[:, None]
     )
     sizes = [np.linalg.slogdet(a.slopes)[1] for a in (two, one)]
     losses = _density(one.laws, z) - _density(one.laws, other) + sizes[0] - sizes[1]
     return _bound(losses, delta, level, "the output's density on both data sets")
+
+
+def _noise(names: Sequence[str], delta: float) -> Array:
+    """Where losses are looked at; without delta any point of the support will do."""
+    rng = np.random.Generator(np.random.PCG64(5))
+    z = np.array([sample(name, rng, (SAMPLES,)) for name in names])
+    return z if delta else z * 10.0 ** rng.uniform(0, 1.5, SAMPLES)
 
 
 def _used(found: Law) -> Law:
@@ -234,10 +238,7 @@ def _gaussian(one: Law, two: Law, delta: float, level: float) -> Exact:
             float(np.nan_to_num(found, nan=0.0, posinf=math.inf)),
             f"the output is Gaussian and moved by {mu:.4g} of its standard deviations",
         )
-    rng = np.random.Generator(np.random.PCG64(5))
-    z = rng.standard_normal((len(shift), SAMPLES))
-    if delta == 0:
-        z *= 10.0 ** rng.uniform(0, 1.5, SAMPLES)
+    z = _noise(("normal",) * len(shift), delta)
     away = np.linalg.solve(np.linalg.cholesky(covariance), z - shift[:, None])
     half = 0.5 * np.linalg.slogdet(covariance)[1]
     losses = 0.5 * ((away**2).sum(axis=0) - (z**2).sum(axis=0)) + half

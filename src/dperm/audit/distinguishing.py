@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from dperm.audit import evalues
+from dperm.audit import bounds
+from dperm.audit.bounds import Point
 from dperm.audit.climbing import Finding, Ladder
-from dperm.audit.evalues import Point
 from dperm.audit.neighbours import Pair
 from dperm.audit.subjects import Subject, Transcript
 from dperm.privacy.accounting import true_epsilon
@@ -41,10 +41,10 @@ def step(ladder: Ladder) -> Finding:
         return Finding("step", 0.0, math.inf, False, "no bound is stated")
     if subject.selects:
         pick: Any = lambda run: subject.symbol(run.views[at])  # noqa: E731
-        found, _ = told_apart(ladder, 3, pair, True, pick, rarity, points)
+        found, _ = distinguish(ladder, 3, pair, True, pick, rarity, points)
     else:
         pick = lambda run: run.views[at]  # noqa: E731
-        found, _ = told_apart(ladder, 3, pair, True, pick, direction, points)
+        found, _ = distinguish(ladder, 3, pair, True, pick, direction, points)
     return _finding("step", found, ladder.effort.level)
 
 
@@ -54,7 +54,7 @@ def canary(ladder: Ladder) -> Finding:
     points = _curve(subject.ledger, subject.delta)
     pick: Any = lambda run: run.weights  # noqa: E731
     given = (ladder, 5, pair, False, pick, direction, points)
-    found, epsilon = told_apart(*given)
+    found, epsilon = distinguish(*given)
     if not points:
         note = "no bound is stated"
         return Finding("canary", 0.0, math.inf, False, note, epsilon)
@@ -69,7 +69,7 @@ def _finding(rung: str, capital: float, level: float) -> Finding:
     return Finding(rung, capital / ten, needed / ten, capital >= needed, note)
 
 
-def told_apart(
+def distinguish(
     ladder: Ladder,
     rung: int,
     pair: Pair,
@@ -92,19 +92,19 @@ def told_apart(
             if min(len(first), len(second)) < 2:  # too few to learn from
                 continue
             statistic = learn(first, second)
-            cuts = evalues.thresholds([*map(statistic, first), *map(statistic, second)])
+            cuts = bounds.thresholds([*map(statistic, first), *map(statistic, second)])
             continue
         ones += map(statistic, first)
         twos += map(statistic, second)
-        events = evalues.events(np.array(ones), np.array(twos), cuts)
+        events = bounds.events(np.array(ones), np.array(twos), cuts)
         if points and ones:
-            logs = evalues.bets(*events, points)
-            won = evalues.best(logs) - math.log(2)
+            logs = bounds.bets(*events, points)
+            won = bounds.best(logs) - math.log(2)
             if won >= -math.log(2 * level) or logs[-1] < GIVEN_UP:
                 break
     if not ones:
         return won, 0.0
-    return won, evalues.refuted(*events, ladder.subject.delta, level)
+    return won, bounds.refuted(*events, ladder.subject.delta, level)
 
 
 # --- what is bet against --------------------------------------------------------------

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dperm.audit.telling import direction, told_apart
+from dperm.audit.distinguishing import direction, distinguish
 
 
 def ladder(counts, gap):
@@ -26,10 +26,10 @@ def ladder(counts, gap):
 @pytest.mark.parametrize("counts", [[1] * 20, [0] * 20, [5] + [0] * 19])
 def test_too_few_runs_to_learn_from_win_nothing(counts):
     given = (ladder(counts, 9.0), 3, None, True, None, direction, [(1.0, 1e-5)])
-    assert told_apart(*given) == (0.0, 0.0)
+    assert distinguish(*given) == (0.0, 0.0)
 
 
 def test_learning_waits_for_enough_runs():
     given = (ladder([1, 1, 30] + [40] * 17, 9.0), 3, None, True, None, direction)
-    won, _ = told_apart(*given, [(1.0, 1e-5)])
+    won, _ = distinguish(*given, [(1.0, 1e-5)])
     assert won > 5

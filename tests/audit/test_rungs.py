@@ -7,7 +7,7 @@ from numpy.random import PCG64, Generator, SeedSequence
 from dperm.audit import registry
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import altered, bent, lane
-from dperm.audit.listening import dependence, independent, noise, rate, shares
+from dperm.audit.rungs import dependence, independent, noise, rate, shares
 from dperm.audit.subjects import Transcript
 from dperm.audit.taps import Draw
 from dperm.privacy.mechanisms import Streams, gaussian, streams
@@ -139,7 +139,7 @@ def test_the_direction_of_generalised_gaussian_noise_is_looked_at():
         for s in registry.subjects("noisy_sfw", "noisy_sfw", {})
         if s.calibration == "strict" and s.name.endswith("p = 1.5")
     ]
-    from dperm.audit.listening import law
+    from dperm.audit.rungs import law
 
     rng = np.random.default_rng(1)
     order = subject.ledger.events[0].order
