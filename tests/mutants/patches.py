@@ -657,9 +657,6 @@ MUTANTS = (
     plant("attained_twice", "", "a lower end takes each release twice", "_laws.law",
         "_Release(masses, 0.0, count)", "_Release(masses, 0.0, 2 * count)",
     ),
-    plant("dp_event_once", "", "dp_accounting is told of one release", "to_dp_event",
-        "event.count", "1",
-    ),
     plant("sampled_renyi_once", "", "sampled releases have the curve of one",
         "sampled_renyi",
         "event.count * np.minimum(found * (1 + _ROUNDING), whole)",
@@ -668,7 +665,10 @@ MUTANTS = (
     plant("sampled_renyi_pair", "",
         "sampled releases have the curve of Poisson sampling", "sampled_renyi",
         "whole = orders * mu**2 / 2",
-        "found = pair_renyi(rate, mu, orders)\n"
+        "x, weight = _sampled(loss, rate), np.exp(log_mass)\n"
+        "logs = [np.log1p(weight @ (np.expm1(a * x) - a * np.expm1(x)))"
+        " for a in orders]\n"
+        "found = np.array(logs) / (orders - 1)\n"
         "whole = orders * mu**2 / 2",
     ),
     plant("ledger_sum_forgets", "",
@@ -699,7 +699,7 @@ MUTANTS = (
     ),
     plant("declared_scales_of_the_data", "dp_gd",
         "declared scales give way to larger entries", "declared",
-        "record = np.asfortranarray(scales[None, :], dtype=np.float64)",
+        'record = np.full((1, problem.p), scales, dtype=np.float64, order="F")',
         "top = np.asarray(abs(problem.A).max(axis=0)).ravel()\n"
         "record = np.asfortranarray(np.maximum(scales, top)[None, :])",
     ),
