@@ -133,7 +133,7 @@ for paper in PAPERS:
 
         rule:
             name:
-                f"draw_{paper}_{drawing.products[0]}".replace("/", "_")
+                "_".join(["draw", paper, *drawing.products[0].split("/")])
             input:
                 drawing.inputs,
             output:
