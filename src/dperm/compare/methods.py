@@ -1,7 +1,8 @@
 """Private methods by name: the solver, the setting of no tuning, and a small grid.
 
-Settings and grids are those of ``settings.yaml``, in units of the public scales, so
-that one serves every problem. A method that it does not have takes those of its like.
+Settings and grids are the arena's (``conf/paper/arena``), in units of the public
+scales, so that one serves every problem. A method that the arena does not have takes
+those of its like.
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from dperm import schema, solvers
+from dperm import locate, schema, solvers
 from dperm.compare.contestants import KINDS, Contestant, Setting, contestant
 from dperm.config import read
 from dperm.erm.problem import Problem
@@ -72,7 +71,7 @@ def method(
     name : str
         Of a solver's YAML, or of a Python file in the current folder.
     defaults, grids : mapping, optional
-        Settings by solver's name that take the place of those of ``settings.yaml``.
+        Settings by solver's name that take the place of the arena's.
 
     Raises
     ------
@@ -163,7 +162,7 @@ def _family(section: schema.Solver) -> str:
 
 
 def _like(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Default and grid of the method of the settings that is most like it."""
+    """Default and grid of the arena's method that is most like it."""
     defaults, grids = settings()["defaults"], settings()["grids"]
     for name in _alike(section, grids):
         if name in grids:
@@ -182,9 +181,11 @@ def _alike(section: schema.Solver, known: Iterable[str]) -> Iterator[str]:
     yield others.get(_family(section), "")
 
 
-@functools.cache
 def settings() -> dict[str, Any]:
-    """``settings.yaml``: ``work``, ``defaults`` and ``grids`` by solver's name."""
-    text = (Path(__file__).parent / "settings.yaml").read_text()
-    known: dict[str, Any] = yaml.safe_load(text)
-    return known
+    """The arena's ``work``, ``defaults`` and ``grids`` by solver's name."""
+    return _contest(locate.conf_dirs()[0])
+
+
+@functools.cache
+def _contest(folder: Path) -> dict[str, Any]:
+    return dict(read("paper", "arena").sweeps["contest"].options)

@@ -1,5 +1,6 @@
 """The arena on one problem, and beside other libraries, on data that are at hand."""
 
+import shutil
 import sys
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from conftest import make_problem
 from dperm import cli
 from dperm.compare import methods
 from dperm.config import read
+from dperm.locate import home
 from dperm.papers.arena import outcomes, peers, single
 from dperm.pipeline import inputs
 from dperm.privacy.accounting import profile
@@ -70,7 +72,18 @@ def few(configured):
 def test_settings_of_dperm_try_are_those_that_the_arena_ran():
     options = read("paper", "arena").sweeps["contest"].options
     known = methods.settings()
-    assert known == {key: options[key] for key in ("work", "defaults", "grids")}
+    for key in ("work", "defaults", "grids"):
+        assert known[key] == options[key]
+
+
+def test_an_own_arena_is_the_one_that_dperm_try_takes(tmp_path, monkeypatch):
+    folder = tmp_path / "conf/paper/arena"
+    shutil.copytree(home() / "conf/paper/arena", folder)
+    text = (folder / "paper.yaml").read_text()
+    (folder / "paper.yaml").write_text(text.replace("work: 2.0e+7", "work: 3.0e+7"))
+    assert methods.settings()["work"] == 2e7
+    monkeypatch.setenv("DPERM_CONF", str(tmp_path / "conf"))
+    assert methods.settings()["work"] == 3e7
 
 
 def test_a_problem_of_ones_own_ends_in_a_recommendation(few, caplog):
