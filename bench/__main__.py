@@ -25,12 +25,12 @@ from bench import (
     sizes,
 )
 from bench.shared import SIZES, in_turns, lanes, problem, solve
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
-from dperm.store import files as store
-from dperm.store import provenance
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.experiment import files as store
+from dperm.core.experiment import provenance
+from dperm.core.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
+from dperm.core.privacy.mechanisms import streams
 
 
 def against_c() -> list[list]:

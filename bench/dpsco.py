@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import nnls
 from tabulate import tabulate
 
-from dperm.privacy.mechanisms import streams
+from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.streams import Part, Target, noisy_sfw, phased_sgd, poly_sfw
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Signs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bench.shared import in_turns
-from dperm.erm.columns import Columns
+from dperm.core.erm.columns import Columns
 from dperm.papers.dpbcfw.instances import synthetic
 from dperm.solvers.frank_wolfe.bcfw import step_size
 from dperm.solvers.frank_wolfe.iterate import Iterate, iterate

@@ -19,11 +19,11 @@ import yaml
 from tabulate import tabulate
 
 from bench.shared import in_turns
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
+from dperm.core.privacy.mechanisms import streams
 from dperm.pipeline import runtable
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
 
 DECADES = (1, 10, 100)
 BASE = {"n": 400, "p": 8, "lanes": 10}

@@ -19,7 +19,7 @@ from numpy.random import PCG64, Generator, SeedSequence
 from scipy import stats
 
 from bench.shared import in_turns
-from dperm.compiled import INLINE, KERNEL, _as_float
+from dperm.core.compiled import INLINE, KERNEL, _as_float
 
 COUNT = 1 << 14  # numbers of a block: they stay in the cache
 CHECKED, LEAST = 1 << 20, 1e-4  # numbers of a test of their law, and its p at least

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dperm.erm.losses import LOSSES
-from dperm.erm.problem import Problem
-from dperm.privacy.mechanisms import Streams, laplace
-from dperm.solvers.lanes import Lanes
-from dperm.solvers.lanes.clipping import clips, mean_sensitivity, share
+from dperm.core.erm.losses import LOSSES
+from dperm.core.erm.problem import Problem
+from dperm.core.lanes import Lanes
+from dperm.core.lanes.clipping import clips, mean_sensitivity, share
+from dperm.core.privacy.mechanisms import Streams, laplace
 
 FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC", "-shared")
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.lanes import Lanes
+from dperm.core.privacy.mechanisms import streams
 
 TURNS = 7
 SIZES = {  # the papers' problems: n, p, loss

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dperm.erm.loss import Signed
-from dperm.erm.losses import named
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
+from dperm.core.erm.loss import Signed
+from dperm.core.erm.losses import named
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
 
 PENALTIES = {
     "none": Penalty(),

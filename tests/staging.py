@@ -2,7 +2,7 @@
 
 import pytest
 
-from dperm.config import compose
+from dperm.core.experiment.config import compose
 from dperm.pipeline import problems as dataset
 
 

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from dperm import __version__, locate
+from dperm import __version__
+from dperm.core.experiment import locate
 
 Stage = Callable[..., Any]
 
@@ -46,12 +47,13 @@ COMMANDS: dict[str, Command] = {
         "pipeline.problems:optimum",
     ),
     "tune": Command(
-        "run a solver on a problem over the grid of a paper", "pipeline.tune:tune"
+        "run a solver on a problem over the grid of a paper",
+        "core.experiment.tune:tune",
     ),
     "evaluate": Command(
-        "run the chosen settings on fresh seeds", "pipeline.evaluate:evaluate"
+        "run the chosen settings on fresh seeds", "core.experiment.evaluate:evaluate"
     ),
-    "solve": Command("tune, then evaluate", "pipeline.evaluate:solve"),
+    "solve": Command("tune, then evaluate", "core.experiment.evaluate:solve"),
     "timing": Command(
         "run again, with nothing beside, what a paper shows against time",
         "pipeline.timing:timing",
@@ -245,7 +247,7 @@ def run_stage(command: Command, arguments: list[str]) -> None:
 
 
 def _composed(command: Command, overrides: list[str]) -> None:
-    from dperm import config
+    from dperm.core.experiment import config
 
     place = ""
     try:

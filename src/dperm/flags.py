@@ -1,7 +1,8 @@
 """Hydra's own flags on a stage: ``--cfg job``, ``--multirun``, ``--info``.
 
 Hydra reads the command line and composes; each job's overrides are then composed again
-by ``dperm.config``, so that a stage sees the same configuration with and without flags.
+by :mod:`dperm.core.experiment.config`, so that a stage sees the same configuration
+with and without flags.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from dperm import schema
-from dperm.locate import conf_dir, conf_dirs
+from dperm.core.experiment import schema
+from dperm.core.experiment.locate import conf_dir, conf_dirs
 
 PAPER = re.compile(r"(paper=)([\w,-]+)")
 

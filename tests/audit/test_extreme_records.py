@@ -22,8 +22,8 @@ from dperm.audit import registry
 from dperm.audit.climbing import ROUNDING
 from dperm.audit.replay import Replay
 from dperm.compare import estimators, methods
-from dperm.config import read
-from dperm.locate import available
+from dperm.core.experiment.config import read
+from dperm.core.experiment.locate import available
 
 NUMBERS = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-200, 5e-324, 0.0)
 SLOW = {"DPRegressor(dp_bcfw)": 7, "DPClassifier(dp_bcfw)": 3}  # some records alone

@@ -9,7 +9,7 @@ import pytest
 
 import dperm
 from dperm.audit.held import LeakError, require_held
-from dperm.locate import ConfigError
+from dperm.core.experiment.locate import ConfigError
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine/noisy_gd.py"
 SUM = "self.records.gradient(w, clip) / self.problem.n"

@@ -13,7 +13,6 @@ import pytest
 from omegaconf import OmegaConf
 from scipy import stats
 
-from dperm import solvers
 from dperm.audit import controls, ladder, registry
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import altered, lane
@@ -21,8 +20,9 @@ from dperm.audit.measured import losses, measured_epsilon
 from dperm.audit.neighbours import Pair
 from dperm.audit.replay import Replay, Selection, is_bent
 from dperm.audit.rungs import BLIND, RUNGS, count, sensitivity
-from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.solvers.lanes import dp_cd, dp_sgd
+from dperm.core import solvers
+from dperm.core.lanes import dp_cd, dp_sgd
+from dperm.core.privacy.ledger import Gaussian, Ledger
 
 SOLVERS = sorted((Path(__file__).parents[2] / "conf/solver").glob("*.yaml"))
 BRIEF = Effort(level=1e-5, pairs=4, draws=12, samples=12, losses=8)

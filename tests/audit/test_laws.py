@@ -6,7 +6,7 @@ from scipy import stats
 
 from dperm.audit import laws
 from dperm.audit.bounds import generalised_noise, norm_bound
-from dperm.privacy import accounting
+from dperm.core.privacy import accounting
 
 
 @pytest.mark.parametrize("mu", [0.2, 1.0, 3.0])

@@ -7,14 +7,14 @@ import pytest
 from scipy import integrate
 from scipy.special import expit
 
+from dperm.accountants.perturbed_objective import tilted_delta
 from dperm.audit import planar as module
 from dperm.audit.planar import Planar, cost, planar, worst
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
-from dperm.erm.scales import declared
-from dperm.privacy.accounting import gaussian_epsilon
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.perturbed_objective import tilted_delta
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.erm.scales import declared
+from dperm.core.privacy.accounting import gaussian_epsilon
+from dperm.core.privacy.calibration import calibrate
 from dperm.solvers.fits import objective_perturbation
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.scaled import Scaled

@@ -10,8 +10,8 @@ from dperm.audit.controls import altered, bent, lane
 from dperm.audit.rungs import dependence, independent, noise, rate, shares
 from dperm.audit.subjects import Transcript
 from dperm.audit.taps import Draw
-from dperm.privacy.mechanisms import Streams, gaussian, streams
-from dperm.solvers.lanes import dp_cd, dp_sgd, dp_skgd
+from dperm.core.lanes import dp_cd, dp_sgd, dp_skgd
+from dperm.core.privacy.mechanisms import Streams, gaussian, streams
 
 EFFORT = Effort(level=1e-4, pairs=4, draws=150)
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from dperm.accountants import generalised_gaussian
 from dperm.audit.taps import LAWS, Draw, Tap, tapped
-from dperm.privacy import generalised_gaussian, mechanisms
-from dperm.privacy.mechanisms import streams
+from dperm.core.privacy import mechanisms
+from dperm.core.privacy.mechanisms import streams
 
 CALLS = {
     "gaussian": lambda own: mechanisms.gaussian(own.noise, (2, 3)),

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
+from dperm.accountants import private_choice
+from dperm.accountants.random_stopping import expected_runs
 from dperm.audit.climbing import Ladder
 from dperm.audit.ladder import SMALL
 from dperm.audit.rungs import RUNGS
 from dperm.compare import audited_choice, contest
 from dperm.compare.audited_choice import Paid
 from dperm.compare.contest import Able, Contest
-from dperm.privacy import private_choice
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.random_stopping import expected_runs
+from dperm.core.privacy.ledger import Ledger
 
 
 @pytest.fixture(params=audited_choice.SHAPES, ids=lambda shape: shape.loss)

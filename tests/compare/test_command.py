@@ -13,12 +13,12 @@ from dperm.compare.command import main
 from dperm.compare.contest import Seeds
 from dperm.compare.contestants import clip_unit
 from dperm.compare.request import KEYS, parse
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
-from dperm.erm.scales import declared
-from dperm.locate import ConfigError
-from dperm.pipeline import seeds
-from dperm.solvers.lanes import dp_cd, trials
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.erm.scales import declared
+from dperm.core.experiment import seeds
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.lanes import dp_cd, trials
 
 FEW = ("fresh=4", "held=2", "grids.dp_cd.step=[0.5,1]")
 

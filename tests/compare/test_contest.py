@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from conftest import make_problem
+from dperm.accountants.private_choice import choice_epsilon
 from dperm.compare import contest, contestants, metrics
 from dperm.compare.contest import Contest, Prices, Seeds, score_event
 from dperm.compare.contestants import (
@@ -19,13 +20,12 @@ from dperm.compare.contestants import (
     clip_unit,
     contestant,
 )
-from dperm.erm.losses import BOUNDED
-from dperm.erm.optimum import solve
-from dperm.erm.scales import declared
-from dperm.privacy.accounting import gaussian_epsilon, true_epsilon
-from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.privacy.mechanisms import heard, streams
-from dperm.privacy.private_choice import choice_epsilon
+from dperm.core.erm.losses import BOUNDED
+from dperm.core.erm.optimum import solve
+from dperm.core.erm.scales import declared
+from dperm.core.privacy.accounting import gaussian_epsilon, true_epsilon
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.mechanisms import heard, streams
 from dperm.solvers import frank_wolfe
 
 METHODS = {

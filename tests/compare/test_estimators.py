@@ -12,11 +12,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dperm
 from dperm import DPClassifier, DPRegressor, PrivacyLeakWarning
 from dperm.compare import arrays, estimators
-from dperm.erm.optimum import solve
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
-from dperm.privacy.accounting import true_epsilon
-from dperm.privacy.mechanisms import streams
+from dperm.core.erm.optimum import solve
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.mechanisms import streams
 
 FEW = "asks for R^2 > 0.5 from 200 records, which epsilon 1 does not buy"
 TELLS = "whether a fit raises must not tell that one record is not finite"

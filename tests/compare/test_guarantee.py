@@ -10,12 +10,12 @@ from scipy import sparse
 from dperm.compare import arrays
 from dperm.compare.contestants import contestant
 from dperm.compare.guarantee import Guarantee
-from dperm.erm.losses import BOUNDED
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
-from dperm.erm.scales import column_scales, declared, is_declared, label_scale
-from dperm.privacy.given import SMOOTHNESS, N
-from dperm.privacy.ledger import Gaussian, Ledger, SampledGaussian
+from dperm.core.erm.losses import BOUNDED
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.erm.scales import column_scales, declared, is_declared, label_scale
+from dperm.core.privacy.given import SMOOTHNESS, N
+from dperm.core.privacy.ledger import Gaussian, Ledger, SampledGaussian
 
 EVENTS = (
     Gaussian(1.0, 4.0, 3, "", ""),

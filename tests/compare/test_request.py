@@ -3,7 +3,7 @@
 import pytest
 
 from dperm.compare.request import parse
-from dperm.locate import ConfigError
+from dperm.core.experiment.locate import ConfigError
 
 
 def test_keys_become_values_of_their_kinds():

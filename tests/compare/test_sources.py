@@ -6,7 +6,7 @@ import pytest
 from compare.conftest import N, P, drawn
 from dperm.compare.request import parse
 from dperm.compare.sources import load
-from dperm.locate import ConfigError
+from dperm.core.experiment.locate import ConfigError
 
 
 def loaded(*words):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dperm.schema import Data
+from dperm.core.experiment.schema import Data
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data import fetch
 from dperm.data.archives import pack
 from dperm.data.fetching import fetched_folder, load_fetched
-from dperm.schema import Dataset, Reader, Source
 
 SET = Dataset(
     name="small",

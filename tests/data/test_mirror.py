@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
+from dperm.core.experiment.schema import Dataset, Preparation, Problem
 from dperm.data import fetch, prepare
 from dperm.data.fetching import load_fetched
-from dperm.schema import Dataset, Preparation, Problem
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
 SIZES = {

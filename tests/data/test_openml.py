@@ -3,9 +3,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data import fetch
 from dperm.data.openml_download import SERVER
-from dperm.schema import Dataset, Reader, Source
 
 ARFF = b"""@relation electricity
 @attribute date numeric
@@ -104,7 +104,7 @@ def test_a_child_that_hangs_is_stopped(site, data, monkeypatch):
 
 def test_mtp_comes_from_openml(site, data, monkeypatch):
     """The shipped data set of mtp, whose only source is OpenML, on a local server."""
-    from dperm.config import compose
+    from dperm.core.experiment.config import compose
     from dperm.data.fetching import load_fetched
 
     rows = [b"@relation mtp", b"@attribute a numeric", b"@attribute b numeric"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dperm.core.experiment.schema import Dataset, Preparation, Problem, Reader, Source
 from dperm.data import digest_arrays, fetch, load_prepared, prepare
 from dperm.data.preparing import prepared_folder
-from dperm.schema import Dataset, Preparation, Problem, Reader, Source
 
 X = np.random.default_rng(0).normal(5.0, 3.0, (40, 4))
 X[:, 2] = 0.0

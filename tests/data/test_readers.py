@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from dperm.core.experiment.schema import Reader
 from dperm.data.errors import RefusedError
 from dperm.data.readers import FORMATS, read_files
-from dperm.schema import Reader
 
 ARFF = """% a comment
 @relation small

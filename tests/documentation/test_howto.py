@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm.config import compose
+from dperm.core.experiment.config import compose
 from dperm.data import load_prepared
 from dperm.pipeline import problems
 

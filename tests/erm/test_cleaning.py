@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm.erm.cleaning import cleaned
+from dperm.core.erm.cleaning import cleaned
 
 KINDS = (np.asarray, sparse.csr_array, sparse.csc_array)
 BAD = (np.nan, np.inf, -np.inf)

@@ -10,18 +10,18 @@ from numba import njit
 from scipy import optimize
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm import solvers
-from dperm.erm import loss as contract
-from dperm.erm import losses, optimum
-from dperm.erm.bounds import record_bound
-from dperm.erm.constants import largest_derivatives
-from dperm.erm.loss import BYTES, FIRST, Loss, Residual, Signed
-from dperm.erm.losses import BOUNDED, LOSSES, derivatives, named
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
-from dperm.privacy.mechanisms import streams
+from dperm.core import solvers
+from dperm.core.erm import loss as contract
+from dperm.core.erm import losses, optimum
+from dperm.core.erm.bounds import record_bound
+from dperm.core.erm.constants import largest_derivatives
+from dperm.core.erm.loss import BYTES, FIRST, Loss, Residual, Signed
+from dperm.core.erm.losses import BOUNDED, LOSSES, derivatives, named
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.lanes import Lanes
+from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.frank_wolfe import dp_fw
-from dperm.solvers.lanes import Lanes
 
 KINDS = list(LOSSES.values())
 every = pytest.mark.parametrize("kind", KINDS, ids=list(LOSSES))
@@ -242,7 +242,9 @@ def test_names_and_codes_are_given_once():
 
 def test_a_loss_that_kernels_do_not_know_is_refused():
     """It would be taken for another one, optimum and certificate included."""
-    with pytest.raises(TypeError, match=r"loss late: expected in dperm\.erm\.losses"):
+    with pytest.raises(
+        TypeError, match=r"loss late: expected in dperm\.core\.erm\.losses"
+    ):
         type("Late", (Residual,), {"name": "late", **pieces()})
     assert set(contract.CLOSED) == set(LOSSES)
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from dperm.erm import optimum
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
+from dperm.core.erm import optimum
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
 
 LOSSES = ("least_squares", "logistic", "smoothed_hinge", "huber")
 

@@ -5,10 +5,10 @@ import pytest
 from scipy import sparse
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm.compiled import exp, softplus
-from dperm.erm import optimum
-from dperm.erm.penalties import Penalty, prox, prox_constants
-from dperm.erm.problem import build
+from dperm.core.compiled import exp, softplus
+from dperm.core.erm import optimum
+from dperm.core.erm.penalties import Penalty, prox, prox_constants
+from dperm.core.erm.problem import build
 
 
 def plain_objective(loss, X, y, w, penalty):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from dperm.erm.sets import Ball, dual_exponent, norms
+from dperm.core.erm.sets import Ball, dual_exponent, norms
 
 PS = [1.0, 1.005, 1.1, 1.25, 1.5, 1.75, 2.0, 3.0, math.inf]
 RNG = np.random.default_rng(0)

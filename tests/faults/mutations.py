@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from dperm import config, schema, typed
-from dperm.locate import ConfigError
+from dperm.core.experiment import config, schema, typed
+from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import checks, digests, runtable
 from dperm.report import claims
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm.config import compose
+from dperm.core.experiment.config import compose
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.schema import Reader
 from dperm.data.errors import RefusedError
 from dperm.data.readers import read_files
-from dperm.locate import ConfigError
-from dperm.schema import Reader
 from faults.tiny import Project
 
 CASES = int(os.environ.get("FUZZ_CASES", "400"))

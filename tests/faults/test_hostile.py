@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dperm.config import compose
+from dperm.core.experiment.config import compose
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.schema import Data, Dataset, Reader, Source
 from dperm.data import fetch
 from dperm.data.archives import unpack
 from dperm.data.errors import RefusedError
-from dperm.locate import ConfigError
 from dperm.pipeline import checks
-from dperm.schema import Data, Dataset, Reader, Source
 
 PLAIN = {
     pa.types.is_boolean, pa.types.is_floating, pa.types.is_integer, pa.types.is_null,
@@ -178,7 +178,7 @@ def test_parquet_holds_plain_values_only(undisturbed):
 
 
 def test_objects_are_not_pickled_into_parquet(tmp_path):
-    from dperm.store import files as store
+    from dperm.core.experiment import files as store
 
     with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError, TypeError)):
         store.write_table(tmp_path / "x.parquet", pd.DataFrame({"a": [object()]}))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dperm import locate
+from dperm.core.experiment import locate
 from faults.mutations import RIGHT, Judge, mutations
 
 TABLE = os.environ.get("MUTATION_TABLE")  # set by `make mutations`, a whole path

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from dperm.config import compose
+from dperm.core.experiment import evaluate, tune
+from dperm.core.experiment.config import compose
 from dperm.data import load_prepared
-from dperm.pipeline import evaluate, problems, products, tune
+from dperm.pipeline import problems, products
 
 N, MARK = 24, "\ufeff"
 CHANCE = np.random.default_rng(5)

@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm import schema
+from dperm.core.experiment import racing, schema
+from dperm.core.experiment.results import Result
 from dperm.kinds import law, sweeps, tables
-from dperm.pipeline import racing
-from dperm.pipeline.results import Result
 
 
 def transcripts(means, sigma=0.0, size=40, seed=0, passes=2.0, counts=None):

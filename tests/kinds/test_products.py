@@ -5,16 +5,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dperm import schema
+from dperm.core.experiment import evaluate as evaluation
+from dperm.core.experiment import inputs, plan, results, schema
+from dperm.core.experiment import tune as tuning
+from dperm.core.experiment.locate import ConfigError, conf_dir
 from dperm.kinds import figures
-from dperm.locate import ConfigError, conf_dir
-from dperm.pipeline import (
-    evaluate as evaluation,
-)
-from dperm.pipeline import inputs, plan, products, results
-from dperm.pipeline import (
-    tune as tuning,
-)
+from dperm.pipeline import products
 from dperm.present import drawing
 from dperm.present.panels import Panels
 from dperm.present.tables import number
@@ -114,7 +110,7 @@ def test_table2_holds_tuning_and_fresh_means(solved):
 
 
 def test_published_cells_stand_beside_ours():
-    from dperm.config import compose
+    from dperm.core.experiment.config import compose
 
     printed = results.published(compose([]), "table2").set_index(
         ["problem", "algorithm", "passes"]

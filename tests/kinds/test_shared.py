@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from dperm.core.experiment import results
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.results import Result
 from dperm.kinds import figures, tables
-from dperm.locate import ConfigError
-from dperm.pipeline import results
-from dperm.pipeline.results import Result
 from dperm.present import drawing
 
 PRODUCT = SimpleNamespace(calibration="strict", options={}, timed=False)

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm import grid
+from dperm.core.experiment import grid, inputs
+from dperm.core.lanes import trials
+from dperm.core.privacy.calibration import UnreachableTargetError
 from dperm.kinds import sweeps
-from dperm.pipeline import inputs
-from dperm.privacy.calibration import UnreachableTargetError
-from dperm.solvers.lanes import trials
 
 KEEP = {"passes": 1, "step": 2, "clip": 2}
 FINER = {"step": [0.5, 1.0], "clip": [1.0]}

@@ -28,7 +28,7 @@ TESTS = (
     "compare",
 )  # folders of tests that are run
 MINE_FOLDER = "docs/examples/mine"
-LOADER = "src/dperm/solvers/__init__.py"  # imports what a YAML names
+LOADER = "src/dperm/core/solvers/__init__.py"  # imports what a YAML names
 
 
 def tracked(parts: tuple[str, ...] = FILES) -> list[str]:
@@ -172,9 +172,8 @@ def _imports(file: str) -> tuple[str, ...]:
             for part in node.names:
                 found += _files(f"{name}{dot}{part.name}", package)
     if file == LOADER:
-        found += [
-            name for name in tracked(("src/dperm/solvers",)) if name[-3:] == ".py"
-        ]
+        listed = tracked(("src/dperm/solvers", "src/dperm/core/lanes"))
+        found += [name for name in listed if name[-3:] == ".py"]
     return tuple(dict.fromkeys(name for name in found if name != file))
 
 

@@ -14,7 +14,7 @@ import importlib, sys
 importlib.import_module({module!r})
 heavy = {heavy!r}
 found = [name for name in sys.modules if name in heavy
-         or name.startswith("dperm.solvers.") or name.startswith("dperm.audit")]
+         or name.startswith("dperm.core.solvers.") or name.startswith("dperm.audit")]
 print(*sorted(found))
 """
 
@@ -39,6 +39,6 @@ def test_no_product_is_made_of_another_or_of_a_solver(paper, kind):
             named |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             named |= {alias.name for alias in node.names}
-    banned = ("dperm.solvers", "dperm.privacy", "dperm.erm", "scipy")
+    banned = ("dperm.core.solvers", "dperm.core.privacy", "dperm.core.erm", "scipy")
     products = (f"dperm.papers.{paper}.figures", f"dperm.papers.{paper}.tables")
     assert not [name for name in named if name.startswith((*banned, *products))]

@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 import dperm
+from dperm.core.experiment.tune import Meter
 from dperm.pipeline import adopt
 from dperm.pipeline.adopt import first_difference
-from dperm.pipeline.tune import Meter
 
 PAPER = {
     "name": "kept",
@@ -49,7 +49,7 @@ def roots(config, point, seed):
 """
 OWN = """
 import numpy as np
-from dperm.solvers.lanes import dp_cd
+from dperm.core.lanes import dp_cd
 from helper_of_own import scaled
 
 Options, steps, ledger = dp_cd.Options, dp_cd.steps, dp_cd.ledger
@@ -136,7 +136,7 @@ def project(made, tmp_path):
     return Project(tmp_path / "copy")
 
 
-DP_CD = "src/dperm/solvers/lanes/dp_cd.py"
+DP_CD = "src/dperm/core/lanes/dp_cd.py"
 
 
 def test_a_renamed_local_is_adopted_and_nothing_is_computed_again(project, made):
@@ -225,13 +225,13 @@ def test_an_interrupted_adoption_is_gone_on_with(project):
 def test_a_mended_accountant_that_finds_the_same_noise_keeps_lanes(project, made):
     """The noise of one Gaussian release per step does not depend on this line."""
     project.edit(
-        "src/dperm/privacy/accounting.py",
+        "src/dperm/core/privacy/accounting.py",
         "2 * math.sqrt(rho * math.log(1 / delta))",
         "math.sqrt(rho * math.log(1 / delta)) * 2",
     )
     done = project.run("tune", "solver=dp_cd")
     assert "calibrating 2 noises" in done.stderr and ", 0 computed" in done.stderr
-    project.edit("src/dperm/privacy/accounting.py", "delta)) * 2", "delta)) * 3")
+    project.edit("src/dperm/core/privacy/accounting.py", "delta)) * 2", "delta)) * 3")
     done = project.run("tune", "solver=dp_cd")
     assert "calibrating 2 noises" in done.stderr and "0 lanes reused" in done.stderr
 

@@ -9,10 +9,10 @@ import pytest
 from dperm.audit import ladder
 from dperm.audit.climbing import Effort
 from dperm.audit.rungs import RUNGS
-from dperm.config import compose
-from dperm.locate import ConfigError
+from dperm.core.experiment.config import compose
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.privacy import Gaussian, Ledger, calibrate
 from dperm.pipeline import auditing
-from dperm.privacy import Gaussian, Ledger, calibrate
 
 BRIEF = Effort(level=1e-5, pairs=2, draws=8, samples=12, losses=2)
 

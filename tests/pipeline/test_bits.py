@@ -12,12 +12,12 @@ import dperm
 
 SCRIPT = """
 import hashlib, sys
-from dperm import solvers
+from dperm.core import solvers
 import numpy as np
-from dperm.privacy.mechanisms import streams
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
-from dperm.solvers.lanes import Lanes
+from dperm.core.privacy.mechanisms import streams
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.lanes import Lanes
 
 module = solvers.load(sys.argv[1])
 rng = np.random.default_rng(0)
@@ -45,8 +45,8 @@ def test_compiled_and_cached_code_agree(solver, tmp_path):
 
 NOISE = """
 import dperm
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Ledger, SampledGaussian
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Ledger, SampledGaussian
 
 def ledger(noise):
     return Ledger((SampledGaussian(1.0, noise, 5000, 1, 569, "", ""),))

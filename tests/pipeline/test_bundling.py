@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dperm.config import compose
+from dperm.core.experiment.config import compose
+from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data import digest_arrays
 from dperm.pipeline import problems
-from dperm.schema import Dataset, Reader, Source
 
 
 def test_a_bundle_is_what_its_digests_say(tmp_path, monkeypatch):

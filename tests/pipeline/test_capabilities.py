@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dperm.locate import ConfigError
-from dperm.pipeline import inputs
+from dperm.core.experiment import inputs
+from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline.runtable import run_table
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine"

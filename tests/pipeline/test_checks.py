@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from dperm.config import compose
+from dperm.core.experiment.config import compose
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data import load_prepared
-from dperm.locate import ConfigError
 from dperm.pipeline import problems
-from dperm.schema import Dataset, Reader, Source
 
 
 @pytest.mark.parametrize(

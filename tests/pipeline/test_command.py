@@ -9,7 +9,7 @@ import pytest
 
 from dperm import flags
 from dperm.cli import COMMANDS, function_of, papers
-from dperm.locate import available
+from dperm.core.experiment.locate import available
 
 DPERM = [sys.executable, "-m", "dperm"]
 REPOSITORY = Path(__file__).parents[2]

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.pipeline import compare, completion, plan
-from dperm.pipeline import evaluate as evaluation
-from dperm.pipeline import tune as tuning
+from dperm.core.experiment import evaluate as evaluation
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan
+from dperm.core.experiment import tune as tuning
+from dperm.core.experiment.solving import IDENTITY
+from dperm.pipeline import compare, completion
 from dperm.pipeline.compare import Level
 from dperm.pipeline.completion import digest_rows
-from dperm.pipeline.solving import IDENTITY
-from dperm.store import files as store
 
 ONLY = [
     "paper.offline=[diabetes]",

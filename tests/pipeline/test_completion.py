@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from dperm.core.experiment import evaluate as evaluation
+from dperm.core.experiment import tune as tuning
 from dperm.pipeline import completion
-from dperm.pipeline import evaluate as evaluation
-from dperm.pipeline import tune as tuning
 
 
 @pytest.fixture

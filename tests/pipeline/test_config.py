@@ -10,11 +10,12 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from dperm import config, flags, locate
-from dperm.config import compose, read
-from dperm.locate import ConfigError
+from dperm import flags
+from dperm.core.experiment import config, locate
+from dperm.core.experiment.config import compose, read
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.validation import number
 from dperm.pipeline import checks
-from dperm.validation import number
 
 
 @pytest.fixture
@@ -139,8 +140,8 @@ def test_a_wrong_defaults_list_is_named(conf, defaults, message):
 def test_reading_imports_nothing_heavy():
     code = (
         "import sys; from dperm import config; config.read('paper', 'dpcd');"
-        "print([m for m in ('hydra', 'numba', 'scipy', 'pandas', 'dperm.solvers',"
-        " 'dperm.erm') if m in sys.modules])"
+        "print([m for m in ('hydra', 'numba', 'scipy', 'pandas', 'dperm.core.solvers',"
+        " 'dperm.core.erm') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr

@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from dperm.locate import ConfigError
-from dperm.pipeline import evaluate, plan, products
+from dperm.core.experiment import evaluate, plan
+from dperm.core.experiment.locate import ConfigError
+from dperm.pipeline import products
 
 SMALL = ("paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2")
 FIRST = ("tables/noise@a", "tables/lead@b")

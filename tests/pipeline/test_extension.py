@@ -9,15 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm import locate, solvers
-from dperm.config import compose
-from dperm.erm.problem import build
-from dperm.locate import ConfigError
+from dperm.core import solvers
+from dperm.core.erm.problem import build
+from dperm.core.experiment import locate
+from dperm.core.experiment.config import compose
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.lanes import Lanes
 from dperm.pipeline import checks as configured
 from dperm.pipeline import digests
 from dperm.pipeline.runtable import run_table
 from dperm.pipeline.startup import overrides
-from dperm.solvers.lanes import Lanes
 from dperm.store import closure
 from solvers import checks
 
@@ -99,7 +100,7 @@ def test_its_algorithm_without_noise_finds_the_optimum(noisy_gd):
 
 
 def config_penalty():
-    from dperm.erm.penalties import Penalty
+    from dperm.core.erm.penalties import Penalty
 
     return Penalty()
 

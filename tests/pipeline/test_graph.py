@@ -4,10 +4,11 @@ import graphlib
 
 import pytest
 
-from dperm.locate import ConfigError, available
-from dperm.pipeline import evaluate, graph, plan, products, runtable, timing
-from dperm.pipeline.graph import Graph
-from dperm.store import files as store
+from dperm.core.experiment import evaluate, graph, plan
+from dperm.core.experiment import files as store
+from dperm.core.experiment.graph import Graph
+from dperm.core.experiment.locate import ConfigError, available
+from dperm.pipeline import products, runtable, timing
 
 SMALL = ("paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2")
 

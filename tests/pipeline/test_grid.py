@@ -3,7 +3,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from dperm import grid
+from dperm.core.experiment import grid
 
 FULL = {
     "passes": [1, 2],

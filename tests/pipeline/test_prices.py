@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dperm.locate import ConfigError
+from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import prices
 
 

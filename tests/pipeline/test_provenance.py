@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dperm import config as configuration
-from dperm import schema
-from dperm.pipeline import digests, inputs, plan, runtable
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import inputs, plan, schema
+from dperm.pipeline import digests, runtable
 from dperm.pipeline import sweep as sweeping
 from dperm.store import closure
 
@@ -47,6 +47,7 @@ def moved(before, after) -> set[str]:
     return {key.split("/")[0] for key in before if before[key] != after[key]}
 
 
+PRIVACY = "dperm.core.privacy"
 BELOW_TUNING = {
     *("tune", "evaluate", "timing", "sweeps", "figures", "tables", "claims"),
 }
@@ -56,15 +57,15 @@ BELOW_TUNING = {
     ("module", "old", "new", "stages"),
     [
         # the published Renyi formula
-        ("dperm.privacy.accounting", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
-        ("dperm.privacy.calibration", "LEAST, MOST", "MOST, LEAST", BELOW_TUNING),
-        ("dperm.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"',
+        (f"{PRIVACY}.accounting", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
+        (f"{PRIVACY}.calibration", "LEAST, MOST", "MOST, LEAST", BELOW_TUNING),
+        ("dperm.core.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"',
          BELOW_TUNING),
-        ("dperm.privacy.pld", "return ", "return (), ", BELOW_TUNING),
-        ("dperm.erm.centred", "deviation = np.sqrt(", "deviation = 2 * np.sqrt(",
+        ("dperm.core.privacy.pld", "return ", "return (), ", BELOW_TUNING),
+        ("dperm.core.erm.centred", "deviation = np.sqrt(", "deviation = 2 * np.sqrt(",
          {"optimum", *BELOW_TUNING}),
-        ("dperm.solvers.lanes.dp_cd", "count=count", "count=1", BELOW_TUNING),
-        ("dperm.erm.optimum", "1e-10  #", "1e-9  #", {"optimum", *BELOW_TUNING}),
+        ("dperm.core.lanes.dp_cd", "count=count", "count=1", BELOW_TUNING),
+        ("dperm.core.erm.optimum", "1e-10  #", "1e-9  #", {"optimum", *BELOW_TUNING}),
         ("dperm.data.preparing", "(X != 0.0)", "(X > 0.0)",
          {"prepare", "optimum", *BELOW_TUNING}),
     ],
@@ -87,10 +88,10 @@ SOLVERS = ("dp_cd", "dp_cd_priv", "dp_gcd", "dp_sgd", "dp_skgd", "dp_svrg")
 @pytest.mark.parametrize(
     ("module", "old", "new"),
     [
-        ("dperm.erm.centred", "deviation = np.sqrt(", "deviation = 2 * np.sqrt("),
-        ("dperm.erm.problem", "total / n", "total / (n + 0)"),
-        ("dperm.solvers.lanes.engine", "DIVERGED = 10.0", "DIVERGED = 11.0"),
-        ("dperm.compiled", "1.4426950408889634", "1.4426950408889635"),
+        ("dperm.core.erm.centred", "deviation = np.sqrt(", "deviation = 2 * np.sqrt("),
+        ("dperm.core.erm.problem", "total / n", "total / (n + 0)"),
+        ("dperm.core.lanes.engine", "DIVERGED = 10.0", "DIVERGED = 11.0"),
+        ("dperm.core.compiled", "1.4426950408889634", "1.4426950408889635"),
     ],
 )
 def test_lanes_depend_on_the_problem_and_the_engine(
@@ -104,12 +105,12 @@ def test_lanes_depend_on_the_problem_and_the_engine(
 @pytest.mark.parametrize(
     ("module", "old", "new"),
     [
-        ("dperm.privacy.accounting", "2 * math.sqrt", "3 * math.sqrt"),
-        ("dperm.privacy.calibration", "LEAST, MOST", "MOST, LEAST"),
-        ("dperm.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"'),
-        ("dperm.pipeline.tune", "about", "nearly"),
-        ("dperm.pipeline.inputs", "run again", "run it again"),
-        ("dperm.erm.optimum", "1e-10  #", "1e-9  #"),
+        ("dperm.core.privacy.accounting", "2 * math.sqrt", "3 * math.sqrt"),
+        ("dperm.core.privacy.calibration", "LEAST, MOST", "MOST, LEAST"),
+        ("dperm.core.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"'),
+        ("dperm.core.experiment.tune", "about", "nearly"),
+        ("dperm.core.experiment.inputs", "run again", "run it again"),
+        ("dperm.core.erm.optimum", "1e-10  #", "1e-9  #"),
     ],
 )
 def test_lanes_do_not_depend_on_the_accountant_and_on_plumbing(
@@ -136,7 +137,7 @@ def test_a_helper_beside_an_own_solver_counts(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "helper_of_mine.py").write_text("def half(x):\n    return x / 2\n")
     (tmp_path / "solver_of_mine.py").write_text(
-        "from dperm.solvers.lanes import dp_cd\nimport helper_of_mine\n"
+        "from dperm.core.lanes import dp_cd\nimport helper_of_mine\n"
         "Options, steps, ledger = dp_cd.Options, dp_cd.steps, dp_cd.ledger\n"
         "class Run(dp_cd.Run):\n"
         "    def advance(self, count):\n"
@@ -154,11 +155,11 @@ def test_a_helper_beside_an_own_solver_counts(tmp_path, monkeypatch):
     ("part", "module", "old", "new"),
     [
         # half the noise of an epoch's full gradient
-        ("solvers/dp_svrg", "dperm.solvers.lanes.dp_svrg", "+ jump[lane]",
+        ("solvers/dp_svrg", "dperm.core.lanes.dp_svrg", "+ jump[lane]",
          "+ 0.5 * jump[lane]"),
-        ("solvers/dp_cd", "dperm.solvers.lanes.dp_cd", "count=count", "count=1"),
-        ("controls", "dperm.solvers.lanes.dp_cd", "count=count", "count=1"),
-        ("tuning", "dperm.privacy.random_stopping", "def tuned_epsilon(",
+        ("solvers/dp_cd", "dperm.core.lanes.dp_cd", "count=count", "count=1"),
+        ("controls", "dperm.core.lanes.dp_cd", "count=count", "count=1"),
+        ("tuning", "dperm.accountants.random_stopping", "def tuned_epsilon(",
          "def tuned_epsilon(_, "),
     ],
 )  # fmt: skip
@@ -168,7 +169,7 @@ def test_an_audit_depends_on_the_solver_it_audits(edited, part, module, old, new
 
 
 def test_an_audit_does_not_depend_on_another_solver_of_lanes(edited):
-    given = ("dperm.solvers.lanes.dp_svrg", "+ jump[lane]", "+ 0.5 * jump[lane]")
+    given = ("dperm.core.lanes.dp_svrg", "+ jump[lane]", "+ 0.5 * jump[lane]")
     before, after = edited(lambda: digests.audit("solvers/dp_cd"), *given)
     assert before == after
 
@@ -240,15 +241,15 @@ def added(edited, made, module):
     ("paper", "kind", "name", "module"),
     [
         ("dpsco", "sweeps", "rates", "dperm.solvers.streams.sources"),
-        ("dpsco", "sweeps", "rates", "dperm.erm.sets"),
+        ("dpsco", "sweeps", "rates", "dperm.core.erm.sets"),
         ("dpsco", "sweeps", "rates", "dperm.solvers.streams.sco_dp_fw"),
-        ("dpsco", "sweeps", "rates", "dperm.privacy.generalised_gaussian"),
-        ("dpsco", "sweeps", "rates", "dperm.privacy.pld"),
-        ("dpskgd", "sweeps", "regimes", "dperm.solvers.lanes.dp_sgd"),
-        ("dpskgd", "sweeps", "blocks", "dperm.privacy.pld"),
+        ("dpsco", "sweeps", "rates", "dperm.accountants.generalised_gaussian"),
+        ("dpsco", "sweeps", "rates", "dperm.core.privacy.pld"),
+        ("dpskgd", "sweeps", "regimes", "dperm.core.lanes.dp_sgd"),
+        ("dpskgd", "sweeps", "blocks", "dperm.core.privacy.pld"),
         ("dpcd", "figures", "figure1", "dperm.present.drawing"),
         ("dpcd", "tables", "table2", "dperm.present.tables"),
-        ("dpcd", "figures", "figure1", "dperm.pipeline.results"),
+        ("dpcd", "figures", "figure1", "dperm.core.experiment.results"),
     ],
 )
 def test_an_edit_behind_a_product_counts(edited, paper, kind, name, module):
@@ -257,8 +258,8 @@ def test_an_edit_behind_a_product_counts(edited, paper, kind, name, module):
 
 @pytest.mark.parametrize(
     "module",
-    ["dperm.papers.dpskgd.tables", "dperm.store.files", "dperm.data.arrays",
-     "dperm.config", "dperm.papers.dpskgd.sweeps"],
+    ["dperm.papers.dpskgd.tables", "dperm.core.experiment.files", "dperm.data.arrays",
+     "dperm.core.experiment.config", "dperm.papers.dpskgd.sweeps"],
 )  # fmt: skip
 def test_other_papers_and_storage_do_not_count(edited, module):
     assert not added(edited, product("dpsco", "sweeps", "rates"), module)
@@ -311,7 +312,7 @@ def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
 
 def test_a_wider_grid_is_no_other_lane(configured):
     """What triggers a stage is more than what determines a lane."""
-    from dperm.pipeline import solving, tune
+    from dperm.core.experiment import solving, tune
 
     config = configured()
     job = inputs.Job.load(config)

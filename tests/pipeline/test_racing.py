@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.pipeline import choices, compare, racing, tune
-from dperm.pipeline.results import best
-from dperm.pipeline.solving import IDENTITY
-from dperm.store import files as store
+from dperm.core.experiment import choices, racing, tune
+from dperm.core.experiment import files as store
+from dperm.core.experiment.results import best
+from dperm.core.experiment.solving import IDENTITY
+from dperm.pipeline import compare
 
 MORE = ("scale.replicates=4", "scale.keep={step: 5, clip: 8, passes: 2}")
 MADE = [*IDENTITY, "objective", "relative_error", "status", "seed", "config_digest"]

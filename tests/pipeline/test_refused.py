@@ -7,9 +7,9 @@ import shutil
 import pytest
 import yaml
 
-from dperm import locate, typed
-from dperm.config import compose
-from dperm.locate import ConfigError
+from dperm.core.experiment import locate, typed
+from dperm.core.experiment.config import compose
+from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import products, runtable
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dperm import __version__, config
-from dperm.locate import available
+from dperm import __version__
+from dperm.core.experiment import config
+from dperm.core.experiment.locate import available
 from dperm.pipeline import startup
 
 ROOT = Path(__file__).parents[2]

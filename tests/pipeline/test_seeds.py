@@ -1,6 +1,6 @@
 import itertools
 
-from dperm.pipeline.seeds import seed
+from dperm.core.experiment.seeds import seed
 
 
 def test_no_two_names_share_a_seed():

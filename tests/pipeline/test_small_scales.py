@@ -1,7 +1,7 @@
 """What of a paper the small scales run."""
 
-from dperm.config import compose
-from dperm.pipeline import plan
+from dperm.core.experiment import plan
+from dperm.core.experiment.config import compose
 
 
 def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():

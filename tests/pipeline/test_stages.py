@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.pipeline import evaluate as evaluation
-from dperm.pipeline import inputs, plan, results
-from dperm.pipeline import tune as tuning
-from dperm.pipeline.solving import COLUMNS, IDENTITY, PROVENANCE, fresh_passes
-from dperm.privacy.accounting import epsilon
-from dperm.privacy.ledger import Ledger
-from dperm.solvers.lanes import Lanes
-from dperm.solvers.lanes.engine import run_lanes
+from dperm.core.experiment import evaluate as evaluation
+from dperm.core.experiment import inputs, plan, results
+from dperm.core.experiment import tune as tuning
+from dperm.core.experiment.solving import COLUMNS, IDENTITY, PROVENANCE, fresh_passes
+from dperm.core.lanes import Lanes
+from dperm.core.lanes.engine import run_lanes
+from dperm.core.privacy.accounting import epsilon
+from dperm.core.privacy.ledger import Ledger
 
 SOLVERS = ["dp_cd", "dp_cd_uniform", "dp_cd_priv", "dp_sgd"]
 
@@ -104,8 +104,8 @@ def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver):
 
 def test_a_sparse_problem_standardised(configured, tmp_path):
     """Without filling it in; what would have to is refused by name."""
+    from dperm.core.experiment.locate import ConfigError
     from dperm.data import fetch, prepare
-    from dperm.locate import ConfigError
     from dperm.pipeline import problems as dataset
 
     settings = ("paper=dpgcd", "problem=sparse_small", f"data.dir={tmp_path / 'own'}",
@@ -129,7 +129,7 @@ def test_a_sparse_problem_standardised(configured, tmp_path):
 
 
 def test_the_paper_s_panels_know_no_stand_in():
-    from dperm.config import compose
+    from dperm.core.experiment.config import compose
 
     paper = compose(["paper=dpgcd"]).paper
     assert "sparse_small" in paper.offline and "sparse_small" not in paper.problems
@@ -258,7 +258,7 @@ def test_unavailable_data_are_a_row_with_the_reason(configured, tmp_path):
 
 
 def test_progress_says_what_is_done_and_how_long_still(caplog, monkeypatch):
-    from dperm.pipeline import tune as tuning
+    from dperm.core.experiment import tune as tuning
 
     now = iter([0.0, 6.0, 20.0, 22.0, 60.0])
     monkeypatch.setattr(tuning.time, "monotonic", lambda: next(now))
@@ -279,7 +279,7 @@ def test_progress_says_what_is_done_and_how_long_still(caplog, monkeypatch):
 
 
 def test_where_the_largest_comes_first_what_is_left_takes_less(caplog, monkeypatch):
-    from dperm.pipeline import tune as tuning
+    from dperm.core.experiment import tune as tuning
 
     now = iter([0.0, 10.0])
     monkeypatch.setattr(tuning.time, "monotonic", lambda: next(now))

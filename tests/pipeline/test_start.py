@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import dperm
-from dperm import config, locate
-from dperm.locate import ConfigError
-from dperm.pipeline import digests, graph, runtable, startup
-from dperm.store import closure, provenance
+from dperm.core.experiment import config, graph, locate, provenance
+from dperm.core.experiment.locate import ConfigError
+from dperm.pipeline import digests, runtable, startup
+from dperm.store import closure
 
 PAPERS = ["dpbcfw", "dpcd", "dpgcd"]
 MINE = Path(__file__).parents[2] / "docs/examples/mine"

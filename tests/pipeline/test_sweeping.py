@@ -3,13 +3,12 @@
 import pandas as pd
 import pytest
 
-from dperm import grid, schema
-from dperm.locate import ConfigError
-from dperm.pipeline import plan
+from dperm.core.experiment import files as store
+from dperm.core.experiment import grid, plan, schema
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.solving import IDENTITY
 from dperm.pipeline import sweep as sweeping
 from dperm.pipeline.runtable import run_table
-from dperm.pipeline.solving import IDENTITY
-from dperm.store import files as store
 
 
 def power(config, point, seed, base=2.0):

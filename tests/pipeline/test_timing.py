@@ -3,11 +3,12 @@
 import pandas as pd
 import pytest
 
+from dperm.core.experiment import evaluate, plan, results
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.solving import IDENTITY, PROVENANCE
 from dperm.kinds import figures
-from dperm.locate import ConfigError
 from dperm.papers.dpcd import tables
-from dperm.pipeline import evaluate, plan, results, timing
-from dperm.pipeline.solving import IDENTITY, PROVENANCE
+from dperm.pipeline import timing
 from dperm.present import drawing
 
 SMALL = (
@@ -73,8 +74,8 @@ def test_seconds_are_shown_only_where_they_are_asked_for(solved):
 
 def test_every_product_on_an_axis_of_time_says_so():
     """What reads seconds declares it, so that they are measured."""
-    from dperm import config as configuration
-    from dperm.locate import available
+    from dperm.core.experiment import config as configuration
+    from dperm.core.experiment.locate import available
 
     papers = [configuration.read("paper", name) for name in available("paper")]
     shown = {

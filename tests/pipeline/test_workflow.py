@@ -10,9 +10,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dperm.locate import available
+from dperm.core.experiment.locate import available
+from dperm.core.experiment.solving import PROVENANCE
 from dperm.pipeline.runtable import run_table
-from dperm.pipeline.solving import PROVENANCE
 
 ROOT = Path(__file__).parents[2]
 SMALL = "paper.offline=[diabetes] scale.keep.clip=2"

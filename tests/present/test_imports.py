@@ -46,7 +46,7 @@ def test_drawing_wakes_neither_numba_nor_the_statistics_of_scipy():
 def test_figures_and_tables_neither_solve_nor_calibrate(path):
     paper = path.split("/")[1]
     for module in imported(PACKAGE / path):
-        assert not module.startswith(("dperm.solvers", "dperm.privacy"))
+        assert not module.startswith(("dperm.core.solvers", "dperm.core.privacy"))
         assert not module.endswith((".calibrate", ".figures", ".tables")) or (
             module.startswith(("dperm.kinds", "dperm.present"))
         )

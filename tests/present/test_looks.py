@@ -2,7 +2,7 @@
 
 import pytest
 
-from dperm.config import read
+from dperm.core.experiment.config import read
 from dperm.present import looks
 
 

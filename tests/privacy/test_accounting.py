@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
-from dperm.privacy.accounting import (
+from dperm.core.privacy.accounting import (
     DeltaError,
     UnknownCalibrationError,
     UnsupportedEventError,
@@ -20,7 +20,7 @@ from dperm.privacy.accounting import (
     sampled_gaussian_delta,
     true_epsilon,
 )
-from dperm.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
 
 ELECTRICITY, CALIFORNIA = 45_312, 20_640
 

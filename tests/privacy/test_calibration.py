@@ -3,15 +3,15 @@ import math
 
 import pytest
 
-from dperm.privacy.accounting import DeltaError, UnknownCalibrationError, epsilon
-from dperm.privacy.calibration import (
+from dperm.accountants.smoothness import smoothness_event
+from dperm.core.privacy.accounting import DeltaError, UnknownCalibrationError, epsilon
+from dperm.core.privacy.calibration import (
     Calibration,
     EpsilonError,
     UnreachableTargetError,
     calibrate,
 )
-from dperm.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
-from dperm.privacy.smoothness import smoothness_event
+from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
 
 ELECTRICITY, CALIFORNIA = 45_312, 20_640
 

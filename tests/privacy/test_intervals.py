@@ -7,7 +7,10 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from dperm.privacy import (
+from dperm.accountants import attained
+from dperm.accountants.generalised_gaussian import GeneralisedGaussian, regularity
+from dperm.accountants.intervals import Interval, epsilon_interval, unconditional
+from dperm.core.privacy import (
     ChosenValue,
     Gaussian,
     Laplace,
@@ -15,11 +18,10 @@ from dperm.privacy import (
     NoisyMax,
     NonPrivate,
     SampledGaussian,
-    attained,
     certified,
     true_epsilon,
 )
-from dperm.privacy.accounting import (
+from dperm.core.privacy.accounting import (
     epsilon,
     estimate,
     gaussian_delta,
@@ -27,10 +29,8 @@ from dperm.privacy.accounting import (
     profile,
     sampled_gaussian_delta,
 )
-from dperm.privacy.generalised_gaussian import GeneralisedGaussian, regularity
-from dperm.privacy.given import SMOOTHNESS, N
-from dperm.privacy.intervals import Interval, epsilon_interval, unconditional
-from dperm.privacy.noisy_max import WINS, pure_delta
+from dperm.core.privacy.given import SMOOTHNESS, N
+from dperm.core.privacy.noisy_max import WINS, pure_delta
 
 DELTA = 1e-6
 

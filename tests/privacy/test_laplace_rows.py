@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dperm.privacy.mechanisms import laplace_rows, streams
+from dperm.core.privacy.mechanisms import laplace_rows, streams
 
 
 def test_fast_laplace_noise():

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from dperm.privacy.ledger import (
+from dperm.core.privacy.ledger import (
     BatchError,
     CountError,
     Event,

@@ -5,8 +5,8 @@ import pytest
 from numpy.random import PCG64, Generator, SeedSequence
 from scipy import stats
 
-from dperm.privacy import mechanisms
-from dperm.privacy.mechanisms import gaussian, laplace, streams
+from dperm.core.privacy import mechanisms
+from dperm.core.privacy.mechanisms import gaussian, laplace, streams
 
 
 def test_docstrings_are_true():

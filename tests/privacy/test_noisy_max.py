@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from dperm.privacy.accounting import advanced_epsilon, epsilon, renyi, true_epsilon
-from dperm.privacy.calibration import UnreachableTargetError, calibrate
-from dperm.privacy.ledger import Laplace, Ledger, LedgerError
-from dperm.privacy.noisy_max import (
+from dperm.core.privacy.accounting import advanced_epsilon, epsilon, renyi, true_epsilon
+from dperm.core.privacy.calibration import UnreachableTargetError, calibrate
+from dperm.core.privacy.ledger import Laplace, Ledger, LedgerError
+from dperm.core.privacy.noisy_max import (
     NOISES,
     ChosenValue,
     NoisyMax,

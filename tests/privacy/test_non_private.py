@@ -6,9 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from dperm.privacy import Gaussian, Ledger, NonPrivate, calibrate
-from dperm.privacy import SampledGaussian as Sampled
-from dperm.privacy.accounting import (
+from dperm.accountants.random_stopping import converted, renyi_curve
+from dperm.core.privacy import Gaussian, Ledger, NonPrivate, calibrate
+from dperm.core.privacy import SampledGaussian as Sampled
+from dperm.core.privacy.accounting import (
     UnsupportedEventError,
     epsilon,
     profile,
@@ -16,9 +17,8 @@ from dperm.privacy.accounting import (
     renyi_epsilon,
     true_epsilon,
 )
-from dperm.privacy.calibration import UnreachableTargetError
-from dperm.privacy.ledger import CountError, Event
-from dperm.privacy.random_stopping import converted, renyi_curve
+from dperm.core.privacy.calibration import UnreachableTargetError
+from dperm.core.privacy.ledger import CountError, Event
 
 OPEN = NonPrivate(3, "a vertex", "Algorithm 1")
 NOISY = Gaussian(1.0, 10.0, 2, "unit", "source")

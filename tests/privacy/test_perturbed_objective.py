@@ -8,20 +8,24 @@ import pytest
 from scipy import optimize, stats
 from scipy.special import expit
 
+from dperm.accountants.attained import gaussian_mu
+from dperm.accountants.intervals import epsilon_interval, lower_epsilon
+from dperm.accountants.perturbed_objective import (
+    PerturbedObjective,
+    parts,
+    tilted_delta,
+)
 from dperm.audit import accountants
-from dperm.privacy.accounting import (
+from dperm.core.privacy.accounting import (
     epsilon,
     gaussian_delta,
     gaussian_epsilon,
     profile,
     true_epsilon,
 )
-from dperm.privacy.attained import gaussian_mu
-from dperm.privacy.calibration import UnreachableTargetError, calibrate
-from dperm.privacy.certified import upper_epsilon
-from dperm.privacy.intervals import epsilon_interval, lower_epsilon
-from dperm.privacy.ledger import Event, Gaussian, Laplace, Ledger, ScaleError
-from dperm.privacy.perturbed_objective import PerturbedObjective, parts, tilted_delta
+from dperm.core.privacy.calibration import UnreachableTargetError, calibrate
+from dperm.core.privacy.certified import upper_epsilon
+from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, ScaleError
 
 DELTA = 1 / 45312**2
 

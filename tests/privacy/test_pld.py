@@ -4,13 +4,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dperm.privacy.accounting import (
+from dperm.core.privacy.accounting import (
     gaussian_delta,
     gaussian_epsilon,
     laplace_delta,
     sampled_gaussian_delta,
 )
-from dperm.privacy.pld import Profile, _discretise, composed_epsilon, epsilon_on_grid
+from dperm.core.privacy.pld import (
+    Profile,
+    _discretise,
+    composed_epsilon,
+    epsilon_on_grid,
+)
 
 
 def sgd(n, passes, sigma):

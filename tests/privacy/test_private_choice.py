@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm.privacy.accounting import gaussian_delta, gaussian_epsilon
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Gaussian, Ledger, SampledGaussian
-from dperm.privacy.perturbed_objective import PerturbedObjective
-from dperm.privacy.private_choice import (
+from dperm.accountants.perturbed_objective import PerturbedObjective
+from dperm.accountants.private_choice import (
     GAMMA,
     calibrate_choice,
     choice_epsilon,
     drawn_runs,
 )
-from dperm.privacy.random_stopping import expected_runs
+from dperm.accountants.random_stopping import expected_runs
+from dperm.core.privacy.accounting import gaussian_delta, gaussian_epsilon
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Gaussian, Ledger, SampledGaussian
 
 DELTA = 1 / 45312**2
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from dperm.privacy.accounting import UnknownCalibrationError, epsilon, true_epsilon
-from dperm.privacy.ledger import Laplace, Ledger, ScaleError
-from dperm.privacy.mechanisms import streams
-from dperm.privacy.smoothness import (
+from dperm.accountants.smoothness import (
     BoundsError,
     feature_bounds,
     private_smoothness,
     smoothness_event,
 )
+from dperm.core.privacy.accounting import UnknownCalibrationError, epsilon, true_epsilon
+from dperm.core.privacy.ledger import Laplace, Ledger, ScaleError
+from dperm.core.privacy.mechanisms import streams
 
 N = 500
 

@@ -7,24 +7,17 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from dperm.privacy import (
-    Gaussian,
-    Ledger,
-    NoisyMax,
-    SampledGaussian,
-)
-from dperm.privacy import (
-    random_stopping as tuning,
-)
-from dperm.privacy.accounting import sampled_gaussian_delta
-from dperm.privacy.random_stopping import (
+from dperm.accountants import random_stopping as tuning
+from dperm.accountants.random_stopping import (
     converted,
     expected_runs,
     renyi_curve,
     stopping,
     tuned_epsilon,
 )
-from dperm.privacy.sampled_renyi import _log_tail, _masses, _sampled
+from dperm.accountants.sampled_renyi import _log_tail, _masses, _sampled
+from dperm.core.privacy import Gaussian, Ledger, NoisyMax, SampledGaussian
+from dperm.core.privacy.accounting import sampled_gaussian_delta
 
 ONE = Ledger((Gaussian(1.0, 5.0, 1, "unit", "source"),))
 

@@ -5,10 +5,10 @@ import json
 import pandas as pd
 import pytest
 
-from dperm.pipeline import plan
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan
 from dperm.report import board as boards
 from dperm.report.board import Ledgers, board, leaders
-from dperm.store import files as store
 
 from .conftest import compose, write
 

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from dperm import config as configuration
-from dperm.locate import ConfigError
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment.locate import ConfigError
 from dperm.report import claims, controls, judging, rules
 from dperm.report.scorecard import scorecard, summary
 from dperm.report.verdicts import (

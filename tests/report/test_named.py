@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from dperm import config as configuration
 from dperm import papers
-from dperm.locate import ConfigError
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment.locate import ConfigError
 from dperm.report import claims, judging, rules
 from dperm.report.evidence import Evidence
 from dperm.report.rules import special

@@ -18,9 +18,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from dperm.pipeline import plan
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan
 from dperm.report import page
-from dperm.store import files as store
 
 from .conftest import compose, write
 

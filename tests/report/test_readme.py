@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from dperm.locate import ConfigError
-from dperm.pipeline import plan
+from dperm.core.experiment import plan
+from dperm.core.experiment.locate import ConfigError
 from dperm.report import scorecard
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import stats
 
 from conftest import PENALTIES, raw_data
-from dperm.erm.problem import build
-from dperm.solvers.lanes import Lanes
+from dperm.core.erm.problem import build
+from dperm.core.lanes import Lanes
 
 SIGMA = 1.7
 
@@ -23,7 +23,7 @@ def solver(module, options):
     """A way to start runs of a solver."""
 
     def start(problem, lanes, seed):
-        from dperm.privacy.mechanisms import streams
+        from dperm.core.privacy.mechanisms import streams
 
         return module.Run(problem, lanes, streams(seed), options, total=1)
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from dperm import solvers
-from dperm.config import compose
-from dperm.solvers.capabilities import kept_sparse, obstacle
+from dperm.core import solvers
+from dperm.core.experiment.config import compose
+from dperm.core.solvers.capabilities import kept_sparse, obstacle
 
 SPARSE = ["problem=sparse_small"]
 CENTRED = [*SPARSE, "problem.preparation.standardize=true"]

@@ -7,13 +7,13 @@ import pytest
 from scipy import sparse
 
 from conftest import PENALTIES
+from dperm.core.erm.centred import Centred
+from dperm.core.erm.optimum import duality_gap, solve
+from dperm.core.erm.problem import build
+from dperm.core.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
+from dperm.core.lanes.clipping import share
+from dperm.core.privacy.mechanisms import streams
 from dperm.data.arrays import standardize
-from dperm.erm.centred import Centred
-from dperm.erm.optimum import duality_gap, solve
-from dperm.erm.problem import build
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
-from dperm.solvers.lanes.clipping import share
 
 LOSSES = ("logistic", "least_squares", "smoothed_hinge")
 RUNS = {

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dperm.erm.sets import Ball, dual_exponent
+from dperm.core.erm.sets import Ball, dual_exponent
 from dperm.solvers.streams.coins import KINDS, Coins, hard
 from dperm.solvers.streams.setup import Setup
 

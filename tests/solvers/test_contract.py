@@ -3,16 +3,8 @@
 import numpy as np
 import pytest
 
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import (
-    Lanes,
-    dp_cd,
-    dp_cd_priv,
-    dp_gcd,
-    dp_sgd,
-    dp_skgd,
-    dp_svrg,
-)
+from dperm.core.lanes import Lanes, dp_cd, dp_cd_priv, dp_gcd, dp_sgd, dp_skgd, dp_svrg
+from dperm.core.privacy.mechanisms import streams
 from solvers import checks
 
 
@@ -195,7 +187,7 @@ def test_a_sensitivity_without_its_two_is_caught(module, name, monkeypatch):
 def test_without_noise_and_clip_the_method_is_the_public_one(loss):
     """epsilon = infinity: proximal coordinate descent, which finds the optimum."""
     from conftest import make_problem
-    from dperm.erm.optimum import solve
+    from dperm.core.erm.optimum import solve
 
     problem = make_problem(loss)
     lanes = Lanes(np.ones(1), np.full(1, np.inf), 0.0)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
-from dperm.privacy.mechanisms import streams
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.frank_wolfe import dp_bcfw, dp_fw
 
 STEPS = 3

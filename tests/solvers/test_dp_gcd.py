@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes, dp_gcd
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.lanes import Lanes, dp_gcd
+from dperm.core.privacy.mechanisms import streams
 from solvers import checks, twins
 
 STEPS = np.array([0.1, 0.5, 1.0, 1.0, 0.7])
@@ -388,7 +388,7 @@ def test_dropping_lanes_leaves_the_others_alone(loss):
 
 
 def test_without_noise_and_clip_the_method_is_the_public_one(loss):
-    from dperm.erm.optimum import solve
+    from dperm.core.erm.optimum import solve
 
     problem = make_problem(loss, "l1")
     for rule in dp_gcd.RULES:

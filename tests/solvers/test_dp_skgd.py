@@ -7,13 +7,13 @@ import pytest
 from scipy.special import expit
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm.erm.problem import build
-from dperm.privacy.accounting import epsilon
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes, dp_cd, dp_skgd
-from dperm.solvers.lanes.clipping import share
-from dperm.solvers.lanes.dp_skgd import Options, Sketch, partition
+from dperm.core.erm.problem import build
+from dperm.core.lanes import Lanes, dp_cd, dp_skgd
+from dperm.core.lanes.clipping import share
+from dperm.core.lanes.dp_skgd import Options, Sketch, partition
+from dperm.core.privacy.accounting import epsilon
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.mechanisms import streams
 from solvers import checks, twins
 
 STEPS, CLIPS = np.array([0.1, 0.5, 1.0]), np.array([0.01, 0.3, 1e4])
@@ -213,7 +213,7 @@ def test_without_it_full_sampling_diverges():
 
 
 def test_without_noise_every_sampling_finds_the_optimum(loss, options):
-    from dperm.erm.optimum import solve
+    from dperm.core.erm.optimum import solve
 
     problem = make_problem(loss)
     lanes = (np.ones(1), np.full(1, np.inf))

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Gaussian, SampledGaussian
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes, dp_svrg
-from dperm.solvers.lanes.dp_svrg import Options
+from dperm.core.lanes import Lanes, dp_svrg
+from dperm.core.lanes.dp_svrg import Options
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Gaussian, SampledGaussian
+from dperm.core.privacy.mechanisms import streams
 from solvers import checks, twins
 
 STEPS, CLIPS = np.array([0.01, 0.05, 0.1]), np.array([0.01, 0.3, 1e4])
@@ -67,7 +67,7 @@ def test_the_kernel_agrees_with_its_twin(loss, penalty, inner):
 
 
 def test_a_record_of_zeros_is_harmless():
-    from dperm.erm.problem import build
+    from dperm.core.erm.problem import build
 
     X, y = raw_data("least_squares")
     X[3] = 0.0
@@ -216,7 +216,7 @@ def test_workers_and_dropped_lanes_do_not_matter(loss):
 
 
 def test_without_noise_it_finds_the_optimum(loss):
-    from dperm.erm.optimum import solve
+    from dperm.core.erm.optimum import solve
 
     problem = make_problem(loss, "l2")
     lanes = Lanes(np.full(1, 0.05), np.full(1, np.inf), 0.0)

@@ -8,19 +8,19 @@ from scipy import optimize
 from scipy.special import expit
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm import solvers
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.fits import FitSubject
 from dperm.audit.lanes import Shape
 from dperm.audit.registry import FITS, subjects
 from dperm.audit.rungs import count, sensitivity, transcript
-from dperm.erm.optimum import solve
-from dperm.erm.problem import build
-from dperm.erm.scales import column_scales, declared, is_declared, label_scale
-from dperm.privacy.accounting import true_epsilon
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Gaussian, SampledGaussian
-from dperm.privacy.mechanisms import heard, streams
+from dperm.core import solvers
+from dperm.core.erm.optimum import solve
+from dperm.core.erm.problem import build
+from dperm.core.erm.scales import column_scales, declared, is_declared, label_scale
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Gaussian, SampledGaussian
+from dperm.core.privacy.mechanisms import heard, streams
 from dperm.solvers.fits import (
     Solver,
     ada_ssp,

@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 import yaml
 
-from dperm import schema, solvers
+from dperm.core import solvers
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.experiment import inputs, schema
+from dperm.core.experiment.schema import Preparation
+from dperm.core.lanes import Lanes, dp_cd, dp_sgd, dp_skgd
+from dperm.core.privacy import given, mechanisms
+from dperm.core.privacy.mechanisms import streams
 from dperm.data.arrays import standardize
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
-from dperm.pipeline import inputs
-from dperm.privacy import given, mechanisms
-from dperm.privacy.mechanisms import streams
-from dperm.schema import Preparation
 from dperm.solvers.frank_wolfe import dp_bcfw, dp_fw
-from dperm.solvers.lanes import Lanes, dp_cd, dp_sgd, dp_skgd
 
 N, P, LOUD = 60, 12, 1e10
 CONF = Path(__file__).parents[2] / "conf" / "solver"

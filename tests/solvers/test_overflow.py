@@ -13,13 +13,13 @@ import pytest
 from numba import njit
 from scipy import sparse
 
-from dperm import solvers
-from dperm.compiled import KERNEL, ORDERED, clamp
-from dperm.erm.losses import named
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes
+from dperm.core import solvers
+from dperm.core.compiled import KERNEL, ORDERED, clamp
+from dperm.core.erm.losses import named
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.lanes import Lanes
+from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.streams import poly_sfw
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums
 from dperm.solvers.streams.sources import Rows

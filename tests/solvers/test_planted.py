@@ -11,7 +11,7 @@ from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.fits import FitSubject
 from dperm.audit.lanes import Shape
 from dperm.audit.rungs import published, sensitivity
-from dperm.privacy.mechanisms import streams
+from dperm.core.privacy.mechanisms import streams
 from dperm.solvers import records
 from dperm.solvers.fits import dp_gd, output_perturbation
 from dperm.solvers.records import ContributionError

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dperm.erm.sets import Ball, norms
-from dperm.privacy.mechanisms import streams
+from dperm.core.erm.sets import Ball, norms
+from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.streams import Part, Target, phased_sgd
 from dperm.solvers.streams.coins import hard
 from dperm.solvers.streams.projecting import CompiledBall, CompiledSetup

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
-from dperm.privacy.ledger import Gaussian
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.privacy.ledger import Gaussian
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.records import (
     ContributionError,

@@ -5,17 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from dperm.erm.sets import norms
-from dperm.privacy.accounting import epsilon, true_epsilon
-from dperm.privacy.generalised_gaussian import (
+from dperm.accountants.generalised_gaussian import (
     generalised_gaussian,
     noise_multiplier,
     regularity,
     smooth_order,
 )
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import laplace_rows, streams
-from dperm.privacy.noisy_max import NoisyMax
+from dperm.core.erm.sets import norms
+from dperm.core.privacy.accounting import epsilon, true_epsilon
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import laplace_rows, streams
+from dperm.core.privacy.noisy_max import NoisyMax
 from dperm.solvers.streams import (
     Part,
     Target,

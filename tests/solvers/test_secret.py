@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm.privacy.ledger import Gaussian, Ledger, SampledGaussian
-from dperm.privacy.perturbed_objective import PerturbedObjective
+from dperm.accountants.perturbed_objective import PerturbedObjective
+from dperm.core.privacy.ledger import Gaussian, Ledger, SampledGaussian
 from dperm.solvers import fits
 from dperm.solvers.fits.secret import Secret, Tilted, UndeclaredError, in_rounds
 
@@ -213,7 +213,8 @@ def test_no_method_goes_around_its_secrets(path):
 @pytest.mark.parametrize(
     "text",
     [
-        "at._behind().norms", "at._records", "from dperm.erm.problem import Problem",
+        "at._behind().norms", "at._records",
+        "from dperm.core.erm.problem import Problem",
         "secret._Secret__value", "getattr(at, '_' + 'records')",
         "def f(V, records):\n    self.seen = V\n    return 0",
         "def f(V, records):\n    kept.append(V)\n    return 0",

@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 from conftest import PENALTIES
-from dperm.erm.problem import build
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
+from dperm.core.erm.problem import build
+from dperm.core.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
+from dperm.core.privacy.mechanisms import streams
 
 RUNS = {
     "dp_cd": (dp_cd, dp_cd.Options(), 150),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dperm.erm.losses import LOSSES
-from dperm.erm.sets import norms
+from dperm.core.erm.losses import LOSSES
+from dperm.core.erm.sets import norms
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import (

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm import config, solvers
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
-from dperm.privacy import accounting, true_epsilon
-from dperm.privacy.ledger import NonPrivate
-from dperm.privacy.mechanisms import streams
+from dperm.core import solvers
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.experiment import config
+from dperm.core.privacy import accounting, true_epsilon
+from dperm.core.privacy.ledger import NonPrivate
+from dperm.core.privacy.mechanisms import streams
 from dperm.solvers import frank_wolfe
 from dperm.solvers import streams as streaming
 from dperm.solvers.streams import Part, Target

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes, dp_cd, dp_cd_priv, dp_sgd
+from dperm.core.lanes import Lanes, dp_cd, dp_cd_priv, dp_sgd
+from dperm.core.privacy.mechanisms import streams
 from solvers import twins
 
 STEPS = np.array([0.1, 0.5, 1.0, 1.0])
@@ -80,7 +80,7 @@ def test_dp_sgd(loss, penalty, batch):
 def test_a_record_of_zeros_is_harmless():
     X, y = raw_data("least_squares")
     X[3] = 0.0
-    from dperm.erm.problem import build
+    from dperm.core.erm.problem import build
 
     problem = build("zero", X, y, "least_squares", PENALTIES["none"])
     found = run(dp_sgd, problem, dp_sgd.Options(), 200, lanes=(0.1 * STEPS, CLIPS))

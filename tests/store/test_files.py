@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.store import files as store
+from dperm.core.experiment import files as store
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dperm.store import locks
+from dperm.core.experiment import locks
 
 
 def in_child(action):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm.accountants.generalised_gaussian import GeneralisedGaussian
 from dperm.audit import bounds
 from dperm.audit.bounds import norm_bound
 from dperm.audit.measured import has_many, losses, measured_epsilon
@@ -16,7 +17,6 @@ from dperm.audit.neighbours import Pair, odd_pairs, pairs
 from dperm.audit.replay import Coupling, Replay, Script, Shift, margins
 from dperm.audit.subjects import Subject, Transcript
 from dperm.audit.taps import Draw
-from dperm.privacy.generalised_gaussian import GeneralisedGaussian
 
 Array = np.ndarray
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs

@@ -18,9 +18,9 @@ from dperm.audit.bounds import Point
 from dperm.audit.climbing import Finding, Ladder
 from dperm.audit.neighbours import Pair
 from dperm.audit.subjects import Subject, Transcript
-from dperm.privacy.accounting import true_epsilon
-from dperm.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
-from dperm.privacy.noisy_max import NoisyMax
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.core.privacy.noisy_max import NoisyMax
 
 Array = np.ndarray
 Statistic = Callable[[Any], float]

@@ -14,11 +14,11 @@ from dperm.audit.lanes import Shape
 from dperm.audit.planar import cost, planar, pushed, worst
 from dperm.audit.replay import is_bent
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
-from dperm.erm.penalties import Penalty
-from dperm.erm.scales import declared
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Event, Ledger, SampledGaussian
-from dperm.privacy.mechanisms import Streams, streams
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.scales import declared
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Event, Ledger, SampledGaussian
+from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.solvers import records
 from dperm.solvers.fits.scaled import Scaled
 

@@ -14,10 +14,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dperm import solvers
 from dperm.audit import registry
 from dperm.audit.climbing import ROUNDING, Effort, Ladder
 from dperm.audit.rungs import published
+from dperm.core import solvers
 
 log = logging.getLogger(__name__)
 

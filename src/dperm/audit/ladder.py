@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
+from dperm.accountants.intervals import epsilon_interval
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import CONTROLS
 from dperm.audit.registry import estimators, subjects
 from dperm.audit.rungs import BLIND, climb
 from dperm.audit.subjects import Subject
-from dperm.privacy.given import N, united
-from dperm.privacy.intervals import epsilon_interval
+from dperm.core.privacy.given import N, united
 
 CONFIDENCE = 0.95  # of a whole table, all statistical tests in it together
 TESTS = 600  # at most: four a subject, a hundred and fifty subjects

@@ -13,14 +13,14 @@ import numpy as np
 from scipy import sparse
 
 from dperm.audit.subjects import DELTA, Array, Records, Subject
-from dperm.erm.centred import Centred
-from dperm.erm.losses import named
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Ledger, SampledGaussian
-from dperm.privacy.mechanisms import Streams
-from dperm.solvers.lanes import Lanes
+from dperm.core.erm.centred import Centred
+from dperm.core.erm.losses import named
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.lanes import Lanes
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Ledger, SampledGaussian
+from dperm.core.privacy.mechanisms import Streams
 
 Claim = Callable[[Ledger], Ledger]
 View = Callable[[Array], Array]

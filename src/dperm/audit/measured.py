@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dperm.accountants.generalised_gaussian import GeneralisedGaussian
 from dperm.audit import laws
 from dperm.audit.laws import CERTAIN, Cells
 from dperm.audit.neighbours import Pair
@@ -30,8 +31,7 @@ from dperm.audit.replay import (
     selects,
 )
 from dperm.audit.subjects import Array, Seed, Subject, Transcript
-from dperm.privacy.generalised_gaussian import GeneralisedGaussian
-from dperm.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
+from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
 
 MANY = 8  # candidates of a selection, beyond which its chances are not computed
 PATHS = 40  # selections of a tree that are measured

@@ -19,7 +19,7 @@ to stay there while b varies. Company (-rho, k) and (-rho, -k) in equal numbers 
 both. With rho of the order of 1 / sqrt(n) it drives u out by the order of sqrt(n);
 longer records, soon classified, would by that of log(n). And there its curvature along
 the second feature is about n k^2 / 6, against which b does little. That nothing of 2 R
-is lost as n grows is proved in :mod:`dperm.privacy.perturbed_objective`.
+is lost as n grows is proved in :mod:`dperm.accountants.perturbed_objective`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.special import expit
 
 from dperm.audit.subjects import Array
-from dperm.privacy.accounting import gaussian_epsilon
+from dperm.core.privacy.accounting import gaussian_epsilon
 
 REACH = 10.0  # standard deviations of b that are summed over: all but 1e-22
 FINE = 0.05  # of them, the grid along the difference of the records

@@ -16,14 +16,14 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from dperm import solvers
 from dperm.audit.fits import FitSubject
 from dperm.audit.lanes import Known, LaneSubject, Shape
 from dperm.audit.sequences import FrankWolfeSubject, StreamSubject, Trial
 from dperm.audit.subjects import DELTA, Array, Subject
-from dperm.erm.penalties import Penalty
-from dperm.privacy.ledger import NonPrivate
-from dperm.solvers.capabilities import Asked
+from dperm.core import solvers
+from dperm.core.erm.penalties import Penalty
+from dperm.core.privacy.ledger import NonPrivate
+from dperm.core.solvers.capabilities import Asked
 from dperm.solvers.streams.setup import Setup
 
 CALIBRATIONS = ("paper", "strict")

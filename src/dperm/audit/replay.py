@@ -16,12 +16,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from dperm.accountants.generalised_gaussian import GeneralisedGaussian
+from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.audit.subjects import Array, Records, Seed, Subject, Transcript
 from dperm.audit.taps import LAWS, Draw
-from dperm.privacy.generalised_gaussian import GeneralisedGaussian
-from dperm.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
-from dperm.privacy.noisy_max import NoisyMax
-from dperm.privacy.perturbed_objective import PerturbedObjective
+from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
+from dperm.core.privacy.noisy_max import NoisyMax
 
 Script = list[Draw]
 Symbol = tuple[int, ...]

@@ -30,9 +30,9 @@ from dperm.audit.neighbours import Pair
 from dperm.audit.replay import SAME, Replay, Shift, selects
 from dperm.audit.subjects import Array, Seed, Subject, Transcript
 from dperm.audit.taps import LAWS, Draw
-from dperm.privacy.ledger import Laplace, SampledGaussian
-from dperm.privacy.mechanisms import Streams, streams
-from dperm.privacy.noisy_max import NoisyMax
+from dperm.core.privacy.ledger import Laplace, SampledGaussian
+from dperm.core.privacy.mechanisms import Streams, streams
+from dperm.core.privacy.noisy_max import NoisyMax
 
 BLIND = "blind: no neighbour moved anything"
 _GRID = 1e-3  # relative, between accountants

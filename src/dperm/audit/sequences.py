@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from dperm.audit.subjects import Array, Records, Subject
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
-from dperm.privacy.mechanisms import Streams
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers import streams as family
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Rows

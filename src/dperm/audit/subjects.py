@@ -19,10 +19,10 @@ import numpy as np
 from numpy.random import PCG64, Generator
 
 from dperm.audit.taps import Draw, Tap, tapped
-from dperm.privacy.accounting import epsilon, true_epsilon
-from dperm.privacy.ledger import Event, Ledger
-from dperm.privacy.mechanisms import STREAMS, Streams, streams
-from dperm.privacy.noisy_max import NoisyMax
+from dperm.core.privacy.accounting import epsilon, true_epsilon
+from dperm.core.privacy.ledger import Event, Ledger
+from dperm.core.privacy.mechanisms import STREAMS, Streams, streams
+from dperm.core.privacy.noisy_max import NoisyMax
 
 Array = np.ndarray
 

@@ -1,7 +1,7 @@
 """Taps on noise: they note every draw, and hand out other numbers of a script.
 
-:class:`Tap` listens to :func:`dperm.privacy.mechanisms.heard`, through which all noise
-of ours passes in units of its scale, without the solver's help.
+:class:`Tap` listens to :func:`dperm.core.privacy.mechanisms.heard`, through which all
+noise of ours passes in units of its scale, without the solver's help.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dperm.privacy import mechanisms
+from dperm.core.privacy import mechanisms
 
 Array = np.ndarray
 

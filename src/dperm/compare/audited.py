@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from dperm import solvers
 from dperm.audit.fits import rounds
 from dperm.audit.sequences import as_vertex
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
 from dperm.compare import methods
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
-from dperm.locate import ConfigError
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import SampledGaussian
-from dperm.privacy.mechanisms import Streams
+from dperm.core import solvers
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import SampledGaussian
+from dperm.core.privacy.mechanisms import Streams
 
 N, P = 8, 4  # records and features, few and loud, as many as DP-BCFW has nodes
 EPSILON = 1.0

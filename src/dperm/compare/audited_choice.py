@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from dperm.accountants.private_choice import GAMMA
 from dperm.audit.climbing import Effort, Finding, Ladder
 from dperm.audit.lanes import Shape
 from dperm.audit.laws import gaussian_delta, gaussian_epsilon
@@ -25,10 +26,9 @@ from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
 from dperm.compare import contest
 from dperm.compare.contest import Contest, Drawn, Prices, Seeds
 from dperm.compare.contestants import Contestant, Job, Setting, contestant
-from dperm.erm.penalties import Penalty
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import Streams, gaussian, heard, streams
-from dperm.privacy.private_choice import GAMMA
+from dperm.core.erm.penalties import Penalty
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import Streams, gaussian, heard, streams
 
 EPSILON = 1.0
 NEAR = 1e-3  # relative, between prices

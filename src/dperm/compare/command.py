@@ -7,7 +7,7 @@ import os
 import sys
 
 from dperm.compare.request import parse, usage
-from dperm.locate import ConfigError
+from dperm.core.experiment.locate import ConfigError
 
 DEBUG = "DPERM_DEBUG"  # set to anything: what fails shows its traceback
 

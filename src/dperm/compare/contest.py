@@ -20,21 +20,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dperm.compare import TUNINGS
-from dperm.compare.contestants import Contestant, Job, Setting
-from dperm.compare.metrics import Split, clipped_loss, loss_bound
-from dperm.erm.problem import Problem
-from dperm.privacy.accounting import gaussian_epsilon
-from dperm.privacy.calibration import UnreachableTargetError, calibrate, smallest
-from dperm.privacy.given import united
-from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.privacy.mechanisms import gaussian, streams
-from dperm.privacy.private_choice import (
+from dperm.accountants.private_choice import (
     calibrate_choice,
     choice_epsilon,
     drawn_runs,
 )
-from dperm.solvers.lanes.trials import seeds_of
+from dperm.compare import TUNINGS
+from dperm.compare.contestants import Contestant, Job, Setting
+from dperm.compare.metrics import Split, clipped_loss, loss_bound
+from dperm.core.erm.problem import Problem
+from dperm.core.lanes.trials import seeds_of
+from dperm.core.privacy.accounting import gaussian_epsilon
+from dperm.core.privacy.calibration import UnreachableTargetError, calibrate, smallest
+from dperm.core.privacy.given import united
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.mechanisms import gaussian, streams
 
 TEN = 10
 FIRST, RACED = 1, 2  # seeds of all settings, and more of those that may win

@@ -19,19 +19,19 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
-from dperm import solvers
 from dperm.compare.metrics import is_signed
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem
-from dperm.erm.scales import column_scales, is_declared, label_scale
-from dperm.privacy.given import GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS, SMOOTHNESS
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import Streams, streams
-from dperm.solvers.capabilities import Asked
+from dperm.core import solvers
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem
+from dperm.core.erm.scales import column_scales, is_declared, label_scale
+from dperm.core.lanes import LaneRun, Lanes
+from dperm.core.lanes.engine import run_lanes
+from dperm.core.privacy.given import GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS, SMOOTHNESS
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import Streams, streams
+from dperm.core.solvers.capabilities import Asked
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.frank_wolfe import Noise
-from dperm.solvers.lanes import LaneRun, Lanes
-from dperm.solvers.lanes.engine import run_lanes
 
 Setting = Mapping[str, float]
 Measure = Callable[[np.ndarray], dict[str, np.ndarray]]  # of weights (L, p)

@@ -24,12 +24,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dperm.compare import arrays, methods
 from dperm.compare.contestants import Contestant, Job, Setting
 from dperm.compare.guarantee import Guarantee
-from dperm.erm.cleaning import cleaned
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
-from dperm.erm.scales import declared
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.given import LABEL_SCALE, SMOOTHNESS, N
+from dperm.core.erm.cleaning import cleaned
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.erm.scales import declared
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.given import LABEL_SCALE, SMOOTHNESS, N
 
 DATA = "data"  # a scale that is read off the data
 RESIDUAL = tuple(name for name in arrays.BOUNDED if name not in arrays.SIGNED)

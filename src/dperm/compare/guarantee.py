@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dperm.privacy.given import moves_with_data, united
-from dperm.privacy.intervals import Interval, epsilon_interval
-from dperm.privacy.ledger import Ledger
+from dperm.accountants.intervals import Interval, epsilon_interval
+from dperm.core.privacy.given import moves_with_data, united
+from dperm.core.privacy.ledger import Ledger
 
 
 @dataclass(frozen=True)

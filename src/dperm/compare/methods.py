@@ -15,12 +15,13 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dperm import locate, schema, solvers
 from dperm.compare.contestants import KINDS, Contestant, Setting, contestant
-from dperm.config import read
-from dperm.erm.problem import Problem
-from dperm.grid import points
-from dperm.locate import ConfigError, available, hint
+from dperm.core import solvers
+from dperm.core.erm.problem import Problem
+from dperm.core.experiment import locate, schema
+from dperm.core.experiment.config import read
+from dperm.core.experiment.grid import points
+from dperm.core.experiment.locate import ConfigError, available, hint
 from dperm.pipeline import checks
 
 RECORDWISE = ("sgd", "svrg")  # in the names of algorithms that step record by record

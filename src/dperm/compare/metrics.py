@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from dperm.erm.problem import Problem
-from dperm.erm.records import losses
-from dperm.erm.scales import label_scale
+from dperm.core.erm.problem import Problem
+from dperm.core.erm.records import losses
+from dperm.core.erm.scales import label_scale
 
 TEST = 0.2  # share of the records that are held out
 SEED = 20240219  # of the split, for every problem

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import yaml
 
 from dperm.compare import TUNINGS
-from dperm.locate import ConfigError, hint
+from dperm.core.experiment.locate import ConfigError, hint
 
 CONFIG = ("problem", "data", "output")  # problem.privacy.delta=..., data.mirror=...
 YES, NO = ("true", "yes", "1"), ("false", "no", "0")

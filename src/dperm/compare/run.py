@@ -27,13 +27,13 @@ from dperm.compare.methods import Method
 from dperm.compare.metrics import Split, split
 from dperm.compare.request import Request
 from dperm.compare.sources import Solved
-from dperm.config import compose
-from dperm.erm.optimum import solve
-from dperm.erm.problem import Problem
-from dperm.erm.scales import declared
-from dperm.locate import ConfigError
-from dperm.parallel import away
-from dperm.pipeline import seeds
+from dperm.core.erm.optimum import solve
+from dperm.core.erm.problem import Problem
+from dperm.core.erm.scales import declared
+from dperm.core.experiment import seeds
+from dperm.core.experiment.config import compose
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.parallel import away
 from dperm.present import drawing
 from dperm.present.tables import made_of, save
 

@@ -10,22 +10,23 @@ from pathlib import Path
 
 import numpy as np
 
-from dperm import data, schema
+from dperm import data
 from dperm.compare.arrays import CLASSES, SIGNED, TWO, with_ones
 from dperm.compare.request import Request
-from dperm.config import compose
+from dperm.core.erm.losses import BOUNDED
+from dperm.core.erm.optimum import Optimum, solve
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.experiment import inputs, schema
+from dperm.core.experiment.config import compose
+from dperm.core.experiment.locate import ConfigError, available, hint
+from dperm.core.experiment.validation import number
+from dperm.core.privacy.given import STANDARDISATION, N, missing_values, united
 from dperm.data.arrays import standardize
 from dperm.data.errors import RefusedError, naming
 from dperm.data.readers import read_files
 from dperm.data.records import Arrays
-from dperm.erm.losses import BOUNDED
-from dperm.erm.optimum import Optimum, solve
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
-from dperm.locate import ConfigError, available, hint
-from dperm.pipeline import checks, inputs, problems
-from dperm.privacy.given import STANDARDISATION, N, missing_values, united
-from dperm.validation import number
+from dperm.pipeline import checks, problems
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Any
 
-from dperm import typed
+from dperm.core.experiment import typed
+from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data.readers import FORMATS
 from dperm.data.records import RULES
 from dperm.data.synthetic import GENERATORS, RANGES
-from dperm.schema import Dataset, Reader, Source
 
 REQUIRED = {
     "file": "files",

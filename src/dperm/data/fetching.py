@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from dperm.core.experiment import files as store
+from dperm.core.experiment.schema import Data, Dataset, Source
 from dperm.data.archives import bundled
 from dperm.data.arrays import (
     canonical,
@@ -25,9 +27,7 @@ from dperm.data.checking import check_dataset
 from dperm.data.errors import RefusedError, SourceError
 from dperm.data.records import Arrays
 from dperm.data.sources import KINDS, REMOTE, contents, describe
-from dperm.schema import Data, Dataset, Source
 from dperm.store import closure
-from dperm.store import files as store
 
 RECORD = "fetch.json"
 READING = ("dperm.data.fetching:_accept", "dperm.data.sources:KINDS")

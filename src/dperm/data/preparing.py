@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm.core.experiment import files as store
+from dperm.core.experiment.schema import Data, Preparation, Problem
 from dperm.data.arrays import (
     check_constant,
     digest_arrays,
@@ -19,8 +21,6 @@ from dperm.data.arrays import (
     standardize,
 )
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
-from dperm.schema import Data, Preparation, Problem
-from dperm.store import files as store
 
 META = "meta.json"
 

@@ -13,11 +13,11 @@ from typing import IO, Any, Literal
 import numpy as np
 from scipy import sparse
 
+from dperm.core.experiment.schema import Reader
 from dperm.data import records
 from dperm.data.arrays import canonical, check_arrays
 from dperm.data.errors import RefusedError, key
 from dperm.data.records import Arrays, Column, Records, labels
-from dperm.schema import Reader
 
 START = 4096  # bytes in which a web page shows itself
 MARK = b"\xef\xbb\xbf"  # a byte order mark, which some editors write

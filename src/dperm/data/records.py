@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from dperm.core.experiment.schema import Reader
 from dperm.data.errors import RefusedError, key
-from dperm.schema import Reader
 
 Arrays = tuple[Any, np.ndarray]
 ABSENT = frozenset(("", "?"))  # no value, of whatever column

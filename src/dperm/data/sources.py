@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm.core.experiment.schema import Data, Dataset, Source
 from dperm.data.archives import unpack
 from dperm.data.download import download, file_name
 from dperm.data.errors import SourceError
@@ -18,7 +19,6 @@ from dperm.data.openml_download import download_openml
 from dperm.data.readers import read_files
 from dperm.data.records import Arrays, labels
 from dperm.data.synthetic import GENERATORS
-from dperm.schema import Data, Dataset, Source
 
 # Where a second download may give what the first did not.
 REMOTE = ("http", "openml")

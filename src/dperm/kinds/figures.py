@@ -11,14 +11,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from dperm.locate import ConfigError, hint
-from dperm.pipeline import results
-from dperm.pipeline.results import Result
+from dperm.core.experiment import results
+from dperm.core.experiment.locate import ConfigError, hint
+from dperm.core.experiment.results import Result
+from dperm.core.experiment.schema import Config, Problem, Product
 from dperm.present import drawing, looks
 from dperm.present.drawing import Row, Rows
 from dperm.present.looks import Look
 from dperm.present.panels import Drawing, Panels, log_axes
-from dperm.schema import Config, Problem, Product
 
 log = logging.getLogger(__name__)
 

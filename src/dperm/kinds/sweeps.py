@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm import config as configuration
-from dperm import grid, schema
-from dperm.erm.optimum import Optimum
-from dperm.erm.problem import Problem
-from dperm.pipeline import inputs, plan, seeds
-from dperm.pipeline.racing import CANNOT_WIN
-from dperm.pipeline.solving import lane_rows
-from dperm.privacy.calibration import UnreachableTargetError
-from dperm.privacy.given import as_set, moves_with_data
-from dperm.solvers.lanes import Lanes, trials
-from dperm.store import files as store
+from dperm.core.erm.optimum import Optimum
+from dperm.core.erm.problem import Problem
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import grid, inputs, plan, schema, seeds
+from dperm.core.experiment.racing import CANNOT_WIN
+from dperm.core.experiment.solving import lane_rows
+from dperm.core.lanes import Lanes, trials
+from dperm.core.privacy.calibration import UnreachableTargetError
+from dperm.core.privacy.given import as_set, moves_with_data
 
 CALIBRATION = "paper"  # what is printed was run with the published noise
 KEPT = [

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm import schema
+from dperm.core.experiment import plan, results, schema
+from dperm.core.experiment.results import Result
 from dperm.kinds import law, regret
-from dperm.pipeline import plan, results
-from dperm.pipeline.results import Result
 from dperm.present.intervals import student
 from dperm.present.tables import Rows, Table, made_of, number, readable
 

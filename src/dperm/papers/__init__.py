@@ -6,7 +6,7 @@ beside the YAML, and is found as ``dperm.papers.<name>`` as well.
 
 from collections.abc import Iterator
 
-from dperm import locate
+from dperm.core.experiment import locate
 
 
 class _Folders(list[str]):

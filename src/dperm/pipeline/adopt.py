@@ -21,17 +21,15 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from dperm import config as configuration
-from dperm import schema
-from dperm.locate import available
-from dperm.pipeline import plan
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, provenance, schema
+from dperm.core.experiment.locate import available
+from dperm.core.experiment.locks import locked
+from dperm.core.experiment.parts import POINT, Parts
+from dperm.core.experiment.solving import PROVENANCE
+from dperm.core.experiment.tune import Meter
 from dperm.pipeline.candidates import Candidate, Group, candidates
-from dperm.pipeline.solving import PROVENANCE
-from dperm.pipeline.tune import Meter
-from dperm.store import files as store
-from dperm.store import provenance
-from dperm.store.locks import locked
-from dperm.store.parts import POINT, Parts
 
 log = logging.getLogger(__name__)
 

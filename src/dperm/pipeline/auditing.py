@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from dperm import schema
+from dperm.accountants.random_stopping import converted, renyi_curve, tuned_epsilon
 from dperm.audit import ladder
-from dperm.config import with_paper
-from dperm.locate import ConfigError, available
-from dperm.pipeline import plan, results
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, results, schema
+from dperm.core.experiment.config import with_paper
+from dperm.core.experiment.locate import ConfigError, available
+from dperm.core.privacy.calibration import Calibration
 from dperm.present import tables as writing
-from dperm.privacy.calibration import Calibration
-from dperm.privacy.random_stopping import converted, renyi_curve, tuned_epsilon
-from dperm.store import files as store
 
 log = logging.getLogger(__name__)
 

@@ -12,15 +12,16 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import config as configuration
-from dperm import data, schema
-from dperm.erm.problem import Problem
-from dperm.pipeline import digests, evaluate, inputs, plan, problems, solving, tune
+from dperm import data
+from dperm.core.erm.problem import Problem
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import evaluate, inputs, plan, schema, solving, tune
+from dperm.core.experiment import files as store
+from dperm.core.experiment.locks import locked
+from dperm.core.experiment.parts import POINT, Key, Parts
+from dperm.pipeline import digests, problems
 from dperm.pipeline import sweep as sweeping
 from dperm.pipeline.products import function_of
-from dperm.store import files as store
-from dperm.store.locks import locked
-from dperm.store.parts import POINT, Key, Parts
 
 log = logging.getLogger(__name__)
 

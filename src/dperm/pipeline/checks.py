@@ -10,12 +10,13 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from dperm import schema, solvers, typed
+from dperm.core import solvers
+from dperm.core.erm.losses import BOUNDED, named
+from dperm.core.experiment import schema, typed
+from dperm.core.experiment.locate import ConfigError, available, group_file
+from dperm.core.experiment.validation import one_of
+from dperm.core.solvers.capabilities import obstacle
 from dperm.data.checking import check_dataset
-from dperm.erm.losses import BOUNDED, named
-from dperm.locate import ConfigError, available, group_file
-from dperm.solvers.capabilities import obstacle
-from dperm.validation import one_of
 
 
 def check(config: schema.Config) -> None:

@@ -26,12 +26,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from dperm import config as configuration
-from dperm import schema
-from dperm.locate import available
-from dperm.pipeline.choices import choices, told
-from dperm.pipeline.solving import IDENTITY, PROVENANCE
-from dperm.store import files as store
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import schema
+from dperm.core.experiment.choices import choices, told
+from dperm.core.experiment.locate import available
+from dperm.core.experiment.solving import IDENTITY, PROVENANCE
 
 RTOL = 1e-9
 LAST = 10.0 ** (1 - store.DIGITS)  # a unit of the last digit of a CSV, relative

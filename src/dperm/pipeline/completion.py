@@ -23,13 +23,13 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import config as configuration
-from dperm import data, schema
-from dperm.pipeline import digests, forecast, inputs, plan
-from dperm.pipeline.results import sweep_path
-from dperm.pipeline.solving import PROVENANCE
-from dperm.store import files as store
-from dperm.store import provenance
+from dperm import data
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import inputs, plan, provenance, schema
+from dperm.core.experiment.results import sweep_path
+from dperm.core.experiment.solving import PROVENANCE
+from dperm.pipeline import digests, forecast
 
 log = logging.getLogger(__name__)
 

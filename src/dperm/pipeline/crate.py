@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dperm import __version__, locate
-from dperm.locate import ConfigError, available
+from dperm import __version__
+from dperm.core.experiment import files as store
+from dperm.core.experiment import locate
+from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import startup
 from dperm.pipeline.packed import ArchiveError, require_of_now
-from dperm.store import files as store
 
 LICENCE = "https://spdx.org/licenses/BSD-3-Clause"
 PROFILES = {

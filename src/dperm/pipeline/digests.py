@@ -14,21 +14,22 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from dperm import config as configuration
-from dperm import schema, solvers
-from dperm.grid import Grid
-from dperm.pipeline import plan, products
+from dperm.core import solvers
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.files import digest
+from dperm.core.experiment.grid import Grid
+from dperm.core.experiment.validation import paper_file
+from dperm.pipeline import products
 from dperm.store.closure import digest as code
-from dperm.store.files import digest
-from dperm.validation import paper_file
 
 PREPARING = ("dperm.data.preparing:_make",)
-SOLVING = ("dperm.erm.optimum:solve", "dperm.pipeline.inputs:load_problem")
-RUNNING = ("dperm.pipeline.solving:lane_rows", "dperm.erm.problem:build")
-GRIDS = ("dperm.grid:points", "dperm.grid:thin")
-CALIBRATING = ("dperm.privacy.calibration:calibrate",)
+SOLVING = ("dperm.core.erm.optimum:solve", "dperm.core.experiment.inputs:load_problem")
+RUNNING = ("dperm.core.experiment.solving:lane_rows", "dperm.core.erm.problem:build")
+GRIDS = ("dperm.core.experiment.grid:points", "dperm.core.experiment.grid:thin")
+CALIBRATING = ("dperm.core.privacy.calibration:calibrate",)
 CHOOSING = tuple(
-    f"dperm.pipeline.{name}"
+    f"dperm.core.experiment.{name}"
     for name in ("results:best", "solving:fresh_passes", "evaluate:_evaluated")
 )
 SAVING = {

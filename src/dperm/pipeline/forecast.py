@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from dperm.locate import available
+from dperm.core.experiment import files as store
+from dperm.core.experiment.graph import STAGES, Graph
+from dperm.core.experiment.locate import available
+from dperm.core.experiment.validation import one_of
 from dperm.pipeline import startup
-from dperm.pipeline.graph import STAGES, Graph
-from dperm.store import files as store
-from dperm.validation import one_of
 
 START = 1.0  # CPU seconds until a stage begins its own work
 GOAL = 45.0  # CPU seconds of a thread: what takes longer gets more threads
@@ -150,7 +150,7 @@ class Costs:
         if "problem" not in names:
             return None
         # Brings arrays and readers, which a start that runs nothing need not wait for.
-        from dperm import schema
+        from dperm.core.experiment import schema
         from dperm.data.fetching import read_record
 
         dataset = self.graph.dataset_of[names["problem"]]

@@ -20,11 +20,12 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from dperm.locate import ConfigError, available
+from dperm.core.experiment import files as store
+from dperm.core.experiment import provenance
+from dperm.core.experiment.graph import Graph
+from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import startup
-from dperm.pipeline.graph import Graph
-from dperm.store import files as store
-from dperm.store import packing, provenance
+from dperm.store import packing
 
 HEAD = "RESULTS.json"
 TOPS = ("data", "results")  # folders that an archive may write to

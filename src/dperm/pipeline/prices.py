@@ -13,20 +13,20 @@ from typing import Any
 
 from tabulate import tabulate
 
-from dperm import solvers
-from dperm.erm.problem import Problem
-from dperm.locate import ConfigError
-from dperm.pipeline import inputs
-from dperm.privacy.accounting import epsilon
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.given import as_set, moves_with_data
-from dperm.privacy.intervals import epsilon_interval, unconditional
-from dperm.privacy.ledger import Event, Ledger, NonPrivate
-from dperm.privacy.mechanisms import STUDY
-from dperm.schema import Config
-from dperm.solvers.capabilities import obstacle
+from dperm.accountants.intervals import epsilon_interval, unconditional
+from dperm.core import solvers
+from dperm.core.erm.problem import Problem
+from dperm.core.experiment import inputs
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.schema import Config
+from dperm.core.lanes import trials
+from dperm.core.privacy.accounting import epsilon
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.given import as_set, moves_with_data
+from dperm.core.privacy.ledger import Event, Ledger, NonPrivate
+from dperm.core.privacy.mechanisms import STUDY
+from dperm.core.solvers.capabilities import obstacle
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.lanes import trials
 
 HEAD = (
     "noise from",

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from dperm import config as configuration
-from dperm import data, schema
+from dperm import data
+from dperm.core.erm.optimum import Optimum, solve
+from dperm.core.erm.problem import Problem
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import inputs, schema
+from dperm.core.experiment.locate import available
+from dperm.core.experiment.locks import locked
 from dperm.data import archives
 from dperm.data.fetching import FetchRecord, fetched_folder
-from dperm.erm.optimum import Optimum, solve
-from dperm.erm.problem import Problem
-from dperm.locate import available
-from dperm.pipeline import checks, digests, inputs, startup
-from dperm.store import files as store
-from dperm.store.locks import locked
+from dperm.pipeline import checks, digests, startup
 
 log = logging.getLogger(__name__)
 

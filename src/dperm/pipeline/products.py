@@ -16,14 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dperm import schema, typed
-from dperm.locate import ConfigError, group_file, hint
-from dperm.pipeline import plan
-from dperm.pipeline.graph import FORMATS, product_inputs
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema, typed
+from dperm.core.experiment.graph import FORMATS, product_inputs
+from dperm.core.experiment.locate import ConfigError, group_file, hint
+from dperm.core.experiment.validation import one_of
 from dperm.store import closure
-from dperm.store import files as store
 from dperm.store.closure import functions
-from dperm.validation import one_of
 
 log = logging.getLogger(__name__)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dperm import grid, schema
-from dperm.config import read, settings, with_paper
-from dperm.locate import ConfigError, available, group_file
-from dperm.pipeline import checks, digests, plan, products
-from dperm.pipeline.graph import AUDITED, FORMATS, Graph, Job, product_inputs
-from dperm.validation import check_clips, one_of
+from dperm.core.experiment import grid, plan, schema
+from dperm.core.experiment.config import read, settings, with_paper
+from dperm.core.experiment.graph import AUDITED, FORMATS, Graph, Job, product_inputs
+from dperm.core.experiment.locate import ConfigError, available, group_file
+from dperm.core.experiment.validation import check_clips, one_of
+from dperm.pipeline import checks, digests, products
 
 DATA = ("fetch", "prepare", "optimum")
 

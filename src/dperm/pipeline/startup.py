@@ -23,11 +23,12 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import dperm
-from dperm.locate import ConfigError, conf_dirs
-from dperm.pipeline.graph import Graph
-from dperm.store import closure, provenance
-from dperm.store import files as store
-from dperm.validation import one_of
+from dperm.core.experiment import files as store
+from dperm.core.experiment import provenance
+from dperm.core.experiment.graph import Graph
+from dperm.core.experiment.locate import ConfigError, conf_dirs
+from dperm.core.experiment.validation import one_of
+from dperm.store import closure
 
 FOLDER = Path(".snakemake/dperm")
 KEPT = 20  # graphs of other targets and overrides; the oldest go

@@ -11,17 +11,17 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import data, schema
-from dperm.parallel import away, cluster
-from dperm.pipeline import digests, inputs, plan, seeds
+from dperm import data
+from dperm.core.experiment import files as store
+from dperm.core.experiment import inputs, plan, provenance, schema, seeds
+from dperm.core.experiment.locks import locked
+from dperm.core.experiment.parts import Key, Parts
+from dperm.core.experiment.results import sweep_path
+from dperm.core.experiment.solving import IDENTITY
+from dperm.core.experiment.tune import Meter
+from dperm.core.parallel import away, cluster
+from dperm.pipeline import digests
 from dperm.pipeline.products import chosen, function_of
-from dperm.pipeline.results import sweep_path
-from dperm.pipeline.solving import IDENTITY
-from dperm.pipeline.tune import Meter
-from dperm.store import files as store
-from dperm.store import provenance
-from dperm.store.locks import locked
-from dperm.store.parts import Key, Parts
 
 log = logging.getLogger(__name__)
 

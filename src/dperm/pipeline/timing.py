@@ -14,16 +14,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dperm import config as configuration
-from dperm import schema
-from dperm.pipeline import inputs, plan
-from dperm.pipeline.evaluate import units
-from dperm.pipeline.solving import COLUMNS, compute
-from dperm.pipeline.tune import Meter
-from dperm.solvers.lanes import Lanes
-from dperm.solvers.lanes.engine import run_lanes
-from dperm.store import files as store
-from dperm.store.parts import POINT
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import inputs, plan, schema
+from dperm.core.experiment.evaluate import units
+from dperm.core.experiment.parts import POINT
+from dperm.core.experiment.solving import COLUMNS, compute
+from dperm.core.experiment.tune import Meter
+from dperm.core.lanes import Lanes
+from dperm.core.lanes.engine import run_lanes
 
 log = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, NullFormatter
 
+from dperm.core.experiment import files as store
 from dperm.present import intervals
 from dperm.present.looks import Look
 from dperm.present.raster import write_palette
-from dperm.store import files as store
 
 Row = dict[str, Any]  # of the data behind a figure; keys of COLUMNS
 Rows = list[Row]

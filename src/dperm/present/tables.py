@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
-from dperm.store import files as store
+from dperm.core.experiment import files as store
 
 Rows = list[dict[str, Any]]
 ALIGNED = 40  # rows of a table whose columns are aligned: padding doubles a long one

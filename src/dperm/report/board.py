@@ -15,10 +15,9 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import schema
-from dperm.pipeline import plan
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
 from dperm.report.evidence import read_or_empty
-from dperm.store import files as store
 
 COLUMNS = ["problem", "algorithm", "epsilon", "mean", "ci_low", "ci_high", "setting",
            "noise", "paper", "source", "ledger"]  # fmt: skip

@@ -16,11 +16,11 @@ from typing import Any
 
 import yaml
 
-from dperm import config as configuration
-from dperm import schema
-from dperm.locate import ConfigError, available
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import schema
+from dperm.core.experiment.locate import ConfigError, available
+from dperm.core.experiment.validation import one_of, paper_file
 from dperm.report import cells, rules
-from dperm.validation import one_of, paper_file
 
 KINDS = {  # of a claim, each with a column of its own in the scorecard
     "sentence": "a sentence of the paper",

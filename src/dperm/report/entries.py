@@ -14,14 +14,13 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import config as configuration
-from dperm import schema
-from dperm.locate import available
-from dperm.pipeline import plan
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.locate import available
 from dperm.present.looks import METHODS
 from dperm.report.claims import load
 from dperm.report.verdicts import PENDING
-from dperm.store import files as store
 
 _FILE = re.compile(r"\b(results|figures)/(?:\w+/)*?(\w+)/(\w+)\.csv")
 _FIGURE = re.compile(r"Figures? (\d+)")

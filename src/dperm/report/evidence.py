@@ -16,8 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import schema
-from dperm.pipeline import plan
+from dperm.core.experiment import plan, schema
 from dperm.present.intervals import student
 
 FIGURE = ("mean", "ci_low", "ci_high")  # of the data behind a figure

@@ -14,15 +14,14 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from dperm import schema
-from dperm.pipeline import plan, seeds
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema, seeds
 from dperm.present.raster import write_palette
 from dperm.report import charts
 from dperm.report.board import Ledgers
 from dperm.report.charts import PUBLISHED, Extra, Palette, plain, short, subject
 from dperm.report.entries import Names, figure_id
 from dperm.report.evidence import read_or_empty
-from dperm.store import files as store
 
 SEEDS = 3  # of a curve that are shown; lanes hold all
 KEPT = ("csv", "png")  # of a figure's files those that Git holds

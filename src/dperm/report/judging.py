@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import schema
-from dperm.pipeline import plan, results
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, results, schema
 from dperm.report import cells, controls, rules
 from dperm.report.claims import READINGS, load, papers, under
 from dperm.report.evidence import AbsentError, Evidence, MissingError
@@ -32,7 +32,6 @@ from dperm.report.verdicts import (
     UNTESTED,
     Finding,
 )
-from dperm.store import files as store
 
 log = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
 
-from dperm import schema
-from dperm.pipeline import plan
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, provenance, schema
 from dperm.report import selection_bias as selection
 from dperm.report import stories, views
 from dperm.report.board import Ledgers, board, leaders
@@ -35,8 +35,6 @@ from dperm.report.figures import Figure, figures
 from dperm.report.judging import table
 from dperm.report.scorecard import scorecard
 from dperm.report.verdicts import HELD, VERDICTS
-from dperm.store import files as store
-from dperm.store import provenance
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import schema
+from dperm.core.experiment import results, schema
 from dperm.kinds.law import DRAWN
-from dperm.pipeline import results
 from dperm.report import tuned
 from dperm.report.cells import LAW, law_options
 from dperm.report.claims import load, papers

@@ -10,13 +10,12 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
-from dperm import schema
-from dperm.locate import ConfigError
-from dperm.pipeline import plan
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.locate import ConfigError
 from dperm.report.claims import HEADLINE, KINDS
 from dperm.report.stories import number
 from dperm.report.verdicts import VERDICTS
-from dperm.store import files as store
 
 log = logging.getLogger(__name__)
 

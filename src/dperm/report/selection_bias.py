@@ -18,16 +18,15 @@ from typing import Any
 import pandas as pd
 from scipy.optimize import brentq
 
-from dperm import config as configuration
-from dperm import grid, schema
-from dperm.pipeline import plan
-from dperm.privacy.accounting import gaussian_epsilon
-from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.privacy.random_stopping import tuned_epsilon
+from dperm.accountants.random_stopping import tuned_epsilon
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import grid, plan, schema
+from dperm.core.experiment.validation import number
+from dperm.core.privacy.accounting import gaussian_epsilon
+from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.report.claims import papers
 from dperm.report.evidence import read_or_empty
-from dperm.store import files as store
-from dperm.validation import number
 
 KEYS = ["paper", "table", "calibration", "problem", "algorithm", "passes"]
 MEANS = ["mean", "fresh_mean", "fresh_ci_low", "fresh_ci_high"]

@@ -18,10 +18,10 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from dperm.compiled import KERNEL, clamp
-from dperm.erm.cleaning import FAR, cleaned, lengths
-from dperm.erm.losses import derivatives
-from dperm.erm.problem import Problem
+from dperm.core.compiled import KERNEL, clamp
+from dperm.core.erm.cleaning import FAR, cleaned, lengths
+from dperm.core.erm.losses import derivatives
+from dperm.core.erm.problem import Problem
 
 SPARSE = 0.2  # share of entries that are not zero, below which they are kept alone
 ROUNDING = 1e-9  # relative, by which a contribution may exceed its bound

@@ -1,12 +1,12 @@
 """The one rule for what code a result depends on.
 
-Entry points are names in modules, ``dperm.erm.optimum:solve``. Their closure is every
-top-level definition of ours that they reach by name, imports inside functions counted;
-an edit of one function touches what uses that function and nothing else. Ours is this
-package and whatever else is plain source on Python's path, such as a paper or a solver
-of the reader's own with the modules beside it. Where a module is used as a whole, all
-of it counts. What a module does when it is imported (registering an accountant for an
-event, say) counts as soon as any of its names does.
+Entry points are names in modules, ``dperm.core.erm.optimum:solve``. Their closure is
+every top-level definition of ours that they reach by name, imports inside functions
+counted; an edit of one function touches what uses that function and nothing else. Ours
+is this package and whatever else is plain source on Python's path, such as a paper or a
+solver of the reader's own with the modules beside it. Where a module is used as a
+whole, all of it counts. What a module does when it is imported (registering an
+accountant for an event, say) counts as soon as any of its names does.
 
 A definition enters by its text and by what each of its names stands for, so that a
 changed import counts as well. Libraries enter by their versions. Reading configuration
@@ -33,15 +33,17 @@ from dperm.store.syntax import Source, Statement, Use, read
 
 Name = tuple[str, str]  # module and name; "" for what the module does when imported
 
+EXPERIMENT = "dperm.core.experiment"
 PLUMBING = (
-    *("dperm.cli", "dperm.config", "dperm.flags", "dperm.locate", "dperm.schema"),
-    *("dperm.store", "dperm.validation"),
-    *("dperm.parallel:cluster", "dperm.parallel:away"),
+    *("dperm.cli", "dperm.flags", "dperm.store"),
+    *(f"{EXPERIMENT}.{name}" for name in ("config", "locate", "schema", "validation")),
+    *(f"{EXPERIMENT}.{name}" for name in ("files", "locks", "parts", "provenance")),
+    *("dperm.core.parallel:cluster", "dperm.core.parallel:away"),
     # The arrays' digests are in the keys of what is made of them.
     *("dperm.data.fetching:load_fetched", "dperm.data.preparing:load_prepared"),
 )
 # Among the plumbing, but it makes numbers: lambda of "1/n".
-COUNTED = ("dperm.validation:number",)
+COUNTED = ("dperm.core.experiment.validation:number",)
 # Libraries that do arithmetic, and the distributions they come in. What stores, draws
 # or reports (pandas, matplotlib) makes no numbers, and data are known by digest.
 ARITHMETIC = {

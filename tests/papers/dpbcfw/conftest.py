@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
 from dperm.papers.dpbcfw.instances import synthetic
 
 

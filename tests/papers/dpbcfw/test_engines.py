@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm.privacy.mechanisms import streams
+from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.distributed.engines import Dask, Local, WorkerLostError
 from dperm.solvers.distributed.messages import Message
 from dperm.solvers.distributed.parts import InMemory, in_files, in_memory, shares

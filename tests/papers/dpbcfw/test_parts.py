@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 from scipy import optimize, sparse
 
-from dperm.erm.bounds import clip_problem, record_bound
-from dperm.erm.columns import Columns, edges
-from dperm.erm.constrained import minimum
-from dperm.erm.loss import Residual
-from dperm.erm.losses import LOSSES, derivatives
-from dperm.erm.optimum import solve
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
-from dperm.erm.sets import Ball
+from dperm.core.erm.bounds import clip_problem, record_bound
+from dperm.core.erm.columns import Columns, edges
+from dperm.core.erm.constrained import minimum
+from dperm.core.erm.loss import Residual
+from dperm.core.erm.losses import LOSSES, derivatives
+from dperm.core.erm.optimum import solve
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.erm.sets import Ball
 from dperm.papers.dpbcfw import excess, margins, theory
 from dperm.papers.dpbcfw.instances import sparse_design, synthetic
 from dperm.papers.dpbcfw.runs import Setting, run

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dperm.core.privacy import Ledger, epsilon, true_epsilon
+from dperm.core.privacy.accounting import advanced_epsilon, gaussian_epsilon
+from dperm.core.privacy.mechanisms import streams, unit_laplace
+from dperm.core.privacy.noisy_max import NoisyMax, pure_delta
 from dperm.papers.dpbcfw import neighbours
 from dperm.papers.dpbcfw.runs import Setting
-from dperm.privacy import Ledger, epsilon, true_epsilon
-from dperm.privacy.accounting import advanced_epsilon, gaussian_epsilon
-from dperm.privacy.mechanisms import streams, unit_laplace
-from dperm.privacy.noisy_max import NoisyMax, pure_delta
 from dperm.solvers.distributed.engines import Local
 from dperm.solvers.distributed.messages import Message
 from dperm.solvers.distributed.node import Node, shared_sketch

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from dperm import grid
-from dperm.config import compose
+from dperm.core.experiment import grid
+from dperm.core.experiment.config import compose
 from dperm.papers.dpbcfw import runs, sweeps
 from dperm.pipeline import products
 from dperm.pipeline import sweep as sweeping

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from dperm.config import compose
+from dperm.core.experiment.config import compose
 from dperm.papers.dpbcfw import judged, reading_figures, readings
 from dperm.papers.dpbcfw.curve_families import LARGER, explained
 from dperm.pipeline import products

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.config import compose
+from dperm.core.experiment.config import compose
 from dperm.papers.dpbcfw import judged, readings, sweeps
 from dperm.papers.dpbcfw.reading import Reading, final, noise_under
 from dperm.papers.dpbcfw.runs import Setting, noise_of, run

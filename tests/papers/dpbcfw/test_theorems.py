@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.erm.columns import edges
+from dperm.core.erm.columns import edges
 from dperm.papers.dpbcfw import convergence, eigenvalues, inexact, sketching, theory
 from dperm.papers.dpbcfw.reading import Reading
 from dperm.papers.dpbcfw.runs import Setting

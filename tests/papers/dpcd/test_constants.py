@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from conftest import make_problem, raw_data
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import build
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.lanes import Lanes, dp_cd, dp_cd_priv, trials
+from dperm.core.privacy.accounting import epsilon, gaussian_epsilon, true_epsilon
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpcd import constants, levels
-from dperm.privacy.accounting import epsilon, gaussian_epsilon, true_epsilon
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes, dp_cd, dp_cd_priv, trials
 
 ONE = (np.full(1, 0.5), np.full(1, 1.0))
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
-from dperm.erm.constants import strong_convexity
-from dperm.erm.optimum import solve
+from dperm.core.erm.constants import strong_convexity
+from dperm.core.erm.optimum import solve
 from dperm.papers.dpcd import bounds, theorem33
 
 

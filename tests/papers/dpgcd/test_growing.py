@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.erm.optimum import solve
+from dperm.core.erm.optimum import solve
+from dperm.core.lanes import dp_gcd
 from dperm.papers.dpgcd import growing
 from dperm.papers.dpgcd.instances import Instance, draw
-from dperm.solvers.lanes import dp_gcd
 
 
 def swept(law, knob="p", values=(100, 1000, 10000), spread=0.0):

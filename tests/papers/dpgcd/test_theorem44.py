@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
-from dperm.erm.optimum import solve
+from dperm.core.erm.optimum import solve
 from dperm.papers.dpgcd import theorem44
 
 DELTA = 1e-6

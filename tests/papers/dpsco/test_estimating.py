@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpsco import sweeps
 from dperm.papers.dpsco.estimating import (
     Seen,
@@ -15,7 +16,6 @@ from dperm.papers.dpsco.estimating import (
     tree_bound,
     walk_bound,
 )
-from dperm.privacy.mechanisms import streams
 from dperm.solvers.streams import Part, Target, noisy_sfw, poly_sfw
 from dperm.solvers.streams.coins import hard
 from dperm.solvers.streams.setup import Setup

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm import config as configuration
-from dperm import schema
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import schema
 from dperm.papers.dpsco import bounds, tables
 from dperm.papers.dpsco.instances import EASY
 

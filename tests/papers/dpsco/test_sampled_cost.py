@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from dperm.accountants.generalised_gaussian import renyi_epsilon
+from dperm.core.privacy.accounting import gaussian_delta, gaussian_epsilon
 from dperm.papers.dpsco import noise_costs, sampled_cost
 from dperm.papers.dpsco.sampled_cost import Draws, directions, least_epsilon
-from dperm.privacy.accounting import gaussian_delta, gaussian_epsilon
-from dperm.privacy.generalised_gaussian import renyi_epsilon
 
 DELTA = 1e-6
 

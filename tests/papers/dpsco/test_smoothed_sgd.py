@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from dperm.erm.sets import norms
+from dperm.core.erm.sets import norms
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpsco import smoothed_sgd
 from dperm.papers.dpsco.smoothed_sgd import BENDS, excess, slopes, smoothing
-from dperm.privacy.mechanisms import streams
 from dperm.solvers.streams import Part, Target, phased_sgd
 from dperm.solvers.streams.coins import Coins
 from dperm.solvers.streams.projecting import CompiledSetup

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm import config as configuration
+from dperm.core.experiment import config as configuration
 from dperm.papers.dpsco import sweeps
 from dperm.solvers.streams.sources import Signs
 

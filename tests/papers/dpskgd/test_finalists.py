@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from conftest import make_problem
-from dperm.erm.optimum import solve
+from dperm.core.erm.optimum import solve
+from dperm.core.experiment.solving import lane_rows
+from dperm.core.lanes import Lanes, dp_skgd
 from dperm.papers.dpskgd import finalists, sweeps
-from dperm.pipeline.solving import lane_rows
-from dperm.solvers.lanes import Lanes, dp_skgd
 
 STEPS, CLIPS = (0.05, 0.3, 1.0), (0.5, 4.0)
 NOISE = {1.0: 5.0, 4.0: 10.0}  # by passes

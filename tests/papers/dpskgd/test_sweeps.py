@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dperm.core.lanes import dp_skgd
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpskgd import groups, sweeps
 from dperm.papers.dpskgd import quadratics as law
 from dperm.papers.dpskgd.noise import releases
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import dp_skgd
 
 N = 2.0**20
 
@@ -60,7 +60,7 @@ def test_expectations_are_exact():
 
 def test_noise_of_k_releases():
     one = releases(1.0, 1e-6, 1, "strict")
-    from dperm.privacy.accounting import gaussian_epsilon
+    from dperm.core.privacy.accounting import gaussian_epsilon
 
     assert gaussian_epsilon(1 / one, 1e-6) == pytest.approx(1.0, rel=1e-6)
 

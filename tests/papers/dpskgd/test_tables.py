@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dperm.core.experiment.results import Result
 from dperm.papers.dpskgd import comparisons as comparing
 from dperm.papers.dpskgd import tables
 from dperm.papers.dpskgd.theory import Bound
-from dperm.pipeline.results import Result
 
 SOLVERS = ("dp_skgd", "dp_skgd_importance", "dp_skgd_full", "dp_sgd")
 

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dperm.erm.constants import strong_convexity
+from dperm.core.erm.constants import strong_convexity
+from dperm.core.lanes import dp_skgd
+from dperm.core.privacy.accounting import gaussian_epsilon
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpskgd import moments, pairs, sweeps, theorem42, theory
-from dperm.privacy.accounting import gaussian_epsilon
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import dp_skgd
 
 N = 2.0**18
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from conftest import make_problem, raw_data
-from dperm.erm.optimum import solve
+from dperm.core.erm.optimum import solve
+from dperm.core.lanes.dp_skgd import Options, Sketch
 from dperm.papers.dpskgd import theory as bounds
 from dperm.papers.dpskgd.directions import agrees
-from dperm.solvers.lanes.dp_skgd import Options, Sketch
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from dperm import locate
 from dperm.audit.blackbox import recording
 from dperm.audit.blackbox.domain import Data
 from dperm.audit.blackbox.recording import Record
+from dperm.core.experiment import locate
 
 Array = np.ndarray
 Fit = Callable[[Array, Array, Any], Any]

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from dperm.core.experiment import results
+from dperm.core.experiment.schema import Config, Product
 from dperm.papers.arena import outcomes, ranking
 from dperm.papers.arena.tables import sizes
-from dperm.pipeline import results
 from dperm.present import drawing, looks
 from dperm.present.drawing import Rows
 from dperm.present.panels import Drawing, Panels, log_axes
-from dperm.schema import Config, Product
 
 LOW, HIGH = -4.0, 1.0  # log10 of the error over that at w = 0, the ends of colours
 

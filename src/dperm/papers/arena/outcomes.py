@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dperm import schema
 from dperm.compare import results
+from dperm.core.experiment import schema
+from dperm.core.experiment.plan import at_problem
+from dperm.core.experiment.results import load_sweep
 from dperm.pipeline import digests
-from dperm.pipeline.plan import at_problem
-from dperm.pipeline.results import load_sweep
 
 DATA = "data"  # the data set of a problem: what is drawn again for intervals
 COLUMNS = [*results.COLUMNS, DATA]

@@ -24,16 +24,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm import schema
 from dperm.compare import results
 from dperm.compare.metrics import is_signed
-from dperm.erm.problem import Problem
+from dperm.core.erm.problem import Problem
+from dperm.core.experiment import inputs, plan, schema, seeds
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Ledger
 from dperm.papers.arena import outcomes
-from dperm.pipeline import inputs, plan, problems, seeds
+from dperm.pipeline import problems
 from dperm.present.tables import made_of, save
-from dperm.privacy.accounting import true_epsilon
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Ledger
 from dperm.solvers.fits import dp_minibatch
 from dperm.solvers.fits.dp_gd import threshold
 from dperm.solvers.fits.scaled import Scaled

@@ -9,14 +9,14 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
-from dperm import schema
 from dperm.compare import results, sources
 from dperm.compare.methods import Method
 from dperm.compare.metrics import split
 from dperm.compare.run import Plan, runs, write
-from dperm.grid import points
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.grid import points
 from dperm.papers.arena import outcomes
-from dperm.pipeline import digests, plan
+from dperm.pipeline import digests
 
 log = logging.getLogger(__name__)
 

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from dperm import data, schema
+from dperm import data
 from dperm.compare.contest import Prices, Row, Seeds, contest_rows
 from dperm.compare.contestants import Contestant, contestant
 from dperm.compare.metrics import split
+from dperm.core.erm.optimum import solve
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.erm.scales import declared
+from dperm.core.experiment import inputs, plan, schema
+from dperm.core.experiment.grid import points
 from dperm.data.synthetic import dialled_classification, dialled_regression
-from dperm.erm.optimum import solve
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
-from dperm.erm.scales import declared
-from dperm.grid import points
-from dperm.pipeline import digests, inputs, plan
+from dperm.pipeline import digests
 
 
 def contest(

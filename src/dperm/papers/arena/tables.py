@@ -6,12 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import schema
-from dperm.erm.losses import named
-from dperm.grid import points
+from dperm.core.erm.losses import named
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.grid import points
+from dperm.core.experiment.results import load_sweep
 from dperm.papers.arena import outcomes, ranking
-from dperm.pipeline import plan
-from dperm.pipeline.results import load_sweep
 from dperm.present.tables import Table, made_of, readable
 
 

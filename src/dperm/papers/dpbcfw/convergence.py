@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.erm.constrained import minimum
-from dperm.erm.sets import Ball
+from dperm.core.erm.constrained import minimum
+from dperm.core.erm.sets import Ball
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpbcfw import theory
 from dperm.papers.dpbcfw.instances import Instance
 from dperm.present.intervals import power, student
-from dperm.privacy.mechanisms import streams
 from dperm.solvers.frank_wolfe import bcfw, silent
 
 PRECISION, MOST = 1e-7, 20_000  # of f* on the ball, over f(0); steps at most

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from dperm import schema
+from dperm.core.experiment import schema
 from dperm.papers.dpbcfw.outcomes import last, read, where
 from dperm.present.intervals import power
 

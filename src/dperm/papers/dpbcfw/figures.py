@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from dperm.core.experiment import results
+from dperm.core.experiment.schema import Config, Product
 from dperm.papers.dpbcfw import excess, margins, reading_figures, uplink
 from dperm.papers.dpbcfw.curve_families import (
     BASELINES,
@@ -25,10 +27,8 @@ from dperm.papers.dpbcfw.curve_families import (
     percent,
 )
 from dperm.papers.dpbcfw.outcomes import central, last, read, where
-from dperm.pipeline import results
 from dperm.present import drawing
 from dperm.present.panels import Drawing, Panels, log_axes, shades, ticks
-from dperm.schema import Config, Product
 
 SETS = {"ball": "l1 ball", "box": "box"}
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.erm.columns import edges
+from dperm.core.erm.columns import edges
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpbcfw import theory
 from dperm.papers.dpbcfw.instances import Instance
 from dperm.papers.dpbcfw.reading import Reading, noise_under
 from dperm.papers.dpbcfw.runs import Setting, options_of
 from dperm.present.intervals import power, student
-from dperm.privacy.mechanisms import streams
 from dperm.solvers.distributed.node import Node
 from dperm.solvers.distributed.parts import in_memory
 from dperm.solvers.frank_wolfe import dp_bcfw

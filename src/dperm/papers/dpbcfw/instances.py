@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from dperm.erm.bounds import clip_problem
-from dperm.erm.columns import Columns
-from dperm.erm.constrained import minimum
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
-from dperm.erm.sets import Ball
-from dperm.privacy.given import DATA_BOUNDS, RADIUS, united
+from dperm.core.erm.bounds import clip_problem
+from dperm.core.erm.columns import Columns
+from dperm.core.erm.constrained import minimum
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.erm.sets import Ball
+from dperm.core.privacy.given import DATA_BOUNDS, RADIUS, united
 from dperm.solvers.frank_wolfe.dp_fw import published_lipschitz
 
 NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance

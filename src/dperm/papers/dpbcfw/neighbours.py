@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.erm.problem import Problem
+from dperm.core.erm.problem import Problem
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpbcfw.instances import Instance
 from dperm.papers.dpbcfw.runs import Setting, noise_of, options_of
-from dperm.privacy.mechanisms import streams
 from dperm.solvers.distributed.node import Node
 from dperm.solvers.distributed.parts import in_memory
 from dperm.solvers.frank_wolfe import dp_bcfw, silent

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm import schema
-from dperm.pipeline import results
+from dperm.core.experiment import results, schema
 
 OBJECTIVES = ("mean", "sum")  # equation 4
 BUDGETS = ("total", "iteration")  # whose epsilon

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from dperm.core.privacy.accounting import advanced_epsilon, gaussian_epsilon
 from dperm.kinds.proofs import Case
-from dperm.privacy.accounting import advanced_epsilon, gaussian_epsilon
 
 
 def node_selections(

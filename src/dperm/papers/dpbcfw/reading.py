@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.solvers.options import one_of
 from dperm.papers.dpbcfw.instances import Instance
 from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES
 from dperm.papers.dpbcfw.runs import Setting, made_of, noise_of, options_of
-from dperm.privacy.ledger import Ledger
 from dperm.solvers.frank_wolfe import Noise
 from dperm.solvers.frank_wolfe.dp_bcfw_noise import epsilons_apart, releases
 from dperm.solvers.frank_wolfe.selections import selections_epsilon
-from dperm.solvers.options import one_of
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from functools import partial
 
 import pandas as pd
 
+from dperm.core.experiment.schema import Problem
 from dperm.papers.dpbcfw import judged
 from dperm.papers.dpbcfw.curve_families import (
     BASELINES,
@@ -20,7 +21,6 @@ from dperm.papers.dpbcfw.curve_families import (
 from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES, where
 from dperm.present.looks import Look
 from dperm.present.panels import Drawing, Panels, shades
-from dperm.schema import Problem
 
 TOP = 1.5  # losses over f(0) above it are not shown: nothing was learnt
 WORDS = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import schema
+from dperm.core.experiment import schema
 from dperm.papers.dpbcfw import judged
 from dperm.papers.dpbcfw.outcomes import read, where
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from dperm.accountants.intervals import lower_epsilon
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpbcfw.instances import Instance
-from dperm.privacy.intervals import lower_epsilon
-from dperm.privacy.mechanisms import streams
 from dperm.solvers.distributed.starting import ENGINES
 from dperm.solvers.frank_wolfe import (
     CALIBRATIONS,

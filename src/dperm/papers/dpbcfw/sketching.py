@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dperm.core.privacy.mechanisms import gaussian, streams
 from dperm.papers.dpbcfw.instances import sparse_design
 from dperm.present.intervals import power, student
-from dperm.privacy.mechanisms import gaussian, streams
 from dperm.solvers.distributed.sketch import Sketch
 
 QUANTITIES = {  # column: (what it is measured along, the paper's exponent)

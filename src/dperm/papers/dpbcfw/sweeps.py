@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dperm import grid, schema
-from dperm.erm.columns import Columns
-from dperm.erm.loss import Signed
-from dperm.erm.losses import named
-from dperm.erm.problem import Problem, build
+from dperm.core.erm.columns import Columns
+from dperm.core.erm.loss import Signed
+from dperm.core.erm.losses import named
+from dperm.core.erm.problem import Problem, build
+from dperm.core.experiment import grid, inputs, plan, schema
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpbcfw import (
     convergence,
     eigenvalues,
@@ -25,8 +26,6 @@ from dperm.papers.dpbcfw import (
 from dperm.papers.dpbcfw.instances import Instance, prepared, synthetic
 from dperm.papers.dpbcfw.reading import Reading, final
 from dperm.papers.dpbcfw.runs import Rows, Setting, run
-from dperm.pipeline import inputs, plan
-from dperm.privacy.mechanisms import streams
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import bcfw, fw, silent
 from dperm.solvers.frank_wolfe.iterate import Iterate

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dperm import schema
+from dperm.core.experiment import results, schema
 from dperm.papers.dpbcfw import convergence, inexact, margins, sketching, theory, uplink
 from dperm.papers.dpbcfw import readings as of_readings
 from dperm.papers.dpbcfw.outcomes import last, read
-from dperm.pipeline import results
 from dperm.present.tables import Table, readable
 
 

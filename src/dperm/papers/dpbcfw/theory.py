@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dperm.erm.columns import Columns, edges
+from dperm.core.erm.columns import Columns, edges
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpbcfw.instances import Instance
 from dperm.papers.dpbcfw.runs import Setting, options_of
-from dperm.privacy.mechanisms import streams
 from dperm.solvers.frank_wolfe import bcfw, silent
 from dperm.solvers.frank_wolfe.dp_bcfw_noise import sketch_of
 

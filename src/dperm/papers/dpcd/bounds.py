@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dperm.erm.constants import largest_derivatives, strong_convexity
-from dperm.erm.optimum import Optimum
-from dperm.erm.problem import Problem
+from dperm.core.erm.constants import largest_derivatives, strong_convexity
+from dperm.core.erm.optimum import Optimum
+from dperm.core.erm.problem import Problem
 
 
 def terms(problem: Problem, optimum: Optimum) -> list[dict[str, Any]]:

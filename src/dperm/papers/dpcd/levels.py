@@ -11,7 +11,7 @@ Two Gaussian releases come before Algorithm 1, of all features at once:
 Replacing a record takes one value of each feature from a level and adds one to another,
 so the counts move by :math:`\sqrt{2 p}` at most, and the means by :math:`\sqrt p / n`.
 Both are Gaussian, as Algorithm 1's are, and all compose exactly. A module of lanes as
-``dperm.solvers.lanes.dp_cd_priv`` is; for dense features.
+``dperm.core.lanes.dp_cd_priv`` is; for dense features.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from functools import cache
 
 import numpy as np
 
-from dperm.erm.problem import Problem
-from dperm.privacy.accounting import gaussian_epsilon
-from dperm.privacy.calibration import smallest
-from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.privacy.mechanisms import Streams, gaussian
-from dperm.solvers import options as checks
-from dperm.solvers.lanes import Lanes, dp_cd
-from dperm.solvers.lanes.dp_cd import lane_bytes, steps
+from dperm.core.erm.problem import Problem
+from dperm.core.lanes import Lanes, dp_cd
+from dperm.core.lanes.dp_cd import lane_bytes, steps
+from dperm.core.privacy.accounting import gaussian_epsilon
+from dperm.core.privacy.calibration import smallest
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.mechanisms import Streams, gaussian
+from dperm.core.solvers import options as checks
 
 __all__ = ["Options", "Run", "lane_bytes", "ledger", "steps"]
 

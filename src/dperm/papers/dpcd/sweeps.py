@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dperm import grid as grids
-from dperm import schema
+from dperm.core.experiment import grid as grids
+from dperm.core.experiment import schema
+from dperm.core.lanes import dp_cd, trials
 from dperm.kinds.sweeps import problem_of, refined
 from dperm.papers.dpcd import constants, levels, theorem33
-from dperm.solvers.lanes import dp_cd, trials
 
 Rows = list[dict[str, Any]]
 ESTIMATED: dict[str, tuple[Any, Any, float]] = {  # module, options, share of epsilon

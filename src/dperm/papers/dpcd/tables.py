@@ -7,10 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import schema
+from dperm.core.experiment import inputs, plan, results, schema
+from dperm.core.experiment.results import Result
 from dperm.papers.dpcd import bounds, parts
-from dperm.pipeline import inputs, plan, results
-from dperm.pipeline.results import Result
 from dperm.present.tables import Rows, Table, made_of, number
 
 LEAD = ("lead", "lead_low", "lead_high")

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.erm.constants import strong_convexity
-from dperm.erm.optimum import Optimum
-from dperm.erm.penalties import prox_constants
-from dperm.erm.problem import Problem
+from dperm.core.erm.constants import strong_convexity
+from dperm.core.erm.optimum import Optimum
+from dperm.core.erm.penalties import prox_constants
+from dperm.core.erm.problem import Problem
+from dperm.core.lanes import Lanes, dp_cd
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpcd.bounds import lipschitz
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import Lanes, dp_cd
 
 CASES = ("convex", "strongly convex")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
+from dperm.core.experiment import inputs, plan, results
+from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.figures import TITLES
 from dperm.papers.dpgcd import growing, optima
-from dperm.pipeline import inputs, plan, results
 from dperm.present import drawing, looks
 from dperm.present.drawing import Rows
 from dperm.present.panels import Drawing, Panels
-from dperm.schema import Config, Product
 
 
 def histograms(config: Config, product: Product, problems: list[str]) -> Drawing:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
 
 NOISE = 0.1  # standard deviation of the labels' noise, ||w_true|| being 1
 THRESHOLD = 0.3  # of the L1 norm, relative to a coefficient

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dperm import schema
-from dperm.pipeline import results
-from dperm.pipeline.results import Result
-from dperm.privacy.accounting import true_epsilon
-from dperm.privacy.calibration import Calibration, calibrate
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.noisy_max import NoisyMax
-from dperm.solvers.lanes import dp_gcd
+from dperm.core.experiment import results, schema
+from dperm.core.experiment.results import Result
+from dperm.core.lanes import dp_gcd
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.calibration import Calibration, calibrate
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.noisy_max import NoisyMax
 
 SIZES = (800, 2600, 20640)
 ROUNDS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30)

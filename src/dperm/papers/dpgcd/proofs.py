@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.noisy_max import ChosenValue, NoisyMax
 from dperm.kinds.proofs import Case
-from dperm.privacy.accounting import true_epsilon
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.noisy_max import ChosenValue, NoisyMax
 
 
 def noisy_max_step(gap: float, pure: float) -> Case:

@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm import grid as grids
-from dperm import schema
-from dperm.erm.bounds import clip_entries
-from dperm.erm.columns import Columns
-from dperm.erm.optimum import Optimum, solve
-from dperm.erm.problem import Problem
+from dperm.core.erm.bounds import clip_entries
+from dperm.core.erm.columns import Columns
+from dperm.core.erm.optimum import Optimum, solve
+from dperm.core.erm.problem import Problem
+from dperm.core.experiment import grid as grids
+from dperm.core.experiment import inputs, results, schema, seeds
+from dperm.core.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, trials
+from dperm.core.privacy.mechanisms import streams
 from dperm.kinds.sweeps import CALIBRATION, job_of, problem_of, tuned
 from dperm.papers.dpgcd import theorem44
 from dperm.papers.dpgcd.growing import KNOBS
 from dperm.papers.dpgcd.instances import Instance, draw
-from dperm.pipeline import inputs, results, seeds
-from dperm.privacy.mechanisms import streams
 from dperm.solvers.frank_wolfe import dp_fw
-from dperm.solvers.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, trials
 
 LANES: dict[str, tuple[Any, Any]] = {
     "DP-GCD": (dp_gcd, dp_gcd.Options()),

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm import grid, schema
+from dperm.core.experiment import grid, inputs, plan, results, schema
+from dperm.core.experiment.results import Result
 from dperm.papers.dpgcd import growing
 from dperm.papers.dpgcd import noise as prices
-from dperm.pipeline import inputs, plan, results
-from dperm.pipeline.results import Result
 from dperm.present.intervals import clopper_pearson, student
 from dperm.present.tables import Rows, Table, number, readable
 

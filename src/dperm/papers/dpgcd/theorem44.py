@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.erm.optimum import Optimum
-from dperm.erm.problem import Problem
-from dperm.privacy.mechanisms import laplace, streams
+from dperm.core.erm.optimum import Optimum
+from dperm.core.erm.problem import Problem
+from dperm.core.privacy.mechanisms import laplace, streams
 
 WRONG = 0.05  # zeta, the chance that a bound is exceeded
 LONGEST = 10_000  # iterations that are looked at, and run

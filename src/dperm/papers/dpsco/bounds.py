@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dperm.erm.sets import dual_exponent
-from dperm.privacy.generalised_gaussian import regularity
+from dperm.accountants.generalised_gaussian import regularity
+from dperm.core.erm.sets import dual_exponent
 
 _TREE = "sqrt(kappa/n) + kappa sqrt(d) / (eps n)"
 RATES = {  # Table 1's upper bounds, logarithms left out

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dperm.erm.sets import norms
+from dperm.core.erm.sets import norms
 from dperm.papers.dpsco.instances import EASY, KINDS
 from dperm.solvers.streams import Target, noisy_sfw, poly_sfw
 from dperm.solvers.streams.coins import Coins, hard

@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from dperm.core.experiment import results
+from dperm.core.experiment.schema import Config, Product
 from dperm.papers.dpsco import bounds
 from dperm.papers.dpsco.exponents import BELOW, interval, of_time
 from dperm.papers.dpsco.labels import LABELS, NOISE, norm
 from dperm.papers.dpsco.outcomes import chosen, instanced, together
 from dperm.papers.dpsco.quantiles import tail
-from dperm.pipeline import results
 from dperm.present import drawing, looks
 from dperm.present.drawing import Row, Rows
 from dperm.present.looks import Look
 from dperm.present.panels import Drawing, Panels, against, log_axes, shades, ticks
-from dperm.schema import Config, Product
 
 SLOPES = {-0.5: ":", -1.0: "--"}  # line styles of Table 1's exponents
 SHARE = "excess / initial risk"

@@ -6,18 +6,18 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from dperm.papers.dpsco.sampled_cost import Draws, least_epsilon
-from dperm.pipeline.seeds import seed as seed_of
-from dperm.privacy.accounting import gaussian_epsilon
-from dperm.privacy.generalised_gaussian import (
+from dperm.accountants.generalised_gaussian import (
     noise_multiplier,
     proof_epsilon,
     regularity,
     smooth_order,
     strict_epsilon,
 )
-from dperm.privacy.given import N
-from dperm.privacy.intervals import epsilon_interval
+from dperm.accountants.intervals import epsilon_interval
+from dperm.core.experiment.seeds import seed as seed_of
+from dperm.core.privacy.accounting import gaussian_epsilon
+from dperm.core.privacy.given import N
+from dperm.papers.dpsco.sampled_cost import Draws, least_epsilon
 from dperm.solvers.streams import Target, phased_sgd, poly_sfw
 from dperm.solvers.streams.setup import Setup
 

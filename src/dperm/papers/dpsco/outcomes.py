@@ -6,9 +6,8 @@ import math
 
 import pandas as pd
 
-from dperm import schema
+from dperm.core.experiment import results, schema
 from dperm.papers.dpsco.instances import EASY, worst
-from dperm.pipeline import results
 
 
 def together(config: schema.Config, product: schema.Product) -> pd.DataFrame:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from dperm.accountants.generalised_gaussian import proof_epsilon
+from dperm.core.privacy.accounting import advanced_epsilon
 from dperm.kinds.proofs import Case
-from dperm.privacy.accounting import advanced_epsilon
-from dperm.privacy.generalised_gaussian import proof_epsilon
 
 
 def generalised_gaussian(epsilon: float, delta: float, kappa: float) -> Case:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from dperm.core.experiment.seeds import seed as seed_of
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpsco.instances import KINDS, biases
-from dperm.pipeline.seeds import seed as seed_of
-from dperm.privacy.mechanisms import streams
 from dperm.solvers.streams import Part, Target
 from dperm.solvers.streams.coins import Coins, hard
 from dperm.solvers.streams.projecting import CompiledSetup

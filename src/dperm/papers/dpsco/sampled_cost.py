@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 import scipy  # its parts come when they are first named
 
-from dperm.privacy.generalised_gaussian import generalised_gaussian
-from dperm.privacy.mechanisms import streams
+from dperm.accountants.generalised_gaussian import generalised_gaussian
+from dperm.core.privacy.mechanisms import streams
 
 DRAWS = 8_000
 ERRORS = 3.0  # standard errors off the estimate: one-sided 99.9 % in each direction

@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from dperm import config as configuration
-from dperm import data, schema, solvers
+from dperm import data
+from dperm.core import solvers
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import schema
+from dperm.core.experiment.seeds import seed as seed_of
+from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.papers.dpsco import bending
 from dperm.papers.dpsco.estimating import errors, known
 from dperm.papers.dpsco.running import Runs
-from dperm.pipeline.seeds import seed as seed_of
-from dperm.privacy.mechanisms import Streams, streams
 from dperm.solvers.streams import (
     Part,
     Target,

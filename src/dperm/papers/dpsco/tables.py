@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm import schema
+from dperm.core.experiment import results, schema
 from dperm.papers.dpsco import bounds
 from dperm.papers.dpsco.bounds import RATES, TERMS, growth
 from dperm.papers.dpsco.exponents import (
@@ -23,7 +23,6 @@ from dperm.papers.dpsco.instances import EASY, KEYS
 from dperm.papers.dpsco.labels import LABELS, norm
 from dperm.papers.dpsco.outcomes import instanced, together
 from dperm.papers.dpsco.quantiles import tail
-from dperm.pipeline import results
 from dperm.present.tables import Table, made_of, number, readable
 
 

@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm import schema
-from dperm.erm.optimum import Optimum
-from dperm.erm.problem import Problem
+from dperm.core.erm.optimum import Optimum
+from dperm.core.erm.problem import Problem
+from dperm.core.experiment import inputs, plan, schema
+from dperm.core.experiment.results import Result
+from dperm.core.lanes import dp_skgd
+from dperm.core.solvers import make_options
 from dperm.papers.dpskgd import theory
 from dperm.papers.dpskgd.samplings import family, solver
-from dperm.pipeline import inputs, plan
-from dperm.pipeline.results import Result
 from dperm.present.drawing import summary
 from dperm.present.intervals import student
-from dperm.solvers import make_options
-from dperm.solvers.lanes import dp_skgd
 
 Rows = list[dict[str, Any]]
 Bounds = dict[str, theory.Bound]

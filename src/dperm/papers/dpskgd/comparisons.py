@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dperm import schema
-from dperm.erm.problem import Problem
+from dperm.core.erm.problem import Problem
+from dperm.core.experiment import results, schema
+from dperm.core.experiment.results import Result
+from dperm.core.lanes.dp_skgd import Sketch
 from dperm.papers.dpskgd.bounds import loaded, sketching, solver_bounds
 from dperm.papers.dpskgd.directions import CONTROL, agrees
 from dperm.papers.dpskgd.theory import Bound
-from dperm.pipeline import results
-from dperm.pipeline.results import Result
 from dperm.present.method_ratios import compared, measured, verdict, widest
-from dperm.solvers.lanes.dp_skgd import Sketch
 
 # question: (first solver, second solver); below 1 the first is better
 QUESTIONS: dict[str, list[tuple[str, str]]] = {

@@ -8,16 +8,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from dperm.core.experiment import inputs, plan, results
+from dperm.core.experiment.results import Result
+from dperm.core.experiment.schema import Config, Product
 from dperm.papers.dpskgd import exponents, partitions, rate_panels
 from dperm.papers.dpskgd import rates as measures
 from dperm.papers.dpskgd import samplings as draws
-from dperm.pipeline import inputs, plan, results
-from dperm.pipeline.results import Result
 from dperm.present import drawing
 from dperm.present.drawing import Rows
 from dperm.present.looks import Look, look
 from dperm.present.panels import Drawing, Panels, against, log_axes, ticks
-from dperm.schema import Config, Product
 
 FAMILIES = {  # of samplings
     "uniform": look("#0072B2", "-", "o"),

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm import schema
-from dperm.pipeline import plan, results
-from dperm.pipeline.inputs import Job
-from dperm.pipeline.results import Result
-from dperm.pipeline.solving import lane_rows
-from dperm.solvers.lanes import Lanes
-from dperm.solvers.lanes.trials import seeds_of
+from dperm.core.experiment import plan, results, schema
+from dperm.core.experiment.inputs import Job
+from dperm.core.experiment.results import Result
+from dperm.core.experiment.solving import lane_rows
+from dperm.core.lanes import Lanes
+from dperm.core.lanes.trials import seeds_of
 
 CALIBRATION = "strict"
 POINT = ["passes", "step", "clip"]

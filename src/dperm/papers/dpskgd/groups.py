@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
-from dperm.solvers.lanes import dp_skgd
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.lanes import dp_skgd
 
 # method of the sweep: options of dp_skgd, groups by name
 METHODS: dict[str, dict[str, Any]] = {

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dperm.core.lanes import dp_skgd
 from dperm.papers.dpskgd.pairs import Pairs
-from dperm.solvers.lanes import dp_skgd
 
 _STATE = 4  # two errors and two sums of a pair
 

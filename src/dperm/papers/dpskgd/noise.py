@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dperm.erm.problem import Problem
-from dperm.privacy.accounting import gaussian_epsilon, gaussian_renyi_epsilon
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.given import LIFTS, SMOOTHNESS, united
-from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.core.erm.problem import Problem
+from dperm.core.privacy.accounting import gaussian_epsilon, gaussian_renyi_epsilon
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.given import LIFTS, SMOOTHNESS, united
+from dperm.core.privacy.ledger import Gaussian, Ledger
 
 RELEASES = (1, 10, 100, 1000)
 

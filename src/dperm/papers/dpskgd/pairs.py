@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import hadamard
 
-from dperm.erm.penalties import Penalty
-from dperm.erm.problem import Problem, build
-from dperm.privacy.mechanisms import Streams, gaussian
-from dperm.solvers.lanes import Lanes, dp_sgd, dp_skgd
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.lanes import Lanes, dp_sgd, dp_skgd
+from dperm.core.privacy.mechanisms import Streams, gaussian
 
 # regime: its worse and its better method
 REGIMES = {

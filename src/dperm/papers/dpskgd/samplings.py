@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from dperm import config as configuration
-from dperm import schema
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import schema
 
 FAMILIES = ("uniform", "importance", "nice")
 

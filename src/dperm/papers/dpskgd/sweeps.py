@@ -6,7 +6,9 @@ import math
 from itertools import product
 from typing import Any
 
-from dperm import schema
+from dperm.core.experiment import schema
+from dperm.core.lanes import dp_skgd, trials
+from dperm.core.privacy.mechanisms import streams
 from dperm.kinds.sweeps import job_of, tuned
 from dperm.papers.dpskgd import finalists as rounds
 from dperm.papers.dpskgd import groups as groups_of
@@ -14,8 +16,6 @@ from dperm.papers.dpskgd import pairs, theorem42
 from dperm.papers.dpskgd import quadratics as law
 from dperm.papers.dpskgd.moments import expected_excess
 from dperm.papers.dpskgd.noise import releases
-from dperm.privacy.mechanisms import streams
-from dperm.solvers.lanes import dp_skgd, trials
 
 
 def regimes(

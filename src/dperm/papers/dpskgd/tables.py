@@ -7,14 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import schema
+from dperm.core.experiment import results, schema
 from dperm.papers.dpskgd import bounds, partitions, rates
 from dperm.papers.dpskgd import finalists as rounds
 from dperm.papers.dpskgd.comparisons import QUESTIONS, comparisons
 from dperm.papers.dpskgd.directions import CONTROL
 from dperm.papers.dpskgd.exponents import fitted
 from dperm.papers.dpskgd.noise import costs
-from dperm.pipeline import results
 from dperm.present.intervals import student
 from dperm.present.method_ratios import verdict, widest
 from dperm.present.tables import Rows, Table, made_of, number, readable

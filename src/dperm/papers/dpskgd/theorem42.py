@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import scipy
 
+from dperm.core.lanes import Lanes, dp_skgd
+from dperm.core.privacy.accounting import gaussian_epsilon
+from dperm.core.privacy.mechanisms import Streams
 from dperm.papers.dpskgd.moments import expected_excess
 from dperm.papers.dpskgd.pairs import Pairs
-from dperm.privacy.accounting import gaussian_epsilon
-from dperm.privacy.mechanisms import Streams
-from dperm.solvers.lanes import Lanes, dp_skgd
 
 CASES = ("convex", "strongly convex")
 BASE, AGAIN = "single", "single again"  # a control: the same law on other seeds

@@ -16,10 +16,10 @@ from itertools import combinations
 
 import numpy as np
 
-from dperm.erm.constants import largest_derivatives, strong_convexity
-from dperm.erm.optimum import Optimum
-from dperm.erm.problem import Problem
-from dperm.solvers.lanes.dp_skgd import Options, Sketch, lift
+from dperm.core.erm.constants import largest_derivatives, strong_convexity
+from dperm.core.erm.optimum import Optimum
+from dperm.core.erm.problem import Problem
+from dperm.core.lanes.dp_skgd import Options, Sketch, lift
 
 _SETS = 2000  # nice sets that are averaged over; all of them where there are fewer
 SYMBOLS = {

@@ -17,7 +17,8 @@ from typing import Any, get_type_hints
 
 import pandas as pd
 
-from dperm import schema, typed
+from dperm.core.experiment import schema, typed
+from dperm.core.experiment.validation import one_of
 from dperm.kinds.proofs import Argument
 from dperm.pipeline import products
 from dperm.report.controls import Control, Options, controlled
@@ -31,7 +32,6 @@ from dperm.report.evidence import (
 )
 from dperm.report.verdicts import Finding, Range, together
 from dperm.store.closure import functions
-from dperm.validation import one_of
 
 Rule = Callable[..., Finding]
 OURS = ("dperm.report.rules.measures", "dperm.report.rules.special")

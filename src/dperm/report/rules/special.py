@@ -12,8 +12,8 @@ from typing import Any
 
 import pandas as pd
 
+from dperm.core.experiment import results
 from dperm.kinds.proofs import Argument
-from dperm.pipeline import results
 from dperm.present.intervals import clopper_pearson, power
 from dperm.report import tuned
 from dperm.report.controls import (

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dperm.erm.problem import Problem
+from dperm.core.erm.problem import Problem
 from dperm.solvers.distributed.messages import Message
 from dperm.solvers.distributed.node import Node, Part, Public
 from dperm.solvers.distributed.parts import in_memory

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dperm.erm.bounds import clip_entries, clip_offset
-from dperm.erm.columns import Columns
-from dperm.erm.losses import Loss, derivatives
-from dperm.privacy.mechanisms import gaussian, signed_noisy_max, streams
+from dperm.core.erm.bounds import clip_entries, clip_offset
+from dperm.core.erm.columns import Columns
+from dperm.core.erm.losses import Loss, derivatives
+from dperm.core.privacy.mechanisms import gaussian, signed_noisy_max, streams
 from dperm.solvers.distributed.messages import Message
 from dperm.solvers.distributed.sketch import Sketch
 

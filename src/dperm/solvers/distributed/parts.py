@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from dperm.erm.columns import edges
-from dperm.erm.problem import Problem
+from dperm.core.erm.columns import edges
+from dperm.core.erm.problem import Problem
 from dperm.solvers.distributed.node import Share
 
 

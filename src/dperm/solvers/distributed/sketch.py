@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from dperm.compiled import KERNEL
-from dperm.privacy.mechanisms import gaussian, streams
+from dperm.core.compiled import KERNEL
+from dperm.core.privacy.mechanisms import gaussian, streams
 
 
 class Sketch:

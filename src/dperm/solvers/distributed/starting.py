@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dperm.erm.problem import Problem
+from dperm.core.erm.problem import Problem
 from dperm.solvers.distributed.engines import Dask, Start, local
 from dperm.solvers.distributed.node import Public
 from dperm.solvers.distributed.parts import in_files

@@ -18,8 +18,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import Streams, gaussian
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import Secret, Tilted, in_rounds, isometric
 

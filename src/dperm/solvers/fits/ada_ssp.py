@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.solvers.options import positive
 from dperm.solvers.fits import Fit, Steps, too_wide
 from dperm.solvers.fits.quadratics import floored, minimised
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.options import positive
 from dperm.solvers.records import Records, gram
 
 DOUBT = 0.05  # chance that the ridge is too small

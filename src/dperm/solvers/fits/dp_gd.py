@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.solvers.options import at_least, positive
 from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.options import at_least, positive
 
 
 @dataclass(frozen=True)

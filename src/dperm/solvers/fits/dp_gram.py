@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.solvers.options import at_least, positive, share
 from dperm.solvers.fits import Fit, Steps, too_wide
 from dperm.solvers.fits.dp_gd import threshold
 from dperm.solvers.fits.quadratics import floored, minimised
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.options import at_least, positive, share
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dperm.privacy.ledger import Ledger, SampledGaussian
+from dperm.core.privacy.ledger import Ledger, SampledGaussian
+from dperm.core.solvers.options import at_least, positive
 from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.dp_gd import threshold
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.options import at_least, positive
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,10 @@ from typing import Any
 
 import numpy as np
 
-from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.solvers.options import at_least, positive, share
 from dperm.solvers.fits import Fit, Steps, too_wide
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.options import at_least, positive, share
 from dperm.solvers.records import Records, gram
 
 _UNITS = (

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.solvers.options import positive
 from dperm.solvers.fits import Fit, Steps, too_wide
 from dperm.solvers.fits.quadratics import floored, minimised
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.options import positive
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ r"""Objective perturbation: the minimiser of the objective with a random linear 
 
 with Lambda = R^2 / K in all; what the penalty has of it counts. The bound on its
 privacy, under replacing a record and with any closed convex psi that does not depend on
-the data, is proved in :mod:`dperm.privacy.perturbed_objective`; up to K = 0.45 epsilon
-or so it is that of the Gaussian mechanism with sensitivity 2 R.
+the data, is proved in :mod:`dperm.accountants.perturbed_objective`; up to
+K = 0.45 epsilon or so it is that of the Gaussian mechanism with sensitivity 2 R.
 
 ``exact`` minima are those to which the proof applies; what is published is computed
 until a subgradient of norm tau = ``tolerance`` Lambda is known, which the ledger names
@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dperm.privacy.given import EXACT_MINIMA
-from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.privacy.perturbed_objective import PerturbedObjective
+from dperm.accountants.perturbed_objective import PerturbedObjective
+from dperm.core.privacy.given import EXACT_MINIMA
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.solvers.options import one_of, positive
 from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.options import one_of, positive
 
 MINIMA = ("exact", "approximate")
 MU = 1e-4  # of hiding what is left
@@ -86,7 +86,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
         scale=2 * R * noise_multiplier,
         count=1,
         unit="2 R, the shift of the linear term that undoes replacing a record",
-        source="proved in dperm.privacy.perturbed_objective",
+        source="proved in dperm.accountants.perturbed_objective",
         curvature=R**2 / Lambda,
     )
     if options.minima == "exact":

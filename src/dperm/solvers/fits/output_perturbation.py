@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.solvers.options import positive
 from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.objective_perturbation import WIDE
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.options import positive
 
 TOLERANCE = 1e-9  # of the minimiser
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from dperm.erm.problem import Problem
-from dperm.erm.scales import column_scales, is_declared, label_scale
-from dperm.privacy.given import LABEL_SCALE, SMOOTHNESS
-from dperm.privacy.mechanisms import Streams
+from dperm.core.erm.problem import Problem
+from dperm.core.erm.scales import column_scales, is_declared, label_scale
+from dperm.core.privacy.given import LABEL_SCALE, SMOOTHNESS
+from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.secret import Secret, Tilted
 from dperm.solvers.records import Records, gram

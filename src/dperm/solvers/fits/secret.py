@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dperm.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
-from dperm.privacy.perturbed_objective import PerturbedObjective
+from dperm.accountants.perturbed_objective import PerturbedObjective
+from dperm.core.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
 
 ROUNDING = 1e-9  # relative, by which a sensitivity may exceed the ledger's
 Normal = Callable[[Any, int], np.ndarray]  # Gaussian noise of a scale and size, (k, L)

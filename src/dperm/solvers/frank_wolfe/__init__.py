@@ -14,8 +14,8 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from dperm.erm.problem import Problem
-from dperm.privacy.ledger import Ledger, NonPrivate
+from dperm.core.erm.problem import Problem
+from dperm.core.privacy.ledger import Ledger, NonPrivate
 
 CALIBRATIONS = ("none", "paper", "stated", "scaled", "valid", "strict")
 

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.erm.columns import Columns, box_step, edges
-from dperm.erm.problem import Problem
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import Streams
+from dperm.core.erm.columns import Columns, box_step, edges
+from dperm.core.erm.problem import Problem
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import Streams
+from dperm.core.solvers.options import at_least, one_of, positive
 from dperm.solvers.frank_wolfe import (
     FrankWolfe,
     Noise,
@@ -29,7 +30,6 @@ from dperm.solvers.frank_wolfe import (
     silent,
 )
 from dperm.solvers.frank_wolfe.iterate import GradientIterate, Iterate, iterate
-from dperm.solvers.options import at_least, one_of, positive
 
 SAMPLINGS = ("elementary", "uniform_serial", "tau_nice", "distributed", "importance")
 CONSTRAINTS = ("box", "ball")

@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dperm.erm.columns import Columns
-from dperm.erm.problem import Problem
-from dperm.privacy.given import GRADIENT
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import Streams
+from dperm.core.erm.columns import Columns
+from dperm.core.erm.problem import Problem
+from dperm.core.privacy.given import GRADIENT
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import Streams
+from dperm.core.solvers.options import one_of, positive, share
 from dperm.solvers.distributed.engines import Start, local
 from dperm.solvers.distributed.messages import Message
 from dperm.solvers.distributed.node import Public
@@ -40,7 +41,6 @@ from dperm.solvers.frank_wolfe.dp_bcfw_noise import (
     valid_lipschitz,
 )
 from dperm.solvers.frank_wolfe.dp_fw import published_lipschitz
-from dperm.solvers.options import one_of, positive, share
 
 UPDATES = ("published", "feasible")
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy  # its parts come when they are first named
 
-from dperm.erm.bounds import record_bound
-from dperm.erm.columns import edges
-from dperm.erm.problem import Problem
-from dperm.privacy.accounting import gaussian_epsilon, true_epsilon
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Event, Gaussian, Ledger
-from dperm.privacy.noisy_max import NoisyMax
+from dperm.core.erm.bounds import record_bound
+from dperm.core.erm.columns import edges
+from dperm.core.erm.problem import Problem
+from dperm.core.privacy.accounting import gaussian_epsilon, true_epsilon
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Event, Gaussian, Ledger
+from dperm.core.privacy.noisy_max import NoisyMax
 from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import Noise

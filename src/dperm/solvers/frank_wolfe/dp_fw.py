@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dperm.erm.bounds import clip_offset, clip_problem, record_bound
-from dperm.erm.columns import Columns
-from dperm.erm.problem import Problem
-from dperm.privacy.given import GRADIENT
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import Streams, signed_noisy_max
+from dperm.core.erm.bounds import clip_offset, clip_problem, record_bound
+from dperm.core.erm.columns import Columns
+from dperm.core.erm.problem import Problem
+from dperm.core.privacy.given import GRADIENT
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import Streams, signed_noisy_max
+from dperm.core.solvers.options import positive
 from dperm.solvers.frank_wolfe import (
     FrankWolfe,
     Noise,
@@ -34,7 +35,6 @@ from dperm.solvers.frank_wolfe.selections import (
     selections,
     selections_epsilon,
 )
-from dperm.solvers.options import positive
 
 
 @dataclass(frozen=True)

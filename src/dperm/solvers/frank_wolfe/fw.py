@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dperm.erm.columns import Columns
-from dperm.erm.problem import Problem
-from dperm.privacy.mechanisms import Streams
+from dperm.core.erm.columns import Columns
+from dperm.core.erm.problem import Problem
+from dperm.core.privacy.mechanisms import Streams
+from dperm.core.solvers.options import positive
 from dperm.solvers.frank_wolfe import Noise, bcfw
 from dperm.solvers.frank_wolfe.bcfw import ledger, noise
-from dperm.solvers.options import positive
 
 __all__ = ["Options", "Run", "ledger", "noise", "steps"]
 

@@ -7,10 +7,10 @@ from functools import cache
 
 import numpy as np
 
-from dperm.privacy.accounting import true_epsilon
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.noisy_max import NoisyMax
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.noisy_max import NoisyMax
 
 LOUD = 2.0  # pure epsilon of one selection; adding costs at most a third more here
 HOPELESS = 100.0  # epsilon beyond which the exact one is not computed

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from dperm.privacy.ledger import Ledger, NonPrivate
-from dperm.privacy.mechanisms import Streams, streams
+from dperm.core.privacy.ledger import Ledger, NonPrivate
+from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Source
 

@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.random import SFC64, Generator, SeedSequence
 
-from dperm.compiled import KERNEL
-from dperm.erm.sets import norms
+from dperm.core.compiled import KERNEL
+from dperm.core.erm.sets import norms
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Batch
 

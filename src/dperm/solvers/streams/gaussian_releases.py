@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.given import N
-from dperm.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.given import N
+from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.streams import Noise, Target, silent
 from dperm.solvers.streams.setup import Setup
 

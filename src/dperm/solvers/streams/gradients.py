@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from numba import njit
 
-from dperm.compiled import KERNEL, clamp
-from dperm.erm.losses import slope
+from dperm.core.compiled import KERNEL, clamp
+from dperm.core.erm.losses import slope
 
 
 @njit(**KERNEL)

@@ -18,16 +18,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.privacy.generalised_gaussian import (
+from dperm.accountants.generalised_gaussian import (
     GeneralisedGaussian,
     generalised_gaussian,
     noise_multiplier,
     regularity,
     smooth_order,
 )
-from dperm.privacy.given import N
-from dperm.privacy.ledger import Ledger
-from dperm.solvers.options import one_of
+from dperm.core.privacy.given import N
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.solvers.options import one_of
 from dperm.solvers.streams import Noise, Part, Stream, Target, silent
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums
 from dperm.solvers.streams.setup import Setup

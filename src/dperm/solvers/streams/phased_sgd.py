@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from dperm.compiled import KERNEL, clamp
-from dperm.erm.losses import slope
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import gaussian
+from dperm.core.compiled import KERNEL, clamp
+from dperm.core.erm.losses import slope
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import gaussian
 from dperm.solvers.streams import Noise, Part, Stream, Target, silent
 from dperm.solvers.streams.gaussian_releases import gaussian_releases, least_multiplier
 from dperm.solvers.streams.setup import Setup

@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from dperm.compiled import INLINE, KERNEL
-from dperm.erm.sets import Array, Ball
+from dperm.core.compiled import INLINE, KERNEL
+from dperm.core.erm.sets import Array, Ball
 from dperm.solvers.streams.setup import Setup
 
 _STEPS = 100  # of either Newton method, at most; a few are taken

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.privacy.given import N
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import laplace_rows
+from dperm.core.privacy.given import N
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import laplace_rows
 from dperm.solvers.frank_wolfe.selections import published_root, selections
 from dperm.solvers.streams import Noise, Target, silent
 from dperm.solvers.streams.alone import Alone

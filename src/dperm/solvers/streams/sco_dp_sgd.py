@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import gaussian
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import gaussian
 from dperm.solvers.streams import Noise, Target
 from dperm.solvers.streams.alone import Alone
 from dperm.solvers.streams.gaussian_releases import (

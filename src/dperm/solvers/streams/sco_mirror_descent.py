@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy  # its parts come when they are first named
 
-from dperm.erm.sets import norms
-from dperm.privacy.ledger import Ledger
-from dperm.privacy.mechanisms import gaussian
+from dperm.core.erm.sets import norms
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import gaussian
 from dperm.solvers.streams import Noise, Target
 from dperm.solvers.streams.alone import Alone
 from dperm.solvers.streams.gaussian_releases import (

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from dperm.erm.losses import named
-from dperm.erm.sets import Ball, dual_exponent
+from dperm.core.erm.losses import named
+from dperm.core.erm.sets import Ball, dual_exponent
 
 LABEL_BOUND = 1.0
 
@@ -22,7 +22,7 @@ class Setup:
     Attributes
     ----------
     loss : str
-        Name of one of ``dperm.erm.losses``, a function of <x, w> and y.
+        Name of one of ``dperm.core.erm.losses``, a function of <x, w> and y.
     p : float
         Norm of the ball, 1 to infinity.
     d : int

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from dperm.compiled import KERNEL, clamp
+from dperm.core.compiled import KERNEL, clamp
 
 _L2, _BOX = 0, 1
 

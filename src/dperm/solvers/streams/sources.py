@@ -13,9 +13,9 @@ import numpy as np
 from numba import njit
 from numpy.random import SFC64, Generator, SeedSequence
 
-from dperm.compiled import KERNEL
-from dperm.erm.cleaning import cleaned
-from dperm.erm.sets import norms
+from dperm.core.compiled import KERNEL
+from dperm.core.erm.cleaning import cleaned
+from dperm.core.erm.sets import norms
 from dperm.solvers.streams.setup import LABEL_BOUND, Setup
 
 FLIP = 26  # of 256: chance that a coordinate's sign is not the record's

@@ -1,6 +1,6 @@
 """What is drawn, and the rows behind it."""
 
-from dperm.pipeline import results
+from dperm.core.experiment import results
 from dperm.present import looks
 from dperm.present.panels import Panels, log_axes
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dperm.privacy.calibration import calibrate
-from dperm.privacy.ledger import Gaussian, Ledger
-from dperm.privacy.mechanisms import gaussian, streams
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.mechanisms import gaussian, streams
 
 
 def rounds(config, point, seed, epsilon, delta, draws):

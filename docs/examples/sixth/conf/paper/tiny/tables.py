@@ -1,6 +1,6 @@
 """What is printed, and what the claims are judged by."""
 
-from dperm.pipeline import results
+from dperm.core.experiment import results
 from dperm.present.intervals import power
 from dperm.present.tables import made_of
 

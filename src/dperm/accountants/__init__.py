@@ -1,0 +1,1 @@
+"""Prices of further releases, and intervals of what a ledger costs."""

@@ -1,0 +1,145 @@
+"""What an epsilon is known to lie between, both ends proved.
+
+The upper end is that of the strict accountant: whatever mechanism a ledger describes,
+it costs no more. The lower end is what one of them costs, by a pair of distributions
+that it attains: no accountant that knows the ledger alone can say less. Numbers that
+are not in the ledger, such as those of records and features, may be any. Where no
+attained pair is known of an event, the lower end prices the others (0: none is).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from dperm.accountants.attained import (
+    LOUDEST,
+    Pair,
+    gaussian_mu,
+    gaussian_pair,
+    least_epsilon,
+    pair,
+)
+from dperm.core.privacy.accounting import (
+    gaussian_delta,
+    gaussian_epsilon,
+    profile,
+    true_epsilon,
+)
+from dperm.core.privacy.given import moves_with_data
+from dperm.core.privacy.ledger import Event, Ledger
+from dperm.core.privacy.noisy_max import NoisyMax
+from dperm.core.privacy.pld import TAIL, Profile, _largest_loss, refined
+
+GAPS = (0.0, 0.5, 2.0, 5.0, 12.0)  # noise scales that a leader is ahead by
+HOPELESS = 0.8  # share of the best at which a direction or gap is given up
+USELESS = 100.0  # a finite epsilon above, of which the lower end prices Gaussians alone
+FEW = 200  # selections, up to which other gaps than 0 are looked at
+
+
+class Interval(NamedTuple):
+    """Both ends of what an epsilon is known to be; closed forms to rounding (1e-9).
+
+    Attributes
+    ----------
+    low : float
+        Some mechanism with this ledger costs at least that, or any epsilon below it.
+    high : float
+        Every mechanism with this ledger costs at most that; ``true_epsilon``.
+    """
+
+    low: float
+    high: float
+
+
+def epsilon_interval(ledger: Ledger, delta: float) -> Interval:
+    """The least and the largest epsilon that a ledger is proved to cost.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    delta : float
+        In (0, 1).
+
+    Raises
+    ------
+    DeltaError, UnsupportedEventError
+        From the accountant.
+    """
+    high = true_epsilon(ledger, delta)
+    if any(event.scale == 0 for event in ledger.events):
+        return Interval(math.inf, math.inf)
+    if USELESS < high < math.inf:
+        mu = _attained_mu(ledger.events)
+        return Interval(gaussian_epsilon(mu, delta) if mu else 0.0, high)
+    low = lower_epsilon(ledger.events, delta)
+    return Interval(min(low, high), high)
+
+
+def unconditional(ledger: Ledger, delta: float) -> float:
+    """Epsilon if nothing but n is public: infinite where a constant is read off data.
+
+    A variant that pays for its constants with noise (DP-CD-priv-cst for M_j) has them
+    in its ledger, and not among what is given.
+    """
+    return math.inf if moves_with_data(ledger.given) else true_epsilon(ledger, delta)
+
+
+@lru_cache(maxsize=1024)
+def lower_epsilon(events: tuple[Event, ...], delta: float) -> float:
+    """Lower end of an epsilon, over both directions and several gaps of selections."""
+    mu = _attained_mu(events)
+    others = [event for event in events if not gaussian_mu(event)]
+    known = [event for event in others if pair(event, 0.0) is not None]
+    if not known:
+        return gaussian_epsilon(mu, delta) if mu else 0.0
+    mu = min(mu, LOUDEST)
+    ways = [_way(known, mu, delta, *each) for each in _ways(known)]
+
+    def on_grid(interval: float) -> tuple[float, int]:
+        found = [least_epsilon(way, interval, delta) for way in ways]
+        best = max(each for each, _ in found)
+        ways[:] = [
+            way
+            for way, (each, _) in zip(ways, found, strict=True)
+            if each >= HOPELESS * best
+        ]
+        return best, max(points for _, points in found)
+
+    return refined(on_grid, max(top for _, _, top in ways[0]), 5e-3, max)
+
+
+def _attained_mu(events: tuple[Event, ...]) -> float:
+    """Of all releases with a Gaussian pair; they compose to one."""
+    return math.hypot(*(gaussian_mu(one) * math.sqrt(one.count) for one in events))
+
+
+def _ways(events: list[Event]) -> Iterator[tuple[bool, float]]:
+    """Directions, and gaps of selections, worth a look."""
+    chosen = sum(event.count for event in events if isinstance(event, NoisyMax))
+    for gap in GAPS if 0 < chosen <= FEW else GAPS[:1]:
+        yield from ((False, gap), (True, gap))
+
+
+def _way(
+    events: list[Event], mu: float, delta: float, turned: bool, gap: float
+) -> list[tuple[Pair, int, float]]:
+    """A pair, count and largest loss for every event, the Gaussians as one."""
+    profiles = [profile(event) for event in events]
+    found = [(pair(event, gap), event.count) for event in events]
+    if mu:
+        profiles.append(Profile(lambda losses: gaussian_delta(losses, mu)))
+        found.append((gaussian_pair(mu), 1))
+    return [
+        (one.turned() if turned else one, count, _top(curve, delta / len(profiles)))
+        for (one, count), curve in zip(found, profiles, strict=True)
+        if one is not None
+    ]
+
+
+def _top(curve: Profile, delta: float) -> float:
+    """Largest loss worth a cell."""
+    known = curve.top
+    return _largest_loss(curve, TAIL * delta / curve.count) if known is None else known

@@ -1,0 +1,1 @@
+"""What a number comes from: privacy, problems, solvers, lanes, one experiment."""

@@ -1,0 +1,46 @@
+"""Public bounds on the data, without which no sensitivity is finite."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dperm.core.erm.losses import Loss
+from dperm.core.erm.problem import Problem
+
+
+def clip_entries(matrix: Any, bound: float) -> Any:
+    """A sparse matrix with its entries in [-bound, bound]."""
+    data = np.clip(matrix.data, -bound, bound)
+    return sparse.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def clip_offset(offset: np.ndarray, bound: float) -> np.ndarray:
+    """Offsets (n,), which are labels negated or zeros, in [-bound, bound]."""
+    return np.clip(offset, -bound, bound)
+
+
+def clip_problem(problem: Problem, entry_bound: float, label_bound: float) -> Problem:
+    """The problem on clipped data, as the private methods see it."""
+    matrix = clip_entries(sparse.csc_array(problem.A), entry_bound)
+    return replace(problem, A=matrix, offset=clip_offset(problem.offset, label_bound))
+
+
+def record_bound(
+    loss: Loss, entry_bound: float, label_bound: float, prediction_bound: float
+) -> float:
+    """G: no record's partial derivative a_ij phi'(v_i) is larger.
+
+    Parameters
+    ----------
+    loss : Loss
+    entry_bound, label_bound : float
+        On |a_ij| and |y_i|.
+    prediction_bound : float
+        On |A_i x|.
+    """
+    reach = loss.reach(prediction_bound, label_bound)
+    return entry_bound * loss.lipschitz(reach)

@@ -1,0 +1,139 @@
+"""Sparse columns: what a method that moves few coordinates needs of the design.
+
+Everything costs what it touches: a product with some columns their non-zeros, a column
+of the Gram matrix the non-zeros of the rows it meets.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from dperm.core.compiled import KERNEL
+
+
+class Columns:
+    """The columns of a design A (n, p).
+
+    Parameters
+    ----------
+    A : ndarray or scipy sparse array, shape (n, p)
+    """
+
+    def __init__(self, A: Any):
+        self.matrix = sparse.csc_array(A)
+        self.matrix.sort_indices()
+        self.arrays = _arrays(self.matrix)
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.matrix.shape[0]
+
+    @property
+    def p(self) -> int:
+        """Number of columns."""
+        return self.matrix.shape[1]
+
+    @cached_property
+    def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same entries by rows, for columns of the Gram matrix."""
+        return _arrays(self.matrix.tocsr())
+
+    @cached_property
+    def square_norms(self) -> np.ndarray:
+        """||a_j||^2 of each column, shape (p,)."""
+        return np.asarray(self.matrix.multiply(self.matrix).sum(axis=0)).ravel()
+
+    def part(self, start: int, stop: int) -> Columns:
+        """A copy of the columns from ``start`` up to ``stop``."""
+        return Columns(self.matrix[:, start:stop].copy())
+
+    def entries(self, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and values of the non-zeros of column j."""
+        data, indices, indptr = self.arrays
+        span = slice(indptr[j], indptr[j + 1])
+        return indices[span], data[span]
+
+    def products(self, u: np.ndarray) -> np.ndarray:
+        """A^T u for u (n,); shape (p,)."""
+        out = np.empty(self.p)
+        _products(*self.arrays, u, out)
+        return out
+
+    def add(self, columns: np.ndarray, coefficients: np.ndarray, v: np.ndarray) -> None:
+        """V += sum_k coefficients[k] a_{columns[k]}, in place."""
+        _add(*self.arrays, columns, coefficients, v)
+
+    def gram(self, j: int) -> np.ndarray:
+        """A^T a_j; shape (p,)."""
+        out = np.zeros(self.p)
+        _gram(*self.rows, *self.entries(j), out)
+        return out
+
+
+def edges(p: int, nodes: int) -> np.ndarray:
+    """Where each node's block of columns starts, and p; shape (nodes + 1,)."""
+    return np.linspace(0, p, nodes + 1).astype(np.int64)
+
+
+def _arrays(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, indices and pointers; unsigned, or each access tests for below zero."""
+    return (
+        np.ascontiguousarray(matrix.data, dtype=np.float64),
+        matrix.indices.astype(np.uint32),
+        matrix.indptr.astype(np.uint64),
+    )
+
+
+@njit(**KERNEL)
+def _products(data, indices, indptr, u, out):
+    """Write A^T u to out."""
+    for j in range(out.shape[0]):
+        total = 0.0
+        for k in range(indptr[j], indptr[j + 1]):
+            total += data[k] * u[indices[k]]
+        out[j] = total
+
+
+@njit(**KERNEL)
+def _add(data, indices, indptr, columns, coefficients, v):
+    """Add a combination of columns to v."""
+    for c in range(columns.shape[0]):
+        j = columns[c]
+        for k in range(indptr[j], indptr[j + 1]):
+            v[indices[k]] += coefficients[c] * data[k]
+
+
+@njit(**KERNEL)
+def _gram(data, indices, indptr, met, values, out):
+    """Add A^T a to out, for a column a with the given non-zeros; A by rows."""
+    for c in range(met.shape[0]):
+        i = met[c]
+        for k in range(indptr[i], indptr[i + 1]):
+            out[indices[k]] += values[c] * data[k]
+
+
+@njit(**KERNEL)
+def box_step(data, indices, indptr, columns, u, radius, gamma, x, v):
+    """One Frank-Wolfe step of the columns in [-radius, radius]; changes x and v.
+
+    Gradients are taken at the u (n,) of before the step for all of them.
+    """
+    moves = np.empty(columns.shape[0])
+    for c in range(columns.shape[0]):
+        j = columns[c]
+        gradient = 0.0
+        for k in range(indptr[j], indptr[j + 1]):
+            gradient += data[k] * u[indices[k]]
+        vertex = -radius if gradient > 0.0 else radius
+        moves[c] = gamma * (vertex - x[j])
+    for c in range(columns.shape[0]):
+        j = columns[c]
+        x[j] += moves[c]
+        for k in range(indptr[j], indptr[j + 1]):
+            v[indices[k]] += moves[c] * data[k]

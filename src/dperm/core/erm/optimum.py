@@ -1,0 +1,280 @@
+"""The non-private optimum w*, F*, with a certificate.
+
+SciPy's L-BFGS-B solves the problem with w split into positive and negative parts,
+columns scaled to equal smoothness; Newton steps on the coordinates that are free polish
+it. The certificate is the duality gap of the composite problem: F(w) - F* <= gap.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # its parts come when they are first named
+from scipy import sparse
+
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem
+
+log = logging.getLogger(__name__)
+
+PRECISION = 1e-10  # of the gap, relative to F*
+_NEWTON_STEPS = 50
+_FEW = 200  # iterations of L-BFGS-B where conjugate gradients are the better way
+_DENSE = 4000  # free coordinates up to which the Hessian is filled in
+_REACH = 10.0  # distances from 0 to w within which an unpenalised minimiser is sought
+_LARGE_MARGIN = 15.0  # below it no record's loss is near its infimum
+_SILENCE = 10.0  # seconds
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Minimiser w (p,), minimum F(w), and gap with F(w) - F* <= gap."""
+
+    w: np.ndarray
+    value: float
+    gap: float
+
+    @property
+    def support(self) -> np.ndarray:
+        """Mask of the non-zero coordinates, shape (p,)."""
+        return self.w != 0
+
+
+class NotCertifiedError(ArithmeticError):
+    """The optimum could not be certified to the precision asked for."""
+
+
+def solve(problem: Problem) -> Optimum:
+    """Minimise F and certify the result.
+
+    Raises
+    ------
+    NotCertifiedError
+        If F has no finite minimiser, or its minimum is 0, so that no error relative to
+        it is defined, or if the gap stays above 1e-10 of the minimum.
+    """
+    if not problem.loss.bounded:
+        raise NotCertifiedError(
+            f"problem {problem.name}: loss {problem.loss.name} is not bounded below: "
+            "there is no optimum to certify"
+        )
+    w = _polish(problem, _lbfgsb(problem))
+    _check_attained(problem, w)
+    start, value = problem.objective(np.array([np.zeros(problem.p), w]))
+    if not value > PRECISION * start:
+        raise NotCertifiedError(
+            f"problem {problem.name}: the minimum is 0 (F = {value:.2g}, and "
+            f"{start:.6g} at w = 0): no error relative to it is defined; expected a "
+            "penalty, or fewer features than records"
+        )
+    gap = duality_gap(problem, w)
+    if not gap <= PRECISION * value:
+        raise NotCertifiedError(
+            f"problem {problem.name}: duality gap {gap:.2e} at F = {value:.6g}, "
+            f"expected at most {PRECISION:g} of it"
+        )
+    return Optimum(w, float(value), gap)
+
+
+def duality_gap(problem: Problem, w: np.ndarray) -> float:
+    """Upper bound on F(w) - F* by Fenchel duality.
+
+    The dual point is phi'(v) / n, shrunk until the conjugate of an L1 norm is finite.
+    Without a penalty it would have to be orthogonal to every free column, which it is
+    but for rounding: what is left is charged at ten times the distance from 0 to w, as
+    far as a minimiser may be, with coordinates in units of 1 / sqrt(M_j).
+
+    Parameters
+    ----------
+    w : ndarray, shape (p,)
+    """
+    penalty, charged = problem.penalty, 0.0
+    theta = problem.derivatives(problem.A @ w + problem.offset)
+    correlation = problem.A.T @ theta / problem.n
+    low, high = _finite_conjugate(penalty)
+    if penalty.l1 > 0 and penalty.l2 == 0:
+        top = max(_most(-correlation, -low), _most(correlation, high))
+        shrink = min(1.0, penalty.l1 / top) if top > 0 else 1.0
+        theta, correlation = shrink * theta, shrink * correlation
+    inside = np.clip(correlation, low, high)
+    if penalty.l1 == penalty.l2 == 0:
+        unit = np.sqrt(np.maximum(problem.smoothness, 1e-300))
+        left = np.abs(correlation - inside) / unit
+        charged = float(left.sum() * _REACH * np.linalg.norm(unit * w))
+    loss = problem.loss.conjugate(theta, problem.offset).mean()
+    dual = -loss - penalty.conjugate(-inside)
+    return float(problem.objective(w)[0] - dual) + charged
+
+
+def _finite_conjugate(penalty: Penalty) -> tuple[float, float]:
+    """Between which correlations the penalty's conjugate is finite."""
+    if penalty.l2 > 0:
+        return -np.inf, np.inf
+    low = -penalty.l1 if np.isinf(penalty.upper) else -np.inf
+    high = penalty.l1 if np.isinf(penalty.lower) else np.inf
+    return low, high
+
+
+def _most(values: np.ndarray, limit: float) -> float:
+    """The largest value, where there is a limit to it; else 0."""
+    return float(values.max()) if np.isfinite(limit) else 0.0
+
+
+def _check_attained(problem: Problem, w: np.ndarray) -> None:
+    """Refuse separable data, on which an unpenalised logistic loss falls for ever.
+
+    Raises
+    ------
+    NotCertifiedError
+        If a direction raises no margin's loss and lowers one's (Albert and Anderson
+        1984).
+    """
+    penalty = problem.penalty
+    if problem.loss.attained or penalty.l1 > 0 or penalty.l2 > 0:
+        return
+    is_far = np.abs(problem.A @ w).max(initial=0.0) > _LARGE_MARGIN
+    if is_far and _is_separable(problem):
+        raise NotCertifiedError(
+            f"problem {problem.name}: no finite minimiser: a hyperplane separates the "
+            f"labels, and {problem.loss.name} loss falls for ever along its normal; "
+            "expected a penalty"
+        )
+
+
+def _is_separable(problem: Problem) -> bool:
+    """Whether some w in the box's directions has margins >= 0, not all of them 0."""
+    n, penalty = problem.n, problem.penalty
+    A = problem.A[:, np.arange(problem.p)] if problem.is_centred else problem.A
+    away = (0.0 if np.isfinite(penalty.lower) else None,
+            0.0 if np.isfinite(penalty.upper) else None)  # fmt: skip
+    found = scipy.optimize.linprog(
+        np.concatenate((np.zeros(problem.p), -np.ones(n))),
+        A_ub=sparse.hstack((-sparse.csr_array(A), sparse.eye_array(n))),
+        b_ub=np.zeros(n),
+        bounds=[away] * problem.p + [(0.0, 1.0)] * n,
+        method="highs",
+    )
+    return bool(found.status == 0 and -found.fun > 0.5)
+
+
+def _lbfgsb(problem: Problem) -> np.ndarray:
+    """A minimiser to about eight digits; shape (p,)."""
+    p, penalty = problem.p, problem.penalty
+    scale = 1.0 / np.sqrt(np.maximum(problem.smoothness, 1e-300))
+
+    def split(z: np.ndarray) -> tuple[float, np.ndarray]:
+        w = scale * (z[:p] - z[p:])
+        value = problem.objective(w)[0] - penalty.l1 * np.abs(w).sum()
+        value += penalty.l1 * (scale * (z[:p] + z[p:])).sum()
+        slope = scale * (problem.gradient(w) + penalty.l2 * w)
+        weight = scale * penalty.l1
+        return value, np.concatenate((slope + weight, weight - slope))
+
+    high = np.full(p, penalty.upper) / scale
+    low = np.full(p, -penalty.lower) / scale
+    bounds = scipy.optimize.Bounds(np.zeros(2 * p), np.concatenate((high, low)))
+    is_smooth = penalty.l1 == 0 and not np.isfinite((high, low)).any()
+    count = _FEW if is_smooth and p > _DENSE else 20000  # Newton steps do the rest
+    options = {"maxiter": count, "maxfun": 2 * count, "ftol": 1e-16, "gtol": 1e-12}
+    found = scipy.optimize.minimize(
+        split,
+        np.zeros(2 * p),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options=options,
+        callback=_Progress(problem),
+    )
+    return scale * (found.x[:p] - found.x[p:])
+
+
+class _Progress:
+    """Says every ten seconds how far the minimiser is."""
+
+    def __init__(self, problem: Problem):
+        self.problem, self.count, self.said = problem, 0, time.monotonic()
+
+    def __call__(self, intermediate_result: scipy.optimize.OptimizeResult) -> None:
+        """After each iteration."""
+        self.count += 1
+        if time.monotonic() - self.said > _SILENCE:
+            self.said, name = time.monotonic(), self.problem.name
+            value = float(intermediate_result.fun)
+            log.info("%s: iteration %d, F = %.12g", name, self.count, value)
+
+
+def _polish(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """The point of smallest duality gap along a few Newton steps from w."""
+    best, gap = w, duality_gap(problem, w)
+    for _ in range(_NEWTON_STEPS):
+        following = _newton_step(problem, w)
+        if np.array_equal(following, w):
+            break
+        w, reached = following, duality_gap(problem, following)
+        if reached < gap:
+            best, gap = w, reached
+    return best
+
+
+def _newton_step(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """One Newton step on the coordinates that neither rest at zero nor at a bound."""
+    penalty = problem.penalty
+    gradient = problem.gradient(w) + penalty.l2 * w
+    resting = (np.abs(w) * problem.smoothness < 1e-9) & (np.abs(gradient) <= penalty.l1)
+    at_bound = (w <= penalty.lower) | (w >= penalty.upper)
+    free = (
+        np.flatnonzero(~resting & ~at_bound)
+        if penalty.l1
+        else np.flatnonzero(~at_bound)
+    )
+    candidate = np.where(resting & (penalty.l1 > 0), 0.0, w)
+    if len(free) == 0:
+        return candidate
+    slope = (problem.gradient(candidate) + penalty.l2 * candidate)[free]
+    sign = np.sign(np.where(candidate[free] != 0, candidate[free], -slope))
+    move = _newton_move(problem, candidate, free, slope + penalty.l1 * sign)
+    moved = candidate[free] - move
+    crossed = (np.sign(moved) != sign) & (penalty.l1 > 0)
+    candidate[free] = np.where(crossed, 0.0, moved)
+    return np.clip(candidate, penalty.lower, penalty.upper)
+
+
+def _newton_move(
+    problem: Problem, w: np.ndarray, free: np.ndarray, slope: np.ndarray
+) -> np.ndarray:
+    """The slope times the inverse Hessian of f and the L2 term, on free coordinates.
+
+    By conjugate gradients where the Hessian would not fit.
+    """
+    weights = problem.loss.second(problem.A @ w + problem.offset)
+    if len(free) > _DENSE:
+        return _by_products(problem, weights / problem.n, free, slope)
+    columns, l2 = problem.A[:, free], problem.penalty.l2
+    if hasattr(columns, "toarray"):
+        columns = columns.toarray()
+    hessian = columns.T @ (weights[:, None] * columns) / problem.n
+    found: np.ndarray = scipy.linalg.lstsq(hessian + l2 * np.eye(len(free)), slope)[0]
+    return found
+
+
+def _by_products(
+    problem: Problem, weights: np.ndarray, free: np.ndarray, slope: np.ndarray
+) -> np.ndarray:
+    """The same for weights phi'' / n, without the matrix."""
+    A, l2, size = problem.A, problem.penalty.l2, len(free)
+
+    def product(x: np.ndarray) -> np.ndarray:
+        filled = np.zeros(problem.p)
+        filled[free] = x
+        return (A.T @ (weights * (A @ filled)))[free] + l2 * x
+
+    operator = scipy.sparse.linalg.LinearOperator(
+        (size, size), matvec=product, dtype=np.float64
+    )
+    found: np.ndarray = scipy.sparse.linalg.cg(
+        operator, slope, rtol=1e-12, maxiter=1000
+    )[0]
+    return found

@@ -1,0 +1,304 @@
+"""A problem at run time: arrays, loss, penalty, constants, and its objective.
+
+F(w) = (1/n) sum_i phi(A_i w + offset_i) + psi(w), see ``losses`` and ``penalties``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from dperm.core.compiled import KERNEL, ORDERED
+from dperm.core.erm.centred import Centred, centred, is_sparse
+from dperm.core.erm.cleaning import cleaned, lengths
+from dperm.core.erm.losses import Loss, derivatives, named, value
+from dperm.core.erm.penalties import Penalty
+from dperm.core.parallel import spread
+
+_LANES = 16  # weight vectors whose margins are summed side by side, A sparse
+_TILE = 1024  # rows of margins kept in the first-level cache
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One composite empirical risk minimisation problem.
+
+    Attributes
+    ----------
+    name : str
+    A : ndarray (n, p), Fortran order, scipy.sparse.csc_array, or Centred
+        X, with rows times the labels for losses that take signs.
+    offset : ndarray, shape (n,)
+        -y for losses of residuals, else 0. A record that is not finite is one of zeros.
+    loss : Loss
+    penalty : Penalty
+    epsilon, delta : float
+        Privacy target for neighbours that differ by replacing one record.
+    digest : str
+        Of everything above: two problems with equal digests have equal results.
+    public : Problem, optional
+        The problem whose constants (smoothness, bounds) the solver is given; None:
+        itself. A neighbour of a data set is run with those of the data set.
+    given : tuple of str
+        What of its arrays was made of all records (standardised columns, say) or is
+        read off them for the sensitivities, beside n: see ``dperm.core.privacy.given``.
+    """
+
+    name: str
+    A: Any
+    offset: np.ndarray
+    loss: Loss
+    penalty: Penalty
+    epsilon: float
+    delta: float
+    digest: str = ""
+    public: Problem | None = None
+    given: tuple[str, ...] = ("n",)
+
+    def __post_init__(self) -> None:
+        if self.is_centred:
+            S, offset = cleaned(self.A.S, self.offset)
+            A = self.A if S is self.A.S else replace(self.A, S=S)
+        else:
+            A, offset = cleaned(self.A, self.offset)
+        object.__setattr__(self, "A", A)
+        object.__setattr__(self, "offset", offset)
+
+    @property
+    def known(self) -> Problem:
+        """The problem whose constants are taken to be public."""
+        return self if self.public is None else self.public
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.A.shape[0]
+
+    @property
+    def p(self) -> int:
+        """Number of features."""
+        return self.A.shape[1]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether A is kept by its entries; nothing ever makes a dense one of it."""
+        return is_sparse(self.A)
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether A is sparse and standardised implicitly, a ``Centred``."""
+        return isinstance(self.A, Centred)
+
+    @cached_property
+    def rows(self) -> Any:
+        """A with each record's features side by side, for record-wise solvers.
+
+        A C-ordered ndarray, or a CSR array.
+
+        Raises
+        ------
+        ValueError
+            If A is standardised implicitly: no record is sparse then.
+        """
+        if self.is_centred:
+            raise ValueError(
+                f"problem {self.name}: preparation.standardize on sparse data: records "
+                "would have to be filled in; only DP-CD and DP-GCD solve it"
+            )
+        return self.A.tocsr() if self.is_sparse else np.ascontiguousarray(self.A)
+
+    @cached_property
+    def row_norms(self) -> np.ndarray:
+        """Euclidean norm of each record, shape (n,)."""
+        with np.errstate(over="ignore"):
+            if self.is_sparse and not self.is_centred:
+                squares = np.asarray(self.A.multiply(self.A).sum(axis=1)).ravel()
+            else:
+                squares = np.einsum("ij,ij->i", self.rows, self.rows)
+        return lengths(self.A, squares)
+
+    @cached_property
+    def smoothness(self) -> np.ndarray:
+        """M_j = sup phi'' ||X_j||^2 / n, valid for moves along coordinate j; (p,)."""
+        if self.public is not None:
+            return self.public.smoothness
+        if self.is_centred:
+            squares = self.A.column_squares()
+        elif self.is_sparse:
+            squares = self.A.multiply(self.A).sum(axis=0)
+        else:
+            squares = np.einsum("ij,ij->j", self.A, self.A)
+        return self.loss.curvature * np.asarray(squares).ravel() / self.n
+
+    @cached_property
+    def global_smoothness(self) -> float:
+        """Beta = sup phi'' times the largest eigenvalue of X^T X / n."""
+        if self.public is not None:
+            return self.public.global_smoothness
+        if self.is_centred:
+            gram = self.A.gram()
+        else:
+            gram = self.A.T @ self.A if self.p <= self.n else self.A @ self.A.T
+            gram = gram.toarray() if self.is_sparse else np.asarray(gram)
+        top = np.linalg.eigvalsh(gram)[-1]
+        return float(self.loss.curvature * top / self.n)
+
+    def objective(self, W: np.ndarray, workers: int = 1) -> np.ndarray:
+        """F of each row of W.
+
+        Parameters
+        ----------
+        W : ndarray, shape (L, p)
+        workers : int
+            Threads over rows of W; the values do not depend on it.
+
+        Returns
+        -------
+        ndarray, shape (L,)
+            A row that is not finite has the value infinity.
+        """
+        W = np.ascontiguousarray(np.atleast_2d(W), dtype=np.float64)
+        out = np.empty(len(W))
+        spread(self._mean_losses, W, out, workers=workers)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = out + self.penalty.value(W)
+        return np.where(np.isfinite(total), total, np.inf)
+
+    def _mean_losses(self, W: np.ndarray, out: np.ndarray) -> None:
+        if not self.is_sparse:
+            _mean_losses(self.A, self.offset, self.loss.code, W, out)
+            return
+        if self.is_centred:
+            with np.errstate(over="ignore", invalid="ignore"):
+                for k, w in enumerate(W):
+                    out[k] = self.mean_loss(self.A @ w + self.offset)
+            return
+        columns = (self.A.data, self.A.indices, self.A.indptr)
+        _sparse_mean_losses(*columns, self.offset, self.loss.code, W, out)
+
+    def mean_loss(self, margins: np.ndarray) -> float:
+        """(1/n) sum_i phi(v_i) of margins v (n,)."""
+        return float(_mean_value(self.loss.code, margins))
+
+    def gradient(self, w: np.ndarray) -> np.ndarray:
+        """Gradient of the smooth part f at w; shape (p,)."""
+        return self.A.T @ self.derivatives(self.A @ w + self.offset) / self.n
+
+    def derivatives(self, margins: np.ndarray) -> np.ndarray:
+        """Phi' of each margin; shape (n,)."""
+        return derivatives(self.loss, margins)
+
+
+def build(
+    name: str,
+    X: np.ndarray,
+    y: np.ndarray,
+    loss: str,
+    penalty: Penalty,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    digest: str = "",
+    standardised: bool = False,
+    given: tuple[str, ...] = ("n",),
+) -> Problem:
+    """Make a Problem of prepared arrays.
+
+    Parameters
+    ----------
+    X : ndarray (n, p) or scipy sparse array
+    y : ndarray, shape (n,)
+        Labels, in {-1, +1} where the loss takes signs.
+    loss : str
+        Name of one of ``losses``.
+    standardised : bool
+        Standardise the columns of a sparse X, without filling them in.
+    given : tuple of str
+        What the arrays owe to all records, see ``Problem``.
+
+    Raises
+    ------
+    ValueError
+        If the loss is unknown or a label that must be -1 or +1 is neither, or if
+        a column to be standardised is constant.
+    """
+    kind = named(loss)
+    kind.check_labels(name, y)
+    signs, A = kind.signs(y), cast(Any, X)
+    if (signs != 1.0).any():
+        A = sparse.diags_array(signs) @ X if sparse.issparse(X) else X * signs[:, None]
+    if standardised:
+        A = centred(X, signs)
+    elif sparse.issparse(A):
+        A = sparse.csc_array(A, dtype=np.float64)
+        A.sort_indices()
+    else:
+        A = np.asfortranarray(A, dtype=np.float64)
+    offset = kind.offset(y)
+    return Problem(name, A, offset, kind, penalty, epsilon, delta, digest, given=given)
+
+
+@njit(**KERNEL)
+def _mean_value(loss, margins):
+    """Mean of phi over the margins."""
+    total = 0.0
+    for i in range(margins.shape[0]):
+        total += value(loss, margins[i])
+    return total / margins.shape[0]
+
+
+@njit(**KERNEL)
+def _mean_losses(A, offset, loss, W, out):
+    """Write the mean loss of each row of W to out."""
+    n, p = A.shape
+    margins = np.empty(_TILE)
+    for lane in range(W.shape[0]):
+        total = 0.0
+        for start in range(0, n, _TILE):
+            m = min(_TILE, n - start)
+            for i in range(m):
+                margins[i] = offset[start + i]
+            for j in range(p):
+                w = W[lane, j]
+                if w != 0.0:
+                    column = A[start : start + m, j]
+                    for i in range(m):
+                        margins[i] += w * column[i]
+            for i in range(m):
+                total += value(loss, margins[i])
+        out[lane] = total / n
+
+
+@njit(**ORDERED)
+def _sparse_mean_losses(data, rows, starts, offset, loss, W, out):
+    """Write the mean loss of each row of W to out, A in CSC columns.
+
+    A few rows of W side by side: an entry of A, read once, serves them all. Columns in
+    which they are all zero cost nothing.
+    """
+    n, p = offset.shape[0], W.shape[1]
+    margins, w = np.empty((n, _LANES)), np.zeros(_LANES)
+    for first in range(0, W.shape[0], _LANES):
+        size = min(_LANES, W.shape[0] - first)
+        w[:] = 0.0
+        for i in range(n):
+            margins[i, :] = offset[i]
+        for j in range(p):
+            used = False
+            for k in range(size):
+                w[k] = W[first + k, j]
+                used |= w[k] != 0.0
+            if used:
+                for e in range(starts[j], starts[j + 1]):
+                    x, m = data[e], margins[rows[e]]
+                    for k in range(_LANES):
+                        m[k] += x * w[k]
+        for k in range(size):
+            total = 0.0
+            for i in range(n):
+                total += value(loss, margins[i, k])
+            out[first + k] = total / n

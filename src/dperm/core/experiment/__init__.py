@@ -1,0 +1,1 @@
+"""One experiment: its configuration, build graph, units, tuning and results."""

@@ -1,0 +1,440 @@
+"""Reading the configuration: one group's section, or all of it.
+
+``read`` gives one section as it stands, ``compose`` all of them for the command line of
+a stage. Both merge the YAML files into the typed classes of ``schema`` with
+OmegaConf, in Hydra's order and to what Hydra would compose, which takes ten times as
+long. Every refusal is a ``ConfigError`` whose one-line text names the file, the key,
+what was found and what was expected.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from dperm.core.experiment import grid, overriding, schema, typed
+from dperm.core.experiment.locate import (
+    ROOT,
+    ConfigError,
+    available,
+    conf_file,
+    group_file,
+    hint,
+)
+from dperm.core.experiment.validation import (
+    check_name,
+    validate,
+    validate_section,
+    validate_settings,
+)
+
+CHOSEN = ("paper", "problem", "solver", "scale")
+CLASSES = {
+    "paper": schema.Paper,
+    "problem": schema.Problem,
+    "solver": schema.Solver,
+    "scale": schema.Scale,
+    "dataset": schema.Dataset,
+}
+_DATASET = "/dataset@dataset"  # in a defaults list, the data set of a problem
+# Beside their own errors OmegaConf and YAML raise these on files that make no sense.
+_SENSELESS = (
+    *(OmegaConfBaseException, YAMLError, OSError, ValueError, TypeError),
+    *(AttributeError, RecursionError),
+)
+# What Hydra reads as an order to place settings elsewhere, escaped or not.
+_REACHING = re.compile(
+    r"@\s*package|(?:^|[\s{\[,'\"])/?[\w/-]+@[\w.]*['\"]?\s*:|\\(x|u00|U000000)40"
+)
+
+
+def read(group: str, name: str, overrides: Iterable[str] = ()) -> Any:
+    """One group's section by itself, without a whole configuration around it.
+
+    Parameters
+    ----------
+    group : {"paper", "problem", "solver", "scale", "dataset"}
+    name : str
+        Of its YAML.
+    overrides : iterable of str
+        As on a command line; those of keys below the group are applied.
+
+    Raises
+    ------
+    ConfigError
+        For anything that is wrong with it.
+    """
+    check_name(group, name, "command line")
+    tree = OmegaConf.create({group: OmegaConf.structured(CLASSES[group])})
+    inner = [
+        text for text in overrides if overriding.key_of(text).startswith(f"{group}.")
+    ]
+    _merge(tree, {group: name}, _root([group]), inner)
+    section = _object(tree, {group: name})[group]
+    _check_own_name(group, name, section)
+    validate_section(group, section, _narrowed(inner))
+    return section
+
+
+def settings(overrides: Sequence[str]) -> schema.Config:
+    """What belongs to no paper, problem or solver: scale, seed, places, workers.
+
+    The sections of these three are left empty.
+
+    Raises
+    ------
+    ConfigError
+        For anything that is wrong with it, or a paper, problem or solver among the
+        overrides.
+    """
+    chosen, given = _choices(overrides), {overriding.key_of(text) for text in overrides}
+    for group in given & {*CHOSEN[:-1]}:
+        raise ConfigError(
+            f"{group}={chosen[group]}: expected a key below it, {group}.<key>=value: "
+            "what is made is chosen by the target"
+        )
+    rest = [field.name for field in fields(schema.Config) if field.name not in CHOSEN]
+    tree = OmegaConf.masked_copy(OmegaConf.structured(schema.Config), rest)
+    inner = [
+        text
+        for text in overrides
+        if overriding.key_of(text).split(".")[0] not in CLASSES
+    ]
+    _merge(tree, {}, _root(rest), inner)
+    made = schema.Config(**_object(tree))
+    made = replace(
+        made,
+        scale=read("scale", chosen["scale"], overrides),
+        data=_with_mirror(made.data),
+        overrides=list(overrides),
+    )
+    validate_settings(made)
+    return made
+
+
+def compose(overrides: Sequence[str]) -> schema.Config:
+    """Compose one configuration and check it.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        Such as ``problem=california_norm`` or ``problem.privacy.epsilon=2``.
+
+    Raises
+    ------
+    ConfigError
+        For anything that is wrong with it.
+    """
+    chosen = _choices(overrides)
+    tree = OmegaConf.structured(schema.Config)
+    inner = [text for text in overrides if text.partition("=")[0] not in CHOSEN]
+    _merge(tree, chosen, _root(), inner)
+    made: schema.Config = _object(tree, chosen)
+    validate(made, _narrowed(overrides))
+    for group, name in chosen.items():
+        _check_own_name(group, name, getattr(made, group))
+    return replace(
+        made,
+        paper=at_scale(made.paper, made.scale),
+        data=_with_mirror(made.data),
+        overrides=list(overrides),
+    )
+
+
+def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
+    """The paper as far as a scale runs it.
+
+    Where it is not thorough, without what the paper marks as not needed; at the small
+    scales without sweeps all of whose problems are left out; and without what shows a
+    sweep that is left out.
+    """
+    is_small = scale.problems == "offline"
+    sweeps = {
+        name: sweep
+        for name, sweep in paper.sweeps.items()
+        if (sweep.smoke or scale.thorough)
+        and not (is_small and not small_points(paper, sweep))
+    }
+    kept: dict[str, Any] = {
+        kind: {
+            name: made
+            for name, made in getattr(paper, kind).items()
+            if (made.smoke or scale.thorough) and sweeps.keys() >= set(made.sweeps)
+        }
+        for kind in ("figures", "tables")
+    }
+    return replace(paper, sweeps=sweeps, **kept)
+
+
+def small_points(paper: schema.Paper, sweep: schema.Sweep) -> grid.Grid:
+    """The points of a sweep at the small scales: those on problems that these run."""
+    found = grid.points(sweep.grid if sweep.small is None else sweep.small, axes=None)
+    return found.keeping("problem", set(paper.offline))
+
+
+def with_paper(config: schema.Config, name: str) -> schema.Config:
+    """The configuration of another paper, at the same scale and with its overrides."""
+    paper = read("paper", name, config.overrides)
+    return replace(config, paper=at_scale(paper, config.scale))
+
+
+def _narrowed(overrides: Iterable[str]) -> bool:
+    """Whether other problems are asked for than those of the paper's file."""
+    keys = ("paper.problems", "paper.offline")
+    return any(overriding.key_of(text).startswith(keys) for text in overrides)
+
+
+def _with_mirror(data: schema.Data) -> schema.Data:
+    given = os.environ.get("DPERM_MIRROR") or None
+    return data if data.mirror is not None else replace(data, mirror=given)
+
+
+def _check_own_name(group: str, name: str, section: Any) -> None:
+    """Refuse a file that carries another name than its own."""
+    if section.name != name:
+        raise ConfigError(
+            f"conf/{group_file(group, name)}: name: expected {name}, "
+            f"found {section.name!r}"
+        )
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+def _merge(
+    tree: DictConfig,
+    chosen: dict[str, str],
+    root: DictConfig,
+    overrides: Iterable[str],
+) -> None:
+    """Merge the chosen files, the root's own values and the overrides into the tree."""
+    for group, name in chosen.items():
+        for file, content in _contents(group, name):
+            with _refusing(f"conf/{file}"):
+                tree[group].merge_with(content)
+    with _refusing(f"conf/{ROOT}"):
+        tree.merge_with(root)
+    OmegaConf.set_struct(tree, True)
+    for text in overrides:
+        with _refusing(f"command line: {text}"):
+            overriding.apply(tree, text)
+
+
+def _contents(
+    group: str, name: str, inside: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Any]]:
+    """Files and what they say, in the order of merging: those of ``defaults``, itself.
+
+    Raises
+    ------
+    ConfigError
+        For a file that makes no sense, or sets more than its group.
+    """
+    file = group_file(group, name)
+    if file in inside:
+        raise ConfigError(f"conf/{file}: defaults: expected no circle, found {inside}")
+    content, taken = _loaded(file)
+    if group == "problem":
+        _check_inline_dataset(file, content)
+    for entry in taken if "_self_" in taken else [*taken, "_self_"]:
+        if entry == "_self_":
+            yield file, content
+        elif isinstance(entry, str) and group != "paper":
+            check_name(group, entry, f"conf/{file}: defaults")
+            yield from _contents(group, entry, (*inside, file))
+        elif group == "problem" and isinstance(entry, dict) and [*entry] == [_DATASET]:
+            dataset = str(entry[_DATASET])
+            check_name("dataset", dataset, f"conf/{file}: defaults")
+            for other, inner in _contents("dataset", dataset):
+                yield other, {"dataset": inner}
+        else:
+            allowed = f"{_DATASET}: name" if group == "problem" else "a name"
+            raise ConfigError(
+                f"conf/{file}: defaults: expected {allowed} of its group or _self_, "
+                f"found {entry!r}"
+            )
+
+
+def _check_inline_dataset(file: str, content: DictConfig) -> None:
+    """Refuse data written inline under a name that a file of data sets has.
+
+    What is fetched is kept by the name: they would take each other's place.
+    """
+    dataset = content.get("dataset")
+    name = dataset.get("name") if isinstance(dataset, DictConfig) else None
+    if name is not None and str(name) in available("dataset"):
+        raise ConfigError(
+            f"conf/{file}: dataset.name: expected another name, found {name!r}, which "
+            f"conf/dataset/{name}.yaml has (defaults: [{_DATASET}: {name}] takes it)"
+        )
+
+
+def _loaded(file: str) -> tuple[DictConfig, list[Any]]:
+    """What a file says, and its ``defaults`` list; neither to be changed."""
+    path = conf_file(file)
+    if path is None:
+        raise ConfigError(f"conf/{file}: no such file")
+    with _refusing(f"conf/{file}"):
+        return _parsed(file, path, path.read_bytes())
+
+
+@functools.lru_cache(512)
+def _parsed(file: str, path: Path, text: bytes) -> tuple[DictConfig, list[Any]]:
+    if file != ROOT:
+        _refuse_reach(file, text)
+    content = OmegaConf.load(path)
+    if not isinstance(content, DictConfig):
+        raise ConfigError(f"conf/{file}: expected keys and values, found a list")
+    if not content:
+        raise ConfigError(f"conf/{file}: expected keys and values, name first of all")
+    taken = OmegaConf.create({"defaults": content.pop("defaults", [])})
+    found = OmegaConf.to_container(taken)["defaults"]  # type: ignore[index,call-overload]
+    if not isinstance(found, list):
+        raise ConfigError(f"conf/{file}: defaults: expected a list, found {found!r}")
+    section = CLASSES.get(file.partition("/")[0], schema.Config)
+    try:
+        typed.check(OmegaConf.to_container(content), section)
+    except typed.MisfitError as error:
+        raise ConfigError(f"conf/{file}: {error}") from error
+    return content, found
+
+
+def _refuse_reach(file: str, content: bytes) -> None:
+    """Refuse a group's file that sets more than its group, such as folders of output.
+
+    Raises
+    ------
+    ConfigError
+        For a ``@package`` line, a defaults list that reaches for another package, or
+        a file that is no text.
+    """
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"conf/{file}: expected UTF-8 text: {error}") from error
+    found = _REACHING.search(text.replace("@dataset:", ":"))
+    if found:
+        raise ConfigError(
+            f"conf/{file}: expected settings of its group only, "
+            f"found {found[0].strip()!r}"
+        )
+
+
+def _root(keys: Iterable[str] | None = None) -> DictConfig:
+    """What ``config.yaml`` says itself, of these keys; Hydra's own settings apart."""
+    content, _ = _loaded(ROOT)
+    kept = [str(key) for key in content if key != "hydra"]
+    return OmegaConf.masked_copy(
+        content, kept if keys is None else [key for key in kept if key in keys]
+    )
+
+
+def _object(tree: DictConfig, chosen: dict[str, str] | None = None) -> Any:
+    """The dataclasses of a tree; ``chosen`` are the names of groups in it."""
+    files = {group: group_file(group, name) for group, name in (chosen or {}).items()}
+    for missing in sorted(OmegaConf.missing_keys(tree)):
+        group, _, key = missing.partition(".")
+        file = files.get(group)
+        if chosen and group == "problem" and key.startswith("dataset."):
+            shared = _dataset_file(chosen[group])
+            file, key = (shared, key[len("dataset.") :]) if shared else (file, key)
+        place = f"conf/{file}: {key}" if file else missing
+        what = (
+            "a value, or a data set in `defaults`" if "dataset" in place else "a value"
+        )
+        raise ConfigError(f"{place}: expected {what}, found none")
+    with _refusing(f"conf/{files.get('paper', ROOT)}"):
+        made = OmegaConf.to_object(tree)
+        _refuse_added_keys(tree, made)
+    return made
+
+
+def _dataset_file(problem: str) -> str | None:
+    """The file that a problem takes its data set from, if it does."""
+    _, taken = _loaded(group_file("problem", problem))
+    named = [entry[_DATASET] for entry in taken if isinstance(entry, dict)]
+    return f"dataset/{named[0]}.yaml" if named else None
+
+
+# --- the command line -----------------------------------------------------------------
+
+
+def _choices(overrides: Iterable[str]) -> dict[str, str]:
+    """The name of every group: what the command line chooses, else the defaults."""
+    found: dict[str, str] = {}
+    for group, _, name in (text.partition("=") for text in overrides):
+        if group in CHOSEN:
+            check_name(group, name, "command line")
+            found[group] = name
+    return {**_defaults(), **found}
+
+
+def _defaults() -> dict[str, str]:
+    """The paper, problem, solver and scale that ``config.yaml`` chooses."""
+    _, taken = _loaded(ROOT)
+    found = {}
+    for entry in taken:
+        for group, name in entry.items() if isinstance(entry, dict) else ():
+            found[group] = str(name).removesuffix("/paper")
+    for group in CHOSEN:
+        check_name(group, found.get(group, ""), f"conf/{ROOT}: defaults")
+    return {group: found[group] for group in CHOSEN}
+
+
+# --- messages -------------------------------------------------------------------------
+
+
+@contextmanager
+def _refusing(place: str) -> Iterator[None]:
+    """Turn what OmegaConf, YAML and Hydra's grammar raise into a refusal."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except _SENSELESS as error:
+        raise ConfigError(_explained(error, place)) from error
+
+
+def _explained(error: Exception, place: str) -> str:
+    """One line for an error: place, key, what is wrong."""
+    if isinstance(error, YAMLError):
+        return f"{place}: not valid YAML: {' '.join(str(error).split())}"
+    text = str(error)
+    key = re.search(r"full_key: (\S+)", text)
+    what = re.search(
+        r"^(Key|Value|Cannot|Missing|Could|Inc|Inv|Interp|Unsupp).*$", text, re.M
+    )
+    unknown = re.search(r"Key '(\w+)' not in '(\w+)'", text)
+    found = what[0] if what else (text.splitlines() or [type(error).__name__])[0]
+    message = ": ".join(part for part in (place, key[1] if key else "", found) if part)
+    return message + (_expected_keys(unknown[1], unknown[2]) if unknown else "")
+
+
+def _expected_keys(found: str, node: str) -> str:
+    """The keys of a typed class, and the one nearest to what was found."""
+    known = list(getattr(schema, node).__dataclass_fields__)
+    return f"; expected one of {', '.join(known)}{hint(found, known)}"
+
+
+def _refuse_added_keys(node: Any, value: Any, where: str = "") -> None:
+    """Refuse keys that ``+key=value`` put beside those of a typed class."""
+    typed = hasattr(value, "__dataclass_fields__")
+    for field in node if typed else ():
+        if field not in value.__dataclass_fields__:
+            place = f"{where}{field}"
+            expected = _expected_keys(field, type(value).__name__)
+            raise ConfigError(f"command line: {place}: unknown key{expected}")
+        _refuse_added_keys(node[field], getattr(value, field), f"{where}{field}.")
+    if isinstance(value, dict) and not where:
+        for field in value:
+            _refuse_added_keys(node[field], value[field], f"{field}.")

@@ -1,0 +1,148 @@
+"""What of a paper is run at the configured scale: names, grids, and where it goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from dperm.core.experiment import grid, schema
+from dperm.core.experiment.config import read, small_points
+from dperm.core.experiment.locate import ConfigError
+
+
+def results_folder(config: schema.Config, *below: str) -> Path:
+    """A folder below results/, or below results/<scale>/."""
+    return Path(config.output.results, config.scale.folder, *below)
+
+
+def figures_folder(config: schema.Config, *below: str) -> Path:
+    """A folder below figures/, or below figures/<scale>/."""
+    return Path(config.output.figures, config.scale.folder, *below)
+
+
+def problem_names(config: schema.Config) -> list[str]:
+    """The problems of the paper at this scale."""
+    offline = config.scale.problems == "offline"
+    return config.paper.offline if offline else config.paper.problems
+
+
+def product_problems(product: schema.Product, names: list[str]) -> list[str]:
+    """The product's problems as far as the scale has them; all where it has none."""
+    return [name for name in product.problems or () if name in names] or names
+
+
+def product_runs(
+    config: schema.Config, product: schema.Product
+) -> list[tuple[str, str]]:
+    """(problem, solver) whose results a product is made of; of sweeps alone none."""
+    if product.sweeps and product.problems is None:
+        return []
+    shown = product_problems(product, problem_names(config))
+    return [run for run in runs(config) if run[0] in shown]
+
+
+def sweep_points(config: schema.Config, what: schema.Sweep) -> grid.Grid:
+    """The points of a sweep at the configured scale."""
+    if config.scale.problems == "offline":
+        return small_points(config.paper, what)
+    return grid.points(what.grid, axes=None)
+
+
+def sweep_problems(config: schema.Config, what: schema.Sweep) -> list[str]:
+    """The problems a sweep needs at the configured scale; offline ones at the small."""
+    offline = config.scale.problems == "offline"
+    kept = config.paper.offline if offline else what.problems
+    return [name for name in what.problems if name in kept]
+
+
+def sweep_prepared(config: schema.Config, sweep: schema.Sweep) -> list[str]:
+    """Problems whose arrays a sweep reads; at the small scales the offline ones."""
+    offline = config.scale.problems == "offline" and sweep.prepared
+    return config.paper.offline if offline else sweep.prepared
+
+
+def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
+    """(problem, solver) whose tuning a sweep starts from, by its points.
+
+    Raises
+    ------
+    ConfigError
+        If its points do not say which.
+    """
+    what = config.paper.sweeps[name]
+    if not what.tuned:
+        return []
+    every = sweep_points(config, what)
+    for key in ("problem", "solver"):
+        if any(key not in at for at in every):
+            raise ConfigError(
+                f"conf/paper/{config.paper.name}/paper.yaml: sweeps.{name}: expected "
+                f"an axis {key!r}, as tuned: true starts from a tuning"
+            )
+    return list(dict.fromkeys((at["problem"], at["solver"]) for at in every))
+
+
+def runs(config: schema.Config) -> list[tuple[str, str]]:
+    """(problem, solver) of every solver job of the paper at this scale."""
+    return [
+        (problem, solver)
+        for problem in problem_names(config)
+        for solver, run in config.paper.runs.items()
+        if run.problems is None or problem in run.problems
+    ]
+
+
+def grid_points(config: schema.Config) -> grid.Grid:
+    """The grid of the paper for the chosen solver, thinned to the scale.
+
+    Raises
+    ------
+    ConfigError
+        If the paper does not run this solver.
+    """
+    paper, solver = config.paper, config.solver.name
+    if solver not in paper.runs:
+        known = ", ".join(paper.runs)
+        raise ConfigError(
+            f"conf/paper/{paper.name}/paper.yaml: runs: no solver {solver!r}; "
+            f"it has {known}"
+        )
+    found = grid.points(paper.runs[solver].grid, f"runs.{solver}.grid")
+    return grid.thin(found, config.scale.keep)
+
+
+def run_calibrations(config: schema.Config) -> list[str]:
+    """The calibrations of the chosen solver on the chosen problem."""
+    run = config.paper.runs[config.solver.name]
+    known = config.paper.calibrations if run.calibrations is None else run.calibrations
+    left_out = run.leave_out.get(config.problem.name, ())
+    return [name for name in known if name not in left_out]
+
+
+def label(config: schema.Config, solver: str) -> str:
+    """What a solver is called in the paper."""
+    own = config.paper.runs[solver].label if solver in config.paper.runs else None
+    if own:
+        return own
+    is_chosen = config.solver.name == solver
+    named = config.solver if is_chosen else read("solver", solver, config.overrides)
+    return str(named.label)
+
+
+def at_problem(config: schema.Config, name: str) -> schema.Config:
+    """The configuration of another problem; what was set for problems holds for it."""
+    return replace(config, problem=read("problem", name, config.overrides))
+
+
+def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
+    """(problem, solver) to the calibrations whose seconds the paper's products show."""
+    found: dict[tuple[str, str], set[str]] = {}
+    names, paper = problem_names(config), config.paper
+    for product in (*paper.figures.values(), *paper.tables.values()):
+        chosen = product.options.get("solvers") or list(paper.runs)
+        hidden = product.options.get("leave_out", ())
+        shown = product_problems(product, names) if product.timed else []
+        for problem, solver in runs(config):
+            if problem in shown and solver in chosen and solver not in hidden:
+                found.setdefault((problem, solver), set()).add(product.calibration)
+    return found

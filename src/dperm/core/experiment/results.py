@@ -1,0 +1,232 @@
+"""Reading what the solver stages left, for figures and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.validation import paper_file
+
+
+@dataclass(frozen=True)
+class Result:
+    """One (problem, solver): rows of tune and evaluate, and the chosen settings.
+
+    ``reason`` says why there are none, and is empty where there are.
+    """
+
+    problem: str
+    solver: str
+    label: str
+    tuned: pd.DataFrame
+    evaluated: pd.DataFrame
+    reason: str
+    timing: pd.DataFrame | None = None  # of the whole paper, where seconds are shown
+
+    @property
+    def available(self) -> bool:
+        """Whether there is anything to show."""
+        return not self.reason
+
+    def ran(self, calibration: str) -> bool:
+        """Whether it was run under a calibration, and not every setting diverged."""
+        return self.available and calibration in set(self._best["calibration"])
+
+    def diverged(self, calibration: str) -> bool:
+        """Whether it was run under a calibration, and every setting diverged."""
+        tried = calibration in set(self.tuned["calibration"])
+        return self.available and tried and not self.ran(calibration)
+
+    @cached_property
+    def _best(self) -> pd.DataFrame:
+        return best(self.tuned)
+
+    def chosen(self, calibration: str) -> pd.DataFrame:
+        """Best (step, clip) of every number of passes, with the tuning mean and sd."""
+        found = self._best
+        return found[found["calibration"] == calibration].reset_index(drop=True)
+
+    def best(self, calibration: str) -> pd.Series:
+        """The row of ``chosen`` with the lowest tuning mean.
+
+        Raises
+        ------
+        ValueError
+            If every setting diverged.
+        """
+        found = self.chosen(calibration)
+        if found.empty:
+            raise ValueError(
+                f"{self.problem}, {self.solver}: with calibration {calibration} every "
+                "setting of the grid diverged"
+            )
+        return found.loc[found["mean"].idxmin()]
+
+    def best_passes(self, calibration: str) -> float:
+        """The number of passes with the lowest tuning mean; as ``best``."""
+        return float(self.best(calibration)["passes"])
+
+    def tuning(self, calibration: str) -> pd.DataFrame:
+        """Tuning runs of the best setting."""
+        found, row = self.tuned, self.best(calibration)
+        same = [found[key] == row[key] for key in ("passes", "step", "clip")]
+        return found[np.all([found["calibration"] == calibration, *same], axis=0)]
+
+    def trajectories(self, calibration: str, passes: float) -> pd.DataFrame:
+        """Fresh runs of the chosen setting, all checkpoints."""
+        table = self.evaluated
+        mask = (table["calibration"] == calibration) & (table["passes"] == passes)
+        return table[mask]
+
+    def final(self, calibration: str, passes: float | None = None) -> pd.DataFrame:
+        """Fresh runs of the chosen setting, their last checkpoints.
+
+        Without ``passes`` those at the best number of passes.
+        """
+        if passes is None:
+            passes = self.best_passes(calibration)
+        table = self.trajectories(calibration, passes)
+        return table[table["checkpoint"] == passes]
+
+    def clocked(self, calibration: str, passes: float) -> pd.DataFrame:
+        """Runs of the chosen setting with nothing beside them, all checkpoints.
+
+        Raises
+        ------
+        ValueError
+            If they were not loaded.
+        """
+        if self.timing is None:
+            raise ValueError(f"{self.problem}, {self.solver}: loaded without seconds")
+        names = [self.problem, self.solver, calibration, passes]
+        keys = ["problem", "solver", "calibration", "passes"]
+        return self.timing[(self.timing[keys] == names).all(axis=1)]
+
+
+def means(table: pd.DataFrame) -> pd.DataFrame:
+    """Every grid point's mean over its replicates; one that ever diverged is left out.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows of ``tune.parquet``.
+
+    Returns
+    -------
+    DataFrame
+        calibration, passes, step, clip, objective, and mean and sd (ddof 0) of the
+        relative error.
+    """
+    finite = table["status"] == "ok"
+    keys = ["calibration", "passes", "step", "clip"]
+    grouped = table.assign(ok=finite).groupby(keys, sort=True)
+    summary = grouped.agg(
+        objective=("objective", "mean"),
+        mean=("relative_error", "mean"),
+        std=("relative_error", lambda values: values.std(ddof=0)),
+        ok=("ok", "all"),
+    ).reset_index()
+    return summary[summary["ok"]].drop(columns="ok")
+
+
+def best(table: pd.DataFrame) -> pd.DataFrame:
+    """The best grid point of every (calibration, passes): lowest mean objective.
+
+    Rows as ``means`` gives them, without the objective. A point that diverged in any
+    replicate is never chosen; ties go to the smaller step, then the smaller clip.
+    """
+    summary = means(table)
+    order = summary.groupby(["calibration", "passes"])["objective"].idxmin()
+    return summary.loc[order].drop(columns="objective").reset_index(drop=True)
+
+
+def load(
+    config: schema.Config,
+    problems: Iterable[str],
+    leave_out: Iterable[str] = (),
+    solvers: Iterable[str] | None = None,
+    timed: bool = False,
+) -> dict[str, list[Result]]:
+    """Results of the paper by problem, solvers in the paper's order.
+
+    ``timed`` says that seconds are shown, which the timing stage has measured.
+    """
+    path = plan.results_folder(config, config.paper.name) / "timing.parquet"
+    timing = store.read_table(path) if timed else None
+    found: dict[str, list[Result]] = {name: [] for name in problems}
+    shown = set(config.paper.runs if solvers is None else solvers) - set(leave_out)
+    for problem, solver in plan.runs(config):
+        if problem in found and solver in shown:
+            result = _load_one(config, problem, solver)
+            found[problem].append(replace(result, timing=timing))
+    return found
+
+
+def _load_one(config: schema.Config, problem: str, solver: str) -> Result:
+    folder = plan.results_folder(config, config.paper.name, problem, solver)
+    tuned = store.read_table(folder / "tune.parquet")
+    evaluated = store.read_table(folder / "evaluate.parquet")
+    reasons = evaluated.loc[evaluated["reason"] != "", "reason"]
+    reason = str(reasons.iloc[0]) if len(reasons) else ""
+    label = str(tuned["algorithm"].iloc[0])
+    return Result(problem, solver, label, tuned, evaluated, reason)
+
+
+def sweep_path(config: schema.Config, name: str) -> Path:
+    """Where the rows of a sweep lie."""
+    return plan.results_folder(config, config.paper.name, "sweeps", f"{name}.parquet")
+
+
+def load_sweep(config: schema.Config, name: str) -> pd.DataFrame:
+    """Rows of a sweep."""
+    return store.read_table(sweep_path(config, name))
+
+
+def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict[str, Any]]:
+    """Entries of ``ledger.json`` of one job."""
+    folder = plan.results_folder(config, config.paper.name, problem, solver)
+    again = f"delete {folder / 'tune.parquet'} and run again; finished lanes are kept"
+    return store.read_json(folder / "ledger.json", again)
+
+
+def calibrated(
+    config: schema.Config, result: Result
+) -> dict[float, dict[str, dict[str, Any]]]:
+    """Calibrations of one job by passes and kind; passes rise.
+
+    Of several entries the first counts: those after it are of an earlier run.
+    """
+    found: dict[float, dict[str, dict[str, Any]]] = {}
+    for entry in ledgers(config, result.problem, result.solver):
+        made = entry["calibrated"]
+        found.setdefault(entry["passes"], {}).setdefault(made["calibration"], made)
+    return dict(sorted(found.items()))
+
+
+def proved(made: dict[str, Any]) -> dict[str, Any]:
+    """Lower end of a calibration's true epsilon, and what it is given."""
+    given = ", ".join(made.get("given", ()))
+    return {"epsilon_low": made.get("epsilon_low", math.nan), "given": given}
+
+
+def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.Problem]:
+    """The problems' sections, for titles and privacy targets."""
+    return {name: configuration.read("problem", name) for name in problems}
+
+
+def published(config: schema.Config, name: str) -> pd.DataFrame:
+    """A table of the paper as printed."""
+    path = paper_file(config.paper, config.paper.published[name])
+    if path is None:
+        raise FileNotFoundError(config.paper.published[name])
+    return pd.read_csv(path)

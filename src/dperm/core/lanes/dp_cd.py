@@ -1,0 +1,365 @@
+"""DP-CD: differentially private proximal coordinate descent (Mangold et al. 2022).
+
+Algorithm 1. Each step releases one coordinate of the gradient of f, a mean of
+per-record derivatives clipped to [-C_j, C_j], with Gaussian noise, and takes a proximal
+step:
+
+    w_j <- prox_{gamma_j psi_j}(w_j - gamma_j (g_j + eta_j)),   gamma_j = step / M_j,
+    C_j = sqrt(M_j / sum M) C  (Section 5.1),   eta_j ~ N(0, (sigma 2 C_j / n)^2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from dperm.core.compiled import KERNEL, ORDERED, PASTED, clamp
+from dperm.core.erm.losses import derivative
+from dperm.core.erm.penalties import prox, prox_constants
+from dperm.core.erm.problem import Problem
+from dperm.core.lanes import Block, Lanes
+from dperm.core.lanes.clipping import mean_sensitivity, share
+from dperm.core.parallel import spread
+from dperm.core.privacy.given import SMOOTHNESS
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.mechanisms import Streams, gaussian
+from dperm.core.solvers.capabilities import Asked, require
+from dperm.core.solvers.options import at_least, one_of
+
+SPARSE = CENTRED = True  # and standardised without filling it in
+SAMPLINGS = ("cyclic", "reshuffled", "uniform")
+THRESHOLDS = ("scaled", "equal")
+_LANE_ARRAYS = (
+    *("step", "clip", "scale", "threshold", "shrink"),
+    *("weights", "sums", "since", "places"),
+)
+_SPARSE_CHUNK = 1 << 14  # steps whose coordinates are laid out together
+_SPARSE_ARRAYS = ("step", "clip", "scale", "weights", "margins")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices Algorithm 1 leaves open.
+
+    Attributes
+    ----------
+    sampling : {"cyclic", "reshuffled", "uniform"}
+        The algorithm draws uniformly; its published numbers come from a cycle. A
+        reshuffled cycle takes the coordinates in another random order each time.
+    first : int
+        Where the cycle starts, counted from 0.
+    periods : int
+        T of Algorithm 1: that many averages of iterates, equally many in each but for
+        one where the steps do not divide; 0 returns the last iterate, as the
+        experiments do.
+    thresholds : {"scaled", "equal"}
+        C_j = sqrt(M_j / sum M) C, or C / sqrt(p) for every coordinate, which Section
+        5.1 warns of.
+    """
+
+    sampling: str = "cyclic"
+    first: int = 1
+    periods: int = 0
+    thresholds: str = "scaled"
+
+    def __post_init__(self) -> None:
+        one_of("sampling", self.sampling, SAMPLINGS)
+        one_of("thresholds", self.thresholds, THRESHOLDS)
+        at_least("first", self.first, 0)
+        at_least("periods", self.periods, 0)
+
+
+def refuses(options: Options, asked: Asked) -> str:
+    """Averages of periods are not taken where A is sparse."""
+    if options.periods and asked.sparse:
+        return "options.periods: not available where A is sparse"
+    return ""
+
+
+def steps(problem: Problem, passes: float, options: Options) -> int:
+    """Coordinate steps in so many passes: a pass is p of them."""
+    return max(1, round(passes * problem.p))
+
+
+def ledger(
+    problem: Problem,
+    count: int,
+    noise_multiplier: float,
+    options: Options,
+    calibration: str = "paper",
+) -> Ledger:
+    """One Gaussian release per step (Appendix B); the order is public."""
+    return Ledger(
+        (
+            Gaussian(
+                sensitivity=1.0,
+                scale=noise_multiplier,
+                count=count,
+                unit="2 C_j / n, the replace-one change of a clipped mean derivative",
+                source="Mangold et al. 2022, Algorithm 1, line 7; Lemma B.7",
+            ),
+        ),
+        given=(SMOOTHNESS,),
+    )
+
+
+def lane_bytes(problem: Problem) -> int:
+    """Margins (n), weights and per-coordinate constants (p) of one lane."""
+    if problem.is_sparse:
+        return 16 * (problem.n + problem.p)
+    return 8 * (problem.n + 6 * problem.p)
+
+
+class Run(Block):
+    """A block of DP-CD lanes under way.
+
+    Where A is sparse, step, clip and noise scale are kept as one number a lane, and
+    averages of periods are not taken.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        lanes: Lanes,
+        streams: Streams,
+        options: Options,
+        workers: int = 1,
+        total: int = 0,
+    ):
+        require(refuses, options, problem)
+        M = self.smoothness(problem, lanes, streams, options)
+        self.problem, self.options, self.workers = problem, options, workers
+        self.streams, self.done, self.began = streams, 0, 0
+        self.ends = _ends(total, options.periods)
+        self.ahead = np.empty(0, dtype=np.int64)  # of the order, drawn already
+        size = len(lanes.step)
+        self.weights = np.zeros((size, problem.p))
+        self.margins = np.tile(problem.offset, (size, 1))
+        prepare = self._prepare_sparse if problem.is_sparse else self._prepare_dense
+        prepare(M, lanes)
+
+    def _prepare_dense(self, M: np.ndarray, lanes: Lanes) -> None:
+        """Constants of every lane and coordinate, (L, p)."""
+        self.names = _LANE_ARRAYS
+        self.places = np.arange(len(self.weights))  # of the lanes' rows in margins
+        self.clip = np.outer(lanes.clip, self._share(M))
+        self.scale = lanes.noise_scale(mean_sensitivity(self.clip, self.problem.n))
+        self.step = np.outer(lanes.step, 1.0 / M)
+        self.threshold, self.shrink = prox_constants(self.problem.penalty, self.step)
+        self.sums = np.zeros_like(self.weights)
+        self.since = np.zeros(self.weights.shape, dtype=np.int64)
+
+    def _prepare_sparse(self, M: np.ndarray, lanes: Lanes) -> None:
+        """Constants of every lane (L,), and of every coordinate (p,)."""
+        self.names = _SPARSE_ARRAYS
+        self.M, self.share = M, self._share(M)
+        self.step, self.clip = lanes.step, lanes.clip
+        self.scale = lanes.noise_scale(mean_sensitivity(lanes.clip, self.problem.n))
+
+    def _share(self, M: np.ndarray) -> np.ndarray:
+        """C_j / C, shape (p,)."""
+        return share(M if self.options.thresholds == "scaled" else np.ones_like(M))
+
+    def smoothness(
+        self, problem: Problem, lanes: Lanes, streams: Streams, options: Options
+    ) -> np.ndarray:
+        """M_j of the problem, taken as public (as the paper does); shape (p,)."""
+        return problem.smoothness
+
+    def advance(self, count: int) -> None:
+        """Take ``count`` more coordinate steps in every lane."""
+        while count > 0:
+            chunk = count
+            if self.ends:
+                chunk = min(count, self.ends[0] - self.done)
+            elif self.problem.is_sparse:
+                chunk = min(count, _SPARSE_CHUNK)
+            self._steps(chunk)
+            self.done += chunk
+            count -= chunk
+            if self.ends and self.done == self.ends[0]:
+                self._restart_from_average(self.ends.pop(0))
+
+    def _order(self, count: int) -> np.ndarray:
+        p, drawn = self.problem.p, self.streams.sampling
+        if self.options.sampling == "uniform":
+            return drawn.integers(0, p, count)
+        if self.options.sampling == "reshuffled":
+            cycles = -(-(count - len(self.ahead)) // p)
+            more = [drawn.permutation(p) for _ in range(cycles)]
+            ahead = np.concatenate([self.ahead, *more])
+            self.ahead = ahead[count:]
+            return ahead[:count]
+        return (self.options.first + self.done + np.arange(count)) % p
+
+    def _steps(self, count: int) -> None:
+        order = self._order(count)
+        noise = gaussian(self.streams.noise, count)
+        penalty, A = self.problem.penalty, self.problem.A
+        shared: tuple[Any, ...] = (self.problem.loss.code, order, noise)
+        box: tuple[Any, ...] = (penalty.lower, penalty.upper)
+        if self.problem.is_centred:
+            kernel, S = _centred_steps, A.S
+            matrix: tuple[Any, ...] = (S.data, S.indices, S.indptr, A.a, A.b)
+            shared += (self.M, self.share, penalty.l1, penalty.l2)
+        elif self.problem.is_sparse:
+            kernel = _sparse_steps
+            matrix = (A.data, A.indices, A.indptr)
+            touched, places = np.unique(order, return_inverse=True)
+            shared += (touched, places, self.M, self.share, penalty.l1, penalty.l2)
+        else:
+            kernel, matrix = _coordinate_steps, (A,)
+            shared += (self.done,)
+            box += (self.margins,)
+
+        def run(*lanes: np.ndarray) -> None:
+            kernel(*matrix, *shared, *box, *lanes)
+
+        lanes = (getattr(self, name) for name in self.names)
+        spread(run, *lanes, workers=self.workers)
+
+    def _restart_from_average(self, end: int) -> None:
+        """Line 9 of Algorithm 1: go on from the mean of the period's iterates."""
+        self.sums += self.weights * (end - self.since)
+        self.weights[:] = self.sums / (end - self.began)
+        self.began = end
+        self.sums[:] = 0.0
+        self.since[:] = self.done
+        self.margins[:] = self.problem.offset
+        for place, w in zip(self.places, self.weights, strict=True):
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.margins[place] += self.problem.A @ w
+
+
+def _ends(total: int, periods: int) -> list[int]:
+    """After how many steps each period ends; no step is left over."""
+    ends = {total * number // periods for number in range(1, periods + 1)}
+    return sorted(ends - {0})
+
+
+@njit(**KERNEL)
+def _coordinate_steps(
+    A, loss, order, noise, done, lower, upper,
+    V, step, clip, scale, threshold, shrink, W, sums, since, places,
+):  # fmt: skip
+    """Take the steps in every lane; changes W, V, sums and since in place."""
+    for lane in range(W.shape[0]):
+        _one_lane(
+            A, loss, order, noise, done, lower, upper,
+            step[lane], clip[lane], scale[lane], threshold[lane], shrink[lane],
+            W[lane], V[places[lane]], sums[lane], since[lane],
+        )  # fmt: skip
+
+
+@njit(**PASTED)
+def _one_lane(
+    A, loss, order, noise, done, lower, upper,
+    step, clip, scale, threshold, shrink, w, v, sums, since,
+):  # fmt: skip
+    """Algorithm 1, lines 3 to 8, for one lane; w and its margins v change in place.
+
+    The move of one step reaches the margins in the next step's sweep over the rows, so
+    that each step reads the rows once.
+    """
+    moved, move = order[0], 0.0
+    for k in range(order.shape[0]):
+        j = order[k]
+        gradient = _clipped_mean(A[:, j], A[:, moved], move, v, loss, clip[j])
+        old = w[j]
+        forward = old - step[j] * (gradient + scale[j] * noise[k])
+        w[j] = prox(forward, threshold[j], shrink[j], lower, upper)
+        sums[j] += old * (done + k - since[j])
+        since[j] = done + k
+        moved, move = j, w[j] - old
+    for i in range(v.shape[0]):
+        v[i] += move * A[i, moved]
+
+
+@njit(**PASTED)
+def _clipped_mean(column, last, move, v, loss, bound):
+    """Bring v up to date and return the mean clipped derivative along the column."""
+    total = 0.0
+    for i in range(v.shape[0]):
+        margin = v[i] + move * last[i]
+        v[i] = margin
+        total += clamp(column[i] * derivative(loss, margin), bound)
+    return total / v.shape[0]
+
+
+@njit(**ORDERED)
+def _sparse_steps(
+    data, rows, starts, loss, order, noise, touched, places,
+    M, share, l1, l2, lower, upper, step, clip, scale, W, V,
+):  # fmt: skip
+    """The steps on CSC columns: one costs its column's entries; changes W and V.
+
+    The lanes lie side by side, so that an entry, read once, serves all of them. The
+    derivatives are kept, and renewed where a lane of the slice has moved. Of the
+    weights the ``touched`` coordinates are laid out; order = touched[places].
+    """
+    lanes, n = V.shape
+    w, v = np.empty((touched.shape[0], lanes)), np.ascontiguousarray(V.T)
+    for u in range(touched.shape[0]):
+        for lane in range(lanes):
+            w[u, lane] = W[lane, touched[u]]
+    d, total, move = np.empty((n, lanes)), np.empty(lanes), np.empty(lanes)
+    for i in range(n):
+        for lane in range(lanes):
+            d[i, lane] = derivative(loss, v[i, lane])
+    for k in range(order.shape[0]):
+        j = order[k]
+        total[:] = 0.0
+        for e in range(starts[j], starts[j + 1]):
+            x, slopes = data[e], d[rows[e]]
+            for lane in range(lanes):
+                total[lane] += clamp(x * slopes[lane], clip[lane] * share[j])
+        here, moved = w[places[k]], 0.0
+        for lane in range(lanes):
+            gamma, old = step[lane] / M[j], here[lane]
+            released = total[lane] / n + scale[lane] * share[j] * noise[k]
+            shrink = 1.0 / (1.0 + gamma * l2)
+            new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
+            here[lane], move[lane] = new, new - old
+            moved = max(moved, abs(new - old))
+        if moved != 0.0:
+            for e in range(starts[j], starts[j + 1]):
+                x, margins, slopes = data[e], v[rows[e]], d[rows[e]]
+                for lane in range(lanes):
+                    margins[lane] += x * move[lane]
+                    slopes[lane] = derivative(loss, margins[lane])
+    for u in range(touched.shape[0]):
+        for lane in range(lanes):
+            W[lane, touched[u]] = w[u, lane]
+    V[:] = v.T
+
+
+@njit(**KERNEL)
+def _centred_steps(
+    data, rows, starts, a, b, loss, order, noise, M, share, l1, l2, lower, upper,
+    step, clip, scale, W, V,
+):  # fmt: skip
+    """The steps for A = S + a b^T, see ``problems.centred``; changes W and V.
+
+    A step moves every margin, so that it costs O(n) whatever is done: the one column it
+    reads is filled in.
+    """
+    n, still = V.shape[1], np.zeros(V.shape[1])
+    column = np.empty(n)
+    for k in range(order.shape[0]):
+        j = order[k]
+        for i in range(n):
+            column[i] = a[i] * b[j]
+        for e in range(starts[j], starts[j + 1]):
+            column[rows[e]] += data[e]
+        for lane in range(W.shape[0]):
+            v, gamma, old = V[lane], step[lane] / M[j], W[lane, j]
+            gradient = _clipped_mean(column, still, 0.0, v, loss, clip[lane] * share[j])
+            released = gradient + scale[lane] * share[j] * noise[k]
+            shrink = 1.0 / (1.0 + gamma * l2)
+            new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
+            W[lane, j] = new
+            for i in range(n):
+                v[i] += (new - old) * column[i]

@@ -1,0 +1,220 @@
+"""Trials of a solver on a problem in memory: calibrate, tune a grid, run afresh.
+
+What the pipeline does of a paper's runs, unit by unit and stored, a sweep does here at
+once, with the same calibration and the same engine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dperm.core.erm.problem import Problem
+from dperm.core.lanes import Lanes
+from dperm.core.lanes.engine import run_lanes
+from dperm.core.privacy.calibration import Calibration, calibrate
+from dperm.core.privacy.ledger import Ledger
+
+BEST = 16  # of a coarse grid
+
+
+class DivergedError(ValueError):
+    """No setting of a grid ended at a finite objective."""
+
+
+Point = Mapping[str, float]  # passes, step, clip
+
+
+def noise(
+    problem: Problem, module: ModuleType, options: Any, passes: float, calibration: str
+) -> Calibration:
+    """The least noise with which so many passes cost the problem's target at most.
+
+    Its ledger takes as public what the solver says and what the problem does.
+
+    Raises
+    ------
+    UnreachableTargetError
+        If no noise reaches it.
+    """
+    count = module.steps(problem, passes, options)
+
+    def ledger(noise: float) -> Ledger:
+        made: Ledger = module.ledger(problem, count, noise, options, calibration)
+        return made.assuming(*problem.given)
+
+    return calibrate(
+        ledger,
+        problem.epsilon,
+        problem.delta,
+        calibration,
+    )
+
+
+def seeds_of(seed: int, count: int) -> list[int]:
+    """So many seeds, all made of one."""
+    made: list[int] = np.random.SeedSequence(seed).generate_state(count, "u8").tolist()
+    return made
+
+
+def lanes(step: np.ndarray, clip: np.ndarray, at: Calibration) -> Lanes:
+    """Settings side by side under calibrated noise; step and clip (L,)."""
+    return Lanes(step, clip, at.noise_multiplier, at.calibration)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A setting that was chosen, and how it did on seeds that did not choose it.
+
+    Attributes
+    ----------
+    point : dict
+        step, clip and passes.
+    noise : Calibration
+    objective : ndarray, shape (fresh,)
+    """
+
+    point: dict[str, float]
+    noise: Calibration
+    objective: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """A solver on a problem under one calibration.
+
+    Attributes
+    ----------
+    problem : Problem
+    module : ModuleType
+        Of the solver.
+    options : object
+        The solver's.
+    calibration : str
+        ``paper``, ``strict`` or ``none``.
+    """
+
+    problem: Problem
+    module: ModuleType
+    options: Any
+    calibration: str
+
+    @cached_property
+    def noise(self) -> Callable[[float], Calibration]:
+        """The noise for a number of passes, calibrated once for each."""
+        given = (self.problem, self.module, self.options)
+        return cache(lambda passes: noise(*given, passes, self.calibration))
+
+    def tuned(self, points: Iterable[Point], seeds: Sequence[int]) -> dict[str, float]:
+        """The point of a grid with the least mean objective over the seeds.
+
+        Points with equally many passes run side by side, on common random numbers; ties
+        go to the smaller step, then the smaller clip, then fewer passes.
+
+        Raises
+        ------
+        DivergedError
+            If every point diverged.
+        """
+        return self.best(points, seeds)[0]
+
+    def best(
+        self, points: Iterable[Point], seeds: Sequence[int], most: int = BEST
+    ) -> list[dict[str, float]]:
+        """At most so many points of a grid, in the order in which ``tuned`` takes them.
+
+        Raises
+        ------
+        DivergedError
+            If every point diverged.
+        """
+        found: list[tuple[float, float, float, float]] = []
+        for passes, rows in _by_passes(points).items():
+            step, clip = np.array(rows, dtype=float).T.copy()
+            ended = self._ended(lanes(step, clip, self.noise(passes)), passes, seeds)
+            found += zip(ended.mean(axis=0).tolist(), step.tolist(), clip.tolist(),
+                         [passes] * len(rows), strict=True)  # fmt: skip
+        if not math.isfinite(min(found)[0]):
+            name = self.problem.name
+            raise DivergedError(f"problem {name}: every setting of the grid diverged")
+        return [
+            dict(zip(("step", "clip", "passes"), point, strict=True))
+            for mean, *point in sorted(found)[:most]
+            if math.isfinite(mean)
+        ]
+
+    def fresh(self, point: Point, seeds: Sequence[int]) -> np.ndarray:
+        """Final objective of one setting, run alone on each seed; (len(seeds),)."""
+        step, clip = (np.full(1, point[key]) for key in ("step", "clip"))
+        side = lanes(step, clip, self.noise(point["passes"]))
+        return self._ended(side, point["passes"], seeds)[:, 0]
+
+    def tried(
+        self, points: Iterable[Point], seed: int, counts: tuple[int, int]
+    ) -> Tried:
+        """Choose from a grid on some seeds, and run the choice on others.
+
+        Parameters
+        ----------
+        points : iterable of mapping
+            passes, step and clip.
+        seed : int
+            All others are made of it.
+        counts : tuple of int
+            How many seeds choose, and how many are fresh.
+
+        Raises
+        ------
+        DivergedError
+            If every point diverged.
+        """
+        first, later = counts
+        seeds = seeds_of(seed, first + later)
+        best = self.tuned(points, seeds[:first])
+        return Tried(best, self.noise(best["passes"]), self.fresh(best, seeds[first:]))
+
+    def refined(
+        self,
+        coarse: Iterable[Point],
+        finer: Iterable[Mapping[str, float]],
+        seed: int,
+        counts: tuple[int, int],
+    ) -> Tried:
+        """As ``tried``, on the settings around the best of a coarse grid.
+
+        Parameters
+        ----------
+        coarse : iterable of mapping
+            Tried on one transcript, the best of it on as many as choose: the best of
+            hundreds on one is a lucky one.
+        finer : iterable of mapping
+            Multiples of its best step and clip.
+        """
+        near = self.tuned(self.best(coarse, [seed]), seeds_of(seed, counts[0]))
+        around = [near | {key: near[key] * at[key] for key in at} for at in finer]
+        return self.tried(around, seed, counts)
+
+    def _ended(self, side: Lanes, passes: float, seeds: Sequence[int]) -> np.ndarray:
+        """Final objectives, infinite where a lane diverged, shape (len(seeds), L)."""
+        count = self.module.steps(self.problem, passes, self.options)
+        given = (self.module, self.options, self.problem, side, [count])
+        ends = [run_lanes(*given, int(seed), _nothing)[-1] for seed in seeds]
+        return np.array([np.where(end.diverged, np.inf, end.objective) for end in ends])
+
+
+def _by_passes(points: Iterable[Point]) -> dict[float, list[tuple[float, float]]]:
+    found: dict[float, list[tuple[float, float]]] = {}
+    for point in points:
+        found.setdefault(point["passes"], []).append((point["step"], point["clip"]))
+    return found
+
+
+def _nothing(weights: np.ndarray) -> dict[str, np.ndarray]:
+    """Nothing else is measured."""
+    return {}

@@ -1,0 +1,307 @@
+"""The privacy ledger: what a solver releases, as data, before it runs.
+
+An event is one kind of noisy release, repeated ``count`` times. Sensitivities are
+REPLACE-ONE sensitivities: how far the released quantity can move when one record is
+exchanged for another. Sensitivity and scale share one unit, which the event names, so
+only their ratio, the noise multiplier, decides what the release costs.
+
+What an event costs is said elsewhere (:mod:`dperm.core.privacy.accounting`), by one
+small function per kind of event and accountant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from dperm.core.privacy.given import united
+
+RELATION = "replace_one"
+
+
+class LedgerError(ValueError):
+    """A ledger or an event that makes no sense."""
+
+
+class ScaleError(LedgerError):
+    """A noise scale that is negative or not a number."""
+
+
+class SensitivityError(LedgerError):
+    """A sensitivity that is not a positive finite number."""
+
+
+class CountError(LedgerError):
+    """Fewer than one release."""
+
+
+class BatchError(LedgerError):
+    """A batch that does not fit into its population."""
+
+
+class RelationError(LedgerError):
+    """A neighbouring relation other than replacing one record."""
+
+
+class UnknownEventError(LedgerError):
+    """A stored event of a kind that this version does not know."""
+
+
+def _require_positive(name: str, value: float) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise SensitivityError(f"{name} must be positive and finite, got {value}")
+
+
+class Event:
+    """What every event states; kinds of release derive from it as frozen dataclasses.
+
+    Attributes
+    ----------
+    sensitivity : float
+        Largest change of the released quantity when one record is replaced, in `unit`.
+    scale : float
+        Scale of the noise, in `unit`; 0 releases without noise.
+    count : int
+        Number of releases, which may be adaptive.
+    unit : str
+        What sensitivity and scale are measured in.
+    source : str
+        Where the release is defined: paper and place.
+    sound : bool
+        Whether a bound of its cost can be proved at all.
+
+    Raises
+    ------
+    SensitivityError, ScaleError, CountError
+        If a value is out of its range.
+    """
+
+    kinds: ClassVar[dict[str, type[Event]]] = {}
+
+    sensitivity: float
+    scale: float
+    count: int
+    unit: str
+    source: str
+    sound = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Event.kinds[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        _require_positive("sensitivity", self.sensitivity)
+        if not self.scale >= 0:
+            raise ScaleError(f"scale must not be negative, got {self.scale}")
+        if self.count < 1:
+            raise CountError(f"count must be at least 1, got {self.count}")
+        self._plain("sensitivity", float)
+        self._plain("scale", float)
+        self._plain("count", operator.index)
+
+    def _plain(self, name: str, convert: Callable[[Any], Any]) -> None:
+        # numpy scalars compare equal but cannot be written as JSON
+        object.__setattr__(self, name, convert(getattr(self, name)))
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Noise scale in units of the sensitivity (a pure number)."""
+        return self.scale / self.sensitivity
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain values, its kind under ``event``."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {"event": type(self).__name__, **fields}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Event:
+        """Return the event that :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        UnknownEventError
+            If ``values["event"]`` names no kind of event.
+        """
+        fields = dict(values)
+        kind = Event.kinds.get(fields.pop("event", ""))
+        if kind is None:
+            known = ", ".join(sorted(Event.kinds))
+            raise UnknownEventError(f"event {values.get('event')!r}; known: {known}")
+        return kind(**fields)
+
+
+@dataclass(frozen=True)
+class Gaussian(Event):
+    r"""Gaussian mechanism, :math:`h(D) + N(0, s^2 I)`.
+
+    The :math:`\ell_2` norm of *h* moves by at most :math:`\Delta` (`sensitivity`), the
+    noise has standard deviation *s* (`scale`). With :math:`\sigma = s/\Delta`, *k*
+    adaptive releases are exactly as private as telling :math:`N(0, 1)` from
+    :math:`N(\mu, 1)` with :math:`\mu = \sqrt{k}/\sigma`:
+
+    .. math:: \delta(\epsilon) = \Phi(\mu/2 - \epsilon/\mu)
+              - e^\epsilon \Phi(-\mu/2 - \epsilon/\mu)
+
+    (Balle and Wang 2018, arXiv:1805.06530, Theorem 8; Dong, Roth and Su 2019,
+    arXiv:1905.02383, Corollary 3.3). The Rényi curve is :math:`k\alpha/(2\sigma^2)`
+    (Mironov 2017, arXiv:1702.07476, Corollary 3).
+    """
+
+    sensitivity: float
+    scale: float
+    count: int
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True)
+class SampledGaussian(Event):
+    r"""Gaussian mechanism on a batch of *b* of *n* records, drawn without replacement.
+
+    `sensitivity` is that of the batch's sum: :math:`2C` for gradients clipped to norm
+    *C*. With :math:`q = b/n` and :math:`\sigma = s/\Delta`, one release obeys in both
+    directions, for :math:`\epsilon \ge 0`,
+
+    .. math:: \delta(\epsilon) \le q\, \delta_\sigma
+              \big(\log(1 + (e^\epsilon - 1)/q)\big)
+
+    where :math:`\delta_\sigma` is the Gaussian's curve with :math:`\mu = 1/\sigma`
+    (Balle, Barthe and Gaboardi 2018, arXiv:1807.01647, Theorem 11: a batch that holds
+    the replaced record differs in one record from one that does not). It is the curve
+    of :math:`(1-q) N(0, \sigma^2) + q N(1, \sigma^2)` against :math:`N(0, \sigma^2)`.
+    The formula of the papers is that pair's Rényi curve, which belongs to Poisson
+    sampling and to adding or removing a record (Mironov, Talwar and Zhang 2019,
+    arXiv:1908.10530, Section 3.3).
+    """
+
+    sensitivity: float
+    scale: float
+    count: int
+    batch: int
+    population: int
+    unit: str
+    source: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._plain("batch", operator.index)
+        self._plain("population", operator.index)
+        if not 1 <= self.batch <= self.population:
+            raise BatchError(
+                f"batch must lie in 1..population={self.population}, got {self.batch}"
+            )
+
+    @property
+    def sampling_rate(self) -> float:
+        """Chance q = batch / population that a given record is in the batch."""
+        return self.batch / self.population
+
+
+@dataclass(frozen=True)
+class Laplace(Event):
+    r"""Laplace mechanism, one number at a time: :math:`h(D) + \mathrm{Lap}(s)`.
+
+    *h* moves by at most :math:`\Delta` (`sensitivity`), the noise has density
+    :math:`e^{-|x|/s}/(2s)` (`scale`). With :math:`a = \Delta/s` one release is
+    *a*-differentially private (Dwork and Roth 2014, Theorem 3.6); exactly,
+
+    .. math:: \delta(\epsilon) = \max(0, 1 - e^{(\epsilon - a)/2}).
+
+    `published_sensitivity` is what the paper's own accounting takes the sensitivity
+    to be where that is not the smallest one (None: the same).
+    """
+
+    sensitivity: float
+    scale: float
+    count: int
+    unit: str
+    source: str
+    published_sensitivity: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.published_sensitivity is not None:
+            _require_positive("published_sensitivity", self.published_sensitivity)
+            self._plain("published_sensitivity", float)
+
+
+@dataclass(frozen=True)
+class NonPrivate(Event):
+    """A release without noise of its own, whatever it is: no epsilon bounds it.
+
+    An empty ledger says that nothing is released, which costs nothing; this event says
+    that something is, and costs infinitely much under every accountant.
+    """
+
+    count: int
+    unit: str
+    source: str
+    sensitivity = 1.0
+    scale = 0.0
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise CountError(f"count must be at least 1, got {self.count}")
+        self._plain("count", operator.index)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Everything a run releases, in any order: the events compose adaptively.
+
+    Attributes
+    ----------
+    events : tuple of Event
+        The releases; none says that nothing is released.
+    relation : str
+        Neighbouring relation, always ``"replace_one"``.
+    given : tuple of str
+        What the guarantee takes as public (:mod:`dperm.core.privacy.given`). No
+        accountant charges for it: an epsilon is one given these.
+
+    Raises
+    ------
+    RelationError
+        If the relation is another one: its sensitivities would mean something else.
+    """
+
+    events: tuple[Event, ...] = ()
+    relation: str = RELATION
+    given: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.relation != RELATION:
+            raise RelationError(f"relation must be {RELATION!r}, got {self.relation!r}")
+        object.__setattr__(self, "events", tuple(self.events))
+        object.__setattr__(self, "given", united(self.given))
+
+    def __add__(self, other: Ledger) -> Ledger:
+        """Return the ledger of both runs on the same data."""
+        given = united(self.given, other.given)
+        return Ledger(self.events + other.events, self.relation, given)
+
+    def assuming(self, *given: str) -> Ledger:
+        """Return the ledger with more taken as public, named before its own."""
+        return replace(self, given=united(given, self.given))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON holds exactly."""
+        events = [event.to_dict() for event in self.events]
+        given = list(self.given)
+        return {"relation": self.relation, "given": given, "events": events}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Ledger:
+        """Return the ledger that :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        UnknownEventError
+            If it holds an event of an unknown kind.
+        """
+        events = tuple(Event.from_dict(event) for event in values["events"])
+        return cls(events, values["relation"], tuple(values.get("given", ())))

@@ -1,0 +1,190 @@
+r"""Report noisy max: releasing which of many noisy scores is the largest.
+
+The index of :math:`\max_j u_j + b\,\xi_j` is released, nothing else. Replacing a
+record moves every score by at most :math:`\Delta`. Without monotonicity one selection
+costs at most :math:`2\Delta/b`, pure, for each of three kinds of noise:
+
+- Laplace (Dwork and Roth 2014, Claim 3.9, whose factor two is for counting queries
+  only),
+- Gumbel, the exponential mechanism (McSherry and Talwar 2007), which is moreover
+  :math:`2\Delta/b`-bounded range and so :math:`(2\Delta/b)^2/8`-zCDP (Dong, Durfee and
+  Rogers 2020, arXiv:1909.13830; Cesar and Rogers 2021, arXiv:2004.07223),
+- exponential, permute-and-flip (McKenna and Sheldon 2020, arXiv:2010.12603; Ding et al.
+  2021, arXiv:2105.07260).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dperm.accountants.attained import Pair, pair, response_pair
+from dperm.core.privacy.accounting import PublishedCost, profile, published_cost, renyi
+from dperm.core.privacy.ledger import Event, Laplace, LedgerError, ScaleError
+from dperm.core.privacy.pld import Profile
+
+Array = NDArray[np.float64]
+
+NOISES = ("laplace", "gumbel", "exponential")
+
+
+class SelectionNoiseError(LedgerError):
+    """A kind of selection noise other than Laplace, Gumbel and exponential."""
+
+
+@dataclass(frozen=True)
+class NoisyMax(Event):
+    r"""Index of the largest of many scores, each with noise of its own.
+
+    `sensitivity` is that of EACH score (all may move at once), `scale` is the noise's
+    *b*: Laplace and Gumbel scale, mean of the exponential.
+
+    Attributes
+    ----------
+    noise : {"laplace", "gumbel", "exponential"}
+        Kind of noise.
+    published_pure : float or None
+        What the paper claims one selection costs; None: the sound cost.
+    sound : bool
+        False where the noise is not on the score, so that no bound can be proved: the
+        strict cost is then infinite, and `published_pure` and `pure` keep the claims.
+    """
+
+    sensitivity: float
+    scale: float
+    count: int
+    unit: str
+    source: str
+    noise: str = "laplace"
+    published_pure: float | None = None
+    sound: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.noise not in NOISES:
+            known = ", ".join(NOISES)
+            raise SelectionNoiseError(f"noise {self.noise!r}; known: {known}")
+        if self.published_pure is not None:
+            if not self.published_pure > 0:
+                raise ScaleError(
+                    f"published_pure must be positive, got {self.published_pure}"
+                )
+            self._plain("published_pure", float)
+
+    @property
+    def pure(self) -> float:
+        """Pure epsilon 2 sensitivity / scale of one selection, noise on the score."""
+        return 2 * self.sensitivity / self.scale if self.scale else math.inf
+
+    @property
+    def bounded_range(self) -> float | None:
+        """Range of the privacy loss over the outputs; known for Gumbel noise only."""
+        return self.pure if self.noise == "gumbel" else None
+
+
+@dataclass(frozen=True)
+class ChosenValue(Laplace):
+    """Laplace release of the value at a selected index.
+
+    It costs what a Laplace release costs; papers that select compose it together with
+    the selections by advanced composition.
+    """
+
+
+def pure_delta(epsilon: Array | float, pure: float) -> Array:
+    r"""Return the worst delta(epsilon) of any pure-DP mechanism, epsilon >= 0.
+
+    .. math:: \delta(\epsilon) = \max(0, (e^a - e^\epsilon) / (1 + e^a))
+
+    Parameters
+    ----------
+    epsilon : array or float
+        Privacy losses, not negative.
+    pure : float
+        a, the pure epsilon.
+
+    Notes
+    -----
+    The curve of randomised response (Kairouz, Oh and Viswanath 2017, arXiv:1311.0776).
+    """
+    gap = np.minimum(np.asarray(epsilon, dtype=float) - pure, 0.0)
+    return -np.expm1(gap) / (1 + math.exp(-pure))
+
+
+def pure_renyi(orders: Array, pure: float) -> Array:
+    """Return the largest Rényi divergences of any pure-DP mechanism, orders > 1.
+
+    Parameters
+    ----------
+    orders : ndarray
+    pure : float
+        Pure epsilon.
+
+    Notes
+    -----
+    Randomised response: Mironov 2017, arXiv:1702.07476, Proposition 5.
+    """
+    log_true = -math.log1p(math.exp(-pure))
+    log_false = -math.log1p(math.exp(pure))
+    total = np.logaddexp(
+        orders * log_true + (1 - orders) * log_false,
+        orders * log_false + (1 - orders) * log_true,
+    )
+    return total / (orders - 1)
+
+
+@published_cost.register
+def _(event: NoisyMax) -> PublishedCost:
+    pure = event.pure if event.published_pure is None else event.published_pure
+    return PublishedCost(advanced=((pure, event.count),))
+
+
+@published_cost.register
+def _(event: ChosenValue) -> PublishedCost:
+    sensitivity = event.published_sensitivity or event.sensitivity
+    return PublishedCost(advanced=((sensitivity / event.scale, event.count),))
+
+
+@profile.register
+def _(event: NoisyMax) -> Profile:
+    pure = event.pure
+    return Profile(lambda losses: pure_delta(losses, pure), event.count, pure)
+
+
+def _laplace_win(ahead: float) -> float:
+    tail = math.exp(-abs(ahead)) * (2 + abs(ahead)) / 4
+    return 1 - tail if ahead > 0 else tail
+
+
+def _exponential_win(ahead: float) -> float:
+    return 1 - math.exp(-ahead) / 2 if ahead > 0 else math.exp(ahead) / 2
+
+
+def _gumbel_win(ahead: float) -> float:
+    return 1 / (1 + math.exp(-ahead))
+
+
+# Chance that the first of two noisy scores wins which is ahead by so many noise scales.
+WINS = {
+    "laplace": _laplace_win,
+    "gumbel": _gumbel_win,
+    "exponential": _exponential_win,
+}
+
+
+@pair.register
+def _(event: NoisyMax, gap: float) -> Pair | None:
+    """Two scores, of which one gains and the other loses; noise on the score."""
+    return response_pair(WINS[event.noise], event.pure, gap) if event.sound else None
+
+
+@renyi.register
+def _(event: NoisyMax, orders: Array) -> Any:
+    divergence = pure_renyi(orders, event.pure)
+    if event.bounded_range is not None:
+        divergence = np.minimum(divergence, orders * event.bounded_range**2 / 8)
+    return event.count * divergence

@@ -1,0 +1,145 @@
+"""Solvers, one file per algorithm: options, number of steps, ledger, kernel.
+
+There are four families, each a package with a ``Protocol`` of what its modules offer:
+
+- :mod:`dperm.core.lanes`: a composite problem, many settings at a time; only these
+  run as the grids of a paper's ``runs``,
+- :mod:`dperm.solvers.frank_wolfe`: a finite sum over an l1 ball, one run at a time,
+- :mod:`dperm.solvers.fits`: a composite problem, a few releases on all records, runs of
+  one setting side by side,
+- :mod:`dperm.solvers.streams`: a stream of records, each read once.
+
+A module of ours belongs to the family of its folder. One of the reader's own
+declares ``FAMILY``; without it, it runs lanes. Nothing here knows of files, grids or
+seeds.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import sys
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+# What a module must have, and its Run beside what is set when it is made.
+OFFERED = {
+    "lanes": ("Options", "steps", "ledger", "Run", "lane_bytes"),
+    "frank_wolfe": ("Options", "steps", "ledger", "Run", "noise"),
+    "streams": ("Options", "Run"),
+    "fits": ("Options", "ledger", "Run", "refuses"),
+}
+# Its package, whose modules with Options are algorithms.
+PACKAGES = {
+    "lanes": "dperm.core.lanes",
+    "frank_wolfe": "dperm.solvers.frank_wolfe",
+    "streams": "dperm.solvers.streams",
+    "fits": "dperm.solvers.fits",
+}
+METHODS = {
+    "lanes": ("advance", "keep", "released"),
+    "frank_wolfe": ("advance", "releases"),
+    "fits": ("releases",),
+    "streams": ("releases", "solve"),
+}
+
+
+@functools.cache
+def places() -> dict[str, str]:
+    """Our algorithms and the modules they are."""
+    ours = Path(__file__).parents[3]  # the folder of the package dperm
+    return {
+        path.stem: f"{package}.{path.stem}"
+        for package in PACKAGES.values()
+        for path in sorted((ours / package.replace(".", "/")).glob("*.py"))
+        if "class Options" in path.read_text()
+    }
+
+
+def names() -> list[str]:
+    """Our algorithms."""
+    return sorted(places())
+
+
+def family(module: ModuleType) -> str:
+    """The family of a solver module.
+
+    Raises
+    ------
+    ValueError
+        If it declares one that does not exist.
+    """
+    package, _, _ = module.__name__.rpartition(".")
+    for name, ours in PACKAGES.items():
+        if package == ours:
+            return name
+    declared = getattr(module, "FAMILY", "lanes")
+    if declared not in OFFERED:
+        known = ", ".join(OFFERED)
+        raise ValueError(f"FAMILY: expected one of {known}, found {declared!r}")
+    return str(declared)
+
+
+def load(algorithm: str) -> ModuleType:
+    """The module of an algorithm: of ours, or another that can be imported.
+
+    Raises
+    ------
+    ValueError
+        If there is none, with the nearest known algorithm, or it does not offer what
+        its family promises.
+    """
+    path = places().get(algorithm, algorithm)
+    parts = path.split(".")
+    if parts[0] in sys.stdlib_module_names or parts[-1] == "__main__":
+        raise ValueError(f"algorithm {algorithm!r}: expected a module of solvers")
+    try:
+        module = importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name is None or not path.startswith(error.name):
+            raise
+        near = difflib.get_close_matches(algorithm, names(), n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise ValueError(
+            f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or a "
+            f"module beside conf/ or installed{hint}"
+        ) from None
+    try:
+        missing = lacking(module)
+    except ValueError as error:
+        raise ValueError(f"algorithm {algorithm!r}: {error}") from None
+    if missing:
+        raise ValueError(f"algorithm {algorithm!r}: has no {', '.join(missing)}")
+    return module
+
+
+def lacking(module: ModuleType) -> list[str]:
+    """What a module's family promises and the module does not have."""
+    kind = family(module)
+    found = [name for name in OFFERED[kind] if not hasattr(module, name)]
+    run = getattr(module, "Run", None)
+    if run is not None:
+        found += [f"Run.{name}" for name in METHODS[kind] if not hasattr(run, name)]
+    return found
+
+
+def make_options(module: ModuleType, given: dict[str, Any]) -> Any:
+    """The module's Options with the given values.
+
+    Raises
+    ------
+    ValueError
+        For an unknown key (with the nearest known one) or a refused value.
+    """
+    known = [field.name for field in fields(module.Options)]
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise ValueError(
+                f"options.{key}: unknown; expected one of {', '.join(known)}{hint}"
+            )
+    return module.Options(**given)

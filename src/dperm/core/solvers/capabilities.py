@@ -1,0 +1,120 @@
+"""What a solver of lanes can work with, asked before anything runs.
+
+A module declares ``SPARSE`` and ``CENTRED`` (:mod:`dperm.core.lanes`), and may have
+a function ``refuses(options, asked) -> str`` that says what else stands in the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from dperm.core import solvers
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem
+from dperm.core.experiment import schema
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a solver may not be able to work with.
+
+    Attributes
+    ----------
+    sparse : bool
+        Whether A is kept by its entries.
+    centred : bool
+        Whether it is moreover standardised without filling it in.
+    l1, box : bool
+        Whether the penalty has an L1 norm, or a bound on the weights.
+    """
+
+    sparse: bool
+    centred: bool
+    l1: bool
+    box: bool
+
+
+def require(
+    refuses: Callable[[Any, Asked], str], options: Any, problem: Problem
+) -> None:
+    """Refuse a run that its module refuses, also one that no run table knows of.
+
+    Raises
+    ------
+    ValueError
+    """
+    reason = refuses(options, _of(problem.penalty, problem.is_sparse, False))
+    if reason:
+        raise ValueError(f"problem {problem.name}: {reason}")
+
+
+def obstacle(
+    module: ModuleType,
+    options: Any,
+    problem: schema.Problem,
+    sparse: bool | None = None,
+) -> str:
+    """Why a solver cannot run lanes on a problem; empty if it can.
+
+    Parameters
+    ----------
+    module : module of a solver
+    options : its Options
+    problem : schema.Problem
+    sparse : bool, optional
+        Whether the prepared data are sparse; None: as far as the reader tells.
+    """
+    name = module.__name__.rpartition(".")[2]
+    kind = solvers.family(module)
+    if kind != "lanes":
+        return (
+            f"{name} is no solver of lanes but of the family {kind}, which takes no "
+            "grid of steps and clips: call it from a sweep"
+        )
+    if sparse is None:
+        sparse = kept_sparse(problem.dataset)
+    asked = _of(problem.penalty, sparse, problem.preparation.standardize)
+    if asked.centred and not getattr(module, "CENTRED", False):
+        able = " or ".join(_declaring("CENTRED"))
+        return (
+            "preparation.standardize on sparse data: expected "
+            f"{able}, found {name}, which would fill them in"
+        )
+    if asked.sparse and not getattr(module, "SPARSE", False):
+        able = " or ".join(_declaring("SPARSE"))
+        return (
+            f"its data are kept sparse: expected {able}, or a module that declares "
+            f"SPARSE = True, found {name}"
+        )
+    refuses = getattr(module, "refuses", None)
+    return refuses(options, asked) if refuses else ""
+
+
+def kept_sparse(dataset: schema.Dataset) -> bool:
+    """Whether a data set's reader is known to keep it sparse."""
+    given = dataset.reader.options
+    if dataset.reader.format == "libsvm":
+        return not given.get("dense", False)
+    if dataset.reader.format == "nips2003":
+        return "n_features" in given
+    made = {source.generator for source in dataset.sources}
+    return "sparse_classification" in made
+
+
+def _of(penalty: Penalty | schema.Penalty, sparse: bool, standardised: bool) -> Asked:
+    return Asked(
+        sparse=sparse,
+        centred=sparse and standardised,
+        l1=penalty.l1 not in (0, "0"),
+        box=math.isfinite(penalty.lower) or math.isfinite(penalty.upper),
+    )
+
+
+def _declaring(flag: str) -> list[str]:
+    """The algorithms of this package that declare a capability."""
+    found = (name for name, path in solvers.places().items() if ".lanes." in path)
+    return [name for name in found if getattr(solvers.load(name), flag, False)]
