@@ -1,4 +1,7 @@
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -48,6 +51,33 @@ def test_a_flipped_bit_in_a_table_is_noticed(tmp_path):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"table\.parquet is damaged .*delete it"):
         store.read_table(path)
+
+
+THREADS = """
+import os, sys
+import numpy, pyarrow.parquet, pandas
+from dperm.core.experiment.files import unthreaded
+def threads():
+    return len(os.listdir("/proc/self/task"))
+before = threads()
+read = {"ours": unthreaded, "pandas": pandas.read_parquet}[sys.argv[1]]
+read(sys.argv[2])
+print(threads() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts by /proc")
+def test_no_thread_of_arrow_is_left_to_abort_the_process_when_it_ends(tmp_path):
+    path = tmp_path / "table.parquet"
+    table = pd.DataFrame({name: np.arange(2000.0) for name in "abcd"})
+    store.write_table(path, table)
+
+    def left(reader):
+        command = [sys.executable, "-c", THREADS, reader, str(path)]
+        return int(subprocess.run(command, capture_output=True, check=True).stdout)
+
+    assert left("ours") == 0 < left("pandas")
+    pd.testing.assert_frame_equal(store.read_table(path), pd.read_parquet(path))
 
 
 def test_damaged_json_is_refused(tmp_path):

@@ -212,7 +212,7 @@ def _stored(table: pd.DataFrame) -> pd.DataFrame:
     """The rows as they would be read again."""
     buffer = io.BytesIO()
     table.to_parquet(buffer, index=False)
-    return pd.read_parquet(buffer)
+    return store.unthreaded(buffer)
 
 
 def _ordered(table: pd.DataFrame, said: Sequence[str]) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.present.intervals import student
 
@@ -141,7 +142,7 @@ def read(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise AbsentError(f"{path} is not there")
     try:
-        reader = pd.read_parquet if path.suffix == ".parquet" else pd.read_csv
+        reader = store.unthreaded if path.suffix == ".parquet" else pd.read_csv
         return reader(path)
     except (ValueError, OSError) as error:  # pandas and pyarrow: also empty files
         raise MissingError(f"{path} cannot be read: {error}") from error

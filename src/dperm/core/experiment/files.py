@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dperm.core.experiment import locks
 
@@ -133,10 +133,8 @@ def read_table(path: Path) -> pd.DataFrame:
     ValueError
         If it is damaged.
     """
-    import pandas as pd  # half a second that not every command needs
-
     try:
-        return pd.read_parquet(path, page_checksum_verification=True)
+        return unthreaded(path)
     except (OSError, ValueError) as error:  # pyarrow's errors are of these kinds
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the system's: missing, not permitted, a failing disk
@@ -145,6 +143,19 @@ def read_table(path: Path) -> pd.DataFrame:
             f"{path} is damaged ({reason}): delete it and run again; finished lanes "
             "are kept"
         ) from error
+
+
+def unthreaded(source: Path | BinaryIO) -> pd.DataFrame:
+    """Read a Parquet file without Arrow's threads.
+
+    One that is still alive when Python exits aborts the process (3 of 40 did under
+    load), and the results of its job with it.
+    """
+    from pyarrow.parquet import ParquetFile  # half a second not every command needs
+
+    options = {"page_checksum_verification": True, "pre_buffer": False}
+    with ParquetFile(source, **options) as stored:
+        return stored.read(use_threads=False).to_pandas(use_threads=False)
 
 
 def write_text(path: Path, text: str) -> None:
