@@ -31,9 +31,9 @@ from dperm.core.erm.optimum import solve
 from dperm.core.erm.problem import Problem
 from dperm.core.erm.scales import declared
 from dperm.core.experiment import seeds
+from dperm.core.experiment.cluster import away
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.parallel import away
 from dperm.present import drawing
 from dperm.present.tables import made_of, save
 

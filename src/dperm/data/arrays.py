@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm.core.erm.centred import check_constant
 from dperm.data.errors import RefusedError
 
 
@@ -164,28 +165,3 @@ def standardize(X: np.ndarray) -> np.ndarray:
     X = np.ascontiguousarray(X)
     centred = X - X.mean(axis=0)
     return centred / np.sqrt((centred * centred).mean(axis=0))
-
-
-def check_constant(X: Any) -> None:
-    """Refuse columns that have no standard deviation.
-
-    Parameters
-    ----------
-    X : array or CSC array, shape (n, p)
-
-    Raises
-    ------
-    ValueError
-        Naming the first ones.
-    """
-    low, high = X.min(axis=0), X.max(axis=0)
-    if sparse.issparse(X):
-        low, high = low.toarray().ravel(), high.toarray().ravel()
-    constant = np.flatnonzero(high == low)
-    if constant.size:
-        columns = ", ".join(str(j) for j in constant[:10])
-        more = ", ..." if constant.size > 10 else ""
-        raise ValueError(
-            f"column {columns}{more} (counted from 0) of {X.shape[1]} is constant "
-            "and cannot be standardised"
-        )

@@ -14,12 +14,12 @@ import pandas as pd
 from dperm import data
 from dperm.core.experiment import files as store
 from dperm.core.experiment import inputs, plan, provenance, schema, seeds
+from dperm.core.experiment.cluster import away, cluster
 from dperm.core.experiment.locks import locked
 from dperm.core.experiment.parts import Key, Parts
 from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.solving import IDENTITY
 from dperm.core.experiment.tune import Meter
-from dperm.core.parallel import away, cluster
 from dperm.pipeline import digests
 from dperm.pipeline.products import chosen, function_of
 

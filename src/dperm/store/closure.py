@@ -35,10 +35,9 @@ Name = tuple[str, str]  # module and name; "" for what the module does when impo
 
 EXPERIMENT = "dperm.core.experiment"
 PLUMBING = (
-    *("dperm.cli", "dperm.flags", "dperm.store"),
+    *("dperm.cli", "dperm.flags", "dperm.store", f"{EXPERIMENT}.cluster"),
     *(f"{EXPERIMENT}.{name}" for name in ("config", "locate", "schema", "validation")),
     *(f"{EXPERIMENT}.{name}" for name in ("files", "locks", "parts", "provenance")),
-    *("dperm.core.parallel:cluster", "dperm.core.parallel:away"),
     # The arrays' digests are in the keys of what is made of them.
     *("dperm.data.fetching:load_fetched", "dperm.data.preparing:load_prepared"),
 )

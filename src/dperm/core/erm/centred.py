@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.data.arrays import check_constant
-
 
 @dataclass(frozen=True)
 class Centred:
@@ -96,6 +94,31 @@ def centred(X: Any, a: np.ndarray) -> Centred:
     deviation = np.sqrt((squares + (n - sizes) * mean**2) / n)
     S.data *= a[S.indices] / deviation[columns]
     return Centred(S, a, -mean / deviation)
+
+
+def check_constant(X: Any) -> None:
+    """Refuse columns that have no standard deviation.
+
+    Parameters
+    ----------
+    X : array or CSC array, shape (n, p)
+
+    Raises
+    ------
+    ValueError
+        Naming the first ones.
+    """
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sparse.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    constant = np.flatnonzero(high == low)
+    if constant.size:
+        columns = ", ".join(str(j) for j in constant[:10])
+        more = ", ..." if constant.size > 10 else ""
+        raise ValueError(
+            f"column {columns}{more} (counted from 0) of {X.shape[1]} is constant "
+            "and cannot be standardised"
+        )
 
 
 def is_sparse(A: Any) -> bool:

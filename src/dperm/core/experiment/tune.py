@@ -16,6 +16,7 @@ import pandas as pd
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import inputs, plan, schema
+from dperm.core.experiment.cluster import away, cluster
 from dperm.core.experiment.ledgers import calibrations
 from dperm.core.experiment.locks import locked
 from dperm.core.experiment.parts import Parts
@@ -27,7 +28,6 @@ from dperm.core.experiment.solving import (
     unavailable,
     unique_passes,
 )
-from dperm.core.parallel import away, cluster
 from dperm.pipeline import checks
 
 log = logging.getLogger(__name__)

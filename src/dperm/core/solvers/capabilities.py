@@ -10,12 +10,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dperm.core import solvers
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem
-from dperm.core.experiment import schema
+
+if TYPE_CHECKING:
+    from dperm.core.experiment import schema
 
 
 @dataclass(frozen=True)
