@@ -12,7 +12,7 @@ from dperm.core.experiment.locate import ConfigError, conf_dir
 from dperm.kinds import figures
 from dperm.pipeline import products
 from dperm.present import drawing
-from dperm.present.panels import Panels
+from dperm.present.drawing import Panels
 from dperm.present.tables import number
 
 ONLY = ["paper.offline=[diabetes]"]

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dperm.present.intervals import LEVEL
-from dperm.present.method_ratios import (
+from dperm.present.intervals import (
+    LEVEL,
     Measured,
     compared,
     measured,

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dperm.present import drawing, looks
-from dperm.present.panels import Panels, described
+from dperm.present.drawing import Panels, described
 from dperm.report import charts
 from dperm.report.entries import Names
 

@@ -16,9 +16,8 @@ from dperm.core.experiment.locate import ConfigError, hint
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Problem, Product
 from dperm.present import drawing, looks
-from dperm.present.drawing import Row, Rows
+from dperm.present.drawing import Drawing, Panels, Row, Rows, log_axes
 from dperm.present.looks import Look
-from dperm.present.panels import Drawing, Panels, log_axes
 
 log = logging.getLogger(__name__)
 

@@ -59,7 +59,7 @@ _NAMES = {"Any": Any, "Sequence": Sequence, "Mapping": Mapping}
 def figure(config: schema.Config) -> list[Path]:
     """Draw ``product=...``, or all figures of the paper."""
     from dperm.present import drawing
-    from dperm.present.panels import described
+    from dperm.present.drawing import described
 
     written = []
     for name, product in chosen(config, "figures").items():

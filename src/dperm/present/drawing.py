@@ -1,33 +1,43 @@
 """Shared drawing: layout and style of all figures, and the data behind each of them.
 
-``looks`` says what a method looks like, ``band`` draws a mean with its range, and
-``shared_legend`` is the legend of all panels. What a figure shows is computed before.
+``Panels`` are the axes of a figure and the rows behind its curves. Rows remember the
+axes and the look that they are drawn with; ``described`` writes that down for whoever
+draws the same curves elsewhere. What a figure shows is computed before.
 """
 
 from __future__ import annotations
 
 import functools
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatterSciNotation, NullFormatter
+from matplotlib.ticker import LogFormatterSciNotation, NullFormatter, NullLocator
+from PIL import Image
 
 from dperm.core.experiment import files as store
 from dperm.present import intervals
-from dperm.present.looks import Look
-from dperm.present.raster import write_palette
+from dperm.present.looks import Look, dashes, look
 
 Row = dict[str, Any]  # of the data behind a figure; keys of COLUMNS
 Rows = list[Row]
-FORMATS = ("pdf", "svg", "png")
+Drawing = tuple[Figure, Rows]  # what the function of a figure returns
+MARKERS = "os^DvPX*<>"
+STROKES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
+METADATA: dict[str, Any] = {  # that a file is written without, by its format
+    "pdf": dict.fromkeys(("CreationDate", "ModDate", "Producer", "Creator")),
+    "svg": {"Date": None},
+    "png": {"Software": None},
+}
 COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 PANEL = (3.1, 2.7)  # inches
 SHORT = 100.0  # a logarithmic axis up to that ratio of its ends is short
@@ -81,17 +91,17 @@ def shared_legend(
     **style
         More of ``Figure.legend``.
     """
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    given: Any = (found.values(), found.keys())
+            handles.setdefault(label, handle)
+    entries: Any = (handles.values(), handles.keys())
     style["loc"] = f"outside {place}"
-    legend = figure.legend(*given, ncols=columns, **style)
+    legend = figure.legend(*entries, ncols=columns, **style)
     while columns > 1 and legend.get_window_extent().width > figure.bbox.width:
         legend.remove()
         columns -= 1
-        legend = figure.legend(*given, ncols=columns, **style)
+        legend = figure.legend(*entries, ncols=columns, **style)
 
 
 def panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
@@ -109,8 +119,8 @@ def panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
 def summary(panel: str, algorithm: str, x: float, values: np.ndarray) -> Row:
     """One row behind a figure: mean, range and 95 % interval of the mean."""
     low, high = intervals.student(values)
-    found = (values.mean(), values.min(), values.max(), low, high)
-    return dict(zip(COLUMNS, (panel, algorithm, x, *found), strict=True))
+    numbers = (x, values.mean(), values.min(), values.max(), low, high)
+    return dict(zip(COLUMNS, (panel, algorithm, *numbers), strict=True))
 
 
 def band(
@@ -147,14 +157,8 @@ def band(
     axes.plot(x, table["mean"], label=label, markersize=3.5, markevery=every, **look)
     ends = table["min"], table["max"]
     axes.fill_between(x, *ends, color=look["color"], alpha=shade, linewidth=0)
-    annotated(axes, rows, look, cost)
-
-
-def annotated(axes: Axes, rows: Rows, look: Look, cost: str = "") -> Rows:
-    """The rows, which remember where and how they are drawn, and at what epsilon."""
     for row in rows:
         row.update(axes=axes, look=look, cost=cost)
-    return rows
 
 
 def empty(axes: Axes, reason: str) -> None:
@@ -164,8 +168,158 @@ def empty(axes: Axes, reason: str) -> None:
     axes.grid(False)
     axes.spines[:].set_visible(False)
     text = textwrap.fill(reason, 30, max_lines=5, placeholder=" ...")
-    axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=8, color="0.35",
-              transform=axes.transAxes)  # fmt: skip
+    place: Any = {"ha": "center", "va": "center", "transform": axes.transAxes}
+    axes.text(0.5, 0.5, text, fontsize=8, color="0.35", **place)
+
+
+class Panels:
+    """Equal panels in rows of so many columns, at least one, and the rows behind them.
+
+    Attributes
+    ----------
+    figure : Figure
+    axes : list of Axes
+    rows : list of dict
+        Of all curves so far, in the order they were drawn.
+    """
+
+    def __init__(
+        self, count: int, columns: int = 3, size: tuple[float, float] | None = None
+    ) -> None:
+        self.figure, self.axes = panels(max(1, count), columns)
+        self.rows: Rows = []
+        if size:
+            self.figure.set_size_inches(*size)  # in inches, of the whole figure
+
+    def over(self, keys: Iterable[Any]) -> Iterator[tuple[Any, Axes]]:
+        """Each key with its panel; there are as many."""
+        return zip(keys, self.axes, strict=True)
+
+    def add(self, axes: Axes, rows: Rows, style: Look, cost: str = "") -> Rows:
+        """Rows that are drawn in other ways; ``cost``, their true epsilon in words."""
+        for row in rows:
+            row.update(axes=axes, look=style, cost=cost)
+        self.rows += rows
+        return rows
+
+    def band(
+        self, axes: Axes, rows: Rows, label: str, look: Look, **style: Any
+    ) -> Rows:
+        """Draw rows by ``band``."""
+        band(axes, rows, label, look, **style)
+        self.rows += rows
+        return rows
+
+    def mean(
+        self,
+        axes: Axes,
+        table: pd.DataFrame,
+        x: str,
+        y: str,
+        panel: str,
+        name: str,
+        look: Look,
+        label: str | None = None,
+        **style: Any,
+    ) -> Rows:
+        """Draw the mean of column y at each x, with its range; the label is a name."""
+        rows = against(table, x, y, panel, name)
+        return self.band(axes, rows, name if label is None else label, look, **style)
+
+    def line(
+        self,
+        axes: Axes,
+        panel: str,
+        name: str,
+        x: Iterable[float],
+        y: Iterable[float],
+        label: str | None = None,
+        **look: Any,
+    ) -> Rows:
+        """Draw a curve that has one value at each x."""
+        x, y = np.asarray(x, dtype=float), np.asarray(y)
+        axes.plot(x, y, label=label, **look)
+        points = zip(x, y, strict=True)
+        rows = [summary(panel, name, float(a), np.array([b])) for a, b in points]
+        return self.add(axes, rows, look)
+
+    def done(self, columns: int = 1, **style: Any) -> Drawing:
+        """The figure with a legend of all panels (``shared_legend``), and its rows."""
+        shared_legend(self.figure, columns, **style)
+        return self.figure, self.rows
+
+
+def described(rows: Iterable[Row]) -> dict[str, Any]:
+    """Labels of the axes by panel; colour, dashes, marker and true epsilon by curve.
+
+    Returns
+    -------
+    dict
+        By panel: ``x``, ``y``, and ``curves``, which has by algorithm ``color``
+        (``#rrggbb``), ``dash`` (as in SVG), ``marker`` (matplotlib's) and ``cost``.
+    """
+    panels: dict[str, Any] = {}
+    for row in rows:
+        if "axes" not in row:
+            continue
+        if row["panel"] not in panels:
+            panels[row["panel"]] = _labels(row["axes"]) | {"curves": {}}
+        curves, style = panels[row["panel"]]["curves"], row["look"]
+        if row["algorithm"] not in curves:
+            curves[row["algorithm"]] = {
+                "color": to_hex(style["color"]),
+                "dash": dashes(style.get("linestyle", "-")),
+                "marker": style.get("marker", ""),
+                "cost": row["cost"],
+            }
+    return panels
+
+
+def _labels(axes: Axes) -> dict[str, str]:
+    """Labels of both axes; where a panel has none, those of another of the figure."""
+    labels = {}
+    for key in ("x", "y"):
+        every = [getattr(at, f"get_{key}label")() for at in (axes, *axes.figure.axes)]
+        labels[key] = " ".join(next(filter(None, every), "").split())
+    return labels
+
+
+def against(
+    table: pd.DataFrame,
+    x: str,
+    y: str,
+    panel: str,
+    algorithm: str,
+    summed: Callable[[str, str, float, np.ndarray], Row] = summary,
+) -> Rows:
+    """The rows behind a curve: what ``summed`` makes of y at each value of x."""
+    return [
+        summed(panel, algorithm, float(value), group[y].to_numpy())
+        for value, group in table.groupby(x)
+    ]
+
+
+def log_axes(axes: Axes, x: str, y: str, **more: Any) -> None:
+    """Logarithmic axes with their labels; more of ``Axes.set``."""
+    axes.set(xscale="log", yscale="log", xlabel=x, ylabel=y, **more)
+
+
+def ticks(axes: Axes, values: Iterable[float], labels: Sequence[str] = ()) -> None:
+    """Ticks of x at these values alone, with plain numbers unless labels are there."""
+    places = sorted(values)
+    axes.set_xticks(places, labels or [f"{value:g}" for value in places])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def shades(count: int, strokes: Sequence[Any] = STROKES) -> list[Look]:
+    """Looks of an ordered family, dark to light; line styles and markers in turn."""
+    return [
+        look(to_hex(shade), strokes[k % len(strokes)], MARKERS[k % len(MARKERS)])
+        for k, shade in enumerate(colormaps["viridis"](np.linspace(0.0, 0.85, count)))
+    ]
+
+
+# --- files ----------------------------------------------------------------------------
 
 
 def save(figure: Figure, rows: Sequence[Row], stem: Path) -> list[Path]:
@@ -175,10 +329,10 @@ def save(figure: Figure, rows: Sequence[Row], stem: Path) -> list[Path]:
     """
     written = []
     plain_ticks(figure)
-    for kind in FORMATS:
+    for kind in METADATA:
         path = stem.with_suffix(f".{kind}")
         with store.whole(path) as beside:
-            figure.savefig(beside, format=kind, metadata=_metadata(kind))
+            figure.savefig(beside, format=kind, metadata=METADATA[kind])
             if kind == "png":
                 write_palette(beside, beside)
         written.append(path)
@@ -208,12 +362,10 @@ def plain_ticks(figure: Figure) -> None:
                     axis.set_minor_formatter(PlainFormatter())
 
 
-def _metadata(kind: str) -> dict[str, Any]:
-    if kind == "pdf":
-        return {
-            "CreationDate": None,
-            "ModDate": None,
-            "Producer": None,
-            "Creator": None,
-        }
-    return {"Date": None} if kind == "svg" else {"Software": None}
+def write_palette(path: Path, into: Path | IO[bytes], colours: int = 256) -> None:
+    """Write a PNG with few colours: with 256 a third of its size, and no eye tells."""
+    with Image.open(path) as image:
+        few = image.convert("RGB").quantize(
+            colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
+        )
+    few.save(into, format="PNG", optimize=True)

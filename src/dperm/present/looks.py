@@ -83,20 +83,15 @@ def of(methods: Iterable[str]) -> dict[str, Look]:
     """
     named = list(dict.fromkeys(methods))
     spare = iter(range(len(named)))
-    return {
-        name: _look(METHODS[name] if name in METHODS else _spare(next(spare)))
-        for name in named
-    }
-
-
-def _look(known: tuple[str, Any, str]) -> Look:
-    colour, line, marker = known
-    return look(readable(colour), line, marker)
-
-
-def _spare(index: int) -> tuple[str, Any, str]:
-    turn, place = divmod(index, len(_HUES))
-    return _HUES[place], _STROKES[turn % len(_STROKES)], _MARKS[place]
+    looks = {}
+    for name in named:
+        if name in METHODS:
+            colour, line, marker = METHODS[name]
+        else:
+            turn, place = divmod(next(spare), len(_HUES))
+            colour, line, marker = _HUES[place], _STROKES[turn % 4], _MARKS[place]
+        looks[name] = look(readable(colour), line, marker)
+    return looks
 
 
 def dashes(line: Any) -> str:
@@ -117,8 +112,10 @@ def readable(colour: str, ground: str = "#ffffff", least: float = 3.0) -> str:
         Contrast that is wanted; what the ground allows where that is less.
     """
     target = max(("#000000", "#ffffff"), key=lambda end: contrast(end, ground))
+    pairs = list(zip(_parts(colour), _parts(target), strict=True))
     for percent in range(101):
-        mixed = _mixed(colour, target, percent / 100)
+        share = percent / 100
+        mixed = "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
         if contrast(mixed, ground) >= least:
             return mixed
     return target
@@ -134,11 +131,6 @@ def _luminance(colour: str) -> float:
     parts = [each / 255 for each in _parts(colour)]
     light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
     return 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]
-
-
-def _mixed(colour: str, target: str, share: float) -> str:
-    pairs = zip(_parts(colour), _parts(target), strict=True)
-    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
 
 
 def _parts(colour: str) -> list[int]:

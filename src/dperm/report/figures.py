@@ -16,7 +16,7 @@ import yaml
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema, seeds
-from dperm.present.raster import write_palette
+from dperm.present.drawing import write_palette
 from dperm.report import charts
 from dperm.report.board import Ledgers
 from dperm.report.charts import PUBLISHED, Extra, Palette, plain, short, subject

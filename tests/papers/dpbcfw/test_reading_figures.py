@@ -10,7 +10,7 @@ from dperm.core.experiment.config import compose
 from dperm.papers.dpbcfw import judged, reading_figures, readings
 from dperm.papers.dpbcfw.curve_families import LARGER, explained
 from dperm.pipeline import products
-from dperm.present.panels import Panels
+from dperm.present.drawing import Panels
 from papers.dpbcfw.test_products import write
 
 

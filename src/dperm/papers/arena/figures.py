@@ -15,8 +15,7 @@ from dperm.core.experiment.schema import Config, Product
 from dperm.papers.arena import outcomes, ranking
 from dperm.papers.arena.tables import sizes
 from dperm.present import drawing, looks
-from dperm.present.drawing import Rows
-from dperm.present.panels import Drawing, Panels, log_axes
+from dperm.present.drawing import Drawing, Panels, Rows, log_axes
 
 LOW, HIGH = -4.0, 1.0  # log10 of the error over that at w = 0, the ends of colours
 

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 
 from dperm.papers.dpbcfw.outcomes import central, where
 from dperm.present import looks
+from dperm.present.drawing import MARKERS, STROKES, Drawing, Panels, shades
 from dperm.present.looks import Look
-from dperm.present.panels import MARKERS, STROKES, Drawing, Panels, shades
 
 LARGER = (
     "Where a private curve ends below FW, which has no noise: line 12 adds a vertex of "

@@ -28,7 +28,7 @@ from dperm.papers.dpbcfw.curve_families import (
 )
 from dperm.papers.dpbcfw.outcomes import central, last, read, where
 from dperm.present import drawing
-from dperm.present.panels import Drawing, Panels, log_axes, shades, ticks
+from dperm.present.drawing import Drawing, Panels, log_axes, shades, ticks
 
 SETS = {"ball": "l1 ball", "box": "box"}
 

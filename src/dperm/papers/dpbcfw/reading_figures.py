@@ -19,8 +19,8 @@ from dperm.papers.dpbcfw.curve_families import (
     hues,
 )
 from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES, where
+from dperm.present.drawing import Drawing, Panels, shades
 from dperm.present.looks import Look
-from dperm.present.panels import Drawing, Panels, shades
 
 TOP = 1.5  # losses over f(0) above it are not shown: nothing was learnt
 WORDS = {

@@ -10,8 +10,7 @@ from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.figures import TITLES
 from dperm.papers.dpgcd import growing, optima
 from dperm.present import drawing, looks
-from dperm.present.drawing import Rows
-from dperm.present.panels import Drawing, Panels
+from dperm.present.drawing import Drawing, Panels, Rows
 
 
 def histograms(config: Config, product: Product, problems: list[str]) -> Drawing:

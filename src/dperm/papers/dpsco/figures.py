@@ -17,9 +17,17 @@ from dperm.papers.dpsco.labels import LABELS, NOISE, norm
 from dperm.papers.dpsco.outcomes import chosen, instanced, together
 from dperm.papers.dpsco.quantiles import tail
 from dperm.present import drawing, looks
-from dperm.present.drawing import Row, Rows
+from dperm.present.drawing import (
+    Drawing,
+    Panels,
+    Row,
+    Rows,
+    against,
+    log_axes,
+    shades,
+    ticks,
+)
 from dperm.present.looks import Look
-from dperm.present.panels import Drawing, Panels, against, log_axes, shades, ticks
 
 SLOPES = {-0.5: ":", -1.0: "--"}  # line styles of Table 1's exponents
 SHARE = "excess / initial risk"

@@ -14,7 +14,7 @@ from dperm.core.lanes.dp_skgd import Sketch
 from dperm.papers.dpskgd.bounds import loaded, sketching, solver_bounds
 from dperm.papers.dpskgd.directions import CONTROL, agrees
 from dperm.papers.dpskgd.theory import Bound
-from dperm.present.method_ratios import compared, measured, verdict, widest
+from dperm.present.intervals import compared, measured, verdict, widest
 
 # question: (first solver, second solver); below 1 the first is better
 QUESTIONS: dict[str, list[tuple[str, str]]] = {

@@ -15,9 +15,8 @@ from dperm.papers.dpskgd import exponents, partitions, rate_panels
 from dperm.papers.dpskgd import rates as measures
 from dperm.papers.dpskgd import samplings as draws
 from dperm.present import drawing
-from dperm.present.drawing import Rows
+from dperm.present.drawing import Drawing, Panels, Rows, against, log_axes, ticks
 from dperm.present.looks import Look, look
-from dperm.present.panels import Drawing, Panels, against, log_axes, ticks
 
 FAMILIES = {  # of samplings
     "uniform": look("#0072B2", "-", "o"),

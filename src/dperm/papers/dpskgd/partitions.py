@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.present.method_ratios import compared, retuned
+from dperm.present.intervals import compared, retuned
 
 ALIGNED = [
     *(("aligned", "misaligned"), ("aligned", "single"), ("aligned IS", "aligned")),

@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 from dperm.papers.dpskgd.rates import BASE
-from dperm.present.drawing import Row, Rows
+from dperm.present.drawing import Panels, Row, Rows, log_axes, ticks
 from dperm.present.looks import Look, look
-from dperm.present.panels import Panels, log_axes, ticks
 
 # of the random partitions one is drawn
 SAMPLINGS = {

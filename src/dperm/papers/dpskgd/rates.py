@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dperm.papers.dpskgd.directions import agrees
-from dperm.present.intervals import power, student
-from dperm.present.method_ratios import Measured, compared, verdict, widest
+from dperm.present.intervals import Measured, compared, power, student, verdict, widest
 
 Rows = list[dict[str, Any]]
 BASE, AGAIN = "single", "single again"  # of theorem42, which wakes the solvers

@@ -14,8 +14,7 @@ from dperm.papers.dpskgd.comparisons import QUESTIONS, comparisons
 from dperm.papers.dpskgd.directions import CONTROL
 from dperm.papers.dpskgd.exponents import fitted
 from dperm.papers.dpskgd.noise import costs
-from dperm.present.intervals import student
-from dperm.present.method_ratios import verdict, widest
+from dperm.present.intervals import student, verdict, widest
 from dperm.present.tables import Rows, Table, made_of, number, readable
 
 

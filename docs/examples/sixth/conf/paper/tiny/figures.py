@@ -2,7 +2,7 @@
 
 from dperm.core.experiment import results
 from dperm.present import looks
-from dperm.present.panels import Panels, log_axes
+from dperm.present.drawing import Panels, log_axes
 
 
 def rounds(config, product, problems):
