@@ -3,7 +3,6 @@ import math
 
 import pytest
 
-from dperm.accountants.smoothness import smoothness_event
 from dperm.core.privacy.accounting import DeltaError, UnknownCalibrationError, epsilon
 from dperm.core.privacy.calibration import (
     Calibration,
@@ -12,6 +11,7 @@ from dperm.core.privacy.calibration import (
     calibrate,
 )
 from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.solvers.lanes.dp_cd_priv import smoothness_event
 
 ELECTRICITY, CALIFORNIA = 45_312, 20_640
 

@@ -8,8 +8,9 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from dperm.accountants import attained
+from dperm.accountants.attained import WINS
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian, regularity
-from dperm.accountants.intervals import Interval, epsilon_interval, unconditional
+from dperm.accountants.intervals import epsilon_interval
 from dperm.core.privacy import (
     ChosenValue,
     Gaussian,
@@ -22,15 +23,17 @@ from dperm.core.privacy import (
     true_epsilon,
 )
 from dperm.core.privacy.accounting import (
+    Interval,
     epsilon,
     estimate,
     gaussian_delta,
     laplace_delta,
     profile,
     sampled_gaussian_delta,
+    unconditional,
 )
 from dperm.core.privacy.given import SMOOTHNESS, N
-from dperm.core.privacy.noisy_max import WINS, pure_delta
+from dperm.core.privacy.noisy_max import pure_delta
 
 DELTA = 1e-6
 

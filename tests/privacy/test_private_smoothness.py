@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from dperm.accountants.smoothness import (
+from dperm.core.privacy.accounting import UnknownCalibrationError, epsilon, true_epsilon
+from dperm.core.privacy.ledger import Laplace, Ledger, ScaleError
+from dperm.core.privacy.mechanisms import streams
+from dperm.solvers.lanes.dp_cd_priv import (
     BoundsError,
     feature_bounds,
     private_smoothness,
     smoothness_event,
 )
-from dperm.core.privacy.accounting import UnknownCalibrationError, epsilon, true_epsilon
-from dperm.core.privacy.ledger import Laplace, Ledger, ScaleError
-from dperm.core.privacy.mechanisms import streams
 
 N = 500
 

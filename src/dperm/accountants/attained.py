@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from dperm.core.privacy.certified import Composed, Scaled, U, compose, order
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
+from dperm.core.privacy.noisy_max import NoisyMax
 from dperm.core.privacy.pld import _Release
 
 Array = NDArray[np.float64]
@@ -155,6 +156,33 @@ def response_pair(win: Callable[[float], float], shift: float, gap: float) -> Pa
     """
     p, q = win(shift / 2 - gap), win(-shift / 2 - gap)
     return Pair(np.array([p, 1 - p]), np.array([q, 1 - q]), np.full(2, 64 * U))
+
+
+def _laplace_win(ahead: float) -> float:
+    tail = math.exp(-abs(ahead)) * (2 + abs(ahead)) / 4
+    return 1 - tail if ahead > 0 else tail
+
+
+def _exponential_win(ahead: float) -> float:
+    return 1 - math.exp(-ahead) / 2 if ahead > 0 else math.exp(ahead) / 2
+
+
+def _gumbel_win(ahead: float) -> float:
+    return 1 / (1 + math.exp(-ahead))
+
+
+# Chance that the first of two noisy scores wins which is ahead by so many noise scales.
+WINS = {
+    "laplace": _laplace_win,
+    "gumbel": _gumbel_win,
+    "exponential": _exponential_win,
+}
+
+
+@pair.register
+def _(event: NoisyMax, gap: float) -> Pair | None:
+    """Two scores, of which one gains and the other loses; noise on the score."""
+    return response_pair(WINS[event.noise], event.pure, gap) if event.sound else None
 
 
 # --- what several of them cost --------------------------------------------------------

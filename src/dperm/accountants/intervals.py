@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
 from dperm.accountants.attained import (
     LOUDEST,
@@ -23,12 +22,12 @@ from dperm.accountants.attained import (
     pair,
 )
 from dperm.core.privacy.accounting import (
+    Interval,
     gaussian_delta,
     gaussian_epsilon,
     profile,
     true_epsilon,
 )
-from dperm.core.privacy.given import moves_with_data
 from dperm.core.privacy.ledger import Event, Ledger
 from dperm.core.privacy.noisy_max import NoisyMax
 from dperm.core.privacy.pld import TAIL, Profile, _largest_loss, refined
@@ -37,21 +36,6 @@ GAPS = (0.0, 0.5, 2.0, 5.0, 12.0)  # noise scales that a leader is ahead by
 HOPELESS = 0.8  # share of the best at which a direction or gap is given up
 USELESS = 100.0  # a finite epsilon above, of which the lower end prices Gaussians alone
 FEW = 200  # selections, up to which other gaps than 0 are looked at
-
-
-class Interval(NamedTuple):
-    """Both ends of what an epsilon is known to be; closed forms to rounding (1e-9).
-
-    Attributes
-    ----------
-    low : float
-        Some mechanism with this ledger costs at least that, or any epsilon below it.
-    high : float
-        Every mechanism with this ledger costs at most that; ``true_epsilon``.
-    """
-
-    low: float
-    high: float
 
 
 def epsilon_interval(ledger: Ledger, delta: float) -> Interval:
@@ -76,15 +60,6 @@ def epsilon_interval(ledger: Ledger, delta: float) -> Interval:
         return Interval(gaussian_epsilon(mu, delta) if mu else 0.0, high)
     low = lower_epsilon(ledger.events, delta)
     return Interval(min(low, high), high)
-
-
-def unconditional(ledger: Ledger, delta: float) -> float:
-    """Epsilon if nothing but n is public: infinite where a constant is read off data.
-
-    A variant that pays for its constants with noise (DP-CD-priv-cst for M_j) has them
-    in its ledger, and not among what is given.
-    """
-    return math.inf if moves_with_data(ledger.given) else true_epsilon(ledger, delta)
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dperm.accountants.intervals import Interval, epsilon_interval
+from dperm.accountants.intervals import epsilon_interval
+from dperm.core.privacy.accounting import Interval
 from dperm.core.privacy.given import moves_with_data, united
 from dperm.core.privacy.ledger import Ledger
 

@@ -27,7 +27,10 @@ PREPARING = ("dperm.data.preparing:_make",)
 SOLVING = ("dperm.core.erm.optimum:solve", "dperm.core.experiment.inputs:load_problem")
 RUNNING = ("dperm.core.experiment.solving:lane_rows", "dperm.core.erm.problem:build")
 GRIDS = ("dperm.core.experiment.grid:points", "dperm.core.experiment.grid:thin")
-CALIBRATING = ("dperm.core.privacy.calibration:calibrate",)
+CALIBRATING = (
+    "dperm.core.privacy.calibration:calibrate",
+    "dperm.accountants.intervals:epsilon_interval",
+)
 CHOOSING = tuple(
     f"dperm.core.experiment.{name}"
     for name in ("results:best", "solving:fresh_passes", "evaluate:_evaluated")

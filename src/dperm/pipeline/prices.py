@@ -13,14 +13,14 @@ from typing import Any
 
 from tabulate import tabulate
 
-from dperm.accountants.intervals import epsilon_interval, unconditional
+from dperm.accountants.intervals import epsilon_interval
 from dperm.core import solvers
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import inputs
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.schema import Config
 from dperm.core.lanes import trials
-from dperm.core.privacy.accounting import epsilon
+from dperm.core.privacy.accounting import epsilon, unconditional
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.given import as_set, moves_with_data
 from dperm.core.privacy.ledger import Event, Ledger, NonPrivate

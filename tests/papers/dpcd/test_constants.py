@@ -9,10 +9,11 @@ import pytest
 from conftest import make_problem, raw_data
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Lanes, dp_cd, dp_cd_priv, trials
+from dperm.core.lanes import Lanes, dp_cd, trials
 from dperm.core.privacy.accounting import epsilon, gaussian_epsilon, true_epsilon
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpcd import constants, levels
+from dperm.solvers.lanes import dp_cd_priv
 
 ONE = (np.full(1, 0.5), np.full(1, 1.0))
 

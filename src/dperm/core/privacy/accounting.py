@@ -17,12 +17,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
+from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts come when they are first named
 from numpy.typing import NDArray
 
 from dperm.core.privacy.certified import upper_epsilon
+from dperm.core.privacy.given import moves_with_data
 from dperm.core.privacy.ledger import (
     Event,
     Gaussian,
@@ -119,6 +121,30 @@ def true_epsilon(ledger: Ledger, delta: float) -> float:
     It is the upper end of ``intervals.epsilon_interval``.
     """
     return epsilon(ledger, delta, "strict")
+
+
+def unconditional(ledger: Ledger, delta: float) -> float:
+    """Epsilon if nothing but n is public: infinite where a constant is read off data.
+
+    A variant that pays for its constants with noise (DP-CD-priv-cst for M_j) has them
+    in its ledger, and not among what is given.
+    """
+    return math.inf if moves_with_data(ledger.given) else true_epsilon(ledger, delta)
+
+
+class Interval(NamedTuple):
+    """Both ends of what an epsilon is known to be; closed forms to rounding (1e-9).
+
+    Attributes
+    ----------
+    low : float
+        Some mechanism with this ledger costs at least that, or any epsilon below it.
+    high : float
+        Every mechanism with this ledger costs at most that; ``true_epsilon``.
+    """
+
+    low: float
+    high: float
 
 
 def is_closed_form(ledger: Ledger, calibration: str) -> bool:

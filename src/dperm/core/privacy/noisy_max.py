@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.accountants.attained import Pair, pair, response_pair
 from dperm.core.privacy.accounting import PublishedCost, profile, published_cost, renyi
 from dperm.core.privacy.ledger import Event, Laplace, LedgerError, ScaleError
 from dperm.core.privacy.pld import Profile
@@ -153,33 +152,6 @@ def _(event: ChosenValue) -> PublishedCost:
 def _(event: NoisyMax) -> Profile:
     pure = event.pure
     return Profile(lambda losses: pure_delta(losses, pure), event.count, pure)
-
-
-def _laplace_win(ahead: float) -> float:
-    tail = math.exp(-abs(ahead)) * (2 + abs(ahead)) / 4
-    return 1 - tail if ahead > 0 else tail
-
-
-def _exponential_win(ahead: float) -> float:
-    return 1 - math.exp(-ahead) / 2 if ahead > 0 else math.exp(ahead) / 2
-
-
-def _gumbel_win(ahead: float) -> float:
-    return 1 / (1 + math.exp(-ahead))
-
-
-# Chance that the first of two noisy scores wins which is ahead by so many noise scales.
-WINS = {
-    "laplace": _laplace_win,
-    "gumbel": _gumbel_win,
-    "exponential": _exponential_win,
-}
-
-
-@pair.register
-def _(event: NoisyMax, gap: float) -> Pair | None:
-    """Two scores, of which one gains and the other loses; noise on the score."""
-    return response_pair(WINS[event.noise], event.pure, gap) if event.sound else None
 
 
 @renyi.register

@@ -2,8 +2,8 @@
 
 There are four families, each a package with a ``Protocol`` of what its modules offer:
 
-- :mod:`dperm.core.lanes`: a composite problem, many settings at a time; only these
-  run as the grids of a paper's ``runs``,
+- :mod:`dperm.core.lanes` and :mod:`dperm.solvers.lanes`: a composite problem, many
+  settings at a time; only these run as the grids of a paper's ``runs``,
 - :mod:`dperm.solvers.frank_wolfe`: a finite sum over an l1 ball, one run at a time,
 - :mod:`dperm.solvers.fits`: a composite problem, a few releases on all records, runs of
   one setting side by side,
@@ -32,12 +32,13 @@ OFFERED = {
     "streams": ("Options", "Run"),
     "fits": ("Options", "ledger", "Run", "refuses"),
 }
-# Its package, whose modules with Options are algorithms.
+# Packages, whose modules with Options are algorithms, and their families.
 PACKAGES = {
-    "lanes": "dperm.core.lanes",
-    "frank_wolfe": "dperm.solvers.frank_wolfe",
-    "streams": "dperm.solvers.streams",
-    "fits": "dperm.solvers.fits",
+    "dperm.core.lanes": "lanes",
+    "dperm.solvers.lanes": "lanes",
+    "dperm.solvers.frank_wolfe": "frank_wolfe",
+    "dperm.solvers.streams": "streams",
+    "dperm.solvers.fits": "fits",
 }
 METHODS = {
     "lanes": ("advance", "keep", "released"),
@@ -53,7 +54,7 @@ def places() -> dict[str, str]:
     ours = Path(__file__).parents[3]  # the folder of the package dperm
     return {
         path.stem: f"{package}.{path.stem}"
-        for package in PACKAGES.values()
+        for package in PACKAGES
         for path in sorted((ours / package.replace(".", "/")).glob("*.py"))
         if "class Options" in path.read_text()
     }
@@ -73,9 +74,8 @@ def family(module: ModuleType) -> str:
         If it declares one that does not exist.
     """
     package, _, _ = module.__name__.rpartition(".")
-    for name, ours in PACKAGES.items():
-        if package == ours:
-            return name
+    if package in PACKAGES:
+        return PACKAGES[package]
     declared = getattr(module, "FAMILY", "lanes")
     if declared not in OFFERED:
         known = ", ".join(OFFERED)

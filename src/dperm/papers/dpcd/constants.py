@@ -2,7 +2,7 @@
 
 Equation 126 multiplies the Laplace scale by p and takes bounds b_j that Section 6.1
 reads off the data as twice the largest value; neither says what becomes of an estimate
-that is not positive. A module of lanes as ``dperm.core.lanes.dp_cd_priv`` is.
+that is not positive. A module of lanes as ``dperm.solvers.lanes.dp_cd_priv`` is.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.accountants.smoothness import SENSITIVITY, feature_bounds
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes, dp_cd, dp_cd_priv
+from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.dp_cd import lane_bytes, steps
 from dperm.core.privacy.given import FEATURE_BOUNDS
 from dperm.core.privacy.ledger import Laplace, Ledger
 from dperm.core.privacy.mechanisms import Streams, laplace
 from dperm.core.solvers.options import one_of, positive
+from dperm.solvers.lanes import dp_cd_priv
+from dperm.solvers.lanes.dp_cd_priv import SENSITIVITY, feature_bounds
 
 __all__ = ["Options", "Run", "lane_bytes", "ledger", "steps"]
 

@@ -11,7 +11,7 @@ Two Gaussian releases come before Algorithm 1, of all features at once:
 Replacing a record takes one value of each feature from a level and adds one to another,
 so the counts move by :math:`\sqrt{2 p}` at most, and the means by :math:`\sqrt p / n`.
 Both are Gaussian, as Algorithm 1's are, and all compose exactly. A module of lanes as
-``dperm.core.lanes.dp_cd_priv`` is; for dense features.
+``dperm.solvers.lanes.dp_cd_priv`` is; for dense features.
 """
 
 from __future__ import annotations
