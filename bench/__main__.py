@@ -28,7 +28,6 @@ from bench.shared import SIZES, in_turns, lanes, problem, solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import files as store
-from dperm.core.experiment import provenance
 from dperm.core.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
 from dperm.core.privacy.mechanisms import streams
 
@@ -144,7 +143,7 @@ def report() -> str:
         ("The pipeline at sizes of its own, each command on its own",
          sizes.table(), sizes.HEAD),
     ]  # fmt: skip
-    parts = [f"Machine: {provenance.machine()}; {provenance.versions()}."]
+    parts = [f"Machine: {store.machine()}; {store.versions()}."]
     parts.append(limits.told(at))
     for title, rows, head in blocks:
         parts += [f"## {title}", tabulate(rows, head, "pipe", floatfmt=".3g")]

@@ -3,7 +3,7 @@
 import pytest
 
 from dperm.core.experiment.config import compose
-from dperm.pipeline import problems as dataset
+from dperm.pipeline import inputs as dataset
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,8 @@ from platformdirs import user_cache_dir
 __version__ = "0.1.0"
 
 
-KERNELS = ("compiled.py", "erm", "solvers")  # where compiled functions are written
+# Where compiled functions are written.
+KERNELS = ("core/compiled.py", "core/erm", "core/lanes", "solvers")
 
 
 def source_digest(*rooms: str) -> str:
@@ -28,7 +29,7 @@ def source_digest(*rooms: str) -> str:
     here, digest = Path(__file__).parent, hashlib.sha256()
     for path in sorted(here.rglob("*.py")):
         name = path.relative_to(here)
-        if not rooms or name.parts[0] in rooms:
+        if not rooms or any(name.is_relative_to(room) for room in rooms):
             digest.update(f"{name}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 

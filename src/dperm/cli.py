@@ -39,24 +39,24 @@ class Command(NamedTuple):
 
 COMMANDS: dict[str, Command] = {
     "fetch": Command(
-        "fetch the data set of a problem", "pipeline.problems:fetch_required"
+        "fetch the data set of a problem", "pipeline.inputs:fetch_required"
     ),
-    "prepare": Command("prepare the arrays of a problem", "pipeline.problems:prepare"),
+    "prepare": Command("prepare the arrays of a problem", "pipeline.inputs:prepare"),
     "optimum": Command(
         "solve a problem without privacy, with a certificate",
-        "pipeline.problems:optimum",
+        "pipeline.inputs:optimum",
     ),
     "tune": Command(
         "run a solver on a problem over the grid of a paper",
-        "core.experiment.tune:tune",
+        "pipeline.solving:tune",
     ),
     "evaluate": Command(
-        "run the chosen settings on fresh seeds", "core.experiment.evaluate:evaluate"
+        "run the chosen settings on fresh seeds", "pipeline.solving:evaluate"
     ),
-    "solve": Command("tune, then evaluate", "core.experiment.evaluate:solve"),
+    "solve": Command("tune, then evaluate", "pipeline.solving:solve"),
     "timing": Command(
         "run again, with nothing beside, what a paper shows against time",
-        "pipeline.timing:timing",
+        "pipeline.solving:timing",
         solves=False,
     ),
     "sweep": Command("run the sweeps of a paper", "pipeline.sweep:sweep"),
@@ -99,7 +99,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "bundle": Command(
         "pack the data sets of the papers for a machine without a network",
-        "pipeline.problems:bundle",
+        "pipeline.inputs:bundle",
         solves=False,
     ),
     "results": Command(

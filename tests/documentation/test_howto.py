@@ -8,7 +8,7 @@ from scipy import sparse
 
 from dperm.core.experiment.config import compose
 from dperm.data import load_prepared
-from dperm.pipeline import problems
+from dperm.pipeline import inputs
 
 DOCS = Path(__file__).parents[2] / "docs"
 FORMATS = (
@@ -37,8 +37,8 @@ def test_the_page_prints_the_file(page, file):
 def prepared(name, tmp_path, monkeypatch):
     monkeypatch.chdir(DOCS / "examples/formats")
     config = compose([f"problem={name}", f"data.dir={tmp_path}"])
-    problems.fetch_required(config)
-    problems.prepare(config)
+    inputs.fetch_required(config)
+    inputs.prepare(config)
     return load_prepared(name, config.data)
 
 

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from dperm.core.experiment import evaluate, tune
 from dperm.core.experiment.config import compose
 from dperm.data import load_prepared
-from dperm.pipeline import problems, products
+from dperm.pipeline import inputs, products, solving
 
 N, MARK = 24, "\ufeff"
 CHANCE = np.random.default_rng(5)
@@ -145,8 +144,8 @@ def chain(tmp_path, monkeypatch):
         (conf / "paper/odd/paper.yaml").write_text(yaml.safe_dump(paper))
         for name in names:
             config = compose(["paper=odd", f"problem={name}", "solver=dp_cd"])
-            for stage in (problems.fetch, problems.prepare, problems.optimum,
-                          tune.tune, evaluate.evaluate):  # fmt: skip
+            before = (inputs.fetch, inputs.prepare, inputs.optimum)
+            for stage in (*before, solving.tune, solving.evaluate):
                 stage(config)
         products.figure(compose(["paper=odd"]))
         return pd.read_csv("figures/odd/curves.csv"), config.data

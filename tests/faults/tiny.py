@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from dperm.core.experiment.solving import PROVENANCE
+from dperm.core.experiment.unit import PROVENANCE
 
 ROOT = Path(__file__).parents[2]
 PAPER = {

@@ -5,12 +5,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dperm.core.experiment import evaluate as evaluation
-from dperm.core.experiment import inputs, plan, results, schema
-from dperm.core.experiment import tune as tuning
+from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.locate import ConfigError, conf_dir
 from dperm.kinds import figures
-from dperm.pipeline import products
+from dperm.pipeline import inputs, products, solving
 from dperm.present import drawing
 from dperm.present.drawing import Panels
 from dperm.present.tables import number
@@ -23,8 +21,8 @@ def solved(configured):
     """All solvers of the paper on one problem."""
     for solver in ("dp_cd", "dp_cd_uniform", "dp_sgd"):
         config = configured(f"solver={solver}", *ONLY)
-        tuning.tune(config)
-        evaluation.evaluate(config)
+        solving.tune(config)
+        solving.evaluate(config)
     return lambda *overrides: configured(*ONLY, *overrides)
 
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm.core.experiment import grid, inputs
+from dperm.core.experiment import grid
 from dperm.core.lanes import trials
 from dperm.core.privacy.calibration import UnreachableTargetError
 from dperm.kinds import sweeps
+from dperm.pipeline import inputs
 
 KEEP = {"passes": 1, "step": 2, "clip": 2}
 FINER = {"step": [0.5, 1.0], "clip": [1.0]}
@@ -20,7 +21,7 @@ def test_against_epsilon_is_a_tuning_at_that_true_epsilon(configured, epsilon):
     point = {"problem": "sparse_small", "solver": "dp_cd", "epsilon": epsilon}
     rows = sweeps.against_epsilon(config, point, 3, {}, KEEP, FINER, 2, 4)
 
-    job = inputs.Job.load(config)
+    job = inputs.load_job(config)
     problem = replace(job.problem, epsilon=epsilon)
     on = trials.Trials(problem, job.module, job.options, "strict")
     coarse = grid.thin(grid.points(config.paper.runs["dp_cd"].grid), KEEP)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dperm.core.experiment import inputs
 from dperm.core.experiment.locate import ConfigError
+from dperm.pipeline import inputs
 from dperm.pipeline.runtable import run_table
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine"
@@ -57,4 +57,4 @@ def test_sparse_data_are_refused_where_they_would_be_filled_in(mine):
 
 def test_the_stage_command_refuses_it_too(configured):
     with pytest.raises(ConfigError, match=r"diabetes\.yaml: .*family frank_wolfe"):
-        inputs.Job.load(configured("solver=dp_fw", "paper=dpcd"))
+        inputs.load_job(configured("solver=dp_fw", "paper=dpcd"))

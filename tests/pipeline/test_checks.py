@@ -9,7 +9,7 @@ from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data import load_prepared
-from dperm.pipeline import problems
+from dperm.pipeline import inputs
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,9 @@ def test_labels_of_no_use(tmp_path, monkeypatch, rows, loss, message):
     own = Dataset("own", sources=[Source(kind="file", files=["own.csv"])],
                   reader=Reader(format="csv"))  # fmt: skip
     config.problem = replace(config.problem, dataset=own, loss=loss)
-    problems.fetch(config)
+    inputs.fetch(config)
     with pytest.raises(ConfigError, match=rf"conf/problem/diabetes\.yaml: .*{message}"):
-        problems.prepare(config)
+        inputs.prepare(config)
     assert not Path("data/prepared/diabetes").exists()
 
 
@@ -46,10 +46,10 @@ def test_classes_of_libsvm_are_refused_until_one_is_named(
         own = Dataset("own", sources=[Source(kind="file", files=["own.txt"])],
                       reader=Reader(format="libsvm", positive=positive))  # fmt: skip
         config.problem = replace(config.problem, dataset=own, loss="logistic")
-        problems.fetch(config)
+        inputs.fetch(config)
         if positive is None:
             said = r"conf/problem/diabetes\.yaml: loss: .*reader\.positive"
             with pytest.raises(ConfigError, match=said):
-                problems.prepare(config)
-    problems.prepare(config)
+                inputs.prepare(config)
+    inputs.prepare(config)
     assert load_prepared("diabetes", config.data).y.tolist() == [-1.0, 1.0, 1.0]

@@ -10,12 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import evaluate as evaluation
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan
-from dperm.core.experiment import tune as tuning
-from dperm.core.experiment.solving import IDENTITY
-from dperm.pipeline import compare, completion
+from dperm.core.experiment.unit import IDENTITY
+from dperm.pipeline import compare, completion, solving
 from dperm.pipeline.compare import Level
 from dperm.pipeline.completion import digest_rows
 
@@ -32,8 +30,8 @@ def tree(configured):
     """Results of a small run."""
     for solver in ("dp_cd", "dp_sgd"):
         config = configured(f"solver={solver}", *ONLY)
-        tuning.tune(config)
-        evaluation.evaluate(config)
+        solving.tune(config)
+        solving.evaluate(config)
     return plan.results_folder(config, "dpcd")
 
 
@@ -225,12 +223,12 @@ def test_the_exit_code_says_the_level_and_a_level_asked_for_is_enough(two):
 def test_a_run_equals_itself_made_again(tree, configured, tmp_path):
     for solver in ("dp_cd", "dp_sgd"):
         config = configured(f"solver={solver}", "workers=2", *ONLY, results="again")
-        tuning.tune(config)
-        evaluation.evaluate(config)
+        solving.tune(config)
+        solving.evaluate(config)
     again = plan.results_folder(config, "dpcd")
     assert compared(tree, again) == []
     other = configured("solver=dp_sgd", "seed=5", *ONLY, results="again")
-    tuning.tune(other)
+    solving.tune(other)
     found = "\n".join(compared(tree, again))
     assert "dp_sgd/tune.parquet: seed: " in found and "objective: " in found
     assert "dp_cd/" not in found

@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from dperm.core.experiment import evaluate as evaluation
-from dperm.core.experiment import tune as tuning
-from dperm.pipeline import completion
+from dperm.pipeline import completion, solving
 
 
 @pytest.fixture
@@ -17,8 +15,8 @@ def finished(configured, monkeypatch):
 
     def complete(wall, *overrides):
         config = configured("solver=dp_cd", "problem=diabetes", *only, *overrides)
-        tuning.tune(config)
-        evaluation.evaluate(config)
+        solving.tune(config)
+        solving.evaluate(config)
         monkeypatch.setenv("DPERM_STARTED", "1000")
         monkeypatch.setattr(completion.time, "monotonic", lambda: 1000.0 + wall)
         folder = completion.complete(config).parent

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from dperm.core.experiment import evaluate, plan
+from dperm.core.experiment import plan
 from dperm.core.experiment.locate import ConfigError
-from dperm.pipeline import products
+from dperm.pipeline import products, solving
 
 SMALL = ("paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2")
 FIRST = ("tables/noise@a", "tables/lead@b")
@@ -17,7 +17,7 @@ FIRST = ("tables/noise@a", "tables/lead@b")
 def drawing(configured, tmp_path, monkeypatch):
     """Draw as one job of Snakemake's would; the stems of what was written."""
     for problem, solver in plan.runs(configured(*SMALL)):
-        evaluate.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
+        solving.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
     monkeypatch.chdir(tmp_path)
 
     def draw(*asked):

@@ -4,11 +4,11 @@ import graphlib
 
 import pytest
 
-from dperm.core.experiment import evaluate, graph, plan
 from dperm.core.experiment import files as store
+from dperm.core.experiment import graph, plan
 from dperm.core.experiment.graph import Graph
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import products, runtable, timing
+from dperm.pipeline import products, runtable, solving
 
 SMALL = ("paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2")
 
@@ -94,8 +94,8 @@ def solved(configured):
     """A configuration whose rows are all there."""
     config = configured(*SMALL)
     for problem, solver in plan.runs(config):
-        evaluate.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
-    timing.timing(config)
+        solving.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
+    solving.timing(config)
     return configured
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from dperm.core.experiment import config as configuration
-from dperm.core.experiment import inputs, plan, schema
-from dperm.pipeline import digests, runtable
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.tune import tuning_units
+from dperm.core.experiment.unit import part_key
+from dperm.pipeline import digests, inputs, runtable
 from dperm.pipeline import sweep as sweeping
 from dperm.store import closure
 
@@ -109,7 +111,7 @@ def test_lanes_depend_on_the_problem_and_the_engine(
         ("dperm.core.privacy.calibration", "LEAST, MOST", "MOST, LEAST"),
         ("dperm.core.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"'),
         ("dperm.core.experiment.tune", "about", "nearly"),
-        ("dperm.core.experiment.inputs", "run again", "run it again"),
+        ("dperm.pipeline.inputs", "run again", "run it again"),
         ("dperm.core.erm.optimum", "1e-10  #", "1e-9  #"),
     ],
 )
@@ -312,13 +314,16 @@ def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
 
 def test_a_wider_grid_is_no_other_lane(configured):
     """What triggers a stage is more than what determines a lane."""
-    from dperm.core.experiment import solving, tune
+
+    def keys():
+        units = tuning_units(job, plan.design(config))
+        return [part_key(job, unit) for unit in units]
 
     config = configured()
-    job = inputs.Job.load(config)
+    job = inputs.load_job(config)
     (job.folder).mkdir(parents=True)
-    before = [solving.part_key(job, unit) for unit in tune.units(job)]
+    before = keys()
     one = digests.tune(config)
     config.paper.runs["dp_cd"].grid["clip"] = [1.0]
     assert digests.tune(config) != one
-    assert [solving.part_key(job, unit) for unit in tune.units(job)] == before
+    assert keys() == before

@@ -6,18 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import choices, racing, tune
+from dperm.core.experiment import choices, racing
 from dperm.core.experiment import files as store
 from dperm.core.experiment.results import best
-from dperm.core.experiment.solving import IDENTITY
-from dperm.pipeline import compare
+from dperm.core.experiment.unit import IDENTITY
+from dperm.pipeline import compare, solving
 
 MORE = ("scale.replicates=4", "scale.keep={step: 5, clip: 8, passes: 2}")
 MADE = [*IDENTITY, "objective", "relative_error", "status", "seed", "config_digest"]
 
 
 def tuned(configured, *given, **where):
-    return store.read_table(tune.tune(configured("paper=dpcd", *given, **where)))
+    return store.read_table(solving.tune(configured("paper=dpcd", *given, **where)))
 
 
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd"])
@@ -70,7 +70,7 @@ def run(objective, diverged=None):
     """Race to the end; the mask of what ran."""
     race = units(objective)
     for turn in range(1 + len(objective)):
-        for replicate, mask in race.wanted(turn):
+        for replicate, mask in race.runs(turn):
             lost = np.zeros(mask.sum(), bool) if diverged is None else diverged[mask]
             table = pd.DataFrame({"objective": objective[replicate, mask]})
             race.record(
@@ -104,7 +104,9 @@ def test_choices_of_two_trees_side_by_side(configured, tmp_path, monkeypatch, ca
     given = ("solver=dp_cd", *MORE)
     tuned(configured, *given)
     whole = store.read_table(
-        tune.tune(configured("paper=dpcd", "paper.race=false", *given, results="whole"))
+        solving.tune(
+            configured("paper=dpcd", "paper.race=false", *given, results="whole")
+        )
     )
     trees = [str(tmp_path / name) for name in ("results", "whole")]
     monkeypatch.setattr("sys.argv", ["dperm compare", *trees, "--chosen"])

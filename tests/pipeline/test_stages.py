@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import evaluate as evaluation
-from dperm.core.experiment import inputs, plan, results
+from dperm.core.experiment import plan, results
 from dperm.core.experiment import tune as tuning
-from dperm.core.experiment.solving import COLUMNS, IDENTITY, PROVENANCE, fresh_passes
+from dperm.core.experiment.unit import COLUMNS, IDENTITY, PROVENANCE, Job
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.core.privacy.accounting import epsilon
 from dperm.core.privacy.ledger import Ledger
+from dperm.pipeline import inputs, solving
 
 SOLVERS = ["dp_cd", "dp_cd_uniform", "dp_cd_priv", "dp_sgd"]
 
@@ -36,12 +36,12 @@ def run_for(configured, solver, *overrides, **where):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_tune_and_evaluate(configured, solver):
     config = run_for(configured, solver)
-    tuned = pd.read_parquet(tuning.tune(config))
+    tuned = pd.read_parquet(solving.tune(config))
     assert list(tuned.columns) == COLUMNS
     assert len(tuned) == 2 * 2 * 2 * 2 * 4  # calibrations, passes, replicates, grid
     assert not tuned.duplicated(IDENTITY).any()
     assert (tuned["neighbours"] == "replace_one").all()
-    evaluated = pd.read_parquet(evaluation.evaluate(config))
+    evaluated = pd.read_parquet(solving.evaluate(config))
     assert set(evaluated["seed"]).isdisjoint(tuned["seed"])
     start = evaluated[evaluated["checkpoint"] == 0]
     assert len(start) == 2 * 2 * 3 and start["relative_error"].nunique() == 1
@@ -55,7 +55,7 @@ def test_tune_and_evaluate(configured, solver):
 )
 def test_short_runs_are_watched_in_tenths(steps, passes, places):
     job = SimpleNamespace(steps=lambda count: max(1, round(count * steps)))
-    found = fresh_passes(job, passes)
+    found = Job.checkpoints(job, passes)
     assert found[0] == 0.0 and found[-1] == passes
     assert set(range(1, int(passes))) <= set(found)
     counts = [job.steps(at) for at in found[1:]]
@@ -63,11 +63,11 @@ def test_short_runs_are_watched_in_tenths(steps, passes, places):
 
 
 def test_another_label_reaches_rows_whose_lanes_are_reused(configured, caplog):
-    tuning.tune(configured())
-    evaluation.evaluate(configured())
+    solving.tune(configured())
+    solving.evaluate(configured())
     relabelled = configured("solver.label=Other")
     with caplog.at_level(logging.INFO):
-        tables = [tuning.tune(relabelled), evaluation.evaluate(relabelled)]
+        tables = [solving.tune(relabelled), solving.evaluate(relabelled)]
     assert caplog.text.count(" 0 computed") == 2
     for table in map(pd.read_parquet, tables):
         assert set(table["algorithm"]) == {"Other"}
@@ -76,9 +76,9 @@ def test_another_label_reaches_rows_whose_lanes_are_reused(configured, caplog):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_rows_do_not_depend_on_the_workers(configured, solver, monkeypatch):
     """Nor on how units are cut for them."""
-    one = evaluation.solve(run_for(configured, solver, results="one"))
+    one = solving.solve(run_for(configured, solver, results="one"))
     monkeypatch.setattr(tuning, "LEAST_LANES", 1)
-    many = evaluation.solve(run_for(configured, solver, "workers=5", results="many"))
+    many = solving.solve(run_for(configured, solver, "workers=5", results="many"))
     assert len(list((many.parent / "lanes").iterdir())) > len(
         list((one.parent / "lanes").iterdir())
     )
@@ -92,13 +92,13 @@ def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver):
     settings = ("paper=dpgcd", "problem=sparse_small", f"solver={solver}")
     config = configured(*settings, results="one")
     assert inputs.load_problem(config).is_sparse
-    one = pd.read_parquet(tuning.tune(config))
+    one = pd.read_parquet(solving.tune(config))
     two = configured(*settings, "workers=2", results="two")
-    two = pd.read_parquet(tuning.tune(two))
+    two = pd.read_parquet(solving.tune(two))
     pd.testing.assert_frame_equal(numbers(one), numbers(two), check_exact=True)
     chosen = results.best(one)
     assert len(chosen) and (chosen["mean"] <= one["relative_error"].max()).all()
-    evaluated = pd.read_parquet(evaluation.evaluate(config))
+    evaluated = pd.read_parquet(solving.evaluate(config))
     assert (evaluated["status"] == "ok").all()
 
 
@@ -106,7 +106,7 @@ def test_a_sparse_problem_standardised(configured, tmp_path):
     """Without filling it in; what would have to is refused by name."""
     from dperm.core.experiment.locate import ConfigError
     from dperm.data import fetch, prepare
-    from dperm.pipeline import problems as dataset
+    from dperm.pipeline import inputs as dataset
 
     settings = ("paper=dpgcd", "problem=sparse_small", f"data.dir={tmp_path / 'own'}",
                 "problem.preparation.standardize=true")  # fmt: skip
@@ -121,11 +121,11 @@ def test_a_sparse_problem_standardised(configured, tmp_path):
     plain = configured("problem=sparse_small")
     assert problem.digest != inputs.load_problem(plain).digest
     for solver in ("dp_gcd", "dp_cd"):
-        table = pd.read_parquet(tuning.tune(configured(*settings, f"solver={solver}")))
+        table = pd.read_parquet(solving.tune(configured(*settings, f"solver={solver}")))
         assert (table["status"] == "ok").any()
     for solver in ("dp_sgd", "dp_cd_priv"):
         with pytest.raises(ConfigError, match=f"dp_cd or dp_gcd, found {solver}"):
-            inputs.Job.load(configured(*settings, f"solver={solver}"))
+            inputs.load_job(configured(*settings, f"solver={solver}"))
 
 
 def test_the_paper_s_panels_know_no_stand_in():
@@ -148,16 +148,16 @@ def with_grid(config, clips, passes=2, steps=(0.1, 1.0)):
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd"])
 def test_a_grid_that_grows_computes_the_new_lanes_only(configured, solver, caplog):
     clips = [1.0, 30.0, 100.0]
-    before = tuning.tune(with_grid(run_for(configured, solver), clips))
+    before = solving.tune(with_grid(run_for(configured, solver), clips))
     before = pd.read_parquet(before)
     larger = [*clips, 10.0]
     with caplog.at_level(logging.INFO):
-        after = tuning.tune(with_grid(run_for(configured, solver), larger))
+        after = solving.tune(with_grid(run_for(configured, solver), larger))
     assert "24 lanes reused, 8 computed" in caplog.text
     after = pd.read_parquet(after)
     kept = after[after["clip"] != 10.0].reset_index(drop=True)
     pd.testing.assert_frame_equal(before, kept, check_exact=True)
-    anew = tuning.tune(with_grid(run_for(configured, solver, results="anew"), larger))
+    anew = solving.tune(with_grid(run_for(configured, solver, results="anew"), larger))
     pd.testing.assert_frame_equal(
         numbers(after), numbers(pd.read_parquet(anew)), check_exact=True
     )
@@ -180,8 +180,8 @@ def test_a_killed_run_goes_on_where_it_was(configured, data_dir, tmp_path):
             time.sleep(0.001)
         child.kill()
         assert child.wait() == -signal.SIGKILL
-    undisturbed = tuning.tune(configured(*overrides, results="undisturbed"))
-    resumed = tuning.tune(config)
+    undisturbed = solving.tune(configured(*overrides, results="undisturbed"))
+    resumed = solving.tune(config)
     pd.testing.assert_frame_equal(
         numbers(pd.read_parquet(resumed)),
         numbers(pd.read_parquet(undisturbed)),
@@ -190,7 +190,7 @@ def test_a_killed_run_goes_on_where_it_was(configured, data_dir, tmp_path):
 
 
 def test_one_lane_and_many_have_the_same_bits_through_the_engine(configured):
-    job = inputs.Job.load(configured())
+    job = inputs.load_job(configured())
     rng = np.random.default_rng(0)
     lanes = Lanes(rng.uniform(0.01, 10, 250), 10.0 ** rng.uniform(-3, 6, 250), 30.0)
     together = run_lanes(
@@ -207,7 +207,7 @@ def test_one_lane_and_many_have_the_same_bits_through_the_engine(configured):
 
 def test_a_diverged_lane_is_a_row_and_never_chosen(configured):
     config = with_grid(configured(), [10.0, 1e9])
-    table = pd.read_parquet(tuning.tune(config))
+    table = pd.read_parquet(solving.tune(config))
     assert set(table.loc[table["clip"] == 1e9, "status"]) == {"diverged"}
     assert (results.best(table)["clip"] == 10.0).all()
 
@@ -215,7 +215,7 @@ def test_a_diverged_lane_is_a_row_and_never_chosen(configured):
 def test_epsilon_infinity_is_the_public_method(configured):
     config = configured("problem.privacy.epsilon=.inf")
     config = with_grid(config, [float("inf")], passes=400, steps=[1.0])
-    table = pd.read_parquet(tuning.tune(config))
+    table = pd.read_parquet(solving.tune(config))
     assert (table["noise_multiplier"] == 0).all()
     assert (table["relative_error"].abs() < 1e-10).all()
 
@@ -224,7 +224,7 @@ def test_ledgers_are_stored_with_what_they_cost(configured):
     import json
 
     config = configured()
-    folder = tuning.tune(config).parent
+    folder = solving.tune(config).parent
     entries = json.loads((folder / "ledger.json").read_text())
     assert len(entries) == 4
     for entry in entries:
@@ -239,17 +239,17 @@ def test_ledgers_are_stored_with_what_they_cost(configured):
 
 def test_unavailable_data_are_a_row_with_the_reason(configured, tmp_path):
     from dperm.pipeline import completion
-    from dperm.pipeline import problems as dataset
+    from dperm.pipeline import inputs as dataset
 
     nowhere = [f"data.dir={tmp_path}", "problem=diabetes",
                "problem.dataset.sources=[{kind: mirror, files: [no.csv]}]"]  # fmt: skip
     config = configured(*nowhere)
     for stage in (dataset.fetch, dataset.prepare, dataset.optimum):
         stage(config)
-    tuned = pd.read_parquet(tuning.tune(config))
+    tuned = pd.read_parquet(solving.tune(config))
     assert tuned["status"].tolist() == ["unavailable"]
     assert "no.csv" in tuned["reason"][0]
-    evaluated = pd.read_parquet(evaluation.evaluate(config))
+    evaluated = pd.read_parquet(solving.evaluate(config))
     assert evaluated["status"].tolist() == ["unavailable"]
     others = ("dp_cd_uniform", "dp_cd_priv", "dp_sgd")
     only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others)]
@@ -258,7 +258,6 @@ def test_unavailable_data_are_a_row_with_the_reason(configured, tmp_path):
 
 
 def test_progress_says_what_is_done_and_how_long_still(caplog, monkeypatch):
-    from dperm.core.experiment import tune as tuning
 
     now = iter([0.0, 6.0, 20.0, 22.0, 60.0])
     monkeypatch.setattr(tuning.time, "monotonic", lambda: next(now))
@@ -279,7 +278,6 @@ def test_progress_says_what_is_done_and_how_long_still(caplog, monkeypatch):
 
 
 def test_where_the_largest_comes_first_what_is_left_takes_less(caplog, monkeypatch):
-    from dperm.core.experiment import tune as tuning
 
     now = iter([0.0, 10.0])
     monkeypatch.setattr(tuning.time, "monotonic", lambda: next(now))

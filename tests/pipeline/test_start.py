@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import dperm
-from dperm.core.experiment import config, graph, locate, provenance
+from dperm.core.experiment import config, graph, locate
+from dperm.core.experiment import files as store
 from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import digests, runtable, startup
 from dperm.store import closure
@@ -249,8 +250,8 @@ def test_other_versions_code_and_questions_make_a_new_one(composed, monkeypatch)
     start(overrides=["scale=smoke", "seed=3"])
     start(papers=["mine", "dpcd"])
     assert len(composed) == 4
-    versions = provenance.versions()
-    monkeypatch.setattr(provenance, "versions", lambda: versions.replace("numba", "x"))
+    versions = store.versions()
+    monkeypatch.setattr(store, "versions", lambda: versions.replace("numba", "x"))
     start()
     assert len(composed) == 5
     monkeypatch.setattr(dperm, "source_digest", lambda: "other")

@@ -6,7 +6,7 @@ import pytest
 from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.experiment.solving import IDENTITY
+from dperm.core.experiment.unit import IDENTITY
 from dperm.pipeline import sweep as sweeping
 from dperm.pipeline.runtable import run_table
 

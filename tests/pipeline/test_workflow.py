@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment.locate import available
-from dperm.core.experiment.solving import PROVENANCE
+from dperm.core.experiment.unit import PROVENANCE
 from dperm.pipeline.runtable import run_table
 
 ROOT = Path(__file__).parents[2]

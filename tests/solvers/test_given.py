@@ -18,12 +18,13 @@ import yaml
 from dperm.core import solvers
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment import inputs, schema
+from dperm.core.experiment import schema
 from dperm.core.experiment.schema import Preparation
 from dperm.core.lanes import Lanes, dp_cd, dp_sgd, dp_skgd
 from dperm.core.privacy import given, mechanisms
 from dperm.core.privacy.mechanisms import streams
 from dperm.data.arrays import standardize
+from dperm.pipeline import inputs
 from dperm.solvers.frank_wolfe import dp_bcfw, dp_fw
 
 N, P, LOUD = 60, 12, 1e10

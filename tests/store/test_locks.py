@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dperm.core.experiment import locks
+from dperm.core.experiment import files as store
 
 
 def in_child(action):
@@ -25,10 +25,10 @@ def test_a_second_writer_waits_for_the_lock(tmp_path):
 
     def second():
         begun.touch()
-        with locks.locked(tmp_path):
+        with store.locked(tmp_path):
             order.write_text(order.read_text() + "second")
 
-    with locks.locked(tmp_path):
+    with store.locked(tmp_path):
         thread = threading.Thread(target=in_child, args=(second,))
         thread.start()
         while not begun.exists():
@@ -41,24 +41,24 @@ def test_a_second_writer_waits_for_the_lock(tmp_path):
 
 def test_a_second_pipeline_is_refused_and_told_of_the_first(tmp_path):
     path = str(tmp_path / ".snakemake" / "dperm.lock")
-    locks.refuse_second(path)
-    assert in_child(lambda: locks.refuse_second(path)) == 7
+    store.refuse_second(path)
+    assert in_child(lambda: store.refuse_second(path)) == 7
     with pytest.raises(RuntimeError, match=f"process {os.getpid()} on"):
-        locks.refuse_second(path)
-    locks._HELD.pop().release()
-    assert in_child(lambda: locks.refuse_second(path)) == 0
+        store.refuse_second(path)
+    store._HELD.pop().release()
+    assert in_child(lambda: store.refuse_second(path)) == 0
 
 
 def test_a_killed_process_frees_its_lock(tmp_path, caplog):
     child = os.fork()
     if child == 0:
-        with locks.locked(tmp_path):
+        with store.locked(tmp_path):
             (tmp_path / "held").touch()
             time.sleep(60)
         os._exit(0)
     while not (tmp_path / "held").exists():
         time.sleep(0.01)
     threading.Timer(0.3, os.kill, (child, signal.SIGKILL)).start()
-    with locks.locked(tmp_path):
+    with store.locked(tmp_path):
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert f"waiting for another dperm process (process {child} on" in caplog.text

@@ -1,6 +1,6 @@
 import pandas as pd
 
-from dperm.core.experiment.parts import Key, Parts
+from dperm.core.experiment.files import Key, Parts
 
 ROWS = pd.DataFrame(
     {

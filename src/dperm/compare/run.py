@@ -30,10 +30,10 @@ from dperm.compare.sources import Solved
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.problem import Problem
 from dperm.core.erm.scales import declared
-from dperm.core.experiment import seeds
 from dperm.core.experiment.cluster import away
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.plan import seed_of
 from dperm.present import drawing
 from dperm.present.tables import made_of, save
 
@@ -108,7 +108,7 @@ def runs(plan: Plan, workers: int) -> pd.DataFrame:
 def runs_of(plan: Plan, method: Method) -> list[Row]:
     """Runs of one method under every tuning; a row each."""
     problem = plan.source.problem
-    seed = seeds.seed(plan.seed, plan.command, problem.name, method.name, 0, 0)
+    seed = seed_of(plan.seed, plan.command, problem.name, method.name, 0, 0)
     with threadpool_limits(1):  # in a process of its own, too
         at = (problem, plan.source.optimum.value, method.grid, method.default)
         how = (Seeds.of(seed, plan.fresh, plan.held), [problem.epsilon], plan.tunings)

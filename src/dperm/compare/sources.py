@@ -17,7 +17,7 @@ from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.optimum import Optimum, solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment import inputs, schema
+from dperm.core.experiment import schema
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError, available, hint
 from dperm.core.experiment.validation import number
@@ -26,7 +26,7 @@ from dperm.data.arrays import standardize
 from dperm.data.errors import RefusedError, naming
 from dperm.data.readers import read_files
 from dperm.data.records import Arrays
-from dperm.pipeline import checks, problems
+from dperm.pipeline import checks, inputs
 
 log = logging.getLogger(__name__)
 
@@ -111,13 +111,13 @@ def of_configuration(config: schema.Config) -> Solved:
     ConfigError
         If its data cannot be had.
     """
-    problems.fetch(config)
-    problems.prepare(config)
+    inputs.fetch(config)
+    inputs.prepare(config)
     problem = inputs.load_problem(config)
     if problem is None:
         reason = inputs.unavailable_reason(config)
         raise ConfigError(f"problem={config.problem.name}: {reason}")
-    problems.optimum(config)
+    inputs.optimum(config)
     y = data.load_prepared(problem.name, config.data).y
     return Solved(problem, inputs.load_optimum(config), y)
 

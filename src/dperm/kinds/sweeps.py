@@ -13,12 +13,13 @@ from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.core.experiment import grid, inputs, plan, schema, seeds
+from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.racing import CANNOT_WIN
-from dperm.core.experiment.solving import lane_rows
+from dperm.core.experiment.unit import Job, lane_rows
 from dperm.core.lanes import Lanes, trials
 from dperm.core.privacy.calibration import UnreachableTargetError
 from dperm.core.privacy.given import as_set, moves_with_data
+from dperm.pipeline import inputs
 
 CALIBRATION = "paper"  # what is printed was run with the published noise
 KEPT = [
@@ -171,11 +172,11 @@ def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum] | No
     return None if problem is None else (problem, inputs.load_optimum(at))
 
 
-def job_of(config: schema.Config, point: dict[str, Any]) -> inputs.Job | None:
+def job_of(config: schema.Config, point: dict[str, Any]) -> Job | None:
     """A point's solver on its problem; None where the data are not available."""
     solver = configuration.read("solver", point["solver"])
     named = replace(plan.at_problem(config, point["problem"]), solver=solver)
-    return inputs.Job.load(named)
+    return inputs.load_job(named)
 
 
 def tuned(
@@ -228,11 +229,11 @@ def _beside_the_best(errors: pd.DataFrame) -> pd.Series:
 
 
 def _transcript(
-    job: inputs.Job, part: pd.DataFrame, passes: float, number: int, factor: float
+    job: Job, part: pd.DataFrame, passes: float, number: int, factor: float
 ) -> pd.DataFrame:
     """One transcript of some settings, which share its draws, as in tuning."""
-    named = (job.problem.name, job.config.solver.name)
-    seed = seeds.seed(job.config.seed, "law", *named, passes, number)
+    named = (job.names.problem, job.names.solver)
+    seed = plan.seed_of(job.seed, "law", *named, passes, number)
     noise = float(part["noise_multiplier"].iloc[0]) * factor
     step, clip = (part[key].to_numpy() for key in ("step", "clip"))
     lanes = Lanes(step, clip, noise, CALIBRATION)

@@ -23,12 +23,11 @@ from tabulate import tabulate
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, provenance, schema
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.files import POINT, Parts, locked
 from dperm.core.experiment.locate import available
-from dperm.core.experiment.locks import locked
-from dperm.core.experiment.parts import POINT, Parts
-from dperm.core.experiment.solving import PROVENANCE
 from dperm.core.experiment.tune import Meter
+from dperm.core.experiment.unit import PROVENANCE
 from dperm.pipeline.candidates import Candidate, Group, candidates
 
 log = logging.getLogger(__name__)
@@ -261,8 +260,8 @@ def _note(path: Path, group: Group, verdict: _Verdict, code: str) -> None:
         "group": list(group[:-1]),
         "old_code": group[-1],
         "new_code": code,
-        "commit": provenance.commit(),
-        "versions": provenance.versions(),
+        "commit": store.commit(),
+        "versions": store.versions(),
         "parts": verdict.parts,
         "replayed": verdict.replayed,
     }

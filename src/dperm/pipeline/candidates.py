@@ -15,11 +15,12 @@ import pandas as pd
 from dperm import data
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import config as configuration
-from dperm.core.experiment import evaluate, inputs, plan, schema, solving, tune
 from dperm.core.experiment import files as store
-from dperm.core.experiment.locks import locked
-from dperm.core.experiment.parts import POINT, Key, Parts
-from dperm.pipeline import digests, problems
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment import tune as tuning
+from dperm.core.experiment.files import POINT, Key, Parts, locked
+from dperm.core.experiment.unit import Job, Unit, compute, missing, part_key, seed
+from dperm.pipeline import digests, inputs
 from dperm.pipeline import sweep as sweeping
 from dperm.pipeline.products import function_of
 
@@ -87,16 +88,16 @@ def candidates(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
 class _Loaded:
     """A job, loaded when it is wanted; one at a time is kept."""
 
-    kept: dict[int, inputs.Job | None] = {}
+    kept: dict[int, Job | None] = {}
 
     def __init__(self, config: schema.Config):
         self.config = config
 
-    def job(self) -> inputs.Job | None:
+    def job(self) -> Job | None:
         """The job; None without data."""
         if id(self) not in self.kept:
             self.kept.clear()
-            self.kept[id(self)] = inputs.Job.load(self.config)
+            self.kept[id(self)] = inputs.load_job(self.config)
         return self.kept[id(self)]
 
 
@@ -119,25 +120,25 @@ def _lanes(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
     if job is None:
         return
     seconds = _recorded(folder / "tune.parquet", folder / "evaluate.parquet")
-    for unit in _units(job, folder):
-        key = solving.part_key(job, unit)
+    for unit in _units(job, plan.design(config)):
+        key = part_key(job, unit)
         for code, paths in other.get(key.identity, {}).items():
             if _is_wanted(parts, key, unit):
                 yield Candidate(
                     (*_kind(job, unit), code), unit.stage, job.problem.name,
                     f"{unit.stage} {folder}, {unit.passes:g} passes, "
-                    f"{unit.calibration.calibration}, seed {solving.seed(job, unit)}",
+                    f"{unit.calibration.calibration}, seed {seed(job, unit)}",
                     key, paths, seconds.get(f"{key.identity}-{code}", 0.0),
                     partial(_again, loaded, unit, config.workers),
                 )  # fmt: skip
 
 
 def _again(
-    loaded: _Loaded, unit: solving.Unit, workers: int, points: pd.DataFrame
+    loaded: _Loaded, unit: Unit, workers: int, points: pd.DataFrame
 ) -> pd.DataFrame:
     job = loaded.job()
     assert job is not None
-    return solving.compute(job, unit, points, workers)
+    return compute(job, unit, points, workers)
 
 
 def _solve_again(config: schema.Config, moved: list[str]) -> None:
@@ -148,7 +149,7 @@ def _solve_again(config: schema.Config, moved: list[str]) -> None:
         return
     log.info("%s: its optimum is of other code, solving again", config.problem.name)
     data.prepare(config.problem, config.data)
-    problems.optimum(config)
+    inputs.optimum(config)
     now = store.read_json(path)
     for key in ("digest", "value", "w_digest"):
         if key in before and before[key] != now.get(key):
@@ -157,28 +158,28 @@ def _solve_again(config: schema.Config, moved: list[str]) -> None:
             return
 
 
-def _units(job: inputs.Job, folder: Path) -> list[solving.Unit]:
+def _units(job: Job, design: plan.Design) -> list[Unit]:
     """All units the paper wants now, with the noise the present accountant finds."""
-    with locked(folder):
-        found = list(tune.units(job))
-        tuned = folder / "tune.parquet"
+    with locked(job.folder):
+        units = list(tuning.tuning_units(job, design))
+        tuned = job.folder / "tune.parquet"
         if tuned.is_file():
-            found += evaluate.units(job, store.read_table(tuned))
+            units += tuning.fresh_units(job, design, store.read_table(tuned))
         else:
             log.info("%s: not there, what was evaluated is not looked at", tuned)
-    return found
+    return units
 
 
-def _is_wanted(parts: Parts, key: Key, unit: solving.Unit) -> bool:
+def _is_wanted(parts: Parts, key: Key, unit: Unit) -> bool:
     """Whether lanes of a unit are missing under its present key."""
-    have, wanted = parts.read(key), pd.DataFrame(unit.points)[POINT]
-    return have is None or len(solving.missing(wanted, have)) > 0
+    kept = parts.read(key)
+    return kept is None or len(missing(unit.settings(), kept)) > 0
 
 
-def _kind(job: inputs.Job, unit: solving.Unit) -> Group:
+def _kind(job: Job, unit: Unit) -> Group:
     """Lanes of one kind run the same code: solver, options, matrix, loss, penalty."""
     options = json.dumps(asdict(job.options), default=str)
-    names = (job.config.solver.algorithm, options, unit.calibration.calibration)
+    names = (job.algorithm, options, unit.calibration.calibration)
     return *names, _matrix(job.problem), job.problem.loss.name, _penalty(job.problem)
 
 

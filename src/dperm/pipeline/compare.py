@@ -31,7 +31,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import schema
 from dperm.core.experiment.choices import choices, told
 from dperm.core.experiment.locate import available
-from dperm.core.experiment.solving import IDENTITY, PROVENANCE
+from dperm.core.experiment.unit import IDENTITY, PROVENANCE
 
 RTOL = 1e-9
 LAST = 10.0 ** (1 - store.DIGITS)  # a unit of the last digit of a CSV, relative

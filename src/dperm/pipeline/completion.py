@@ -26,10 +26,10 @@ import pandas as pd
 from dperm import data
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.core.experiment import inputs, plan, provenance, schema
+from dperm.core.experiment import plan, schema
 from dperm.core.experiment.results import sweep_path
-from dperm.core.experiment.solving import PROVENANCE
-from dperm.pipeline import digests, forecast
+from dperm.core.experiment.unit import PROVENANCE
+from dperm.pipeline import digests, forecast, inputs
 
 log = logging.getLogger(__name__)
 
@@ -125,11 +125,11 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
         "paper": config.paper.name,
         "scale": config.scale.name,
         "commit": sorted(rows["commit"].dropna().unique().tolist()),
-        "versions": provenance.versions(),
+        "versions": store.versions(),
         "configuration": store.digest(sorted(rows["config_digest"].dropna().unique())),
         "master_seed": config.seed,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": provenance.machine(),
+        "machine": store.machine(),
         "runs": len(rows),
         "solver_seconds": round(float(spent), 1),
         "wall_seconds": round(time.monotonic() - float(started)) if started else None,
@@ -230,7 +230,7 @@ def _packages() -> dict[str, str]:
 def _platform() -> dict[str, Any]:
     """Machine and system as far as numbers may depend on them."""
     return {
-        "machine": provenance.machine(),
+        "machine": store.machine(),
         "processor": _processor(),
         "system": f"{platform.system()} {platform.release()}",
         "libc": " ".join(platform.libc_ver()),

@@ -24,8 +24,8 @@ from dperm.pipeline import products
 from dperm.store.closure import digest as code
 
 PREPARING = ("dperm.data.preparing:_make",)
-SOLVING = ("dperm.core.erm.optimum:solve", "dperm.core.experiment.inputs:load_problem")
-RUNNING = ("dperm.core.experiment.solving:lane_rows", "dperm.core.erm.problem:build")
+SOLVING = ("dperm.core.erm.optimum:solve", "dperm.pipeline.inputs:load_problem")
+RUNNING = ("dperm.core.experiment.unit:lane_rows", "dperm.core.erm.problem:build")
 GRIDS = ("dperm.core.experiment.grid:points", "dperm.core.experiment.grid:thin")
 CALIBRATING = (
     "dperm.core.privacy.calibration:calibrate",
@@ -33,7 +33,7 @@ CALIBRATING = (
 )
 CHOOSING = tuple(
     f"dperm.core.experiment.{name}"
-    for name in ("results:best", "solving:fresh_passes", "evaluate:_evaluated")
+    for name in ("results:best", "unit:Job", "tune:evaluated_settings")
 )
 SAVING = {
     "figures": "dperm.present.drawing:save",

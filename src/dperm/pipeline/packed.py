@@ -21,7 +21,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment import provenance
 from dperm.core.experiment.graph import Graph
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import startup
@@ -62,8 +61,8 @@ def pack(papers: list[str], overrides: list[str], path: Path) -> str:
     head = {
         "papers": graph.papers,
         "overrides": overrides,
-        "commit": provenance.commit(),
-        "versions": provenance.versions(),
+        "commit": store.commit(),
+        "versions": store.versions(),
         "stages": stages(graph),
         "files": {name: store.file_digest(Path(name)) for name in names},
     }

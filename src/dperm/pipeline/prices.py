@@ -16,7 +16,6 @@ from tabulate import tabulate
 from dperm.accountants.intervals import epsilon_interval
 from dperm.core import solvers
 from dperm.core.erm.problem import Problem
-from dperm.core.experiment import inputs
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.schema import Config
 from dperm.core.lanes import trials
@@ -26,6 +25,7 @@ from dperm.core.privacy.given import as_set, moves_with_data
 from dperm.core.privacy.ledger import Event, Ledger, NonPrivate
 from dperm.core.privacy.mechanisms import STUDY
 from dperm.core.solvers.capabilities import obstacle
+from dperm.pipeline import inputs
 from dperm.solvers.fits.scaled import Scaled
 
 HEAD = (

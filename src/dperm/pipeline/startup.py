@@ -24,7 +24,6 @@ from typing import Any
 
 import dperm
 from dperm.core.experiment import files as store
-from dperm.core.experiment import provenance
 from dperm.core.experiment.graph import Graph
 from dperm.core.experiment.locate import ConfigError, conf_dirs
 from dperm.core.experiment.validation import one_of
@@ -192,7 +191,7 @@ def _key(papers: list[str], overrides: list[str]) -> str:
     """Digest of everything known beforehand that the graph is made of."""
     return _digest(
         [
-            *(papers, overrides, dperm.source_digest(), provenance.versions()),
+            *(papers, overrides, dperm.source_digest(), store.versions()),
             [str(folder) for folder in conf_dirs()],
             *(list(_configuration()), list(_modules())),
         ]

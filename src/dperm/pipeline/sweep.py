@@ -13,14 +13,13 @@ import pandas as pd
 
 from dperm import data
 from dperm.core.experiment import files as store
-from dperm.core.experiment import inputs, plan, provenance, schema, seeds
+from dperm.core.experiment import plan, schema
 from dperm.core.experiment.cluster import away, cluster
-from dperm.core.experiment.locks import locked
-from dperm.core.experiment.parts import Key, Parts
+from dperm.core.experiment.files import Key, Parts, locked
 from dperm.core.experiment.results import sweep_path
-from dperm.core.experiment.solving import IDENTITY
 from dperm.core.experiment.tune import Meter
-from dperm.pipeline import digests
+from dperm.core.experiment.unit import IDENTITY
+from dperm.pipeline import digests, inputs
 from dperm.pipeline.products import chosen, function_of
 
 log = logging.getLogger(__name__)
@@ -171,7 +170,7 @@ def measured(
     from threadpoolctl import threadpool_limits
 
     point, replicate, key = task
-    seed = seeds.seed(
+    seed = plan.seed_of(
         config.seed, "sweep", config.paper.name, _name(name, point), 0, replicate
     )
     start = time.perf_counter()
@@ -188,8 +187,8 @@ def measured(
         **point,
         "replicate": replicate,
         "seed": seed,
-        "commit": provenance.commit(),
-        "versions": provenance.versions(),
+        "commit": store.commit(),
+        "versions": store.versions(),
         "config_digest": str(key),
     }
     return rows.assign(**known)

@@ -15,7 +15,7 @@ import pandas as pd
 import yaml
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, schema, seeds
+from dperm.core.experiment import plan, schema
 from dperm.present.drawing import write_palette
 from dperm.report import charts
 from dperm.report.board import Ledgers
@@ -223,7 +223,7 @@ def _seeds(
     lines = [
         f"{row['problem']}, {row['algorithm']}: "
         + " ".join(
-            str(seeds.seed(config.seed, "evaluate", row["problem"],
+            str(plan.seed_of(config.seed, "evaluate", row["problem"],
                            names[row["algorithm"]], row["passes"], replicate))
             for replicate in range(min(fresh, SEEDS))
         )

@@ -23,7 +23,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, provenance, schema
+from dperm.core.experiment import plan, schema
 from dperm.report import selection_bias as selection
 from dperm.report import stories, views
 from dperm.report.board import Ledgers, board, leaders
@@ -126,7 +126,7 @@ def page(
         judged=plan.results_folder(config, "claims.csv").is_file(),
         selection=_listed(selection.summary(chosen)),
         audits=_audits(plan.results_folder(config, "audit")),
-        scale=config.scale.name, versions=provenance.versions(),
+        scale=config.scale.name, versions=store.versions(),
         css=Markup((FILES / "page.css").read_text()), colours=palette.css(),
         scripts=[Markup((FILES / name).read_text())
                  for name in ("page.js", "explore.js")],

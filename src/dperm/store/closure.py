@@ -37,7 +37,7 @@ EXPERIMENT = "dperm.core.experiment"
 PLUMBING = (
     *("dperm.cli", "dperm.flags", "dperm.store", f"{EXPERIMENT}.cluster"),
     *(f"{EXPERIMENT}.{name}" for name in ("config", "locate", "schema", "validation")),
-    *(f"{EXPERIMENT}.{name}" for name in ("files", "locks", "parts", "provenance")),
+    f"{EXPERIMENT}.files",
     # The arrays' digests are in the keys of what is made of them.
     *("dperm.data.fetching:load_fetched", "dperm.data.preparing:load_prepared"),
 )

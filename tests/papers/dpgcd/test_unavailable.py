@@ -2,9 +2,9 @@
 
 from types import SimpleNamespace
 
-from dperm.core.experiment import inputs
 from dperm.core.experiment.config import compose
 from dperm.papers.dpgcd import figures, tables
+from dperm.pipeline import inputs
 from dperm.present import drawing
 
 

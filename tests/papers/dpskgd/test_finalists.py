@@ -8,7 +8,7 @@ import pytest
 
 from conftest import make_problem
 from dperm.core.erm.optimum import solve
-from dperm.core.experiment.solving import lane_rows
+from dperm.core.experiment.unit import lane_rows
 from dperm.core.lanes import Lanes, dp_skgd
 from dperm.papers.dpskgd import finalists, sweeps
 

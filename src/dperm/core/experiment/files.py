@@ -1,24 +1,40 @@
-"""Files and folders that appear whole or not at all."""
+"""Files that appear whole or not at all, one writer a folder, and where rows are from.
+
+Locks are the kernel's, which frees them however their process ends. Lanes are kept: a
+stage that is killed, or whose grid grew, computes the rest. A finished block of lanes
+is a part, ``lanes/<identity>-<code>-<points>.parquet``. The identity is a digest of
+everything that determines its rows but the grid point and the code; the code is that of
+the functions that made them. Parts of other code are found by their identity, which is
+how ``dperm adopt`` knows what it may keep.
+"""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import logging
 import os
 import platform
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from dperm.core.experiment import locks
+from filelock import FileLock, Timeout
+
+from dperm import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger(__name__)
+_HELD: list[FileLock] = []  # for as long as the process lives
+POINT = ["step", "clip"]
 DIGITS = 10  # of a real number in a CSV file
 _NODE = platform.node() or "here"
 
@@ -72,7 +88,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
     back if it died between taking the old one away and putting the new one there.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with locks.held(folder.parent / f".{folder.name}.lock", folder):
+    with held(folder.parent / f".{folder.name}.lock", folder):
         _tidy_folder(folder)
         yield
 
@@ -232,3 +248,156 @@ def read_or_drop(path: Path) -> pd.DataFrame | None:
         log.warning("dropped: %s", error)
         path.unlink(missing_ok=True)
         return None
+
+
+# --- locks --------------------------------------------------------------------------
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, after whoever has it.
+
+    A job that outlived its Snakemake may hold it. When it is done its lanes are there,
+    and whoever waited finds them.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with held(folder / ".lock", folder):
+        yield
+
+
+@contextmanager
+def held(path: Path, what: Path) -> Iterator[None]:
+    """Hold the lock in a file, after whoever has it; ``what`` is what it guards."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        log.warning("%s: waiting for another dperm process%s", what, _who(path))
+        lock.acquire()
+    try:
+        _sign(path)
+        yield
+    finally:
+        lock.release()
+
+
+def refuse_second(name: str) -> None:
+    """Take a lock for as long as this process lives.
+
+    Raises
+    ------
+    RuntimeError
+        If another process has it.
+    """
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise RuntimeError(
+            f"another pipeline runs in {path.absolute().parent.parent}{_who(path)}: "
+            "wait for it, or run in another folder with --directory"
+        ) from None
+    _sign(path)
+    _HELD.append(lock)
+
+
+def _sign(path: Path) -> None:
+    path.write_text(f"{os.getpid()} on {_NODE}")
+
+
+def _who(path: Path) -> str:
+    owner = path.read_text()[:200]
+    return f" (process {owner})" if owner else ""
+
+
+# --- lanes that are kept ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Key:
+    """What determines the rows of a part."""
+
+    identity: str
+    code: str
+
+    def __str__(self) -> str:
+        """As in file names and in the column ``config_digest``."""
+        return f"{self.identity}-{self.code}"
+
+
+class Parts:
+    """The parts of one (paper, problem, solver), or of one sweep."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder / "lanes"
+
+    def read(self, key: Key) -> pd.DataFrame | None:
+        """All lanes of a key, each once, or None; an unreadable part is dropped."""
+        import pandas as pd
+
+        tables = [
+            table
+            for path in sorted(self.folder.glob(f"{key}-*.parquet"))
+            if (table := read_or_drop(path)) is not None
+        ]
+        if not tables:
+            return None
+        rows = pd.concat(tables, ignore_index=True)
+        rows = rows[~rows.duplicated([*POINT, "checkpoint"])].reset_index(drop=True)
+        return rows.assign(config_digest=str(key))
+
+    def write(self, key: Key, rows: pd.DataFrame) -> None:
+        """Keep the rows of a finished block."""
+        points = rows[POINT].drop_duplicates().to_numpy().tolist()
+        write_table(self.folder / f"{key}-{digest(points)}.parquet", rows)
+
+    def one(self, key: Key) -> Path:
+        """The file of a part that is no block of lanes: a point of a sweep."""
+        return self.folder / f"{key}.parquet"
+
+    def by_identity(self) -> dict[str, dict[str, list[Path]]]:
+        """All parts by their identity and the code that made them."""
+        found: dict[str, dict[str, list[Path]]] = {}
+        for path in sorted(self.folder.glob("[!.]*-*.parquet")):
+            identity, code = path.stem.split("-")[:2]
+            found.setdefault(identity, {}).setdefault(code, []).append(path)
+        return found
+
+    def restamp(self, path: Path, code: str) -> None:
+        """Let a part be one of other code: renamed, whole or not at all."""
+        identity, _, *points = path.stem.split("-")
+        path.replace(path.with_name("-".join((identity, code, *points)) + path.suffix))
+
+
+# --- where a result came from -------------------------------------------------------
+
+
+@functools.cache
+def commit() -> str:
+    """The commit of the source tree, ``+`` if it was changed since; or the version."""
+    root = Path(__file__).resolve().parents[4]
+    if not (root / ".git").exists():
+        return f"v{__version__}"
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "src", "conf")
+    return (git("rev-parse", "--short=12", "HEAD") or "none") + ("+" if changed else "")
+
+
+@functools.cache
+def versions() -> str:
+    """Versions that matter for the numbers."""
+    packages = ("numpy", "scipy", "numba", "dp-accounting")
+    found = [f"python {platform.python_version()}", f"dperm {__version__}"]
+    return ", ".join(found + [f"{name} {version(name)}" for name in packages])
+
+
+def machine() -> str:
+    """Class of the machine, for timings; nothing that identifies it."""
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"

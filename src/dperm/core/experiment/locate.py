@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import dperm
+
 ROOT = "config.yaml"
 
 
@@ -29,9 +31,9 @@ def hint(found: str, known: Iterable[str]) -> str:
 
 def home() -> Path:
     """The folder of the package's ``conf/``, ``profiles/`` and Snakefile."""
-    here = Path(__file__).resolve().parent
-    packaged = here / "share"
-    return packaged if packaged.is_dir() else here.parents[1]
+    package = Path(dperm.__file__).resolve().parent
+    packaged = package / "share"
+    return packaged if packaged.is_dir() else package.parents[1]
 
 
 def own_conf() -> Path | None:

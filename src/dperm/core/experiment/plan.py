@@ -1,9 +1,11 @@
-"""What of a paper is run at the configured scale: names, grids, and where it goes."""
+"""What of a paper is run at the configured scale: names, grids, seeds, and folders."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from dperm.core.experiment import grid, schema
 from dperm.core.experiment.config import read, small_points
@@ -132,6 +134,89 @@ def label(config: schema.Config, solver: str) -> str:
 def at_problem(config: schema.Config, name: str) -> schema.Config:
     """The configuration of another problem; what was set for problems holds for it."""
     return replace(config, problem=read("problem", name, config.overrides))
+
+
+class Names(NamedTuple):
+    """What names a job in its rows; ``algorithm`` is its solver as the paper says."""
+
+    paper: str
+    problem: str
+    solver: str
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class Design:
+    """How a paper runs the solver of a job.
+
+    Attributes
+    ----------
+    points : Grid
+        Passes, step and clip.
+    calibrations : list of str
+    replicates, fresh : int
+        Runs of every point in tuning, of every chosen setting in evaluation.
+    race : bool
+        False: settings that cannot win are run to the end too.
+    evaluated : str
+        Numbers of passes that are evaluated: ``all``, or the ``best``.
+    """
+
+    points: grid.Grid
+    calibrations: list[str]
+    replicates: int
+    fresh: int
+    race: bool
+    evaluated: str
+
+
+def names_of(config: schema.Config) -> Names:
+    """What names the job of the chosen solver on the chosen problem."""
+    solver = config.solver.name
+    return Names(config.paper.name, config.problem.name, solver, label(config, solver))
+
+
+def design(config: schema.Config) -> Design:
+    """How the paper runs the chosen solver on the chosen problem.
+
+    Raises
+    ------
+    ConfigError
+        If the paper does not run this solver.
+    """
+    paper, scale = config.paper, config.scale
+    return Design(
+        grid_points(config),
+        run_calibrations(config),
+        scale.replicates or paper.replicates,
+        scale.fresh or paper.fresh,
+        paper.race,
+        paper.evaluated,
+    )
+
+
+def seed_of(
+    master: int, stage: str, problem: str, solver: str, passes: float, replicate: int
+) -> int:
+    """The seed of one run, in [0, 2^63), recorded in its row.
+
+    The lanes of a grid share it: they differ in step and clip, not in their draws. The
+    calibration is left out too, so that both are compared on common random numbers.
+
+    Parameters
+    ----------
+    master : int
+        The master seed of the configuration.
+    stage : str
+        ``tune`` or ``evaluate``: tuning and evaluation never share a seed.
+    problem, solver : str
+        Names of their YAMLs.
+    passes : float
+    replicate : int
+        Counted from 0.
+    """
+    name = f"{master}/{stage}/{problem}/{solver}/{float(passes)!r}/{replicate}"
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1
 
 
 def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:

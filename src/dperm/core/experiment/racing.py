@@ -20,9 +20,7 @@ from itertools import groupby
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment.inputs import Job
-from dperm.core.experiment.parts import POINT
-from dperm.core.experiment.solving import Unit, skipped
+from dperm.core.experiment.unit import Job, Unit, skipped
 
 LEADERS = 16  # settings of the first replicate that are run in all
 CANNOT_WIN = "cannot win"
@@ -44,8 +42,7 @@ class Race:
 
     def __init__(self, units: list[Unit], floor: float):
         self.units, self.floor = units, floor
-        self.points = pd.DataFrame(units[0].points)[POINT]
-        self.objective = np.full((len(units), len(self.points)), np.nan)
+        self.objective = np.full((len(units), len(units[0].points)), np.nan)
 
     @property
     def best(self) -> float:
@@ -66,9 +63,9 @@ class Race:
         best = self.best
         return self.bounds <= best + _ROUNDING * abs(best)
 
-    def wanted(self, turn: int) -> Iterator[tuple[int, np.ndarray]]:
+    def runs(self, turn: int) -> Iterator[tuple[int, np.ndarray]]:
         """Replicates and mask of settings of one turn, of as many as replicates + 1."""
-        everything = np.ones(len(self.points), dtype=bool)
+        everything = np.ones(len(self.units[0].points), dtype=bool)
         if turn == 0:
             yield 0, everything
         elif turn == 1:
@@ -94,16 +91,14 @@ class Race:
 
     def left_out(self, job: Job) -> Iterator[pd.DataFrame]:
         """Rows of what was not run, with the bound that makes it needless."""
-        best = self.best
+        count, least = len(self.units), self.best / len(self.units)
         for replicate, mask in enumerate(np.isnan(self.objective)):
             if mask.any():
-                reason = [self._reason(bound, best) for bound in self.bounds[mask]]
-                part = self.unit(replicate, mask)
-                yield skipped(job, part, CANNOT_WIN, reason)
-
-    def _reason(self, bound: float, best: float) -> str:
-        mean, least = bound / len(self.units), best / len(self.units)
-        return f"mean objective at least {mean:.9g}, the best {least:.9g}"
+                reasons = [
+                    f"mean objective at least {bound / count:.9g}, the best {least:.9g}"
+                    for bound in self.bounds[mask]
+                ]
+                yield skipped(job, self.unit(replicate, mask), CANNOT_WIN, reasons)
 
 
 def raced(
@@ -124,9 +119,9 @@ def raced(
     by_kind = groupby(units, lambda unit: (unit.calibration.calibration, unit.passes))
     races = [Race(list(group), floor) for _, group in by_kind]
     for turn in range(1 + max(len(race.units) for race in races)):
-        wanted = [(race, at, mask) for race in races for at, mask in race.wanted(turn)]
-        tables = solve([race.unit(at, mask) for race, at, mask in wanted])
-        for (race, at, mask), table in zip(wanted, tables, strict=True):
+        runs = [(race, at, mask) for race in races for at, mask in race.runs(turn)]
+        tables = solve([race.unit(at, mask) for race, at, mask in runs])
+        for (race, at, mask), table in zip(runs, tables, strict=True):
             race.record(at, mask, table)
             yield table
     for race in races:

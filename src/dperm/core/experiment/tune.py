@@ -1,34 +1,40 @@
-"""Tune: the whole grid, every calibration and number of passes, five seeds."""
+"""Tuning and evaluation of a job.
+
+Tuning runs the whole grid, every calibration and number of passes, on a few seeds.
+Evaluation runs the chosen settings on fresh seeds.
+
+Calibrations are stored beside the results and not repeated. ``ledger.json`` holds, for
+every calibration and number of passes, the noise multiplier, the ledger it belongs to,
+what that ledger costs under its own accountant, and the two numbers that its true
+epsilon is proved to lie between, given what is said there.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment import inputs, plan, schema
 from dperm.core.experiment.cluster import away, cluster
-from dperm.core.experiment.ledgers import calibrations
-from dperm.core.experiment.locks import locked
-from dperm.core.experiment.parts import Parts
+from dperm.core.experiment.files import Parts
+from dperm.core.experiment.plan import Design
 from dperm.core.experiment.racing import raced
-from dperm.core.experiment.solving import (
-    IDENTITY,
-    Unit,
-    rows,
-    unavailable,
-    unique_passes,
-)
-from dperm.pipeline import checks
+from dperm.core.experiment.results import best
+from dperm.core.experiment.unit import IDENTITY, Job, Unit, rows, unavailable
+from dperm.core.lanes import trials
+from dperm.core.privacy.calibration import Calibration
+from dperm.core.privacy.mechanisms import STUDY
 
 log = logging.getLogger(__name__)
 
@@ -36,172 +42,216 @@ LEAST_LANES = 64  # of a piece: fewer would pay for noise that more could share
 PIECES_PER_WORKER = 4  # at least, so that none is left with a long one at the end
 
 
-def tune(config: schema.Config) -> Path:
-    """Run the grid of one solver on one problem and write ``tune.parquet``.
+def tuned(job: Job, design: Design) -> pd.DataFrame:
+    """Rows of the grid, those of ``tune.parquet``.
 
     Lanes that an earlier run left are reused as they are. Settings that cannot win are
     not run to the end, see ``racing``, if the paper does not want them all.
-
-    Returns
-    -------
-    Path
-        Of the table.
     """
-    checks.held(config.solver)
-    names = (config.paper.name, config.problem.name, config.solver.name)
-    folder = plan.results_folder(config, *names)
-    with locked(folder):
-        job = inputs.Job.load(config)
-        if job is None:
-            table = unavailable(config, inputs.unavailable_reason(config))
-            store.write_json(folder / "ledger.json", [])
-        else:
-            table = _table(job, config)
-        store.write_table(folder / "tune.parquet", table)
-    return folder / "tune.parquet"
+    floor = job.optimum.value - abs(job.optimum.gap) if design.race else None
+    return collect(job, list(tuning_units(job, design)), floor)
 
 
-def _table(job: inputs.Job, config: schema.Config) -> pd.DataFrame:
-    every = list(units(job))
-    if not config.paper.race:
-        return collect(job, every, config.workers, config.parallel)
-    run = Collecting(job, every, config.workers, config.parallel, race=True)
-    with run as collecting:
-        floor = job.optimum.value - abs(job.optimum.gap)
-        return ordered(raced(job, every, floor, collecting.tables))
+def evaluated(job: Job, design: Design, tuned: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the best settings of a tuned table on fresh seeds, one a seed and pass.
+
+    Others run beside these: their seconds say what was spent, not how fast an algorithm
+    is, which ``timing`` measures.
+    """
+    units = fresh_units(job, design, tuned)
+    if not units:
+        reason = "every setting of the grid diverged"
+        log.warning("evaluate %s: %s, or is not finite", job.folder, reason)
+        return unavailable(job.names, reason, status="diverged")
+    return collect(job, units)
 
 
-def units(job: inputs.Job) -> Iterator[Unit]:
+def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
     """Everything that is tuned: every calibration, number of passes and replicate."""
-    points = plan.grid_points(job.config)
-    passes = unique_passes(job, [point["passes"] for point in points])
-    kinds = plan.run_calibrations(job.config)
-    found = calibrations(job, kinds, passes)
-    replicates = job.config.scale.replicates or job.config.paper.replicates
-    for kind in kinds:
-        for value in passes:
-            chosen = [point for point in points if point["passes"] == value]
-            for replicate in range(replicates):
-                yield Unit(
-                    "tune", found[kind, value], value, replicate, chosen, (value,)
-                )
+    points = list(design.points)
+    passes = job.unique_passes([point["passes"] for point in points])
+    noises = calibrations(job, design.calibrations, passes)
+    for kind, value in itertools.product(design.calibrations, passes):
+        noise = noises[kind, value]
+        chosen = [point for point in points if point["passes"] == value]
+        for replicate in range(design.replicates):
+            yield Unit("tune", noise, value, replicate, chosen, (value,))
 
 
-def collect(
-    job: inputs.Job,
-    units: list[Unit],
-    workers: int,
-    where: schema.Parallel | None = None,
-) -> pd.DataFrame:
-    """Rows of all units, sorted; logs progress and how many lanes were reused."""
-    with Collecting(job, units, workers, where or schema.Parallel()) as collecting:
-        return ordered(collecting.tables(units))
+def fresh_units(job: Job, design: Design, tuned: pd.DataFrame) -> list[Unit]:
+    """The best setting of every (calibration, passes) of a tuned table, fresh seeds."""
+    chosen = evaluated_settings(design.evaluated, best(tuned))
+    kinds, passes = chosen["calibration"].unique(), chosen["passes"].unique()
+    noises = calibrations(job, kinds.tolist(), passes.tolist()) if len(chosen) else {}
+    return [
+        Unit(
+            "evaluate",
+            noises[row.calibration, row.passes],
+            row.passes,
+            replicate,
+            [{"passes": row.passes, "step": row.step, "clip": row.clip}],
+            job.checkpoints(row.passes),
+        )
+        for row in chosen.itertuples()
+        for replicate in range(design.fresh)
+    ]
 
 
-def ordered(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """All rows, sorted by what they are."""
-    rows = pd.concat(list(tables), ignore_index=True)
-    return rows.sort_values(IDENTITY, ignore_index=True)
+def evaluated_settings(which: str, chosen: pd.DataFrame) -> pd.DataFrame:
+    """All chosen settings, or of every calibration the best number of passes."""
+    if which == "all" or chosen.empty:
+        return chosen
+    return chosen.loc[chosen.groupby("calibration")["mean"].idxmin()]
 
 
-class Collecting:
-    """Rows of units, on all workers of this machine or each on one of a cluster's.
+# --- calibrations ---------------------------------------------------------------------
+
+
+def calibrations(
+    job: Job, kinds: Iterable[str], passes: Iterable[float]
+) -> dict[tuple[str, float], Calibration]:
+    """The calibration of every (kind, passes), from ``ledger.json`` where it has it."""
+    path = job.folder / "ledger.json"
+    entries = _entries(path)
+    keys = {
+        (kind, value): _key(job, kind, value)
+        for kind, value in itertools.product(kinds, passes)
+    }
+    missing = [pair for pair, key in keys.items() if key not in entries]
+    if missing:
+        log.info("calibrating %d noises", len(missing))
+    with ThreadPoolExecutor(job.workers) as pool:
+        fresh = pool.map(lambda pair: _entry(job, *pair), missing)
+        entries |= {entry["key"]: entry for entry in fresh}
+    first = [entries[key] for key in keys.values()]
+    others = [  # of the paper's other passes; what an older accountant found is gone
+        entry
+        for key, entry in entries.items()
+        if key not in keys.values() and entry.get("code") == job.code.noise
+    ]
+    store.write_json(path, first + others)
+    return {
+        pair: Calibration.from_dict(entries[key]["calibrated"])
+        for pair, key in keys.items()
+    }
+
+
+def _entry(job: Job, kind: str, passes: float) -> dict[str, Any]:
+    calibrated = trials.noise(job.problem, job.module, job.options, passes, kind)
+    return {
+        "key": _key(job, kind, passes),
+        "passes": passes,
+        "steps": job.steps(passes),
+        "code": job.code.noise,
+        "neighbours": calibrated.ledger.relation,
+        "use": " ".join(STUDY.split()),
+        "calibrated": calibrated.to_dict(),
+    }
+
+
+def _key(job: Job, kind: str, passes: float) -> str:
+    """Everything a calibration depends on."""
+    problem = job.problem
+    return store.digest(
+        [
+            *(problem.digest, problem.n, problem.p, problem.epsilon, problem.delta),
+            *(kind, job.steps(passes), job.algorithm),
+            *(asdict(job.options), job.code.noise),
+        ]
+    )
+
+
+def _entries(path: Path) -> dict[str, dict[str, Any]]:
+    """What a ledger file says, by key; nothing where it is missing or damaged."""
+    try:
+        return {entry["key"]: entry for entry in json.loads(path.read_text())}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError):
+        log.warning("%s is unreadable and made anew", path)
+        return {}
+
+
+# --- units on workers -----------------------------------------------------------------
+
+
+def collect(job: Job, units: list[Unit], floor: float | None = None) -> pd.DataFrame:
+    """Rows of all units, sorted; logs progress and how many lanes were reused.
+
+    They run on all workers of this machine, or each on one of a cluster's.
 
     Parameters
     ----------
     job : Job
     units : list of Unit
-        All that may be asked for, of which progress is a part.
-    workers : int
-    where : schema.Parallel
-    race : bool
-        Whether not all of them will be.
+    floor : float, optional
+        No objective is below it. If given, units are raced.
     """
+    parts, count = Parts(job.folder), Counter[str]()
+    lanes, work = sum(len(unit.points) for unit in units), sum(u.work for u in units)
+    name = f"{units[0].stage} {job.folder}"
+    meter = Meter(name, lanes, "lanes", work, at_most=floor is not None)
 
-    def __init__(
-        self,
-        job: inputs.Job,
-        units: list[Unit],
-        workers: int,
-        where: schema.Parallel,
-        race: bool = False,
-    ):
-        self.job, self.workers, self.where = job, workers, where
-        self.parts, self.computed, self.reused = Parts(job.folder), 0, 0
-        self.lanes = sum(len(unit.points) for unit in units)
-        work = sum(len(unit.points) * unit.passes for unit in units)
-        name = f"{units[0].stage} {job.folder}"
-        self.meter = Meter(name, self.lanes, "lanes", work, at_most=race)
-        self._cluster = cluster(where)
-
-    def __enter__(self) -> Collecting:
-        self._cluster.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._cluster.__exit__(*error)
-        if error[0] is None:
-            self._say()
-
-    def tables(self, units: Iterable[Unit]) -> Iterator[pd.DataFrame]:
-        """The rows of each unit, in the order of the units."""
-        wanted = list(units)
-        for unit, (table, fresh) in zip(wanted, self._found(wanted), strict=True):
-            self.computed += fresh
-            self.reused += len(unit.points) - fresh
-            work = len(unit.points) * unit.passes
-            self.meter.advance(len(unit.points), work, fresh > 0)
+    def solve(some: list[Unit]) -> Iterator[pd.DataFrame]:
+        for unit, (table, fresh) in zip(some, _solved(job, some, parts), strict=True):
+            count["computed"] += fresh
+            count["reused"] += len(unit.points) - fresh
+            meter.advance(len(unit.points), unit.work, fresh > 0)
             yield table
 
-    def _found(self, units: list[Unit]) -> Iterator[tuple[pd.DataFrame, int]]:
-        job, parts = self.job, self.parts
-        if self.where.backend == "local":
-            yield from self._here(units)
-            return
+    with cluster(job.parallel):
+        tables = solve(units) if floor is None else raced(job, units, floor, solve)
+        table = pd.concat(list(tables), ignore_index=True)
+    left = lanes - count.total()
+    log.info(
+        "%s: %d lanes reused, %d computed%s",
+        *(name, count["reused"], count["computed"]),
+        f", {left} could not win" if left else "",
+    )
+    return table.sort_values(IDENTITY, ignore_index=True)
+
+
+def _solved(
+    job: Job, units: list[Unit], parts: Parts
+) -> Iterator[tuple[pd.DataFrame, int]]:
+    """Rows of units in their order, and how many lanes of each were computed.
+
+    Over threads, pieces of units run beside each other. Many lanes on a sparse matrix
+    stay together and are spread themselves: what they share, noise for every
+    coordinate, is most of their memory.
+    """
+    if job.parallel.backend != "local":
         from joblib import Parallel
 
         calls = (away(rows, job, unit, parts, 1) for unit in units)
         yield from Parallel(return_as="generator")(calls)
-
-    def _here(self, units: list[Unit]) -> Iterator[tuple[pd.DataFrame, int]]:
-        """Over threads: pieces of units beside each other, the longest first.
-
-        Many lanes on a sparse matrix stay together and are spread themselves: what they
-        share, noise for every coordinate, is most of their memory.
-        """
-        is_wide = any(len(unit.points) > LEAST_LANES for unit in units)
-        if self.workers == 1 or (self.job.problem.is_sparse and is_wide):
-            for unit in units:
-                yield rows(self.job, unit, self.parts, self.workers)
-            return
-        cut = [pieces(unit, units, self.workers) for unit in units]
-        found = self._beside([piece for each in cut for piece in each])
-        for each in cut:
-            tables, fresh = zip(*itertools.islice(found, len(each)), strict=True)
-            yield pd.concat(tables, ignore_index=True), sum(fresh)
-
-    def _beside(self, units: list[Unit]) -> Iterator[tuple[pd.DataFrame, int]]:
-        """Rows of units that run beside each other, in their order."""
-        with ThreadPoolExecutor(self.workers) as pool:
-            begun = {
-                at: pool.submit(rows, self.job, units[at], self.parts, 1)
-                for at in sorted(range(len(units)), key=lambda at: -_work(units[at]))
-            }
-            try:
-                yield from (begun[at].result() for at in range(len(units)))
-            finally:  # what failed, or was interrupted, begins nothing more
-                for future in begun.values():
-                    future.cancel()
-
-    def _say(self) -> None:
-        counts = f"{self.reused} lanes reused, {self.computed} computed"
-        left = self.lanes - self.reused - self.computed
-        counts += f", {left} could not win" if left else ""
-        log.info("%s: %s", self.meter.name, counts)
+        return
+    is_wide = any(len(unit.points) > LEAST_LANES for unit in units)
+    if job.workers == 1 or (job.problem.is_sparse and is_wide):
+        for unit in units:
+            yield rows(job, unit, parts, job.workers)
+        return
+    cut = [pieces(unit, units, job.workers) for unit in units]
+    solved = _threaded(job, list(itertools.chain(*cut)), parts)
+    for each in cut:
+        tables, fresh = zip(*itertools.islice(solved, len(each)), strict=True)
+        yield pd.concat(tables, ignore_index=True), sum(fresh)
 
 
-def _work(unit: Unit) -> float:
-    return len(unit.points) * unit.passes
+def _threaded(
+    job: Job, units: list[Unit], parts: Parts
+) -> Iterator[tuple[pd.DataFrame, int]]:
+    """Rows of units that run beside each other, the longest first, in their order."""
+    with ThreadPoolExecutor(job.workers) as pool:
+        begun = {
+            at: pool.submit(rows, job, units[at], parts, 1)
+            for at in sorted(range(len(units)), key=lambda at: -units[at].work)
+        }
+        try:
+            yield from (begun[at].result() for at in range(len(units)))
+        finally:  # what failed, or was interrupted, begins nothing more
+            for future in begun.values():
+                future.cancel()
 
 
 def pieces(unit: Unit, beside: list[Unit], workers: int) -> list[Unit]:
@@ -209,7 +259,7 @@ def pieces(unit: Unit, beside: list[Unit], workers: int) -> list[Unit]:
 
     What a lane reaches depends on no other lane, so that the rows are the same.
     """
-    share = sum(_work(each) for each in beside) / (workers * PIECES_PER_WORKER)
+    share = sum(each.work for each in beside) / (workers * PIECES_PER_WORKER)
     size = max(LEAST_LANES, math.ceil(share / unit.passes))
     return [
         replace(unit, points=unit.points[low : low + size])

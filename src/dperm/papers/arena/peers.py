@@ -27,12 +27,12 @@ import pandas as pd
 from dperm.compare import results
 from dperm.compare.metrics import is_signed
 from dperm.core.erm.problem import Problem
-from dperm.core.experiment import inputs, plan, schema, seeds
+from dperm.core.experiment import plan, schema
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger
 from dperm.papers.arena import outcomes
-from dperm.pipeline import problems
+from dperm.pipeline import inputs
 from dperm.present.tables import made_of, save
 from dperm.solvers.fits import dp_minibatch
 from dperm.solvers.fits.dp_gd import threshold
@@ -229,7 +229,7 @@ def _rows(
     known = {"problem": name, "solver": peer.name, "tuning": "default",
              "public_scales": True}  # fmt: skip
     if not reason:
-        for stage in (problems.fetch, problems.prepare, problems.optimum):
+        for stage in (inputs.fetch, inputs.prepare, inputs.optimum):
             stage(at)
     problem = None if reason else inputs.load_problem(at)
     if problem is None:
@@ -239,7 +239,7 @@ def _rows(
     kind = "logistic" if is_signed(problem) else "least squares"
     known["algorithm"] = peer.labels[kind]
     what, scaled = config.paper.sweeps["contest"].options, Scaled(problem)
-    own = [seeds.seed(config.seed, "peers", name, peer.name, 0, k) % 2**31
+    own = [plan.seed_of(config.seed, "peers", name, peer.name, 0, k) % 2**31
            for k in range(what["fresh"])]  # fmt: skip
     asked = {**peer.gives(problem, kind), "epsilons": what["epsilons"], "seeds": own}
     optimum = inputs.load_optimum(at).value

@@ -13,7 +13,7 @@ from dperm.core.erm.columns import Columns
 from dperm.core.erm.loss import Signed
 from dperm.core.erm.losses import named
 from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment import grid, inputs, plan, schema
+from dperm.core.experiment import grid, plan, schema
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpbcfw import (
     convergence,
@@ -26,6 +26,7 @@ from dperm.papers.dpbcfw import (
 from dperm.papers.dpbcfw.instances import Instance, prepared, synthetic
 from dperm.papers.dpbcfw.reading import Reading, final
 from dperm.papers.dpbcfw.runs import Rows, Setting, run
+from dperm.pipeline import inputs
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import bcfw, fw, silent
 from dperm.solvers.frank_wolfe.iterate import Iterate

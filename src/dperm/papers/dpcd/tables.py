@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from dperm.core.experiment import inputs, plan, results, schema
+from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.results import Result
 from dperm.papers.dpcd import bounds, parts
+from dperm.pipeline import inputs
 from dperm.present.tables import Rows, Table, made_of, number
 
 LEAD = ("lead", "lead_low", "lead_high")

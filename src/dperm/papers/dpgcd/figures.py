@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from dperm.core.experiment import inputs, plan, results
+from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.figures import TITLES
 from dperm.papers.dpgcd import growing, optima
+from dperm.pipeline import inputs
 from dperm.present import drawing, looks
 from dperm.present.drawing import Drawing, Panels, Rows
 

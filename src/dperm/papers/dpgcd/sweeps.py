@@ -14,7 +14,8 @@ from dperm.core.erm.columns import Columns
 from dperm.core.erm.optimum import Optimum, solve
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import grid as grids
-from dperm.core.experiment import inputs, results, schema, seeds
+from dperm.core.experiment import plan, results, schema
+from dperm.core.experiment.unit import Job
 from dperm.core.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, trials
 from dperm.core.privacy.mechanisms import streams
 from dperm.kinds.sweeps import CALIBRATION, job_of, problem_of, tuned
@@ -63,7 +64,7 @@ def growth(
     """
     at = Instance(**{key: point[key] for key in KNOBS})
     named = ("instance", "growth", repr(at))
-    drawn = seeds.seed(config.seed, *named, 0, point["draw"])
+    drawn = plan.seed_of(config.seed, *named, 0, point["draw"])
     problem = draw(at, drawn, epsilon)
     optimum = solve(problem)
     points = grids.points(grids_of[point["algorithm"]], "options.grids_of", axes=None)
@@ -204,7 +205,7 @@ def coordinates(
     ]  # fmt: skip
 
 
-def _taken(job: inputs.Job, lanes: Lanes, count: int, seed: int) -> dict[str, Any]:
+def _taken(job: Job, lanes: Lanes, count: int, seed: int) -> dict[str, Any]:
     run = job.module.Run(job.problem, lanes, streams(seed), job.options, total=count)
     times = np.zeros(job.problem.p, dtype=int)
     for _ in range(count):

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import grid, inputs, plan, results, schema
+from dperm.core.experiment import grid, plan, results, schema
 from dperm.core.experiment.results import Result
 from dperm.papers.dpgcd import growing
 from dperm.papers.dpgcd import noise as prices
+from dperm.pipeline import inputs
 from dperm.present.intervals import clopper_pearson, student
 from dperm.present.tables import Rows, Table, number, readable
 

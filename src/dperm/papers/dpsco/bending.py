@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.core.experiment.seeds import seed as seed_of
+from dperm.core.experiment.plan import seed_of
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpsco import smoothed_sgd
 from dperm.papers.dpsco.instances import biases

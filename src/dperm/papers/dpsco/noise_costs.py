@@ -14,7 +14,7 @@ from dperm.accountants.generalised_gaussian import (
     strict_epsilon,
 )
 from dperm.accountants.intervals import epsilon_interval
-from dperm.core.experiment.seeds import seed as seed_of
+from dperm.core.experiment.plan import seed_of
 from dperm.core.privacy.accounting import gaussian_epsilon
 from dperm.core.privacy.given import N
 from dperm.papers.dpsco.sampled_cost import Draws, least_epsilon

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.core.experiment.seeds import seed as seed_of
+from dperm.core.experiment.plan import seed_of
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpsco.instances import KINDS, biases
 from dperm.solvers.streams import Part, Target

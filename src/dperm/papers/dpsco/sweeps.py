@@ -18,7 +18,7 @@ from dperm import data
 from dperm.core import solvers
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import schema
-from dperm.core.experiment.seeds import seed as seed_of
+from dperm.core.experiment.plan import seed_of
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.papers.dpsco import bending
 from dperm.papers.dpsco.estimating import errors, known

@@ -11,12 +11,13 @@ import pandas as pd
 
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
-from dperm.core.experiment import inputs, plan, schema
+from dperm.core.experiment import plan, schema
 from dperm.core.experiment.results import Result
 from dperm.core.lanes import dp_skgd
 from dperm.core.solvers import make_options
 from dperm.papers.dpskgd import theory
 from dperm.papers.dpskgd.samplings import family, solver
+from dperm.pipeline import inputs
 from dperm.present.drawing import summary
 from dperm.present.intervals import student
 

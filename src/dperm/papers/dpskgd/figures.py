@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dperm.core.experiment import inputs, plan, results
+from dperm.core.experiment import plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.papers.dpskgd import exponents, partitions, rate_panels
 from dperm.papers.dpskgd import rates as measures
 from dperm.papers.dpskgd import samplings as draws
+from dperm.pipeline import inputs
 from dperm.present import drawing
 from dperm.present.drawing import Drawing, Panels, Rows, against, log_axes, ticks
 from dperm.present.looks import Look, look

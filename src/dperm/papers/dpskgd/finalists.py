@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 
 from dperm.core.experiment import plan, results, schema
-from dperm.core.experiment.inputs import Job
 from dperm.core.experiment.results import Result
-from dperm.core.experiment.solving import lane_rows
+from dperm.core.experiment.unit import Job, lane_rows
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.trials import seeds_of
 

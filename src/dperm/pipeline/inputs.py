@@ -1,4 +1,7 @@
-"""The stages before any solver: fetch, prepare, optimum; and a bundle of all data."""
+"""The stages before any solver, fetch, prepare, optimum, and reading what they left.
+
+A problem is loaded with its optimum; a job is these with a solver.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,159 @@ from typing import Any
 import numpy as np
 
 from dperm import data
+from dperm.core import solvers
 from dperm.core.erm.optimum import Optimum, solve
-from dperm.core.erm.problem import Problem
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.core.experiment import inputs, schema
-from dperm.core.experiment.locate import available
-from dperm.core.experiment.locks import locked
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.files import locked
+from dperm.core.experiment.locate import ConfigError, available
+from dperm.core.experiment.unit import Code, Job
+from dperm.core.experiment.validation import number
+from dperm.core.privacy.given import COLUMNS, STANDARDISATION, N, missing_values
+from dperm.core.solvers.capabilities import obstacle
 from dperm.data import archives
 from dperm.data.fetching import FetchRecord, fetched_folder
 from dperm.pipeline import checks, digests, startup
 
 log = logging.getLogger(__name__)
+
+
+def load_problem(config: schema.Config) -> Problem | None:
+    """The problem on its prepared arrays, or None if its data are unavailable."""
+    spec = config.problem
+    prepared = data.load_prepared(spec.name, config.data)
+    if not prepared.available:
+        return None
+    n = prepared.meta["n"]
+    where = f"conf/problem/{spec.name}.yaml"
+    penalty = Penalty(
+        number(spec.penalty.l1, n, where),
+        number(spec.penalty.l2, n, where),
+        spec.penalty.lower,
+        spec.penalty.upper,
+    )
+    epsilon, delta = spec.privacy.epsilon, number(spec.privacy.delta, n, where)
+    identity = [prepared.meta["digest"], spec.loss, asdict(penalty), epsilon, delta]
+    implicit = bool(prepared.meta.get("implicit"))
+    if implicit:
+        identity.append("standardised implicitly")
+    return build(
+        spec.name,
+        prepared.X,
+        prepared.y,
+        spec.loss,
+        penalty,
+        epsilon,
+        delta,
+        store.digest(identity),
+        standardised=implicit,
+        given=given(spec),
+    )
+
+
+def given(problem: schema.Problem) -> tuple[str, ...]:
+    """What reading and preparing read off all records and take as public, beside n."""
+    steps = {
+        STANDARDISATION: problem.preparation.standardize,
+        COLUMNS: problem.preparation.drop_zero_columns,
+    }
+    prepared = (name for name, is_done in steps.items() if is_done)
+    return (N, *prepared, *missing_values(problem.dataset.reader.missing))
+
+
+def unavailable_reason(config: schema.Config) -> str:
+    """Why the data of the problem could not be had."""
+    return str(data.load_prepared(config.problem.name, config.data).meta["reason"])
+
+
+def say_unavailable(config: schema.Config) -> None:
+    """Say why nothing is done for the problem, and what would help."""
+    name, reason = config.problem.name, unavailable_reason(config)
+    again = f"`dperm fetch problem={name}`, then prepare and optimum"
+    log.warning("%s: left out, its data are unavailable.\n%s", name, reason)
+    log.warning("When that is mended, run %s again.", again)
+
+
+def optimum_folder(config: schema.Config) -> Path:
+    """Where the optimum of the problem lies."""
+    return Path(config.data.dir, "optimum", config.problem.name)
+
+
+def load_optimum(config: schema.Config) -> Optimum:
+    """The certified optimum that the optimum stage left.
+
+    Raises
+    ------
+    FileNotFoundError
+        If that stage has not run.
+    ValueError
+        If what it left is damaged.
+    """
+    record = load_optimum_record(config, config.problem.name)
+    path = optimum_folder(config) / "w.npy"
+    try:
+        w = np.load(path)
+    except (ValueError, EOFError) as error:
+        raise _damaged(path, str(error)) from error
+    # Without a digest: an optimum of a run before there were any.
+    if record.get("w_digest") not in (None, store.digest(w.tolist())):
+        raise _damaged(path, "other digest")
+    return Optimum(w, record["value"], record["gap"])
+
+
+def load_optimum_record(config: schema.Config, problem: str) -> dict[str, Any]:
+    """What ``optimum.json`` of a problem says; status ``unavailable`` without data."""
+    path = Path(config.data.dir, "optimum", problem, "optimum.json")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: run `dperm optimum problem={problem}` first")
+    return store.read_json(path, _remedy(path))
+
+
+def _damaged(path: Path, reason: str) -> ValueError:
+    return ValueError(f"{path} is damaged ({reason}): {_remedy(path)}")
+
+
+def _remedy(path: Path) -> str:
+    return f"delete {path.parent} and run again"
+
+
+def load_job(config: schema.Config) -> Job | None:
+    """The chosen solver on the chosen problem, or None if the data are unavailable.
+
+    Raises
+    ------
+    ConfigError
+        If the solver cannot run on the problem.
+    """
+    problem, solver = load_problem(config), config.solver
+    if problem is None:
+        say_unavailable(config)
+        return None
+    module = solvers.load(solver.algorithm)
+    options = solvers.make_options(module, solver.options)
+    reason = obstacle(module, options, config.problem, problem.is_sparse)
+    if reason:
+        raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
+    names = plan.names_of(config)
+    return Job(
+        names,
+        solver.algorithm,
+        problem,
+        load_optimum(config),
+        module,
+        options,
+        Code(digests.lanes(solver.algorithm), digests.noise(solver.algorithm)),
+        config.seed,
+        plan.results_folder(config, *names[:3]),
+        config.workers,
+        config.parallel,
+    )
+
+
+# --- the stages ---------------------------------------------------------------------
 
 
 class NothingFetchedError(RuntimeError):
@@ -58,20 +202,20 @@ def prepare(config: schema.Config) -> None:
             "%s: n = %d, p = %d", made.meta["name"], made.meta["n"], made.meta["p"]
         )
     else:
-        inputs.say_unavailable(config)
+        say_unavailable(config)
 
 
 def optimum(config: schema.Config) -> Path:
     """Solve the problem without privacy and store w*, F* and the certificate."""
-    folder = inputs.optimum_folder(config)
+    folder = optimum_folder(config)
     with locked(folder):
-        problem = inputs.load_problem(config)
+        problem = load_problem(config)
         record: dict[str, Any] = {
             "problem": config.problem.name,
             "status": "unavailable",
         }
         if problem is None:
-            inputs.say_unavailable(config)
+            say_unavailable(config)
         else:
             found = _certified(problem)
             with store.whole(folder / "w.npy") as beside:

@@ -1,0 +1,321 @@
+"""Rows of one unit: all lanes of one (stage, calibration, passes, replicate).
+
+A job is one solver on one problem, with all that its numbers depend on. Its lanes are
+computed in units. A unit's rows are reused where an earlier run left them, computed
+where not, and kept as a part the moment they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dperm.core.erm.optimum import Optimum
+from dperm.core.erm.problem import Problem
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan
+from dperm.core.experiment.files import POINT, Key, Parts
+from dperm.core.experiment.schema import Parallel
+from dperm.core.lanes import Lanes, trials
+from dperm.core.lanes.engine import Snapshot, run_lanes
+from dperm.core.privacy.calibration import Calibration
+
+IDENTITY = ["calibration", "passes", "step", "clip", "replicate", "checkpoint"]
+COLUMNS = [
+    *("paper", "problem", "solver", "algorithm", "calibration", "epsilon", "delta"),
+    *("neighbours", "given", "epsilon_low", "true_epsilon", "noise_multiplier"),
+    *("passes", "steps", "step"),
+    *("clip", "seed", "replicate", "checkpoint", "objective", "relative_error"),
+    *("support_size", "true_positives", "false_positives", "seconds", "status"),
+    *("reason", "commit", "versions", "config_digest"),
+]
+CHECKPOINTS = 10  # of a fresh run, at least, where it has as many steps
+PROVENANCE = ["seconds", "commit", "versions", "config_digest"]
+SUPPORT = ("support_size", "true_positives", "false_positives")
+
+
+class Code(NamedTuple):
+    """Digests of the code that runs a solver's lanes, and that finds its noise."""
+
+    lanes: str
+    noise: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """One solver on one problem for a paper: all that its numbers depend on.
+
+    Attributes
+    ----------
+    names : Names
+        Of the paper, the problem and the solver.
+    algorithm : str
+        The solver's, by which its module was found.
+    problem : Problem
+    optimum : Optimum
+    module : ModuleType
+        Of the solver.
+    options : object
+        The solver's.
+    code : Code
+    seed : int
+        The master seed of the configuration.
+    folder : Path
+        Where its results go.
+    workers : int
+    parallel : Parallel
+        Where its units run.
+    """
+
+    names: plan.Names
+    algorithm: str
+    problem: Problem
+    optimum: Optimum
+    module: ModuleType
+    options: Any
+    code: Code
+    seed: int
+    folder: Path
+    workers: int
+    parallel: Parallel
+
+    def steps(self, passes: float) -> int:
+        """Steps in so many passes."""
+        return self.module.steps(self.problem, passes, self.options)
+
+    def unique_passes(self, values: Sequence[float]) -> list[float]:
+        """Numbers of passes, each step count once."""
+        least = {self.steps(value): value for value in sorted(values, reverse=True)}
+        return list(least.values())[::-1]
+
+    def checkpoints(self, passes: float) -> tuple[float, ...]:
+        """Where a fresh run is observed: start, each whole pass, end.
+
+        Of a run with few passes also its tenths, if it has more steps than that.
+        """
+        whole = [*np.arange(1.0, passes).tolist(), float(passes)]
+        if len(whole) < CHECKPOINTS < self.steps(passes):
+            seen = {self.steps(value) for value in whole}
+            tenths = (passes * k / CHECKPOINTS for k in range(1, CHECKPOINTS))
+            whole += [value for value in tenths if self.steps(value) not in seen]
+        return (0.0, *sorted(whole))
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One seed, many lanes.
+
+    ``observed`` are the passes after which a row is kept; 0 stands for the start.
+    """
+
+    stage: str
+    calibration: Calibration
+    passes: float
+    replicate: int
+    points: list[dict[str, float]]
+    observed: tuple[float, ...]
+
+    @property
+    def work(self) -> float:
+        """Passes of all its lanes."""
+        return len(self.points) * self.passes
+
+    def settings(self) -> pd.DataFrame:
+        """Step and clip of its lanes."""
+        return pd.DataFrame(self.points)[POINT]
+
+
+def rows(job: Job, unit: Unit, parts: Parts, workers: int) -> tuple[pd.DataFrame, int]:
+    """The rows of a unit and how many of its lanes had to be computed."""
+    key, settings = part_key(job, unit), unit.settings()
+    kept = parts.read(key)
+    todo = settings if kept is None else missing(settings, kept)
+    tables = [] if kept is None else [kept]
+    if len(todo):
+        fresh = compute(job, unit, todo, workers)
+        parts.write(key, fresh)
+        tables.append(fresh)
+    table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    # What the accountant says of the noise is said now, however old the lanes are.
+    table = table.assign(**_accounted(job, unit))
+    return settings.merge(table, on=POINT, how="left")[COLUMNS], len(todo)
+
+
+def missing(settings: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:
+    """The settings of which there are no rows."""
+    known = kept[POINT].drop_duplicates()
+    merged = settings.merge(known, on=POINT, how="left", indicator=True)
+    return merged.loc[merged["_merge"] == "left_only", POINT]
+
+
+def part_key(job: Job, unit: Unit) -> Key:
+    """Digests of everything that determines the rows of a unit but the grid point.
+
+    The accountant is not among it: where it finds the same noise, lanes are the same.
+    """
+    support = np.packbits(job.optimum.support).tobytes().hex()
+    identity = store.digest(
+        [
+            *(job.problem.digest, repr(job.optimum.value), support),
+            *(job.names.solver, job.algorithm),
+            *(asdict(job.options), unit.stage, unit.calibration.calibration),
+            *(repr(unit.passes), repr(unit.calibration.noise_multiplier)),
+            *(seed(job, unit), unit.observed, job.names.paper),
+        ]
+    )
+    return Key(identity, job.code.lanes)
+
+
+def seed(job: Job, unit: Unit) -> int:
+    """The seed of a unit's noise."""
+    names = (unit.stage, job.names.problem, job.names.solver)
+    return plan.seed_of(job.seed, *names, unit.passes, unit.replicate)
+
+
+def compute(job: Job, unit: Unit, todo: pd.DataFrame, workers: int) -> pd.DataFrame:
+    """Run the lanes of a unit at some points (step, clip); their rows."""
+    step, clip = todo["step"].to_numpy(), todo["clip"].to_numpy()
+    table = lane_rows(
+        job.module,
+        job.options,
+        job.problem,
+        job.optimum,
+        trials.lanes(step, clip, unit.calibration),
+        unit.passes,
+        unit.observed,
+        seed(job, unit),
+        workers,
+    )
+    return table.assign(**_described(job, unit), reason="")[COLUMNS]
+
+
+def skipped(job: Job, unit: Unit, status: str, reasons: Sequence[str]) -> pd.DataFrame:
+    """Rows of a unit that is not run, one for each point, each with its reason."""
+    rows = unit.settings().assign(
+        **_described(job, unit),
+        **dict.fromkeys(SUPPORT, 0),
+        steps=job.steps(unit.passes),
+        checkpoint=unit.passes,
+        seconds=0.0,
+        status=status,
+        reason=list(reasons),
+    )
+    return rows.reindex(columns=COLUMNS)
+
+
+def unavailable(
+    names: plan.Names, reason: str, status: str = "unavailable"
+) -> pd.DataFrame:
+    """The one row of a job that has nothing to show, and why."""
+    code = {"commit": store.commit(), "versions": store.versions()}
+    row = {**names._asdict(), **code, "status": status, "reason": reason}
+    return pd.DataFrame([{name: row.get(name) for name in COLUMNS}])
+
+
+def _described(job: Job, unit: Unit) -> dict[str, Any]:
+    """Columns that are the same for all lanes of a unit."""
+    return {
+        **_accounted(job, unit),
+        "calibration": unit.calibration.calibration,
+        "epsilon": job.problem.epsilon,
+        "delta": job.problem.delta,
+        "noise_multiplier": unit.calibration.noise_multiplier,
+        "passes": unit.passes,
+        "seed": seed(job, unit),
+        "replicate": unit.replicate,
+        "commit": store.commit(),
+        "versions": store.versions(),
+        "config_digest": str(part_key(job, unit)),
+    }
+
+
+def _accounted(job: Job, unit: Unit) -> dict[str, Any]:
+    """Columns that name a job, and what the accountant says of its noise."""
+    return {
+        **job.names._asdict(),
+        "neighbours": unit.calibration.ledger.relation,
+        "given": ", ".join(unit.calibration.ledger.given),
+        "epsilon_low": unit.calibration.interval.low,
+        "true_epsilon": unit.calibration.true_epsilon,
+    }
+
+
+# --- the numbers ----------------------------------------------------------------------
+
+
+def lane_rows(
+    module: ModuleType,
+    options: Any,
+    problem: Problem,
+    optimum: Optimum,
+    lanes: Lanes,
+    passes: float,
+    observed: Sequence[float],
+    seed: int,
+    workers: int,
+) -> pd.DataFrame:
+    """What lanes reach: a row for every lane and pass that is observed.
+
+    Everything a lane's numbers depend on is an argument, or code behind this function.
+
+    Returns
+    -------
+    DataFrame
+        step, clip, checkpoint, steps, objective, relative_error, support_size,
+        true_positives, false_positives, seconds, status.
+    """
+
+    def steps(count: float) -> int:
+        return module.steps(problem, count, options)
+
+    def measures(W: np.ndarray) -> dict[str, np.ndarray]:
+        return supports(W, optimum.support)
+
+    # Divergence is looked for after powers of 4 too. Sparse problems are large: what
+    # diverges at once should not run for a whole pass.
+    early = (1 / 16,) if problem.is_sparse else ()
+    fixed = [value for value in (*early, 1.0, 4.0, 16.0, 64.0) if value < passes]
+    kept = {steps(at): at for at in observed if at > 0}
+    watched = sorted({*map(steps, fixed), *kept})
+    snapshots = [
+        (at, kept[at.count])
+        for at in run_lanes(
+            module, options, problem, lanes, watched, seed, measures, workers
+        )
+        if at.count in kept
+    ]
+    if 0.0 in observed:
+        snapshots.insert(0, (_start(problem, len(lanes.step)), 0.0))
+    settings = pd.DataFrame({"step": lanes.step, "clip": lanes.clip})
+    tables = [
+        settings.assign(
+            checkpoint=checkpoint,
+            objective=at.objective,
+            relative_error=(at.objective - optimum.value) / optimum.value,
+            seconds=at.seconds / len(lanes.step),
+            status=np.where(at.diverged, "diverged", "ok"),
+            **at.measures,
+        )
+        for at, checkpoint in snapshots
+    ]
+    return pd.concat(tables, ignore_index=True).assign(steps=steps(passes))
+
+
+def supports(W: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
+    """Sizes of the supports of W (L, p), and how they agree with a mask (p,)."""
+    size = np.array([np.count_nonzero(w) for w in W])
+    right = (W[:, truth] != 0).sum(axis=1)
+    return dict(zip(SUPPORT, (size, right, size - right), strict=True))
+
+
+def _start(problem: Problem, size: int) -> Snapshot:
+    """Lanes before their first step."""
+    nothing = dict.fromkeys(SUPPORT, np.zeros(size, dtype=np.int64))
+    objective = np.full(size, float(problem.objective(np.zeros(problem.p))[0]))
+    return Snapshot(0, objective, np.zeros(size, dtype=bool), nothing, 0.0)
