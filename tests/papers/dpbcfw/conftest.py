@@ -8,7 +8,7 @@ from scipy import sparse
 
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.papers.dpbcfw.instances import synthetic
+from dperm.papers.dpbcfw.runs import synthetic
 
 
 @pytest.fixture(scope="session")

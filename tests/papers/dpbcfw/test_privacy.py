@@ -10,7 +10,7 @@ from dperm.core.privacy import Ledger, epsilon, true_epsilon
 from dperm.core.privacy.accounting import advanced_epsilon, gaussian_epsilon
 from dperm.core.privacy.mechanisms import streams, unit_laplace
 from dperm.core.privacy.noisy_max import NoisyMax, pure_delta
-from dperm.papers.dpbcfw import neighbours
+from dperm.papers.dpbcfw import theory
 from dperm.papers.dpbcfw.runs import Setting
 from dperm.solvers.distributed.engines import Local
 from dperm.solvers.distributed.messages import Message
@@ -142,12 +142,12 @@ def test_a_feature_is_released_once(instance):
 
 def found_over_declared(instance, monkeypatch=None, kind=Node):
     if monkeypatch:
-        monkeypatch.setattr(neighbours, "Node", kind)
+        monkeypatch.setattr(theory, "Node", kind)
     setting = Setting(
         nodes=2, update="feasible", noise="scaled", epsilon=1.0, sketch=12,
         share=0.5, iterations=20,
     )  # fmt: skip
-    rows = neighbours.search(instance, setting, 0, 20)
+    rows = theory.largest_changes(instance, setting, 0, 20)
     return {row["release"]: row["found"] / row["strict"] for row in rows}, rows
 
 
@@ -219,7 +219,7 @@ def test_pairs_of_laplace_noisy_maxima_stay_below_the_profile():
 @pytest.mark.parametrize(("nodes", "expected"), [(1, 0.29), (4, 0.66), (16, 1.50)])
 def test_index_noise_as_printed_with_a_valid_lipschitz_constant(nodes, expected):
     """K T selections compose: the cost grows like sqrt(K), target 0.5 (delta / 2)."""
-    from dperm.papers.dpbcfw.instances import synthetic
+    from dperm.papers.dpbcfw.runs import synthetic
 
     at = synthetic(0, 800, 1000, 0.01, 0.01)
     options = dp_bcfw.Options(
@@ -235,7 +235,7 @@ def test_index_noise_as_printed_with_a_valid_lipschitz_constant(nodes, expected)
 
 def test_sketch_noise_as_printed_and_what_it_costs():
     """Equation 17 divides by n; 400 releases cost hundreds where 0.5 was meant."""
-    from dperm.papers.dpbcfw.instances import synthetic
+    from dperm.papers.dpbcfw.runs import synthetic
 
     at = synthetic(0, 800, 1000, 0.01, 0.01)
     options = dp_bcfw.Options(

@@ -7,10 +7,8 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment.config import compose
-from dperm.papers.dpbcfw import judged, reading_figures, readings
-from dperm.papers.dpbcfw.curve_families import LARGER, explained
+from dperm.papers.dpbcfw import figures, judged
 from dperm.pipeline import products
-from dperm.present.drawing import Panels
 from papers.dpbcfw.test_products import write
 
 
@@ -25,10 +23,10 @@ def rows_of(**ends):
 
 @pytest.mark.parametrize(("ours", "told"), [(0.4, True), (0.6, False)])
 def test_a_private_curve_below_fw_is_explained(ours, told):
-    panels = Panels(1)
+    panels = figures.Curves(1)
     panels.rows = rows_of(**{"FW": 0.5, "DP-FW": 0.3, "K = 2": 0.9, "K = 4": ours})
-    figure, rows = explained(panels)
-    assert (figure.get_suptitle() == LARGER) == told and rows is panels.rows
+    figure, rows = panels.explained()
+    assert (figure.get_suptitle() == figures.LARGER) == told and rows is panels.rows
     plt.close(figure)
 
 
@@ -50,8 +48,8 @@ def swept():
 
 
 def test_panels_are_figures_under_readings():
-    lines = list(reading_figures.workers(swept()))
-    figure, rows = reading_figures.grid(lines, "radius", "eta", 20)
+    lines = figures.of_workers(swept())
+    figure, rows = figures.by_reading(lines, "radius", "eta", 20)
     assert len(figure.axes) == 4 * 4
     table = pd.DataFrame(rows).set_index(["panel", "algorithm", "x"])["mean"]
     assert table["figure 5, sum, iteration, T 20", "K = 16", 0.5] == 1 / 16
@@ -70,4 +68,4 @@ def test_data_that_cannot_be_had_are_said_and_left_out(tmp_path):
     written = products.figure(config)
     svg = next(path for path in written if path.suffix == ".svg").read_text()
     assert "data not available" in svg
-    assert readings.every(config, ["readings_real"]).empty
+    assert judged.every(config, ["readings_real"]).empty

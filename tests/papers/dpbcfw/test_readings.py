@@ -7,9 +7,15 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment.config import compose
-from dperm.papers.dpbcfw import judged, readings, sweeps
-from dperm.papers.dpbcfw.reading import Reading, final, noise_under
-from dperm.papers.dpbcfw.runs import Setting, noise_of, run
+from dperm.papers.dpbcfw import judged, sweeps
+from dperm.papers.dpbcfw.runs import (
+    Reading,
+    Setting,
+    final,
+    noise_of,
+    noise_under,
+    run,
+)
 
 OURS = Setting(noise="stated", epsilon=1.0, nodes=2, sketch=10, iterations=9)
 CENTRAL = Setting("dp_fw", noise="scaled", epsilon=1.0, iterations=9)
@@ -162,7 +168,7 @@ def jittered(table):
     ("ours", "read", "own"), [(0.6, "no", "yes"), (0.3, "no", "no"), (0.9, "no", "no")]
 )
 def test_figure_3_lies_between_two(ours, read, own):
-    rows = readings._private(jittered(private(ours, 0.8, 0.5)))
+    rows = judged._private(jittered(private(ours, 0.8, 0.5)))
     assert [row["holds"] for row in rows] == [read, own]
     assert rows[1]["dp_fw"] == "of its own paper"
 
@@ -222,16 +228,16 @@ def rows_with(*holds):
 
 
 def test_a_sentence_counts_readings():
-    (row,) = readings.sentences(rows_with("yes", "no", "undecided")).to_dict("records")
+    (row,) = judged.sentences(rows_with("yes", "no", "undecided")).to_dict("records")
     assert (row["tried"], row["holding"], row["undecided"]) == (3, 1, 1)
     assert "under 1 of 3 readings (eta 0)" in row["sentence"]
-    (none,) = readings.sentences(rows_with("no", "no")).to_dict("records")
+    (none,) = judged.sentences(rows_with("no", "no")).to_dict("records")
     assert "under none of 2 readings" in none["sentence"]
 
 
 def test_a_reading_holds_if_it_does_on_all_data():
     data = rows_with("yes", "no").assign(reading="eta 1", data=["a", "b"])
-    (row,) = readings.sentences(data).to_dict("records")
+    (row,) = judged.sentences(data).to_dict("records")
     assert (row["tried"], row["holding"], row["holding_somewhere"]) == (1, 0, 1)
     assert "on all 2 data sets" in row["sentence"]
     assert "1 on one data set at least" in row["sentence"]
@@ -240,6 +246,6 @@ def test_a_reading_holds_if_it_does_on_all_data():
 def test_the_reading_in_words():
     row = {"ball": float("inf"), "objective": "sum", "per": "iteration",
            "iterations": 20, "holds": "no"}  # fmt: skip
-    told = readings._told(row)
+    told = judged.in_words(row)
     assert told["reading"] == "eta ||x_true||_1, sum, epsilon an iteration, T 20"
     assert replace(Reading(), per="iteration").per == row["per"]

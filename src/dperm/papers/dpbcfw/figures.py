@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,27 +12,129 @@ from matplotlib.axes import Axes
 
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
-from dperm.papers.dpbcfw import excess, margins, reading_figures, uplink
-from dperm.papers.dpbcfw.curve_families import (
-    BASELINES,
-    BESIDE,
-    FAMILIES,
-    NOISES,
-    SHARE,
-    UPDATES,
-    baselines,
-    curve,
-    explained,
-    family,
-    finish,
-    hues,
-    percent,
+from dperm.papers.dpbcfw import judged, outcomes
+from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES, central, last, read, where
+from dperm.present import drawing, looks
+from dperm.present.drawing import (
+    MARKERS,
+    STROKES,
+    Drawing,
+    Panels,
+    log_axes,
+    shades,
+    ticks,
 )
-from dperm.papers.dpbcfw.outcomes import central, last, read, where
-from dperm.present import drawing
-from dperm.present.drawing import Drawing, Panels, log_axes, shades, ticks
+from dperm.present.looks import Look
 
+LARGER = (
+    "Where a private curve ends below FW, which has no noise: line 12 adds a vertex of "
+    "size $\\eta$ for each of K nodes,\nso that $\\|x\\|_1$ reaches K $\\eta$ where FW "
+    "keeps to $\\eta$."
+)
+BASELINES = looks.of(["FW", "DP-FW"])
+_HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SETS = {"ball": "l1 ball", "box": "box"}
+NOISES = {
+    "none": "no noise",
+    "stated": "noise as printed",
+    "scaled": "printed noise, scores $\\eta\\,\\nabla f$",
+    "strict": "least sound noise",
+    "scaled, m = n": "the same, no sketch",
+}
+UPDATES = {"published": "as published", "feasible": "feasible"}
+SHARE = "$\\eta$ = {:g} $\\|x_{{true}}\\|_1$"
+FAMILIES: dict[str, Callable[[float], str]] = {  # what a curve of a family is called
+    "nodes": "K = {:g}".format,
+    "epsilon": "$\\epsilon$ = {:g}".format,
+    "split": lambda share: f"{10 * share:.0f} : {10 - 10 * share:.0f}",
+    "sketch": "m = {:g}".format,
+    "length": "m = {:g} n".format,
+}
+BESIDE = {  # what panels differ in beside their noise: in the data, and in the title
+    "epsilon": (", epsilon {:g}", ",\n$\\epsilon$ = {:g}"),
+    "share": (", eta {:g}", f", {SHARE}"),
+}
+TOP = 1.5  # losses over f(0) above it are not shown: nothing was learnt
+WORDS = {
+    "mean": "mean",
+    "sum": "sum",
+    "total": "$\\epsilon$ in total",
+    "iteration": "$\\epsilon$ an iteration",
+}
+Curve = tuple[str, pd.DataFrame, Look]  # label, runs, look
+
+
+class Curves(Panels):
+    """Panels of losses, by default over f(0) and against the iteration."""
+
+    def curve(
+        self,
+        axes: Axes,
+        panel: str,
+        label: str,
+        table: pd.DataFrame,
+        look: Look,
+        x: str = "iteration",
+        y: str = "relative",
+    ) -> None:
+        """Mean and range of y against x over the replicates."""
+        self.mean(axes, table, x, y, panel, label, look, marks=6)
+
+    def family(self, axes: Axes, panel: str, table: pd.DataFrame, key: str) -> None:
+        """One curve for each value of a key, dark to light."""
+        for label, runs, look in _family(table, key):
+            self.curve(axes, panel, label, runs, look)
+
+    def baselines(
+        self, axes: Axes, panel: str, table: pd.DataFrame, noise: str
+    ) -> None:
+        """FW and DP-FW, as far as they were run; noise is that of DP-BCFW."""
+        runs = {
+            "FW": where(table, method="fw"),
+            "DP-FW": where(table, method="dp_fw", noise=central(noise)),
+        }
+        for name, look in BASELINES.items():
+            self.curve(axes, panel, name, runs[name], look)
+
+    def explained(self, columns: int = 0) -> Drawing:
+        """The figure with a legend of so many columns, if any.
+
+        It says above the panels why private curves end below FW, if any does.
+        """
+        done = self.done(columns) if columns else (self.figure, self.rows)
+        if not self.rows:
+            return done
+        table = pd.DataFrame(self.rows)
+        ends = table.loc[table.groupby(["panel", "algorithm"])["x"].idxmax()]
+        alone = where(ends, algorithm="FW").set_index("panel")["mean"]
+        ours = ends[~ends["algorithm"].isin(["FW", "DP-FW"])]
+        if (ours["mean"] < ours["panel"].map(alone)).any():
+            self.figure.suptitle(LARGER, fontsize=8)
+        return done
+
+
+def hues(count: int) -> list[Look]:
+    """Looks of unordered kinds."""
+    kinds = zip(_HUES[:count], STROKES, MARKERS, strict=False)
+    return [looks.look(*kind) for kind in kinds]
+
+
+def finish(axes: Axes, title: str) -> None:
+    """Title, logarithmic losses against iterations, and f(0) as a line."""
+    axes.set(title=title, yscale="log", xlabel="iteration", ylabel="loss / loss at 0")
+    axes.axhline(1.0, color="0.6", linewidth=0.7, zorder=0)
+
+
+def percent(value: float) -> str:
+    """A share in percent."""
+    return f"{100 * value:g} %"
+
+
+def _family(table: pd.DataFrame, key: str) -> Iterator[Curve]:
+    values = sorted(table[key].unique())
+    for value, look in zip(values, shades(len(values)), strict=True):
+        yield FAMILIES[key](value), where(table, **{key: value}), look
+
 
 # --- Algorithm 1 ----------------------------------------------------------------------
 
@@ -39,57 +143,50 @@ SETS = {"ball": "l1 ball", "box": "box"}
 def samplings(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 1: samplings, one panel a pair of sparsities, laid out as printed.
 
-    ``options``: constraint, the set; beside, another one, on the right.
+    ``options``: constraint, the set; beside, another one, on the right, whose panels
+    stand in the data without the name of their set.
     """
     table, options = read(config, product.sweeps[0]), product.options
     sets = [options[key] for key in ("constraint", "beside") if key in options]
     pairs = table[["active", "density"]].drop_duplicates().to_numpy().tolist()
     pairs.sort(reverse=True)
     wide = min(3, len(pairs))  # columns of one set
-    panels = Panels(len(sets) * len(pairs), wide * len(sets))
+    panels = Curves(len(sets) * len(pairs), wide * len(sets))
     for column, constraint in enumerate(sets):
         for k, (active, density) in enumerate(pairs):
             line, place = divmod(k, wide)
-            at = panels.axes[(line * len(sets) + column) * wide + place]
-            keys = {"active": active, "density": density, "constraint": constraint}
-            _samplings(panels, at, where(table, **keys), len(sets) > 1, **keys)
+            axis = panels.axes[(line * len(sets) + column) * wide + place]
+            runs = where(table, active=active, density=density, constraint=constraint)
+            panel = title = f"features {percent(density)}, variable {percent(active)}"
+            if len(sets) > 1:
+                title += f"\n{SETS[constraint]}"
+                if constraint == "ball":
+                    panel = f"ball, {percent(density)} of A, {percent(active)} of x"
+            names = list(runs["sampling"].unique())
+            for name, look in zip(names, hues(len(names)), strict=True):
+                chosen = where(runs, sampling=name)
+                label = f"{name}: $p_{{min}}$ = {chosen['p_min'].iloc[0]:.2g}"
+                panels.curve(axis, panel, label, chosen, look)
+            finish(axis, title)
     return panels.done(4)
-
-
-def _samplings(
-    panels: Panels, at: Axes, table: pd.DataFrame, several: bool, active: float,
-    density: float, constraint: str,
-) -> None:  # fmt: skip
-    """One panel; that of the ball is named after it where the box is beside it."""
-    panel = f"features {percent(density)}, variable {percent(active)}"
-    title = f"{panel}\n{SETS[constraint]}" if several else panel
-    if several and constraint == "ball":
-        panel = f"ball, {percent(density)} of A, {percent(active)} of x"
-    names = list(table["sampling"].unique())
-    for name, look in zip(names, hues(len(names)), strict=True):
-        chosen = where(table, sampling=name)
-        label = f"{name}: $p_{{min}}$ = {chosen['p_min'].iloc[0]:.2g}"
-        curve(panels, at, panel, label, chosen, look)
-    finish(at, title)
 
 
 @drawing.styled
 def nodes(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 2: K nodes without noise, by Algorithm 2 and by Algorithm 1."""
     table, sampled = read(config, "nodes"), read(config, "blocks")
-    shares = sorted(table["share"].unique())
-    panels = Panels(2 * (len(shares) + 1), len(shares) + 1)
-    at = iter(panels.axes)
-    for update, constraint in zip(UPDATES, ("box", "ball"), strict=True):
-        for share in shares:
+    keys = [*sorted(table["share"].unique()), None]
+    panels = Curves(2 * len(keys), len(keys))
+    rows = itertools.product(zip(UPDATES, ("box", "ball"), strict=True), keys)
+    for ((update, constraint), share), axis in panels.over(rows):
+        if share is None:
+            panel = f"Algorithm 1, {constraint}"
+            runs = where(sampled, constraint=constraint)
+        else:
             panel = f"{UPDATES[update]}, {SHARE.format(share)}"
-            shown = where(table, share=share, update=update)
-            family(panels, next_ := next(at), panel, shown, "nodes")
-            finish(next_, panel)
-        panel = f"Algorithm 1, {constraint}"
-        shown = where(sampled, constraint=constraint)
-        family(panels, next_ := next(at), panel, shown, "nodes")
-        finish(next_, panel)
+            runs = where(table, share=share, update=update)
+        panels.family(axis, panel, runs, "nodes")
+        finish(axis, panel)
     return panels.done(4)
 
 
@@ -101,29 +198,23 @@ def private(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 3: DP-BCFW, DP-FW and FW, printed noise above, sound noise below."""
     table = read(config, "private")
     sizes = table[["d", "n", "density"]].drop_duplicates().to_numpy().tolist()
-    panels = Panels(2 * len(sizes), len(sizes))
-    at = iter(panels.axes)
-    for noise in ("stated", "strict"):
-        for d, n, density in sizes:
-            axis, shown = next(at), where(table, d=d, n=n, density=density)
-            title = f"d = {d:g}, n = {n:g}, {percent(density)}"
-            panel = f"{title}, {noise}"
-            baselines(panels, axis, panel, shown, noise)
-            for update, look in zip(UPDATES, hues(2), strict=True):
-                chosen = where(shown, method="dp_bcfw", noise=noise, update=update)
-                label = f"DP-BCFW, {UPDATES[update]}"
-                curve(panels, axis, panel, label, chosen, look)
-            ours = where(shown, method="dp_bcfw", noise=noise)
-            finish(axis, f"{title}\n{NOISES[noise]}, {_true(ours)}")
-    return explained(panels, 4)
-
-
-def _true(table: pd.DataFrame) -> str:
-    """The true epsilon of runs, for a title."""
-    value = table["true_epsilon"].mean()
-    if value >= 1000:
-        return f"true $\\epsilon$ about $10^{{{np.log10(value):.0f}}}$"
-    return f"true $\\epsilon$ {value:.2g}"
+    panels = Curves(2 * len(sizes), len(sizes))
+    for (noise, (d, n, density)), axis in panels.over(
+        itertools.product(("stated", "strict"), sizes)
+    ):
+        runs = where(table, d=d, n=n, density=density)
+        ours = where(runs, method="dp_bcfw", noise=noise)
+        title = f"d = {d:g}, n = {n:g}, {percent(density)}"
+        panel = f"{title}, {noise}"
+        panels.baselines(axis, panel, runs, noise)
+        for update, look in zip(UPDATES, hues(2), strict=True):
+            label = f"DP-BCFW, {UPDATES[update]}"
+            panels.curve(axis, panel, label, where(ours, update=update), look)
+        value = ours["true_epsilon"].mean()
+        size = f"about $10^{{{np.log10(value):.0f}}}$" if value >= 1000 else None
+        cost = f"true $\\epsilon$ {size or f'{value:.2g}'}"
+        finish(axis, f"{title}\n{NOISES[noise]}, {cost}")
+    return panels.explained(4)
 
 
 @drawing.styled
@@ -131,18 +222,16 @@ def workers(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 5: K nodes with noise, as published and with equal feasible sets."""
     table = read(config, "workers")
     shares = sorted(table["share"].unique())
-    panels = Panels(2 * len(shares), len(shares))
-    at = iter(panels.axes)
-    for update in UPDATES:
-        for share in shares:
-            axis, shown = next(at), where(table, share=share)
-            panel = f"{UPDATES[update]}, {SHARE.format(share)}"
-            baselines(panels, axis, panel, shown, "scaled")
-            chosen = where(shown, method="dp_bcfw", update=update)
-            family(panels, axis, panel, chosen, "nodes")
-            reach = chosen["largest_norm"].max()
-            finish(axis, f"{panel}\nlargest $\\|x\\|_1$ = {reach:.3g} $\\eta$")
-    return explained(panels, 6)
+    panels = Curves(2 * len(shares), len(shares))
+    for (update, share), axis in panels.over(itertools.product(UPDATES, shares)):
+        runs = where(table, share=share)
+        ours = where(runs, method="dp_bcfw", update=update)
+        panel = f"{UPDATES[update]}, {SHARE.format(share)}"
+        panels.baselines(axis, panel, runs, "scaled")
+        panels.family(axis, panel, ours, "nodes")
+        reach = ours["largest_norm"].max()
+        finish(axis, f"{panel}\nlargest $\\|x\\|_1$ = {reach:.3g} $\\eta$")
+    return panels.explained(6)
 
 
 @drawing.styled
@@ -153,12 +242,11 @@ def by_noise(config: Config, product: Product, problems: list[str]) -> Drawing:
     beside, what panels differ in beside their noise, of ``BESIDE``; columns, those of
     the legend.
     """
-    table = read(config, product.sweeps[0])
-    private = where(table, method="dp_bcfw")
-    beside = product.options.get("beside")
+    table, beside = read(config, product.sweeps[0]), product.options.get("beside")
+    ours = where(table, method="dp_bcfw")
     keys = ["noise"] if beside is None else ["noise", beside]
-    kinds = private[keys].drop_duplicates().to_dict("records")
-    panels = Panels(len(kinds), 3)
+    kinds = ours[keys].drop_duplicates().to_dict("records")
+    panels = Curves(len(kinds), 3)
     for kind, axis in panels.over(kinds):
         panel, title = kind["noise"], NOISES[kind["noise"]]
         if beside is not None:
@@ -166,11 +254,10 @@ def by_noise(config: Config, product: Product, problems: list[str]) -> Drawing:
             panel += named.format(kind[beside])
             title += titled.format(kind[beside])
         ball = {"share": kind["share"]} if "share" in kind else {}
-        baselines(panels, axis, panel, where(table, **ball), kind["noise"])
-        shown = where(private, **kind)
-        family(panels, axis, panel, shown, product.options["along"])
+        panels.baselines(axis, panel, where(table, **ball), kind["noise"])
+        panels.family(axis, panel, where(ours, **kind), product.options["along"])
         finish(axis, title)
-    return explained(panels, product.options.get("columns", 4))
+    return panels.explained(product.options.get("columns", 4))
 
 
 @drawing.styled
@@ -179,25 +266,22 @@ def real(config: Config, product: Product, problems: list[str]) -> Drawing:
     table = read(config, "real")
     names = [name for name in problems if name in set(table["problem"])]
     titles = results.titles(config, names)
-    panels = Panels(2 * len(names), len(names))
-    at = iter(panels.axes)
-    for noise in ("stated", "strict"):
-        for name in names:
-            axis, shown = next(at), where(table, problem=name)
-            if (shown["status"] == "unavailable").any():
-                axis.set_title(titles[name].title)
-                drawing.empty(axis, drawing.UNAVAILABLE)
-                continue
-            panel = f"{name}, {noise}"
-            baselines(panels, axis, panel, shown, noise)
-            chosen = where(shown, method="dp_bcfw", noise=noise)
-            family(panels, axis, panel, chosen, "nodes")
-            update = UPDATES[chosen["update"].iloc[0]]
-            finish(axis, f"{titles[name].title}\n{NOISES[noise]}, {update}")
-    return explained(panels, 6)
-
-
-# --- excess risk against n ------------------------------------------------------------
+    panels = Curves(2 * len(names), len(names))
+    for (noise, name), axis in panels.over(
+        itertools.product(("stated", "strict"), names)
+    ):
+        runs = where(table, problem=name)
+        if (runs["status"] == "unavailable").any():
+            axis.set_title(titles[name].title)
+            drawing.empty(axis, drawing.UNAVAILABLE)
+            continue
+        panel = f"{name}, {noise}"
+        ours = where(runs, method="dp_bcfw", noise=noise)
+        panels.baselines(axis, panel, runs, noise)
+        panels.family(axis, panel, ours, "nodes")
+        update = UPDATES[ours["update"].iloc[0]]
+        finish(axis, f"{titles[name].title}\n{NOISES[noise]}, {update}")
+    return panels.explained(6)
 
 
 @drawing.styled
@@ -207,57 +291,35 @@ def samples(config: Config, product: Product, problems: list[str]) -> Drawing:
     ``options``: noise, epsilon, and against, ``truth`` for f(x_true) or ``minimum``
     for the minimum over the ball.
     """
-    options = product.options
-    table = excess.excess(
-        config, product.sweeps[0], options["against"], options["epsilon"]
-    )
+    options, sweep = product.options, product.sweeps[0]
+    table = outcomes.excess(config, sweep, options["against"], options["epsilon"])
     shares = sorted(table["share"].unique())
-    panels = Panels(2 * len(shares), 2)
-    panels.figure.set_figwidth(
-        1.6 * panels.figure.get_figwidth()
-    )  # room for the legends
-    at = iter(panels.axes)
-    for share in shares:
-        for update in UPDATES:
-            axis, shown = next(at), where(table, share=share)
-            panel = f"{UPDATES[update]}, {SHARE.format(share)}"
-            _slopes(panels, axis, panel, shown, update, options["noise"])
-            label = "excess empirical risk"
-            log_axes(axis, "training records n", label, title=panel)
-            ticks(axis, shown["n"].unique())
-            axis.minorticks_off()
-            axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6.5)
-    return panels.figure, panels.rows
-
-
-def _slopes(
-    panels: Panels,
-    axes: Axes,
-    panel: str,
-    table: pd.DataFrame,
-    update: str,
-    noise: str,
-) -> None:
-    """Curves of DP-FW and of each K, their slopes in the legend; the theory's line."""
-    alone = where(table, method="dp_fw", noise=central(noise))
-    chosen = where(table, method="dp_bcfw", noise=noise, update=update)
-    K = sorted(chosen["nodes"].unique())
-    family = [("DP-FW", alone, BASELINES["DP-FW"])]
-    family += [
-        (FAMILIES["nodes"](k), where(chosen, nodes=k), look)
-        for k, look in zip(K, shades(len(K)), strict=True)
-    ]
-    for name, runs, look in family:
-        label = f"{name}: {_slope(runs)}"
-        curve(panels, axes, panel, label, runs, look, "n", "excess")
-    sizes = np.array(sorted(table["n"].unique()))
-    label, bound = f"theory: {excess.THEORY:.2f}", excess.theory(sizes, chosen)
-    axes.plot(sizes, bound, color="#D55E00", linewidth=0.9, label=label)
+    panels = Curves(2 * len(shares), 2)
+    figure, noise = panels.figure, options["noise"]
+    figure.set_figwidth(1.6 * figure.get_figwidth())  # room for the legends
+    for (share, update), axis in panels.over(itertools.product(shares, UPDATES)):
+        runs = where(table, share=share)
+        alone = where(runs, method="dp_fw", noise=central(noise))
+        ours = where(runs, method="dp_bcfw", noise=noise, update=update)
+        panel = f"{UPDATES[update]}, {SHARE.format(share)}"
+        curves = [("DP-FW", alone, BASELINES["DP-FW"]), *_family(ours, "nodes")]
+        for name, part, look in curves:
+            label = f"{name}: {_slope(part)}"
+            panels.curve(axis, panel, label, part, look, "n", "excess")
+        sizes = np.array(sorted(runs["n"].unique()))
+        label = f"theory: {outcomes.THEORY:.2f}"
+        bound = outcomes.theory_line(sizes, ours)
+        axis.plot(sizes, bound, color="#D55E00", linewidth=0.9, label=label)
+        log_axes(axis, "training records n", "excess empirical risk", title=panel)
+        ticks(axis, runs["n"].unique())
+        axis.minorticks_off()
+        axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6.5)
+    return figure, panels.rows
 
 
 def _slope(runs: pd.DataFrame) -> str:
     """Slope and its interval in words; none is fitted to an excess below 0."""
-    slope, low, high = excess.exponent(runs)
+    slope, low, high = outcomes.slope(runs)
     if np.isnan(slope):
         return "no slope,\nsome excess below 0"
     return f"{slope:.2f} [{low:.2f}, {high:.2f}]"
@@ -268,35 +330,32 @@ def _slope(runs: pd.DataFrame) -> str:
 
 @drawing.styled
 def claims(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Figures of the claims against epsilon, and where each starts to hold."""
-    found = margins.of_runs(last(read(config, product.sweeps[0])))
-    panels = Panels(len(margins.CLAIMS) + 1, 3)
-    noises = list(margins.KINDS)
-    for claim, axis in zip(margins.CLAIMS, panels.axes, strict=False):
-        for noise, look in zip(noises, hues(len(noises)), strict=True):
-            shown = where(found, claim=claim, noise=noise)
-            curve(panels, axis, claim, NOISES[noise], shown, look, "epsilon", "margin")
+    """Figures of the claims against epsilon, and where each starts to hold.
+
+    In the last panel a claim that never holds has no dot.
+    """
+    margins = outcomes.claim_margins(last(read(config, product.sweeps[0])))
+    starts, names = outcomes.claim_starts(margins), list(outcomes.CLAIMS)
+    panels = Curves(len(names) + 1, 3)
+    noises = dict(zip(outcomes.KINDS, hues(len(outcomes.KINDS)), strict=True))
+    for claim, axis in zip(names, panels.axes, strict=False):
+        for noise, look in noises.items():
+            rows = where(margins, claim=claim, noise=noise)
+            panels.curve(axis, claim, NOISES[noise], rows, look, "epsilon", "margin")
         axis.axhline(0.0, color="0.3", linewidth=0.9)
-        axis.set(xscale="log", title=margins.CLAIMS[claim], xlabel="$\\epsilon$")
+        axis.set(xscale="log", title=outcomes.CLAIMS[claim], xlabel="$\\epsilon$")
         axis.set_ylim(*np.clip(axis.get_ylim(), -1.0, 1.0))
         axis.set_ylabel("margin (holds below 0)")
-    _starts(panels.axes[-1], margins.starts(found), noises)
+    axis = panels.axes[-1]
+    for k, (noise, look) in enumerate(noises.items()):
+        rows = where(starts, noise=noise)
+        places = np.array([names.index(claim) for claim in rows["claim"]])
+        dots = {"color": look["color"], "marker": look["marker"], "linestyle": "none"}
+        axis.plot(rows["epsilon"], places + 0.18 * (k - 1.5), markersize=6, **dots)
+    axis.set_yticks(range(len(names)), names)
+    axis.set(xscale="log", xlabel="$\\epsilon$", ylim=(len(names) - 0.5, -0.5))
+    axis.set_title("where it starts to hold")
     return panels.done(4)
-
-
-def _starts(axes: Axes, starts: pd.DataFrame, noises: Iterable[str]) -> None:
-    """A dot where each claim starts to hold; none where it never does."""
-    names = list(margins.CLAIMS)
-    every = list(noises)
-    for noise, look in zip(every, hues(len(every)), strict=True):
-        shown = where(starts, noise=noise)
-        places = [names.index(claim) for claim in shown["claim"]]
-        shift = 0.18 * (every.index(noise) - 1.5)
-        axes.plot(shown["epsilon"], np.array(places) + shift, linestyle="none",
-                  marker=look["marker"], color=look["color"], markersize=6)  # fmt: skip
-    axes.set_yticks(range(len(names)), names)
-    axes.set(xscale="log", xlabel="$\\epsilon$", ylim=(len(names) - 0.5, -0.5))
-    axes.set_title("where it starts to hold")
 
 
 @drawing.styled
@@ -304,77 +363,70 @@ def losses(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Table V as a figure: sketches of several lengths, one panel a loss."""
     table = read(config, "losses")
     names = list(table["loss_name"].unique())
-    panels = Panels(len(names), 3)
+    panels = Curves(len(names), 3)
     for name, axis in panels.over(names):
-        shown = where(table, loss_name=name)
-        family(panels, axis, name, shown, "length")
+        panels.family(axis, name, where(table, loss_name=name), "length")
         finish(axis, name.replace("_", " "))
     return panels.done(4)
 
 
 @drawing.styled
 def communication(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Uplink bytes of a run against n, and along a run, one column a budget."""
+    """Uplink bytes of a run against n, and along a run, one column a budget.
+
+    Below are the bytes so far, up and down, at the largest n; a feature is never sent
+    twice.
+    """
     table = read(config, "communication")
     budgets = sorted(table["epsilon"].unique())
-    panels = Panels(2 * len(budgets), len(budgets))
-    for k, epsilon in enumerate(budgets):
-        shown = where(table, epsilon=epsilon)
-        above, below = panels.axes[k], panels.axes[len(budgets) + k]
-        _against_n(panels, above, shown, f"epsilon {epsilon:g}")
+    panels = Curves(2 * len(budgets), len(budgets))
+    for epsilon, above, below in zip(
+        budgets, panels.axes, panels.axes[len(budgets) :], strict=False
+    ):
+        runs = where(table, epsilon=epsilon)
+        counts = outcomes.bytes_by_records(runs).items()
+        for (label, part), look in zip(counts, hues(4), strict=True):
+            name = f"epsilon {epsilon:g}"
+            panels.curve(above, name, label, part, look, "n", "bytes_up")
+        log_axes(above, "n", "bytes up, all nodes")
+        ticks(above, runs["n"].unique())
+        above.minorticks_off()
+        above.legend(loc="best")
         above.set_title(f"one run, $\\epsilon$ = {epsilon:g}")
-        _along(panels, below, shown, f"along, epsilon {epsilon:g}")
+        sent, every = outcomes.bytes_so_far(runs)
+        up, down, _ = hues(3)
+        for label, part, look, y in (
+            ("up, measured", sent, up, "bytes_up"),
+            ("up, if each were sent", every, BASELINES["FW"], "bytes_up"),
+            ("down, measured", sent, down, "bytes_down"),
+        ):
+            panels.curve(below, f"along, epsilon {epsilon:g}", label, part, look, y=y)
+        below.set(yscale="log", xlabel="iteration", ylabel="bytes so far, all nodes")
+        below.set_title(f"n = {runs['n'].max():g}, T tuned")
+        below.legend(loc="best")
     return panels.figure, panels.rows
 
 
-def _against_n(panels: Panels, axes: Axes, table: pd.DataFrame, panel: str) -> None:
-    for (label, runs), look in zip(
-        uplink.by_records(table).items(), hues(4), strict=True
-    ):
-        curve(panels, axes, panel, label, runs, look, "n", "bytes_up")
-    log_axes(axes, "n", "bytes up, all nodes")
-    ticks(axes, table["n"].unique())
-    axes.minorticks_off()
-    axes.legend(loc="best")
+# --- Figures 3 and 5 to 9 against eta, one column a reading ---------------------------
 
-
-def _along(panels: Panels, axes: Axes, table: pd.DataFrame, panel: str) -> None:
-    """Bytes so far, up and down, at the largest n; a feature is never sent twice."""
-    sent, every = uplink.along(table)
-    up, down, _ = hues(3)
-    for label, runs, look, y in (
-        ("up, measured", sent, up, "bytes_up"),
-        ("up, if each were sent", every, BASELINES["FW"], "bytes_up"),
-        ("down, measured", sent, down, "bytes_down"),
-    ):
-        curve(panels, axes, panel, label, runs, look, y=y)
-    axes.set(yscale="log", xlabel="iteration", ylabel="bytes so far, all nodes")
-    axes.set_title(f"n = {table['n'].max():g}, T tuned")
-    axes.legend(loc="best")
-
-
-# --- readings -------------------------------------------------------------------------
+# A row of panels: its name in the rows behind the figure, its title, its runs, and the
+# curves that it shows of them.
+Line = tuple[str, str, pd.DataFrame, Callable[[pd.DataFrame], list[Curve]]]
 
 
 @drawing.styled
 def readings(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figures 3 and 5 to 8 against eta itself, one column a reading.
 
-    ``options``: iterations, the T of the runs that are shown.
+    Where eta is ||x_true||_1 the panels show its mean over the draws. ``options``:
+    iterations, the T of the runs that are shown.
     """
-    tables = [_by_radius(read(config, name)) for name in product.sweeps]
-    several = (reading_figures.workers, reading_figures.private)
-    lines = [
-        line for of, table in zip(several, tables, strict=True) for line in of(table)
-    ]
-    count = product.options["iterations"]
-    return reading_figures.grid(lines, "radius", "$\\eta$", count)
-
-
-def _by_radius(table: pd.DataFrame) -> pd.DataFrame:
-    """With ``radius``, eta; where that is ||x_true||_1, its mean over the draws."""
-    means = table.groupby("ball")["eta"].mean()
-    return table.assign(radius=table["ball"].map(means))
+    lines: list[Line] = []
+    for name, of in zip(product.sweeps, (of_workers, of_private), strict=True):
+        table = read(config, name)
+        means = table.groupby("ball")["eta"].mean()
+        lines += of(table.assign(radius=table["ball"].map(means)))
+    return by_reading(lines, "radius", "$\\eta$", product.options["iterations"])
 
 
 @drawing.styled
@@ -382,11 +434,98 @@ def radii(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 9 against eta; ``options``: iterations, as for ``readings``."""
     table = read(config, product.sweeps[0])
     titles = results.titles(config, table["problem"].unique())
-    lines = list(reading_figures.real(where(table, status="ok"), titles))
+    groups = where(table, status="ok").groupby("problem", sort=False)
+    lines: list[Line] = [
+        (str(name), titles[str(name)].title, runs, _of_nodes) for name, runs in groups
+    ]
     if not lines:
         panels = Panels(1)
         drawing.empty(panels.axes[0], drawing.UNAVAILABLE)
         return panels.figure, []
-    count = product.options["iterations"]
     label = "$\\eta$ over $\\|w^*\\|_1$"
-    return reading_figures.grid(lines, "share", label, count)
+    return by_reading(lines, "share", label, product.options["iterations"])
+
+
+def by_reading(lines: list[Line], x: str, label: str, count: int) -> Drawing:
+    """A panel for each line and reading, losses at the end against ``x``.
+
+    Grey lines stand at f(0) and at what counts as learnt.
+
+    Parameters
+    ----------
+    x : str
+        Column, positive.
+    label : str
+        Of the horizontal axis.
+    count : int
+        T, of the panels' names and the runs.
+    """
+    panels = Curves(4 * len(lines), 4)
+    for (line, objective, per), axis in panels.over(
+        itertools.product(lines, OBJECTIVES, BUDGETS)
+    ):
+        name, title, runs, curves = line
+        panel = f"{name}, {objective}, {per}, T {count:g}"
+        runs = where(runs, objective=objective, per=per, iterations=count)
+        for algorithm, part, look in curves(runs):
+            panels.curve(axis, panel, algorithm, part, look, x)
+        for height in (1.0, 1.0 - judged.LEARNT):
+            axis.axhline(height, color="0.6", linewidth=0.7, zorder=0)
+        axis.set(xscale="log", ylim=(0.0, TOP))
+        axis.set_title(f"{title}: {WORDS[objective]}, {WORDS[per]}")
+        axis.set(xlabel=label, ylabel="final loss / loss at 0")
+    for axis in panels.axes[3::4]:
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    width = panels.figure.get_figwidth()
+    panels.figure.set_figwidth(width + 1.2)  # room for the legends
+    return panels.explained()
+
+
+def of_workers(table: pd.DataFrame) -> list[Line]:
+    """Figures 5 to 8."""
+    lines: list[Line] = [("figure 5", "Figure 5", table, _of_nodes)]
+    for figure in judged.FAMILIES:
+        curves = partial(_of_family, figure=figure)
+        lines.append((f"figure {figure}", f"Figure {figure}", table, curves))
+    return lines
+
+
+def of_private(table: pd.DataFrame) -> list[Line]:
+    """Figure 3, a line for each sparsity."""
+    lines: list[Line] = []
+    for density, runs in table.groupby("density", sort=False):
+        name = f"figure 3, {percent(density)}"
+        lines.append((name, name.capitalize(), runs, _of_three))
+    return lines
+
+
+def _of_nodes(runs: pd.DataFrame) -> list[Curve]:
+    """FW, DP-FW and each K."""
+    plain = {key: value for key, value in judged.PLAIN.items() if key != "nodes"}
+    ours = where(runs, method="dp_bcfw", **plain)
+    family = zip(judged.NODES, shades(len(judged.NODES)), strict=True)
+    return [
+        ("FW", where(runs, method="fw"), BASELINES["FW"]),
+        ("DP-FW", where(runs, method="dp_fw", own=False), BASELINES["DP-FW"]),
+        *((FAMILIES["nodes"](K), where(ours, nodes=K), look) for K, look in family),
+    ]
+
+
+def _of_family(runs: pd.DataFrame, figure: str) -> list[Curve]:
+    """The curves of Figure 6, 7 or 8."""
+    parts, name = judged.family(runs, figure), FAMILIES[judged.FAMILIES[figure][0]]
+    pairs = zip(parts.items(), shades(len(parts)), strict=True)
+    return [(name(value), part, look) for (value, part), look in pairs]
+
+
+def _of_three(runs: pd.DataFrame) -> list[Curve]:
+    """The curves of Figure 3."""
+    theirs = where(runs, method="dp_fw")
+    one, other = hues(2)
+    return [
+        ("FW", where(runs, method="fw"), BASELINES["FW"]),
+        ("DP-FW", where(theirs, own=False), BASELINES["DP-FW"]),
+        ("DP-FW, its own noise", where(theirs, own=True), other),
+        ("DP-BCFW, as published", where(runs, method="dp_bcfw"), one),
+    ]

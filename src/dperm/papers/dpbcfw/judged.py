@@ -9,16 +9,18 @@ above.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.papers.dpbcfw.outcomes import where
-from dperm.present.intervals import student
+from dperm.core.experiment.schema import Config
+from dperm.papers.dpbcfw.outcomes import last, read, where, with_interval
 
 LEARNT = 0.25  # of f(0)
 FLAT = 0.1  # of the drop: "almost unaffected"
@@ -32,7 +34,7 @@ FAMILIES: dict[str, tuple[str, tuple[float, ...]]] = {  # what a flat figure var
     "7": ("split", (0.1, 0.3, 0.5, 0.7, 0.9)),
     "8": ("sketch", (8, 40, 80, 400, 800)),
 }
-SAYS = {  # in our words, for the sentences
+SENTENCES = {  # in our words
     "1": "the smaller the smallest chance of a coordinate, the higher the loss",
     "2": "more nodes end lower, without noise",
     "3": "DP-BCFW ends above FW and below DP-FW, DP-FW above FW",
@@ -49,7 +51,13 @@ STATED = {  # chances in the step: the order that Figure 1 then ought to show
     "as printed": ("elementary", "tau-nice", "(K, tau), published"),
     "right": ("elementary", "(K, tau), corrected", "tau-nice"),
 }
-Margins = dict[str, np.ndarray]
+COLUMNS = [
+    *("figure", "reading", "data", "eta", "objective", "epsilon_per", "T", "holds"),
+    *("drop", "drop_low", "drop_high", "without_learning", "worst"),
+    *("margin", "margin_low", "margin_high", "replicates"),
+]
+NAMED = 4  # readings that a sentence names
+Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -64,40 +72,40 @@ class Sentence:
         1 less the loss over f(0) of the lowest curve.
     """
 
-    margins: Margins
+    margins: dict[str, np.ndarray]
     drop: np.ndarray
 
     def row(self, learnt: float = LEARNT) -> dict[str, Any]:
         """Whether it holds, its drop and the margin that is worst, with intervals."""
         every = {f"falls by {learnt:g} f(0)": learnt - self.drop, **self.margins}
-        found = {name: _estimate(values) for name, values in every.items()}
-        worst = max(found, key=lambda name: (found[name][1] > 0, found[name][0]))
-        drop = _estimate(self.drop)
-        others = [found[name] for name in self.margins]
+        means = {key: with_interval("margin", each) for key, each in every.items()}
+        worst = max(
+            means, key=lambda key: (means[key]["margin_low"] > 0, means[key]["margin"])
+        )
+        draws, others = len(self.drop), [means[key] for key in self.margins]
         return {
-            "holds": _holds(found.values(), len(self.drop)),
-            "drop": drop[0], "drop_low": drop[1], "drop_high": drop[2],
-            "without_learning": _holds(others, len(self.drop)), "worst": worst,
-            "margin": found[worst][0], "margin_low": found[worst][1],
-            "margin_high": found[worst][2], "replicates": len(self.drop),
-        }  # fmt: skip
+            "holds": _holds(means.values(), draws),
+            **with_interval("drop", self.drop),
+            "without_learning": _holds(others, draws),
+            "worst": worst,
+            **means[worst],
+            "replicates": draws,
+        }
 
 
-def _estimate(values: np.ndarray) -> tuple[float, float, float]:
-    return float(values.mean()), *student(values)
-
-
-def _holds(found: Iterable[tuple[float, float, float]], draws: int) -> str:
+def _holds(margins: Iterable[dict[str, float]], draws: int) -> str:
     """``yes``, ``no`` or ``undecided`` of margins with their intervals.
 
     A single draw has no interval, and decides nothing. Draws that are all alike speak
     against a sentence, but not for it.
     """
-    ends = list(found)
-    if draws > 1 and any(low > 0 for _, low, _ in ends):
+    ends = [(each["margin_low"], each["margin_high"]) for each in margins]
+    if draws > 1 and any(low > 0 for low, _ in ends):
         return "no"
-    holds = all(low < high < 0 for _, low, high in ends)
-    return "yes" if holds else "undecided"
+    return "yes" if all(low < high < 0 for low, high in ends) else "undecided"
+
+
+# --- what the figures say -------------------------------------------------------------
 
 
 def ends(runs: pd.DataFrame, **keys: Any) -> np.ndarray:
@@ -105,33 +113,39 @@ def ends(runs: pd.DataFrame, **keys: Any) -> np.ndarray:
     return where(runs, **keys).sort_values("replicate")["relative"].to_numpy()
 
 
-def _of_nodes(runs: pd.DataFrame, method: str = "dp_bcfw") -> dict[int, np.ndarray]:
+def of_nodes(runs: pd.DataFrame, method: str = "dp_bcfw") -> dict[int, np.ndarray]:
+    """Ends by K; of Algorithm 2 with all else as ``PLAIN`` has it."""
     plain = {**PLAIN, "method": method} if method == "dp_bcfw" else {"method": method}
     return {K: ends(runs, **{**plain, "nodes": K}) for K in NODES}
+
+
+def family(runs: pd.DataFrame, figure: str) -> dict[float, pd.DataFrame]:
+    """The runs of Figure 6, 7 or 8, by the value that they differ in."""
+    key, values = FAMILIES[figure]
+    plain = {**PLAIN, "method": "dp_bcfw"}
+    return {value: where(runs, **{**plain, key: value}) for value in values}
+
+
+def _lowest(curves: Iterable[np.ndarray]) -> np.ndarray:
+    """The curve that is lowest on average."""
+    return min(curves, key=lambda values: values.mean())
 
 
 def ordered(curves: dict[Any, np.ndarray], name: str = "K = {}") -> Sentence:
     """Each curve ends below the one before it."""
     steps = {
         f"{name.format(b)} below {name.format(a)}": curves[b] - curves[a]
-        for a, b in itertools.pairwise(curves)
+        for a, b in pairwise(curves)
     }
-    return Sentence(steps, _drop(curves.values()))
-
-
-def _drop(curves: Iterable[np.ndarray]) -> np.ndarray:
-    """Of the curve that is lowest on average."""
-    return 1.0 - min(curves, key=lambda values: values.mean())
+    return Sentence(steps, 1.0 - _lowest(curves.values()))
 
 
 def flat(curves: dict[Any, np.ndarray]) -> Sentence:
     """The spread between the curves is at most ``FLAT`` of the drop to the lowest."""
-    drop = _drop(curves.values())
+    drop = 1.0 - _lowest(curves.values())
     highest = max(curves.values(), key=lambda values: values.mean())
-    spread = highest - (1.0 - drop)
-    return Sentence(
-        {f"spread at most {FLAT:g} of the drop": spread - FLAT * drop}, drop
-    )
+    margin = highest - (1.0 - drop) - FLAT * drop
+    return Sentence({f"spread at most {FLAT:g} of the drop": margin}, drop)
 
 
 def figure1(runs: pd.DataFrame, chances: str) -> Sentence:
@@ -143,104 +157,264 @@ def figure1(runs: pd.DataFrame, chances: str) -> Sentence:
 
 def figure2(runs: pd.DataFrame) -> Sentence:
     """More nodes end lower without noise, Algorithm 2 as published."""
-    return ordered(_of_nodes(runs, "bcfw"))
+    return ordered(of_nodes(runs, "bcfw"))
 
 
-def figure3(runs: pd.DataFrame, own: bool) -> Sentence:
-    """DP-BCFW between FW and DP-FW; ``own``: DP-FW's noise is that of its own paper."""
+def figure3(runs: pd.DataFrame, as_itself: bool) -> Sentence:
+    """DP-BCFW lies between FW and DP-FW, which may have the noise of its own paper."""
     ours, alone = ends(runs, method="dp_bcfw"), ends(runs, method="fw")
-    theirs = ends(runs, method="dp_fw", own=own)
-    margins = {"above FW": alone - ours, "DP-FW above FW": alone - theirs,
-               "below DP-FW": ours - theirs}  # fmt: skip
+    theirs = ends(runs, method="dp_fw", own=as_itself)
+    margins = {
+        "above FW": alone - ours,
+        "DP-FW above FW": alone - theirs,
+        "below DP-FW": ours - theirs,
+    }
     return Sentence(margins, 1.0 - ours)
 
 
 def figure5(runs: pd.DataFrame) -> Sentence:
     """More nodes end lower."""
-    return ordered(_of_nodes(runs))
-
-
-def family(runs: pd.DataFrame, figure: str) -> dict[float, np.ndarray]:
-    """The curves of Figure 6, 7 or 8, by the value that they differ in."""
-    key, values = FAMILIES[figure]
-    plain = {**PLAIN, "method": "dp_bcfw"}
-    return {value: ends(runs, **{**plain, key: value}) for value in values}
+    return ordered(of_nodes(runs))
 
 
 def figure9(runs: pd.DataFrame) -> Sentence:
     """K = 16 falls short of FW by at most ``REASONABLE`` of FW's drop."""
-    alone, ours = ends(runs, method="fw"), _of_nodes(runs)[max(NODES)]
+    alone, ours = ends(runs, method="fw"), of_nodes(runs)[max(NODES)]
     short = ours - alone - REASONABLE * (1.0 - alone)
     return Sentence({f"within {REASONABLE:g} of FW's drop": short}, 1.0 - ours)
 
 
-# --- against n ------------------------------------------------------------------------
+def _excess(runs: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], np.ndarray]:
+    """Excess over f(x_true), over f(0), by algorithm: a row a replicate, a column n.
 
-
-def _excess(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Excess over f(x_true), over f(0), by algorithm: a row a replicate, a column n."""
+    And the drop of the best K at the largest n.
+    """
     over = ((runs["loss"] - runs["truth"]) / runs["start"]).rename("excess")
     table = runs.assign(excess=over)
-    names = {"DP-FW": where(table, method="dp_fw")}
     ours = where(table, method="dp_bcfw")
-    names |= {f"K = {K}": where(ours, nodes=K) for K in NODES}
-    return {
+    parts = {"DP-FW": where(table, method="dp_fw")}
+    parts |= {f"K = {K}": where(ours, nodes=K) for K in NODES}
+    curves = {
         name: part.pivot(index="replicate", columns="n", values="excess")
-        for name, part in names.items()
+        for name, part in parts.items()
     }
-
-
-def _learnt_at_most(runs: pd.DataFrame) -> np.ndarray:
-    """The drop of the best K at the largest n."""
-    most = where(runs, n=runs["n"].max(), method="dp_bcfw")
-    return _drop(ends(most, nodes=K) for K in NODES)
+    most = where(ours, n=runs["n"].max())
+    return curves, 1.0 - _lowest(ends(most, nodes=K) for K in NODES)
 
 
 def figure4(runs: pd.DataFrame) -> Sentence:
     """The excess falls with n for all, and with K at every n."""
-    curves, margins = _excess(runs), dict[str, np.ndarray]()
+    curves, drop = _excess(runs)
+    margins: dict[str, np.ndarray] = {}
     for name, table in curves.items():
-        for a, b in itertools.pairwise(table.columns):
+        for a, b in pairwise(table.columns):
             step = table[b].to_numpy() - table[a].to_numpy()
             margins[f"{name}: n = {b} below n = {a}"] = step
-    for a, b in itertools.pairwise(NODES):
+    for a, b in pairwise(NODES):
         step = curves[f"K = {b}"] - curves[f"K = {a}"]
         for n in step:
             margins[f"n = {n}: K = {b} below K = {a}"] = step[n].to_numpy()
-    return Sentence(margins, _learnt_at_most(runs))
+    return Sentence(margins, drop)
 
 
 def rate(runs: pd.DataFrame) -> Sentence:
-    """The excess falls at least like n^``RATE`` for every K; an exponent a draw."""
-    margins = {
-        f"{name}: exponent at most {RATE:g}": _exponents(table) - RATE
-        for name, table in _excess(runs).items()
-        if name != "DP-FW"
-    }
-    return Sentence(margins, _learnt_at_most(runs))
+    """The excess falls at least like n^``RATE`` for every K.
+
+    There is an exponent for each draw, NaN where an excess is not positive.
+    """
+    curves, drop = _excess(runs)
+    margins = {}
+    for K in NODES:
+        table = curves[f"K = {K}"]
+        logs = np.log(table.columns.to_numpy(float))
+        apart = logs - logs.mean()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            exponents = np.log(table.to_numpy()) @ apart / (apart @ apart)
+        margins[f"K = {K}: exponent at most {RATE:g}"] = exponents - RATE
+    return Sentence(margins, drop)
 
 
-def _exponents(table: pd.DataFrame) -> np.ndarray:
-    """Of the excess in n, by draw; NaN where an excess is not positive."""
-    logs = np.log(table.columns.to_numpy(float))
-    apart = logs - logs.mean()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found: np.ndarray = np.log(table.to_numpy()) @ apart / (apart @ apart)
-    return found
+# --- the table of readings: under which of them each figure holds ---------------------
 
 
-# --- rows -----------------------------------------------------------------------------
+def every(config: Config, sweeps: list[str]) -> pd.DataFrame:
+    """A row for every figure, reading and data set; ``COLUMNS``.
 
-Judge = Callable[[pd.DataFrame], Sentence]
+    Parameters
+    ----------
+    sweeps : list of str
+        Those that were run, in any order; a figure without its own is left out.
+    """
+    rows: Rows = []
+    for name, judge in _SOURCES.items():
+        if name not in sweeps:
+            continue
+        table = read(config, name)
+        table = where(table, status="ok") if "status" in table else table
+        rows += judge(table) if len(table) else []
+    data = pd.DataFrame([in_words(row) for row in rows])
+    return data.reindex(columns=COLUMNS)
 
 
-def rows_of(
-    swept: pd.DataFrame, figure: str, judge: Judge, by: Iterable[str] = ()
-) -> list[dict[str, Any]]:
-    """A row for every reading, and for every data set where ``by`` tells them apart."""
+def _rows(
+    swept: pd.DataFrame,
+    figure: str,
+    judge: Callable[[pd.DataFrame], Sentence],
+    by: Iterable[str] = (),
+    **more: str,
+) -> Rows:
+    """A row for every reading, and for every data set where ``by`` separates them."""
     keys = [*by, *(key for key in READING if key in swept)]
     rows = []
     for values, runs in swept.groupby(keys, sort=False):
         known = dict(zip(keys, values, strict=True))
-        rows.append({"figure": f"Figure {figure}", **known, **judge(runs).row()})
+        rows.append(
+            {"figure": f"Figure {figure}", **known, **judge(runs).row(), **more}
+        )
     return rows
+
+
+def _figure1(table: pd.DataFrame) -> Rows:
+    """Figure 1; on the box and the ball of radius ||x_true||_1 where no eta is said."""
+    if "ball" not in table:
+        table = last(table).assign(ball=math.inf)
+    shares = zip(table["density"], table["active"], strict=True)
+    data = [f"features {100 * a:g} %, variable {100 * b:g} %" for a, b in shares]
+    table, by, rows = table.assign(data=data), ["constraint", "data"], list[Any]()
+    for chances in STATED:
+        judge = partial(figure1, chances=chances)
+        rows += _rows(table, "1", judge, by, chances=chances)
+    return rows
+
+
+def _workers(table: pd.DataFrame) -> Rows:
+    """Figures 2 and 5 to 8, of one draw of the data; Figure 2 has no noise."""
+    quiet = where(table, objective="mean", per="total")
+    rows = _rows(quiet.drop(columns=["objective", "per"]), "2", figure2)
+    rows += _rows(table, "5", figure5)
+    for figure in FAMILIES:
+        rows += _rows(table, figure, partial(_flat, figure=figure))
+    return rows
+
+
+def _flat(runs: pd.DataFrame, figure: str) -> Sentence:
+    return flat({value: ends(part) for value, part in family(runs, figure).items()})
+
+
+def _private(table: pd.DataFrame) -> Rows:
+    """Figure 3, a row for each data set and either noise of DP-FW."""
+    sizes = zip(table["d"], table["density"], strict=True)
+    table = table.assign(data=[f"d = {d:g}, {100 * each:g} %" for d, each in sizes])
+    rows: Rows = []
+    for as_itself, noise in ((False, "as DP-BCFW's"), (True, "of its own paper")):
+        judge = partial(figure3, as_itself=as_itself)
+        rows += _rows(table, "3", judge, ["data"], dp_fw=noise)
+    return rows
+
+
+def _samples(table: pd.DataFrame) -> Rows:
+    return _rows(table, "4", figure4) + _rows(table, "4, rate", rate)
+
+
+def _real(table: pd.DataFrame) -> Rows:
+    """Figure 9: its order and its range, a row for each data set."""
+    table, by = table.assign(data=table["problem"]), ["data", "share"]
+    return _rows(table, "9", figure5, by) + _rows(table, "9, range", figure9, by)
+
+
+_SOURCES = {
+    "samplings": _figure1,
+    "readings_samplings": _figure1,
+    "readings": _workers,
+    "readings_private": _private,
+    "readings_samples": _samples,
+    "readings_real": _real,
+}
+
+
+# --- in words -------------------------------------------------------------------------
+
+
+def in_words(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its reading in words and the columns' names for readers."""
+    if row.get("constraint") == "box":
+        eta = "max |x_true|"
+    elif "share" in row:
+        eta = f"{row['share']:g} ||w*||_1"
+    else:
+        eta = f"{row['ball']:g}" if math.isfinite(row["ball"]) else "||x_true||_1"
+    row = {**row, "eta": eta, "epsilon_per": row.get("per"), "T": row.get("iterations")}
+    return {**row, "reading": ", ".join(_parts(row))}
+
+
+def _parts(row: dict[str, Any]) -> Iterator[str]:
+    if "constraint" in row:
+        yield row["constraint"]
+    yield f"eta {row['eta']}"
+    if row.get("objective"):
+        yield row["objective"]
+        yield f"epsilon {'in total' if row['per'] == 'total' else 'an iteration'}"
+    yield f"T {row['T']:g}"
+    if "chances" in row:
+        yield f"p_min in the step {row['chances']}"
+    if "dp_fw" in row:
+        yield f"DP-FW's noise {row['dp_fw']}"
+
+
+def sentences(data: pd.DataFrame) -> pd.DataFrame:
+    """One row a figure: readings tried, under how many it holds, and a sentence.
+
+    A figure holds under a reading if it does on all data sets that were tried.
+    """
+    ranks, rows = {"yes": 0, "undecided": 1, "no": 2}, []
+    for figure, part in data.groupby("figure", sort=False):
+        ranked = part.assign(rank=part["holds"].map(ranks))
+        ranked = ranked.sort_values(["rank", "margin"])
+        one = ranked.drop_duplicates("reading", keep="last").set_index("reading")
+        one = one.loc[part["reading"].unique()].reset_index()
+        counts = {
+            "tried": len(one),
+            "holding": int((one["holds"] == "yes").sum()),
+            "undecided": int((one["holds"] == "undecided").sum()),
+            "learning": int((one["drop"] >= LEARNT).sum()),
+            "holding_without_learning": int((one["without_learning"] == "yes").sum()),
+            "holding_somewhere": part.loc[part["holds"] == "yes", "reading"].nunique(),
+        }
+        sentence = _sentence(str(figure), part, one, counts)
+        rows.append({"figure": figure, **counts, "sentence": sentence})
+    return pd.DataFrame(rows)
+
+
+def _sentence(
+    figure: str, part: pd.DataFrame, one: pd.DataFrame, counts: dict[str, int]
+) -> str:
+    held = one[one["holds"] == "yes"].sort_values("drop", ascending=False)
+    sets = part["data"].nunique() if "data" in part else 0
+    on_all = f"; on all {sets} data sets" if sets > 1 else ""
+    start = f"{figure} ({SENTENCES[figure.removeprefix('Figure ')]}{on_all}): "
+    if len(held):
+        named = "; ".join(held["reading"][:NAMED])
+        more = f" and {len(held) - NAMED} more" if len(held) > NAMED else ""
+        return (
+            f"{start}holds with a drop of at least {LEARNT:g} f(0) under "
+            f"{len(held)} of {len(one)} readings ({named}{more}); elsewhere "
+            f"{_why(one[one['holds'] != 'yes'])}."
+        )
+    somewhere = f", {counts['holding_somewhere']} on one data set at least"
+    return (
+        f"{start}holds under none of {len(one)} readings with a drop of at least "
+        f"{LEARNT:g} f(0) ({counts['undecided']} undecided, "
+        f"{counts['holding_without_learning']} if nothing need be learnt"
+        f"{somewhere if on_all else ''}); {_why(one)}."
+    )
+
+
+def _why(one: pd.DataFrame) -> str:
+    """How many readings learn too little, and what fails first where they learn."""
+    learns = one[one["drop"] >= LEARNT]
+    text = f"{len(one) - len(learns)} learn too little"
+    if learns.empty:
+        return text
+    reasons = learns["worst"].value_counts()[:2].items()
+    most = "; ".join(f"{name} ({count})" for name, count in reasons)
+    return f"{text}, and in {len(learns)} it is most often this that fails: {most}"

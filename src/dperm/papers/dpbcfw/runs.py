@@ -1,17 +1,34 @@
-"""Runs of all methods on one instance, and the rows they leave."""
+"""Instances, readings of the paper, runs of all methods, and the rows they leave.
+
+An instance is a least-squares problem with what its experiments need to know of it.
+Equation 4 sums over the records where all else takes their mean, and the formulas of
+the noise do not say whether their epsilon is of the run or of an iteration; a reading
+is one choice of both.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dperm.accountants.intervals import lower_epsilon
+from dperm.core.erm.bounds import clip_problem
+from dperm.core.erm.columns import Columns
+from dperm.core.erm.constrained import minimum
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.erm.sets import Ball
+from dperm.core.privacy.given import DATA_BOUNDS, RADIUS, united
+from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import streams
-from dperm.papers.dpbcfw.instances import Instance
+from dperm.core.solvers.options import one_of
+from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES
 from dperm.solvers.distributed.starting import ENGINES
 from dperm.solvers.frank_wolfe import (
     CALIBRATIONS,
@@ -23,14 +40,147 @@ from dperm.solvers.frank_wolfe import (
     fw,
 )
 from dperm.solvers.frank_wolfe.bcfw import step_size
-from dperm.solvers.frank_wolfe.dp_bcfw_noise import epsilons_apart
+from dperm.solvers.frank_wolfe.dp_bcfw_noise import epsilons_apart, releases
 from dperm.solvers.frank_wolfe.iterate import Iterate
-from dperm.solvers.frank_wolfe.selections import HOPELESS
+from dperm.solvers.frank_wolfe.selections import HOPELESS, selections_epsilon
 
 Rows = list[dict[str, Any]]
 METHODS: dict[str, ModuleType] = {
-    "fw": fw, "bcfw": bcfw, "dp_fw": dp_fw, "dp_bcfw": dp_bcfw,
-}  # fmt: skip
+    module.__name__.rpartition(".")[2]: module for module in (fw, bcfw, dp_fw, dp_bcfw)
+}
+NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
+
+# --- data -----------------------------------------------------------------------------
+
+
+@dataclass
+class Instance:
+    """One draw of the data.
+
+    Attributes
+    ----------
+    problem : Problem
+    radius : float
+        eta at share 1: ||x_true||_1, or ||w*||_1 of a lasso.
+    truth : float
+        f(x_true), or f(w*).
+    largest : float
+        max |x_true|, the box of Algorithm 1.
+    entry_bound, label_bound : float
+        Public bounds on entries and labels.
+    """
+
+    problem: Problem
+    radius: float
+    truth: float
+    largest: float
+    entry_bound: float
+    label_bound: float
+    _minima: dict[float, tuple[float, float]] = field(default_factory=dict)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Of the design as it is."""
+        return Columns(self.problem.A)
+
+    @cached_property
+    def clipped_columns(self) -> Columns:
+        """Of the design as the private methods see it."""
+        return Columns(clip_problem(self.problem, self.entry_bound, 1.0).A)
+
+    @cached_property
+    def start(self) -> float:
+        """f(0)."""
+        return self.problem.mean_loss(self.problem.offset)
+
+    @cached_property
+    def published_lipschitz(self) -> float:
+        """G as the paper has it: max_j |grad_j f(0)|."""
+        return dp_fw.published_lipschitz(self.problem)
+
+    def minimum(self, share: float) -> tuple[float, float]:
+        """Minimum of f over the ball of radius share * eta, and the certified gap."""
+        if share not in self._minima:
+            ball = Ball(1.0, share * self.radius)
+            self._minima[share] = minimum(self.problem, ball, columns=self.columns)
+        return self._minima[share]
+
+
+def sparse_design(rng: np.random.Generator, n: int, p: int, density: float):
+    """A (n, p) with independent non-zeros, N(0, 1), each there with that chance."""
+    cells, parts, last = n * p, [], -1
+    while last < cells:
+        expected = int((cells - last) * density)
+        gaps = rng.geometric(density, expected + 10 * int(expected**0.5) + 100)
+        places = last + np.cumsum(gaps)
+        parts.append(places)
+        last = int(places[-1])
+    flat = np.concatenate(parts)
+    flat = flat[flat < cells]
+    indptr = np.searchsorted(flat, n * np.arange(p + 1, dtype=np.int64))
+    values = rng.standard_normal(flat.size)
+    return sparse.csc_array((values, flat % n, indptr), shape=(n, p))
+
+
+def synthetic(
+    seed: int,
+    n: int,
+    d: int,
+    density: float,
+    active: float,
+    entry_bound: float = 4.0,
+    label_sds: float = 4.0,
+    rows: int | None = None,
+) -> Instance:
+    """The synthetic data of Section V.
+
+    Parameters
+    ----------
+    seed : int
+    n, d : int
+        Records and features.
+    density, active : float
+        Shares of non-zeros in A and in x_true.
+    entry_bound : float
+        Public bound on |a_ij|; the non-zeros are N(0, 1).
+    label_sds : float
+        Public bound on |y_i| in standard deviations of y, which the shares tell.
+    rows : int
+        Records drawn, of which the first n are used; None: n.
+    """
+    rng = np.random.default_rng(seed)
+    A = sparse_design(rng, rows or n, d, density)
+    if rows is not None and rows > n:
+        A = sparse.csc_array(A.tocsr()[:n])
+    count = max(1, round(active * d))
+    x = np.zeros(d)
+    x[rng.choice(d, count, replace=False)] = rng.standard_normal(count)
+    y = A @ x + np.sqrt(NOISE_VARIANCE) * rng.standard_normal(n)
+    problem = build("synthetic", A, y, "least_squares", Penalty())
+    spread = np.sqrt(count * density + NOISE_VARIANCE)
+    return _of_solution(problem, x, entry_bound, float(label_sds * spread))
+
+
+def prepared(problem: Problem, w: np.ndarray) -> Instance:
+    """A prepared data set with the solution w (p,) of its lasso.
+
+    The largest entry and label are taken for public bounds.
+    """
+    A, y = sparse.csc_array(problem.A), -problem.offset
+    public = united(problem.given, (DATA_BOUNDS, RADIUS))
+    plain = build(problem.name, A, y, "least_squares", Penalty(), given=public)
+    return _of_solution(plain, w, float(np.abs(A.data).max()), float(np.abs(y).max()))
+
+
+def _of_solution(
+    problem: Problem, x: np.ndarray, entry_bound: float, label_bound: float
+) -> Instance:
+    truth = problem.mean_loss(problem.A @ x + problem.offset)
+    size, largest = float(np.abs(x).sum()), float(np.abs(x).max())
+    return Instance(problem, size, truth, largest, entry_bound, label_bound)
+
+
+# --- settings and readings ------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -79,6 +229,91 @@ class Setting:
                 )
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What the paper leaves open.
+
+    Attributes
+    ----------
+    objective : {"mean", "sum"}
+        What f is over the records.
+    per : {"total", "iteration"}
+        Whether epsilon and delta are spent on the run or on each iteration.
+    """
+
+    objective: str = "mean"
+    per: str = "total"
+
+    def __post_init__(self) -> None:
+        one_of("objective", self.objective, OBJECTIVES)
+        one_of("per", self.per, BUDGETS)
+
+
+def options_of(at: Instance, setting: Setting) -> Any:
+    """The method's options for a setting."""
+    radius, nodes, update = setting.share * at.radius, setting.nodes, setting.update
+    bounds = (at.entry_bound, at.label_bound)
+    if setting.method == "fw":
+        return fw.Options(radius)
+    if setting.method == "bcfw":  # Algorithm 2 without noise and sketch
+        p = at.problem.p
+        return bcfw.Options("distributed", p, nodes, "ball", radius, update)
+    if setting.method == "dp_fw":
+        return dp_fw.Options(radius, *bounds)
+    length = setting.sketch or None
+    return dp_bcfw.Options(nodes, radius, update, length, setting.split, *bounds)
+
+
+def noise_of(at: Instance, setting: Setting) -> Noise:
+    """The method's noise for a setting; delta is 1/n."""
+    options, module = options_of(at, setting), METHODS[setting.method]
+    target = (setting.epsilon, 1.0 / at.problem.n, setting.noise)
+    noise: Noise = module.noise(at.problem, setting.iterations, options, *target)
+    return noise
+
+
+def noise_under(at: Instance, setting: Setting, reading: Reading) -> Noise:
+    """The printed noise under a reading, and what all T iterations of it cost.
+
+    ``sum``: scores are n times larger and the noise stays, so that on the scores of the
+    mean it is an n-th. ``iteration``: the formulas for T = 1. The true epsilon of
+    DP-BCFW is that of its indices and of its features added up, each at delta / 2.
+    """
+    T, n = setting.iterations, at.problem.n
+    count = 1 if reading.per == "iteration" else T
+    noise = noise_of(at, replace(setting, iterations=count))
+    if setting.noise == "none" or setting.method in ("fw", "bcfw"):
+        return noise
+    index = noise.index_scale / (n if reading.objective == "sum" else 1)
+    sizes = [(index, T)]
+    if setting.method == "dp_bcfw":
+        selections, features = releases(at.problem.p, T, options_of(at, setting))
+        sizes = [(index, selections), (noise.sketch_scale, features)]
+    events: Any = noise.ledger.events
+    pairs = zip(events, sizes, strict=True)
+    events = tuple(replace(event, scale=scale, count=k) for event, (scale, k) in pairs)
+    ledger = Ledger(events, given=noise.ledger.given)
+    noise = replace(noise, ledger=ledger, index_scale=index)
+    if setting.method == "dp_bcfw":
+        return replace(noise, true_epsilon=sum(epsilons_apart(noise, 0.5 / n)))
+    pure = 2.0 / events[0].noise_multiplier
+    epsilon = selections_epsilon(events[0].count, pure, 1.0 / n)
+    return replace(noise, true_epsilon=epsilon)
+
+
+# --- runs -----------------------------------------------------------------------------
+
+
+def start_run(at: Instance, setting: Setting, noise: Noise, seed: int) -> FrankWolfe:
+    """The run of a setting, before its first step."""
+    columns = at.clipped_columns if setting.method == "dp_fw" else at.columns
+    inputs = (at.problem, streams(seed), options_of(at, setting), noise, columns)
+    if setting.method == "dp_bcfw":
+        return dp_bcfw.Run(*inputs, start=ENGINES[setting.engine])
+    engine: FrankWolfe = METHODS[setting.method].Run(*inputs)
+    return engine
+
+
 def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
     """Rows of one run, at every so many iterations and at the last.
 
@@ -87,94 +322,80 @@ def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
     the true epsilon.
     """
     noise = noise_of(at, setting)
-    with made_of(at, setting, noise, seed) as made:
-        made.advance(setting.iterations)
-    known = {"true_epsilon": noise.true_epsilon, **_proved(noise, 1.0 / at.problem.n)}
-    if setting.method == "dp_fw":
-        known = {"index_scale": noise.index_scale, **known}
-    if setting.method == "dp_bcfw":
-        known |= _costs(noise, 1.0 / at.problem.n)
+    with start_run(at, setting, noise, seed) as engine:
+        engine.advance(setting.iterations)
+    costs = _costs(setting.method, noise, 1.0 / at.problem.n)
     path = Iterate(at.problem, at.columns)
     eta, largest, rows = setting.share * at.radius, 0.0, []
     for t in range(setting.iterations + 1):
         if t:
-            signed = made.chosen[t - 1]
-            moves = np.where(signed > 0, -made.vertex, made.vertex)
+            signed = engine.chosen[t - 1]
+            moves = np.where(signed > 0, -engine.vertex, engine.vertex)
             path.combine(step_size(t - 1, 1.0), np.abs(signed) - 1, moves)
         reached = path.l1_norm / eta
         largest = max(largest, reached)
         if t % every == 0 or t == setting.iterations:
-            rows.append(
-                {
-                    "iteration": t, "loss": path.objective, "start": at.start,
-                    "largest_norm": largest, "final_norm": reached, "eta": eta,
-                    **known, **_sent(made, t),
-                }
-            )  # fmt: skip
-    return [{**vars(setting), **row} for row in rows]
+            losses = {"iteration": t, "loss": path.objective, "start": at.start}
+            norms = {"largest_norm": largest, "final_norm": reached, "eta": eta}
+            rows.append(vars(setting) | losses | norms | costs | _sent(engine, t))
+    return rows
 
 
-def made_of(at: Instance, setting: Setting, noise: Noise, seed: int) -> FrankWolfe:
-    """The run of a setting, before its first step."""
-    columns = at.clipped_columns if setting.method == "dp_fw" else at.columns
-    given = (at.problem, streams(seed), options_of(at, setting), noise, columns)
-    if setting.method == "dp_bcfw":
-        return dp_bcfw.Run(*given, start=ENGINES[setting.engine])
-    made: FrankWolfe = METHODS[setting.method].Run(*given)
-    return made
+def _costs(method: str, noise: Noise, delta: float) -> dict[str, Any]:
+    """Noise scales, the true epsilon and its lower end, 0 where it is beyond use.
 
-
-def options_of(at: Instance, setting: Setting) -> Any:
-    """The method's options for a setting."""
-    radius, nodes, update = setting.share * at.radius, setting.nodes, setting.update
-    if setting.method == "fw":
-        return fw.Options(radius)
-    if setting.method == "bcfw":  # Algorithm 2 without noise and sketch
-        p = at.problem.p
-        return bcfw.Options("distributed", p, nodes, "ball", radius, update)
-    if setting.method == "dp_fw":
-        return dp_fw.Options(radius, at.entry_bound, at.label_bound)
-    return dp_bcfw.Options(
-        nodes, radius, update, setting.sketch or None, setting.split,
-        at.entry_bound, at.label_bound,
-    )  # fmt: skip
-
-
-def noise_of(at: Instance, setting: Setting) -> Noise:
-    """The method's noise for a setting; delta is 1/n."""
-    options, module = options_of(at, setting), METHODS[setting.method]
-    target = (setting.epsilon, 1.0 / at.problem.n, setting.noise)
-    found: Noise = module.noise(at.problem, setting.iterations, options, *target)
-    return found
-
-
-def _proved(noise: Noise, delta: float) -> dict[str, Any]:
-    """Lower end of the true epsilon, 0 where it is beyond use; what it is given."""
+    Of DP-BCFW also the epsilons of both kinds of release, each alone at delta / 2.
+    """
     low = noise.true_epsilon
     if math.isfinite(low):
-        events = noise.ledger.events
-        low = lower_epsilon(events, delta) if low < HOPELESS else 0.0
-    return {"epsilon_low": low, "given": ", ".join(noise.ledger.given)}
-
-
-def _costs(noise: Noise, delta: float) -> dict[str, float]:
-    """Scales and true epsilons of both kinds of release, each alone at delta / 2."""
-    index, sketch = epsilons_apart(noise, delta / 2)
-    return {
-        "index_scale": noise.index_scale,
-        "sketch_scale": noise.sketch_scale,
+        low = lower_epsilon(noise.ledger.events, delta) if low < HOPELESS else 0.0
+    public = ", ".join(noise.ledger.given)
+    total = {
         "true_epsilon": noise.true_epsilon,
-        "index_epsilon": index,
-        "sketch_epsilon": sketch,
+        "epsilon_low": low,
+        "given": public,
+    }
+    scale = {"index_scale": noise.index_scale}
+    if method == "dp_fw":
+        return scale | total
+    if method != "dp_bcfw":
+        return total
+    index, sketch = epsilons_apart(noise, delta / 2)
+    apart = {"index_epsilon": index, "sketch_epsilon": sketch}
+    return total | scale | {"sketch_scale": noise.sketch_scale} | apart
+
+
+def _sent(engine: FrankWolfe, t: int) -> dict[str, int]:
+    """Bytes sent until iteration t, and features sent in the whole run."""
+    if not isinstance(engine, dp_bcfw.Run):
+        return {}
+    return {
+        "bytes_up": int(np.sum(engine.up[:t])),
+        "bytes_down": int(np.sum(engine.down[:t])),
+        "features": len(engine.features),
     }
 
 
-def _sent(made: FrankWolfe, t: int) -> dict[str, int]:
-    """Bytes sent until iteration t, and features sent in the whole run."""
-    if not isinstance(made, dp_bcfw.Run):
-        return {}
+def final(
+    at: Instance, setting: Setting, reading: Reading, seed: int
+) -> dict[str, Any]:
+    """The end of one run: its loss f(x), ||x||_1 over eta, its noise and true epsilon.
+
+    Losses are means over the records under either reading of the objective.
+    """
+    noise, eta = noise_under(at, setting, reading), setting.share * at.radius
+    with start_run(at, setting, noise, seed) as engine:
+        engine.advance(setting.iterations)
+        x = engine.weights[0]
     return {
-        "bytes_up": int(np.sum(made.up[:t])),
-        "bytes_down": int(np.sum(made.down[:t])),
-        "features": len(made.features),
+        **vars(setting),
+        "iteration": setting.iterations,
+        "loss": at.problem.mean_loss(at.problem.A @ x + at.problem.offset),
+        "start": at.start,
+        "truth": at.truth,
+        "eta": eta,
+        "final_norm": float(abs(x).sum()) / eta,
+        "true_epsilon": noise.true_epsilon,
+        "index_scale": noise.index_scale,
+        "sketch_scale": noise.sketch_scale,
     }

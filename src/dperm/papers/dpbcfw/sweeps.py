@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
-from dperm.core.erm.columns import Columns
 from dperm.core.erm.loss import Signed
 from dperm.core.erm.losses import named
-from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment import grid, plan, schema
+from dperm.core.erm.problem import build
+from dperm.core.experiment import grid, plan
+from dperm.core.experiment.schema import Config
 from dperm.core.privacy.mechanisms import streams
-from dperm.papers.dpbcfw import (
-    convergence,
-    eigenvalues,
-    inexact,
-    neighbours,
-    sketching,
-    theory,
+from dperm.papers.dpbcfw import theory
+from dperm.papers.dpbcfw.runs import (
+    Instance,
+    Reading,
+    Rows,
+    Setting,
+    final,
+    prepared,
+    run,
+    synthetic,
 )
-from dperm.papers.dpbcfw.instances import Instance, prepared, synthetic
-from dperm.papers.dpbcfw.reading import Reading, final
-from dperm.papers.dpbcfw.runs import Rows, Setting, run
 from dperm.pipeline import inputs
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import bcfw, fw, silent
@@ -33,11 +33,13 @@ from dperm.solvers.frank_wolfe.iterate import Iterate
 
 DATA = ("n", "d", "density", "active", "rows")
 SETTING = tuple(field.name for field in fields(Setting))
+WHOLE = ("n", "d", "rows", "nodes", "sketch", "iterations")  # grids may make floats
+Point = Mapping[str, Any]
 
 
 def compare(
-    config: schema.Config,
-    point: Mapping[str, Any],
+    config: Config,
+    point: Point,
     seed: int,
     settings: Any,
     every: int = 1,
@@ -63,26 +65,26 @@ def compare(
     engine : str
         Of Algorithm 2.
     """
-    if same_sparsity:
-        point = {**point, "active": point["density"]}
-    at = _instance(config, point, seed)
+    at = _instance(config, point, seed, same_sparsity)
     if isinstance(at, str):
         return [{"status": "unavailable", "reason": at}]
-    common = {key: point[key] for key in SETTING if key in point}
     rows = []
     for keys in grid.points(settings, axes=None):
         if keys.get("epsilon", 0.0) > point.get("up_to", math.inf):
             continue
-        setting = Setting(**_whole({**keys, **common}), engine=engine)
-        found = run(at, setting, seed, every)
-        known = _known(at, setting, excess)
-        rows += [{**row, **known} for row in found]
+        setting = _setting(point, **keys, engine=engine)
+        path = run(at, setting, seed, every)
+        known = {"truth": at.truth, "d": at.problem.p}
+        if excess:
+            value, gap = at.minimum(setting.share)
+            known |= {"minimum": value, "gap": gap}
+        rows += [row | known for row in path]
     return rows
 
 
 def readings(
-    config: schema.Config,
-    point: Mapping[str, Any],
+    config: Config,
+    point: Point,
     seed: int,
     settings: Any,
     same_sparsity: bool = False,
@@ -103,46 +105,44 @@ def readings(
     records : list of int, optional
         Numbers n of records, all of one draw of the data; else the point has n.
     """
-    if same_sparsity:
-        point = {**point, "active": point["density"]}
     reading, rows = Reading(point["objective"], point["per"]), list[dict[str, Any]]()
     for sizes in [{"n": n} for n in records] if records else [{}]:
-        at = _instance(config, {**point, **sizes}, seed)
+        at = _instance(config, {**point, **sizes}, seed, same_sparsity)
         if isinstance(at, str):
             return [{"status": "unavailable", "reason": at}]
-        common = {key: point[key] for key in SETTING if key in point}
-        if "ball" in point:
-            common["share"] = min(1.0, point["ball"] / at.radius)
         for keys in grid.points(settings, axes=None):
-            own = keys.pop("own", False)
-            setting = Setting(**_whole({**keys, **common}))
-            found = final(at, setting, Reading() if own else reading, seed)
-            sized = {"n": at.problem.n, "d": at.problem.p}
-            rows.append({**found, **sized, "own": own})
+            as_itself = keys.pop("own", False)
+            setting = _setting(point, **(keys | _share(at, point)))
+            end = final(at, setting, Reading() if as_itself else reading, seed)
+            rows.append({**end, "n": at.problem.n, "d": at.problem.p, "own": as_itself})
     return rows
 
 
+def _setting(point: Point, **more: Any) -> Setting:
+    """The setting of these keys and of the point's, which stand before them."""
+    return Setting(
+        **_whole(more | {key: point[key] for key in SETTING if key in point})
+    )
+
+
+def _share(at: Instance, point: Point) -> dict[str, float]:
+    """The share of ||x_true||_1 that ``ball``, eta itself, is; at most 1."""
+    return {"share": min(1.0, point["ball"] / at.radius)} if "ball" in point else {}
+
+
 def _whole(keys: dict[str, Any]) -> dict[str, Any]:
-    """Grids may make floats of whole numbers."""
-    whole = ("nodes", "sketch", "iterations")
-    return {key: int(v) if key in whole else v for key, v in keys.items()}
-
-
-def _known(at: Instance, setting: Setting, excess: bool) -> dict[str, float]:
-    found = {"truth": at.truth, "d": at.problem.p}
-    if excess:
-        value, gap = at.minimum(setting.share)
-        found |= {"minimum": value, "gap": gap}
-    return found
+    return {key: int(v) if key in WHOLE else v for key, v in keys.items()}
 
 
 def _instance(
-    config: schema.Config, point: Mapping[str, Any], seed: int
+    config: Config, point: Point, seed: int, same_sparsity: bool = False
 ) -> Instance | str:
     """The data of a point, or why there are none."""
     if "problem" not in point:
         sizes = {key: point[key] for key in DATA if key in point}
-        return synthetic(seed, **_integers(sizes))
+        if same_sparsity:
+            sizes["active"] = point["density"]
+        return synthetic(seed, **_whole(sizes))
     at = plan.at_problem(config, point["problem"])
     problem = inputs.load_problem(at)
     if problem is None:
@@ -150,24 +150,19 @@ def _instance(
     return prepared(problem, inputs.load_optimum(at).w)
 
 
-def _drawn(config: schema.Config, point: Mapping[str, Any], seed: int) -> Instance:
+def _drawn(config: Config, point: Point, seed: int) -> Instance:
     """The data of a point that has them."""
     at = _instance(config, point, seed)
     assert isinstance(at, Instance)
     return at
 
 
-def _integers(sizes: dict[str, Any]) -> dict[str, Any]:
-    whole = ("n", "d", "rows")
-    return {key: int(v) if key in whole else v for key, v in sizes.items()}
-
-
 # --- Algorithm 1 ----------------------------------------------------------------------
 
 
 def samplings(
-    config: schema.Config,
-    point: Mapping[str, Any],
+    config: Config,
+    point: Point,
     seed: int,
     chance: float,
     nodes: int,
@@ -184,28 +179,19 @@ def samplings(
     published_p_min : float
         What Section V-A takes, (tau / d)^2; Table III prints (K tau)^2 / d^2.
     """
-    at = _drawn(config, point, seed)
-    tau, rows = round(chance * at.problem.p), []
-    for constraint in bcfw.CONSTRAINTS:
-        size = at.largest if constraint == "box" else at.radius
-        shared: dict[str, Any] = {"constraint": constraint, "radius": size}
-        chosen = {
-            "elementary": bcfw.Options("elementary", **shared),
-            "tau-nice": bcfw.Options("tau_nice", tau, **shared),
-            "(K, tau), published": bcfw.Options(
-                "distributed", tau, nodes, p_min=published_p_min, **shared
-            ),
-            "(K, tau), corrected": bcfw.Options("distributed", tau, nodes, **shared),
-        }
-        for name, options in chosen.items():
+    at, rows = _drawn(config, point, seed), []
+    tau = round(chance * at.problem.p)
+    for constraint, size in _sets(at):
+        for name, options in _of_figure1(tau, nodes, published_p_min):
+            options = replace(options, constraint=constraint, radius=size)
             keys = {"constraint": constraint, "sampling": name, "eta": size}
             rows += _path(at, options, seed, int(point["iterations"]), keys)
     return rows
 
 
 def sampled_balls(
-    config: schema.Config,
-    point: Mapping[str, Any],
+    config: Config,
+    point: Point,
     seed: int,
     chance: float,
     nodes: int,
@@ -215,33 +201,21 @@ def sampled_balls(
 
     ``ball`` of the point is eta itself, ||x_true||_1 where that is less.
     """
-    at = _drawn(config, point, seed)
-    count, tau = int(point["iterations"]), round(chance * at.problem.p)
-    size: dict[str, Any] = {"radius": min(point["ball"], at.radius)}
-    both = ("distributed", tau, nodes)
-    chosen = {
-        "elementary": bcfw.Options("elementary", **size),
-        "tau-nice": bcfw.Options("tau_nice", tau, **size),
-        "(K, tau), published": bcfw.Options(*both, p_min=published_p_min, **size),
-        "(K, tau), corrected": bcfw.Options(*both, **size),
-    }
-    rows = []
-    for name, options in chosen.items():
-        made = bcfw.Run(at.problem, streams(seed), options, silent(count), at.columns)
-        made.advance(count)
-        keys = {"constraint": "ball", "sampling": name, "eta": options.radius}
-        rows.append({**keys, "loss": made.at.objective, "start": at.start})
+    at, rows = _drawn(config, point, seed), []
+    eta, tau = min(point["ball"], at.radius), round(chance * at.problem.p)
+    for name, options in _of_figure1(tau, nodes, published_p_min):
+        options = replace(options, radius=eta)
+        keys = {"constraint": "ball", "sampling": name, "eta": eta}
+        end = _path(at, options, seed, int(point["iterations"]), keys)[-1]
+        rows.append({key: end[key] for key in (*keys, "loss", "start")})
     return rows
 
 
-def blocks(
-    config: schema.Config, point: Mapping[str, Any], seed: int, nodes: list[int]
-) -> Rows:
+def blocks(config: Config, point: Point, seed: int, nodes: list[int]) -> Rows:
     """Figure 2 as Algorithm 1: each of K nodes samples d over max K coordinates."""
-    at = _drawn(config, point, seed)
-    tau, rows = at.problem.p // max(nodes), []
-    for constraint in bcfw.CONSTRAINTS:
-        size = at.largest if constraint == "box" else at.radius
+    at, rows = _drawn(config, point, seed), []
+    tau = at.problem.p // max(nodes)
+    for constraint, size in _sets(at):
         for K in nodes:
             options = bcfw.Options("distributed", tau, K, constraint, size)
             keys = {"constraint": constraint, "nodes": K, "eta": size}
@@ -249,30 +223,46 @@ def blocks(
     return rows
 
 
+def _of_figure1(
+    tau: int, nodes: int, published_p_min: float
+) -> Iterator[tuple[str, bcfw.Options]]:
+    """The samplings of Figure 1."""
+    distributed = bcfw.Options("distributed", tau, nodes)
+    yield "elementary", bcfw.Options()
+    yield "tau-nice", bcfw.Options("tau_nice", tau)
+    yield "(K, tau), published", replace(distributed, p_min=published_p_min)
+    yield "(K, tau), corrected", distributed
+
+
+def _sets(at: Instance) -> Iterator[tuple[str, float]]:
+    """Box and ball with their sizes."""
+    for constraint in bcfw.CONSTRAINTS:
+        yield constraint, at.largest if constraint == "box" else at.radius
+
+
 def _path(
     at: Instance, options: bcfw.Options, seed: int, count: int, keys: dict[str, Any]
 ) -> Rows:
-    none = silent(count)
-    made = bcfw.Run(at.problem, streams(seed), options, none, at.columns)
+    """Rows of a run of Algorithm 1, one an iteration."""
+    path = bcfw.Run(at.problem, streams(seed), options, silent(count), at.columns)
     rows = []
     for t in range(count + 1):
         if t:
-            made.advance(1)
-        norms = {
-            "largest_norm": made.largest / options.radius,
-            "final_norm": made.at.l1_norm / options.radius,
+            path.advance(1)
+        row = {
+            "iteration": t,
+            "loss": path.at.objective,
+            "start": at.start,
+            "largest_norm": path.largest / options.radius,
+            "final_norm": path.at.l1_norm / options.radius,
+            "p_min": path.p_min,
         }
-        loss = {"loss": made.at.objective, "start": at.start}
-        rows.append({**keys, "iteration": t, **loss, **norms, "p_min": made.p_min})
+        rows.append(keys | row)
     return rows
 
 
 def curvature(
-    config: schema.Config,
-    point: Mapping[str, Any],
-    seed: int,
-    chance: float,
-    nodes: int,
+    config: Config, point: Point, seed: int, chance: float, nodes: int
 ) -> Rows:
     """Table III in numbers: curvatures, bounds and what Algorithm 1 reaches."""
     at = _drawn(config, point, seed)
@@ -284,29 +274,20 @@ def curvature(
 
 
 def losses(
-    config: schema.Config,
-    point: Mapping[str, Any],
-    seed: int,
-    lengths: list[float],
-    share: float,
+    config: Config, point: Point, seed: int, lengths: list[float], share: float
 ) -> Rows:
     """Table V: Algorithm 2 without noise for each loss and sketch length.
 
     ``formula`` and ``printed`` are the relative errors, at the last iterate of the run,
     of the partial gradient by q, corrected and as printed.
     """
-    base = _drawn(config, point, seed)
-    at = _with_loss(base, str(point["loss_name"]))
-    rows = []
+    at, rows = _with_loss(_drawn(config, point, seed), str(point["loss_name"])), []
     for length in lengths:
         m = max(1, round(length * at.problem.n))
-        setting = Setting(
-            nodes=4, update="feasible", share=share, sketch=m,
-            iterations=int(point["iterations"]),
-        )  # fmt: skip
-        found = run(at, setting, seed)
-        errors = _formula_errors(at, m, share, seed)
-        rows += [{**row, "length": length, **errors} for row in found]
+        keys = {"nodes": 4, "update": "feasible", "share": share, "sketch": m}
+        path = run(at, _setting(point, **keys), seed)
+        errors = {"length": length, **_formula_errors(at, m, share, seed)}
+        rows += [row | errors for row in path]
     return rows
 
 
@@ -315,46 +296,39 @@ def _with_loss(base: Instance, loss: str) -> Instance:
     X, y, bound = base.problem.A, -base.problem.offset, base.label_bound
     if isinstance(named(loss), Signed):
         y, bound = np.where(y >= 0, 1.0, -1.0), 1.0
-    made = build("synthetic", X, y, loss, base.problem.penalty)
-    return replace(base, problem=made, label_bound=bound, _minima={})
+    problem = build("synthetic", X, y, loss, base.problem.penalty)
+    return replace(base, problem=problem, label_bound=bound, _minima={})
 
 
 def _formula_errors(at: Instance, m: int, share: float, seed: int) -> dict[str, float]:
-    """How far Table V's gradient is from the true one, at a point of FW's."""
-    problem = at.problem
-    options = fw.Options(share * at.radius)
-    x = fw.Run(problem, streams(seed), options, silent(20))
-    x.advance(20)
-    sketch = Sketch(problem.n, m, 0)
-    rows = np.arange(problem.n)
-    q = sketch.feature(rows, x.at.products / problem.n)
-    columns: Columns = at.columns
-    exact = Iterate.gradient(x.at)
-    estimates = sketch.predictions(q)
-    ours = problem.derivatives(problem.n * estimates + problem.offset) / problem.n
-    printed = _printed(problem, estimates)
-    size = float(np.linalg.norm(exact))
-    return {
-        "formula": float(np.linalg.norm(columns.products(ours) - exact)) / size,
-        "printed": float(np.linalg.norm(columns.products(printed) - exact)) / size,
-    }
+    """How far Table V's gradients are from the true one, after 20 steps of FW.
 
-
-def _printed(problem: Problem, estimates: np.ndarray) -> np.ndarray:
-    """Table V's last column as printed, as weights of the records.
-
-    Least squares lost the 1/n of the labels; the other two the 1/n of the mean and the
-    n that makes margins of q.
+    In its last column, as printed, least squares lost the 1/n of the labels; the other
+    two losses the 1/n of the mean and the n that makes margins of q.
     """
-    return problem.derivatives(estimates + problem.offset)
+    problem, columns, n = at.problem, at.columns, at.problem.n
+    x = fw.Run(problem, streams(seed), fw.Options(share * at.radius), silent(20))
+    x.advance(20)
+    exact = Iterate.gradient(x.at)
+    size = float(np.linalg.norm(exact))
+    sketch = Sketch(n, m, 0)
+    estimates = sketch.predictions(sketch.feature(np.arange(n), x.at.products / n))
+    weights = {
+        "formula": problem.derivatives(n * estimates + problem.offset) / n,
+        "printed": problem.derivatives(estimates + problem.offset),
+    }
+    return {
+        name: float(np.linalg.norm(columns.products(each) - exact)) / size
+        for name, each in weights.items()
+    }
 
 
 # --- communication and sensitivity ----------------------------------------------------
 
 
 def communication(
-    config: schema.Config,
-    point: Mapping[str, Any],
+    config: Config,
+    point: Point,
     seed: int,
     tuned: list[int],
     noise: str,
@@ -375,8 +349,7 @@ def communication(
         Distortion of Theorem 4.
     """
     at = _drawn(config, point, seed)
-    keys = {key: point[key] for key in SETTING if key in point}
-    setting = Setting(**_whole({**keys, "noise": noise}))
+    setting = _setting(point, noise=noise)
     theorem = theory.iterations(at, setting, theta)
     counts = {"theorem 4": min(max(1, round(theorem)), max(tuned))}
     ends = {T: run(at, replace(setting, iterations=T), seed, T)[-1] for T in tuned}
@@ -387,64 +360,51 @@ def communication(
         "corollary": (1 / theta) ** 2 * math.log(n) ** (1 / 3) * K * n ** (2 / 3),
         "one_shot": 8.0 * K * n * rank * math.log(rank),
     }
-    rows = []
-    for rule, T in counts.items():
-        made = replace(setting, iterations=T)
-        rows += [{"rule": rule, **row, **known} for row in run(at, made, seed)]
-    return rows
+    return [
+        {"rule": rule, **row, **known}
+        for rule, T in counts.items()
+        for row in run(at, replace(setting, iterations=T), seed)
+    ]
 
 
-def sensitivity(
-    config: schema.Config, point: Mapping[str, Any], seed: int, trials: int
-) -> Rows:
+def sensitivity(config: Config, point: Point, seed: int, trials: int) -> Rows:
     """Largest change of what a node releases, over replaced records that were tried."""
     at = _drawn(config, point, seed)
-    setting = Setting(**_whole({key: point[key] for key in SETTING if key in point}))
-    return neighbours.search(at, setting, seed, trials)
+    return theory.largest_changes(at, _setting(point), seed, trials)
 
 
 # --- Theorems 1 and 2, Proposition 1, the sketch --------------------------------------
 
 
-def rates(
-    config: schema.Config,
-    point: Mapping[str, Any],
-    seed: int,
-    chance: float,
-    nodes: int,
-) -> Rows:
+def rates(config: Config, point: Point, seed: int, chance: float, nodes: int) -> Rows:
     """Theorem 1's O(1/t): gaps of Algorithm 1 over the last decade of a run."""
     at = _drawn(config, point, seed)
     tau, T = round(chance * at.problem.p), int(point["iterations"])
-    return convergence.gaps(at, float(point["share"]), tau, nodes, T, seed)
+    return theory.gaps(at, float(point["share"]), tau, nodes, T, seed)
 
 
 def eigenvalue_bounds(
-    config: schema.Config, point: Mapping[str, Any], seed: int, tau: int, nodes: int
+    config: Config, point: Point, seed: int, tau: int, nodes: int
 ) -> Rows:
     """Proposition 1: expected curvature over a box, exactly, and its bound."""
     n, d = int(point["n"]), int(point["d"])
-    return eigenvalues.rows(seed, n, d, float(point["common"]), tau, nodes, 1.0)
+    return theory.proposition1(seed, n, d, float(point["common"]), tau, nodes, 1.0)
 
 
-def approximation(
-    config: schema.Config, point: Mapping[str, Any], seed: int, lengths: list[int]
-) -> Rows:
+def approximation(config: Config, point: Point, seed: int, lengths: list[int]) -> Rows:
     """Assumption 2: the errors of private runs at every iteration; 0 is no sketch."""
-    at = _drawn(config, point, seed)
-    given = {key: point[key] for key in SETTING if key in point}
-    given["share"] = min(1.0, point["ball"] / at.radius)
-    reading, rows = Reading(point["objective"], point["per"]), list[dict[str, Any]]()
+    at, rows = _drawn(config, point, seed), list[dict[str, Any]]()
+    reading = Reading(point["objective"], point["per"])
     for length in lengths:
-        setting = Setting(**_whole({**given, "sketch": length}))
-        found = inexact.errors(at, setting, reading, seed)
-        rows += [{**row, "length": length or at.problem.n} for row in found]
+        setting = _setting(point, sketch=length, **_share(at, point))
+        errors = theory.approximation_errors(at, setting, reading, seed)
+        rows += [{**row, "length": length or at.problem.n} for row in errors]
     return rows
 
 
 def sketched_products(
-    config: schema.Config,
-    point: Mapping[str, Any],
+    config: Config,
+    point: Point,
     seed: int,
     lengths: list[int],
     theta: float,
@@ -453,9 +413,10 @@ def sketched_products(
 ) -> Rows:
     """Section IV's sketch: errors of products for several m, and for Table IV's."""
     n, count = int(point["n"]), int(point["iterations"])
-    named = sketching.table_length(n, count, theta)
+    of_table = theory.table_length(n, count, theta)
     sizes = (int(point["d"]), int(point["nonzeros"]), active, float(point["epsilon"]))
-    return [
-        {**sketching.errors(seed, n, m, *sizes, nodes, count), "m": m, "table": table}
-        for m, table in [*((m, False) for m in lengths if m <= n), (named, True)]
-    ]
+    rows = []
+    for m, table in [*((m, False) for m in lengths if m <= n), (of_table, True)]:
+        errors = theory.sketch_errors(seed, n, m, *sizes, nodes, count)
+        rows.append(errors | {"m": m, "table": table})
+    return rows

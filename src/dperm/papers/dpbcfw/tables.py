@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dperm.core.experiment import results, schema
-from dperm.papers.dpbcfw import convergence, inexact, margins, sketching, theory, uplink
-from dperm.papers.dpbcfw import readings as of_readings
+from dperm.core.experiment import results
+from dperm.core.experiment.schema import Config, Product
+from dperm.papers.dpbcfw import judged, outcomes
 from dperm.papers.dpbcfw.outcomes import last, read
 from dperm.present.tables import Table, readable
 
@@ -15,116 +15,109 @@ def _mean(table: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFra
     return table.groupby(keys, sort=False)[values].mean().reset_index()
 
 
-def related(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def _renamed(data: pd.DataFrame, titles: dict[str, str]) -> pd.DataFrame:
+    """The columns that a reader sees, by their titles."""
+    return readable(data[list(titles)]).rename(columns=titles)
+
+
+def related(config: Config, product: Product, problems: list[str]) -> Table:
     """Table II, and which solver of ours runs a row; measured bytes for DP-BCFW."""
     data = results.published(config, "table2")
     ours = data["solver"] == "dp_bcfw"
-    sent = results.load_sweep(config, "communication")
     data["uplink_share"] = pd.NA
-    data.loc[ours, "uplink_share"] = uplink.share_of_raw(sent)
-    shown = data.fillna({"solver": "not here"})
-    shown["uplink_share"] = [
+    sent = results.load_sweep(config, "communication")
+    data.loc[ours, "uplink_share"] = outcomes.share_of_raw(sent)
+    text = data.fillna({"solver": "not here"})
+    text["uplink_share"] = [
         "" if pd.isna(value) else f"{100 * value:.2g} % of sending raw features"
         for value in data["uplink_share"]
     ]
-    return Table(data, shown)
+    return Table(data, text)
 
 
-def curvature(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def curvature(config: Config, product: Product, problems: list[str]) -> Table:
     """Table III in numbers, means over the draws."""
     table = results.load_sweep(config, "curvature")
-    columns = ["p_min", "iteration", "d", "start", "expected_curvature"]
-    column = [
-        theory.printed_column(*row) for row in table[columns].itertuples(index=False)
+    columns = table[["p_min", "iteration", "d", "start", "expected_curvature"]]
+    table["printed_column"] = [
+        outcomes.printed_column(*row) for row in columns.itertuples(index=False)
     ]
-    table = table.assign(printed_column=column)
-    values = [
-        *("p_min", "published_p_min", "existing_curvature", "expected_curvature"),
-        *("existing_bound", "bound", "published_bound", "gap"),
-    ]
-    data = _mean(table, ["sampling"], [*values, "start", "printed_column"])
-    shown = readable(data[["sampling", *values, "printed_column"]])
-    shown.columns = [
-        *("sampling", "p_min", "p_min, printed", "existing curvature"),
-        *("expected curvature", "existing bound", "Theorem 1"),
-        *("Theorem 1, printed p_min", "reached", "its printed column"),
-    ]
-    return Table(data, shown)
+    titles = {
+        "sampling": "sampling",
+        "p_min": "p_min",
+        "published_p_min": "p_min, printed",
+        "existing_curvature": "existing curvature",
+        "expected_curvature": "expected curvature",
+        "existing_bound": "existing bound",
+        "bound": "Theorem 1",
+        "published_bound": "Theorem 1, printed p_min",
+        "gap": "reached",
+        "printed_column": "its printed column",
+    }
+    _, *values, column = titles
+    data = _mean(table, ["sampling"], [*values, "start", column])
+    return Table(data, _renamed(data, titles))
 
 
-def losses(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def losses(config: Config, product: Product, problems: list[str]) -> Table:
     """Table V: the printed formulas, and the errors of both readings by m."""
-    table = last(read(config, "losses"))
-    keys = ["loss_name", "length"]
+    table, keys = last(read(config, "losses")), ["loss_name", "length"]
     data = _mean(table, keys, ["formula", "printed", "relative"])
     printed = results.published(config, "table5").rename(columns={"loss": "loss_name"})
     data = data.merge(printed[["loss_name", "by_q"]], on="loss_name", how="left")
-    shown = readable(data)[
-        ["loss_name", "by_q", "length", "formula", "printed", "relative"]
-    ]
-    shown.columns = [
-        *("loss", "partial gradient by q, as printed", "m / n"),
-        *("error, corrected", "error, as printed", "loss reached / loss at 0"),
-    ]
-    return Table(data, shown)
+    titles = {
+        "loss_name": "loss",
+        "by_q": "partial gradient by q, as printed",
+        "length": "m / n",
+        "formula": "error, corrected",
+        "printed": "error, as printed",
+        "relative": "loss reached / loss at 0",
+    }
+    return Table(data, _renamed(data, titles))
 
 
-def claims(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def claims(config: Config, product: Product, problems: list[str]) -> Table:
     """The smallest epsilon from which each claim holds, by kind of noise."""
-    data = margins.starts(margins.of_runs(last(read(config, "claims"))))
+    margins = outcomes.claim_margins(last(read(config, "claims")))
+    data = outcomes.claim_starts(margins)
     wide = data.pivot(index="claim", columns="noise", values="epsilon")
-    shown = wide[list(margins.KINDS)].map(
+    titles = {
+        "stated": "noise as printed",
+        "scaled": "printed, scores eta grad",
+        "scaled, m = n": "the same, no sketch (m = n)",
+        "strict": "least sound noise",
+    }
+    text = wide[list(titles)].map(
         lambda value: "nowhere up to 1e7" if pd.isna(value) else f"{value:g}"
     )
-    titles = {key: " ".join(text.split()) for key, text in margins.CLAIMS.items()}
-    shown.insert(0, "claim", shown.index.map(titles))
-    shown.columns = [
-        *("claim", "noise as printed", "printed, scores eta grad"),
-        *("the same, no sketch (m = n)", "least sound noise"),
-    ]
-    return Table(data, shown)
+    names = {key: " ".join(words.split()) for key, words in outcomes.CLAIMS.items()}
+    text.insert(0, "claim", text.index.map(names))
+    return Table(data, text.rename(columns=titles))
 
 
-def readings(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def readings(config: Config, product: Product, problems: list[str]) -> Table:
     """Under which reading each figure holds; every row in the data."""
-    data = of_readings.every(config, product.sweeps)
+    data = judged.every(config, product.sweeps)
     columns = ["figure", "reading", "data", "holds", "drop", "worst", "margin"]
     return Table(data, readable(data[columns]))
 
 
-def reading_sentences(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def reading_sentences(config: Config, product: Product, problems: list[str]) -> Table:
     """The same in one sentence a figure."""
-    data = of_readings.sentences(of_readings.every(config, product.sweeps))
+    data = judged.sentences(judged.every(config, product.sweeps))
     return Table(data, data[["figure", "tried", "learning", "holding", "sentence"]])
 
 
-def privacy(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def privacy(config: Config, product: Product, problems: list[str]) -> Table:
     """True epsilon of the printed noise, indices and features apart."""
-    table = pd.concat(
-        [results.load_sweep(config, name) for name in product.sweeps],
-        ignore_index=True,
-    )
+    tables = [results.load_sweep(config, name) for name in product.sweeps]
+    table = pd.concat(tables, ignore_index=True)
     kept = table["noise"].isin(["stated", "scaled", "strict"])
     if "status" in table:
         kept &= table["status"] == "ok"
     table = last(table[kept])
-    if "problem" not in table:
-        table["problem"] = pd.NA
-    table = table.assign(data=table["problem"].fillna("synthetic"))
+    names = table["problem"] if "problem" in table else pd.Series(pd.NA, table.index)
+    table = table.assign(data=names.fillna("synthetic"))
     keys = ["data", "method", "noise", "update", "nodes", "share", "epsilon"]
     values = [
         *("index_epsilon", "sketch_epsilon", "true_epsilon", "epsilon_low"),
@@ -132,54 +125,45 @@ def privacy(
     ]
     data = _mean(table, keys, [name for name in values if name in table])
     if "given" in table:
-        given = table.groupby(keys, sort=False)["given"].first().rename("given")
-        data = data.merge(given.reset_index(), on=keys, how="left")
+        public = table.groupby(keys, sort=False)["given"].first()
+        data = data.merge(public.reset_index(), on=keys, how="left")
     return Table(data, readable(data))
 
 
-def sensitivity(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
-    """Largest change found over what was declared."""
+def sensitivity(config: Config, product: Product, problems: list[str]) -> Table:
+    """Largest change of a release that was tried over what was declared."""
     table = results.load_sweep(config, "sensitivity")
     if "update" not in table:
         table["update"] = "published"
-    table = table.assign(
-        of_strict=table["found"] / table["strict"],
-        of_published=table["found"] / table["published"],
-    )
+    for name in ("strict", "published"):
+        table[f"of_{name}"] = table["found"] / table[name]
     keys = ["release", "nodes", "update"]
     values = ["found", "strict", "published", "of_strict", "of_published"]
     data = table.groupby(keys, sort=False)[values].max().reset_index()
     return Table(data, readable(data))
 
 
-def rates(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def rates(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of Algorithm 1's gap in t beside those of Theorem 1's bound."""
-    data = convergence.exponents(results.load_sweep(config, product.sweeps[0]))
+    data = outcomes.gap_exponents(results.load_sweep(config, product.sweeps[0]))
     return Table(data, readable(data))
 
 
-def proposition1(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def proposition1(config: Config, product: Product, problems: list[str]) -> Table:
     """Expected curvature over Proposition 1's bound, by sampling and likeness."""
     table = results.load_sweep(config, product.sweeps[0])
     data = _mean(table, ["sampling", "common"], ["curvature", "bound"])
     return Table(data, readable(data.assign(share=data["curvature"] / data["bound"])))
 
 
-def approximation(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def approximation(config: Config, product: Product, problems: list[str]) -> Table:
     """Errors of partial gradient and oracle over what Assumption 2 allows."""
-    data = inexact.summary(results.load_sweep(config, product.sweeps[0]))
+    swept = results.load_sweep(config, product.sweeps[0])
+    data = outcomes.approximation_summary(swept)
     return Table(data, readable(data))
 
 
-def sketch(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def sketch(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of what sketching does to a partial gradient, in m and in n."""
-    data = sketching.exponents(results.load_sweep(config, product.sweeps[0]))
+    data = outcomes.sketch_exponents(results.load_sweep(config, product.sweeps[0]))
     return Table(data, readable(data))
