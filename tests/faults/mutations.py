@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from dperm.core.experiment import config, schema, typed
+from dperm.core.experiment import config, schema, validation
 from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import checks, digests, runtable
 from dperm.report import claims
@@ -290,7 +290,7 @@ def has_default(mutation: Mutation) -> bool:
 @functools.cache
 def fields_of(section: Any, key: str) -> frozenset[str]:
     """The fields of a section, or of what lies below a key of it."""
-    hint = typed.hint_of(section, key) if key else section
+    hint = validation.type_of(section, key.split(".")) if key else section
     while getattr(hint, "__args__", None):  # what a list, mapping or union holds
         hint = [one for one in hint.__args__ if one is not type(None)][-1]
     return frozenset(getattr(hint, "__dataclass_fields__", {}))

@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Any
 
-from dperm.core.experiment import typed
 from dperm.core.experiment.schema import Dataset, Reader, Source
+from dperm.core.experiment.validation import check
 from dperm.data.readers import FORMATS
 from dperm.data.records import RULES
 from dperm.data.synthetic import GENERATORS, RANGES
@@ -77,7 +77,7 @@ def _check_reader(name: str, reader: Reader, is_arff: bool) -> None:
     for key, value in reader.options.items():
         known = FORMATS[reader.format].options
         _check_known(name, "reader.options", key, known)
-        _check_type(name, f"reader.options.{key}", value, known[key])
+        check(value, known[key], f"data set {name}: reader.options.{key}")
     separator = reader.options.get("separator", ",")
     if len(str(separator)) != 1 or str(separator) in '\r\n"':
         _fail(name, "reader.options.separator", separator, "one character")
@@ -134,7 +134,7 @@ def _check_known_options(
     for option, value in source.options.items():
         taken = known[str(source.loader)]
         _check_known(name, key, option, taken)
-        _check_type(name, f"{key}.{option}", value, taken[option])
+        check(value, taken[option], f"data set {name}: {key}.{option}")
 
 
 def _check_arguments(name: str, key: str, source: Source) -> None:
@@ -147,19 +147,12 @@ def _check_arguments(name: str, key: str, source: Source) -> None:
         found = ", ".join(source.options) or "nothing"
         _fail(name, key, found, f"also {', '.join(sorted(missing))}")
     for option, value in source.options.items():
-        _check_type(name, f"{key}.{option}", value, expected[option].annotation)
+        check(value, expected[option].annotation, f"data set {name}: {key}.{option}")
         low, high = RANGES[option]
         if not low <= value <= high:
             _fail(name, f"{key}.{option}", value, f"{low:g} to {high:g}")
     if source.options.get("active", 0) > source.options["p"]:
         _fail(name, f"{key}.active", source.options["active"], "at most p")
-
-
-def _check_type(name: str, key: str, value: Any, hint: Any) -> None:
-    try:
-        typed.check(value, hint, f"data set {name}: {key}")
-    except typed.MisfitError as error:
-        raise ValueError(str(error)) from error
 
 
 def _check_known(name: str, key: str, found: Any, expected: Iterable[str]) -> None:

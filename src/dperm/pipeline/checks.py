@@ -12,7 +12,7 @@ import numpy as np
 
 from dperm.core import solvers
 from dperm.core.erm.losses import BOUNDED, named
-from dperm.core.experiment import schema, typed
+from dperm.core.experiment import schema, validation
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import one_of
 from dperm.core.solvers.capabilities import obstacle
@@ -61,7 +61,7 @@ def solver(section: schema.Solver) -> None:
         module = solvers.load(section.algorithm)
         known = get_type_hints(module.Options)
         for key, value in section.options.items():
-            typed.check(value, known.get(key, Any), f"options.{key}")
+            validation.check(value, known.get(key, Any), f"options.{key}")
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError(f"options.{key}: expected a finite number")
         solvers.make_options(module, section.options)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, schema, typed
+from dperm.core.experiment import plan, schema, validation
 from dperm.core.experiment.graph import FORMATS, product_inputs
 from dperm.core.experiment.locate import ConfigError, group_file, hint
 from dperm.core.experiment.validation import one_of
@@ -250,14 +250,11 @@ def check_options(config: schema.Config, kind: str, name: str) -> None:
     what = getattr(config.paper, kind)[name]
     where = f"conf/{group_file('paper', config.paper.name)}: {kind}.{name}.options"
     module = module_of(config, kind, what.kind)
-    try:
-        if kind == "sweeps":
-            _check_arguments(closure.parameters(module, what.kind), what.options, where)
-        else:
-            _check_spelt(f"{module}:{what.kind}", what.options, where)
-            _check_named(config.paper, what.options, where)
-    except typed.MisfitError as error:
-        raise ConfigError(str(error)) from error
+    if kind == "sweeps":
+        _check_arguments(closure.parameters(module, what.kind), what.options, where)
+    else:
+        _check_spelt(f"{module}:{what.kind}", what.options, where)
+        _check_named(config.paper, what.options, where)
 
 
 def _check_arguments(
@@ -268,7 +265,7 @@ def _check_arguments(
     known = dict(list(takes.items())[PASSED:])
     for key, value in options.items():
         one_of(where, key, list(known))
-        typed.check(value, _type_of(known[key][0]), f"{where}.{key}")
+        validation.check(value, _type_of(known[key][0]), f"{where}.{key}")
     missing = [key for key, (_, needed) in known.items() if needed]
     for key in missing:
         if key not in options:
@@ -291,7 +288,7 @@ def _check_spelt(entry: str, options: dict[str, Any], where: str) -> None:
         if key not in spelt:
             near = hint(str(key), [word for word in TYPES if word in spelt])
             raise ConfigError(f"{where}: {key!r}: {entry} reads no such option{near}")
-        typed.check(value, TYPES.get(key, Any), f"{where}.{key}")
+        validation.check(value, TYPES.get(key, Any), f"{where}.{key}")
 
 
 def _check_named(paper: schema.Paper, options: dict[str, Any], where: str) -> None:

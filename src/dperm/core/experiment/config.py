@@ -15,24 +15,23 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
 
-from dperm.core.experiment import grid, overriding, schema, typed
+from dperm.core.experiment import grid, schema
 from dperm.core.experiment.locate import (
     ROOT,
     ConfigError,
     available,
     conf_file,
     group_file,
-    hint,
 )
 from dperm.core.experiment.validation import (
+    check,
     check_name,
+    load_yaml,
     validate,
     validate_section,
     validate_settings,
@@ -47,10 +46,14 @@ CLASSES = {
     "dataset": schema.Dataset,
 }
 _DATASET = "/dataset@dataset"  # in a defaults list, the data set of a problem
-# Beside their own errors OmegaConf and YAML raise these on files that make no sense.
+# Beside its own errors OmegaConf raises these on files that make no sense.
 _SENSELESS = (
-    *(OmegaConfBaseException, YAMLError, OSError, ValueError, TypeError),
+    *(OmegaConfBaseException, OSError, ValueError, TypeError),
     *(AttributeError, RecursionError),
+)
+# A whole number or a word that stands for itself: needs no grammar, nor its import.
+_PLAIN = re.compile(
+    r"[A-Za-z_][\w.]*=(?:(0|-?[1-9]\d{0,15})|((?!(?i:true|false|null|inf|nan)$)[A-Za-z]\w*))"
 )
 # What Hydra reads as an order to place settings elsewhere, escaped or not.
 _REACHING = re.compile(
@@ -76,9 +79,7 @@ def read(group: str, name: str, overrides: Iterable[str] = ()) -> Any:
     """
     check_name(group, name, "command line")
     tree = OmegaConf.create({group: OmegaConf.structured(CLASSES[group])})
-    inner = [
-        text for text in overrides if overriding.key_of(text).startswith(f"{group}.")
-    ]
+    inner = [text for text in overrides if key_of(text).startswith(f"{group}.")]
     _merge(tree, {group: name}, _root([group]), inner)
     section = _object(tree, {group: name})[group]
     _check_own_name(group, name, section)
@@ -97,7 +98,7 @@ def settings(overrides: Sequence[str]) -> schema.Config:
         For anything that is wrong with it, or a paper, problem or solver among the
         overrides.
     """
-    chosen, given = _choices(overrides), {overriding.key_of(text) for text in overrides}
+    chosen, given = _choices(overrides), {key_of(text) for text in overrides}
     for group in given & {*CHOSEN[:-1]}:
         raise ConfigError(
             f"{group}={chosen[group]}: expected a key below it, {group}.<key>=value: "
@@ -105,11 +106,7 @@ def settings(overrides: Sequence[str]) -> schema.Config:
         )
     rest = [field.name for field in fields(schema.Config) if field.name not in CHOSEN]
     tree = OmegaConf.masked_copy(OmegaConf.structured(schema.Config), rest)
-    inner = [
-        text
-        for text in overrides
-        if overriding.key_of(text).split(".")[0] not in CLASSES
-    ]
+    inner = [text for text in overrides if key_of(text).split(".")[0] not in CLASSES]
     _merge(tree, {}, _root(rest), inner)
     made = schema.Config(**_object(tree))
     made = replace(
@@ -138,7 +135,7 @@ def compose(overrides: Sequence[str]) -> schema.Config:
     chosen = _choices(overrides)
     tree = OmegaConf.structured(schema.Config)
     inner = [text for text in overrides if text.partition("=")[0] not in CHOSEN]
-    _merge(tree, chosen, _root(), inner)
+    _merge(tree, chosen, _root(schema.Config.__dataclass_fields__), inner)
     made: schema.Config = _object(tree, chosen)
     validate(made, _narrowed(overrides))
     for group, name in chosen.items():
@@ -191,7 +188,7 @@ def with_paper(config: schema.Config, name: str) -> schema.Config:
 def _narrowed(overrides: Iterable[str]) -> bool:
     """Whether other problems are asked for than those of the paper's file."""
     keys = ("paper.problems", "paper.offline")
-    return any(overriding.key_of(text).startswith(keys) for text in overrides)
+    return any(key_of(text).startswith(keys) for text in overrides)
 
 
 def _with_mirror(data: schema.Data) -> schema.Data:
@@ -227,7 +224,7 @@ def _merge(
     OmegaConf.set_struct(tree, True)
     for text in overrides:
         with _refusing(f"command line: {text}"):
-            overriding.apply(tree, text)
+            _override(tree, text)
 
 
 def _contents(
@@ -285,28 +282,22 @@ def _loaded(file: str) -> tuple[DictConfig, list[Any]]:
     if path is None:
         raise ConfigError(f"conf/{file}: no such file")
     with _refusing(f"conf/{file}"):
-        return _parsed(file, path, path.read_bytes())
+        return _parsed(file, path.read_bytes())
 
 
 @functools.lru_cache(512)
-def _parsed(file: str, path: Path, text: bytes) -> tuple[DictConfig, list[Any]]:
+def _parsed(file: str, text: bytes) -> tuple[DictConfig, list[Any]]:
     if file != ROOT:
         _refuse_reach(file, text)
-    content = OmegaConf.load(path)
-    if not isinstance(content, DictConfig):
-        raise ConfigError(f"conf/{file}: expected keys and values, found a list")
-    if not content:
+    content = load_yaml(f"conf/{file}", text)
+    if not content or not isinstance(content, dict):
         raise ConfigError(f"conf/{file}: expected keys and values, name first of all")
-    taken = OmegaConf.create({"defaults": content.pop("defaults", [])})
-    found = OmegaConf.to_container(taken)["defaults"]  # type: ignore[index,call-overload]
-    if not isinstance(found, list):
-        raise ConfigError(f"conf/{file}: defaults: expected a list, found {found!r}")
-    section = CLASSES.get(file.partition("/")[0], schema.Config)
-    try:
-        typed.check(OmegaConf.to_container(content), section)
-    except typed.MisfitError as error:
-        raise ConfigError(f"conf/{file}: {error}") from error
-    return content, found
+    taken = content.pop("defaults", [])
+    if not isinstance(taken, list):
+        raise ConfigError(f"conf/{file}: defaults: expected a list, found {taken!r}")
+    content.pop("hydra" if file == ROOT else None, None)
+    check(content, CLASSES.get(file.partition("/")[0], schema.Config), f"conf/{file}: ")
+    return OmegaConf.create(content), taken
 
 
 def _refuse_reach(file: str, content: bytes) -> None:
@@ -330,13 +321,10 @@ def _refuse_reach(file: str, content: bytes) -> None:
         )
 
 
-def _root(keys: Iterable[str] | None = None) -> DictConfig:
-    """What ``config.yaml`` says itself, of these keys; Hydra's own settings apart."""
+def _root(keys: Iterable[str]) -> DictConfig:
+    """What ``config.yaml`` says itself, of these keys."""
     content, _ = _loaded(ROOT)
-    kept = [str(key) for key in content if key != "hydra"]
-    return OmegaConf.masked_copy(
-        content, kept if keys is None else [key for key in kept if key in keys]
-    )
+    return OmegaConf.masked_copy(content, [key for key in keys if key in content])
 
 
 def _object(tree: DictConfig, chosen: dict[str, str] | None = None) -> Any:
@@ -354,9 +342,7 @@ def _object(tree: DictConfig, chosen: dict[str, str] | None = None) -> Any:
         )
         raise ConfigError(f"{place}: expected {what}, found none")
     with _refusing(f"conf/{files.get('paper', ROOT)}"):
-        made = OmegaConf.to_object(tree)
-        _refuse_added_keys(tree, made)
-    return made
+        return OmegaConf.to_object(tree)
 
 
 def _dataset_file(problem: str) -> str | None:
@@ -391,6 +377,54 @@ def _defaults() -> dict[str, str]:
     return {group: found[group] for group in CHOSEN}
 
 
+def key_of(override: str) -> str:
+    """The key of an override."""
+    return override.partition("=")[0].lstrip("+~")
+
+
+def _override(tree: DictConfig, text: str) -> None:
+    """Apply an override as Hydra does; its grammar is Hydra's own."""
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None:
+        _put(tree, text, key_of(text), plain[2] or int(plain[1]))
+        return
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    spelt = re.sub(r"(?<=[=,\[])(-?)\.inf\b", r"\1inf", text)
+    try:
+        given = OverridesParser.create().parse_override(spelt)
+    except HydraException as error:
+        what = str(error).splitlines()[0]
+        raise _refused(text, f"expected key=value: {what}") from error
+    key, value = given.key_or_group, given.value()
+    if given.package is not None or given.is_sweep_override():
+        raise _refused(text, "expected key=value, one value; --multirun takes several")
+    is_there = OmegaConf.select(tree, key, throw_on_missing=False) is not None
+    if given.is_delete():
+        if not is_there:
+            raise _refused(text, f"there is no {key}")
+        above, _, last = key.rpartition(".")
+        with open_dict(tree):
+            del OmegaConf.select(tree, above)[last]
+    elif given.is_add() and is_there and not isinstance(value, dict | list):
+        raise _refused(text, "is there; expected it without the +")
+    else:
+        _put(tree, text, key, value, given.is_add() or given.is_force_add())
+
+
+def _put(tree: DictConfig, text: str, key: str, value: Any, add: bool = False) -> None:
+    nested = value
+    for name in reversed(key.split(".")):
+        nested = {name: nested}
+    check(nested, schema.Config, f"command line: {text}: ")
+    OmegaConf.update(tree, key, value, merge=True, force_add=add)
+
+
+def _refused(text: str, what: str) -> ConfigError:
+    return ConfigError(f"command line: {text}: {what}")
+
+
 # --- messages -------------------------------------------------------------------------
 
 
@@ -407,34 +441,10 @@ def _refusing(place: str) -> Iterator[None]:
 
 def _explained(error: Exception, place: str) -> str:
     """One line for an error: place, key, what is wrong."""
-    if isinstance(error, YAMLError):
-        return f"{place}: not valid YAML: {' '.join(str(error).split())}"
     text = str(error)
     key = re.search(r"full_key: (\S+)", text)
     what = re.search(
         r"^(Key|Value|Cannot|Missing|Could|Inc|Inv|Interp|Unsupp).*$", text, re.M
     )
-    unknown = re.search(r"Key '(\w+)' not in '(\w+)'", text)
-    found = what[0] if what else (text.splitlines() or [type(error).__name__])[0]
-    message = ": ".join(part for part in (place, key[1] if key else "", found) if part)
-    return message + (_expected_keys(unknown[1], unknown[2]) if unknown else "")
-
-
-def _expected_keys(found: str, node: str) -> str:
-    """The keys of a typed class, and the one nearest to what was found."""
-    known = list(getattr(schema, node).__dataclass_fields__)
-    return f"; expected one of {', '.join(known)}{hint(found, known)}"
-
-
-def _refuse_added_keys(node: Any, value: Any, where: str = "") -> None:
-    """Refuse keys that ``+key=value`` put beside those of a typed class."""
-    typed = hasattr(value, "__dataclass_fields__")
-    for field in node if typed else ():
-        if field not in value.__dataclass_fields__:
-            place = f"{where}{field}"
-            expected = _expected_keys(field, type(value).__name__)
-            raise ConfigError(f"command line: {place}: unknown key{expected}")
-        _refuse_added_keys(node[field], getattr(value, field), f"{where}{field}.")
-    if isinstance(value, dict) and not where:
-        for field in value:
-            _refuse_added_keys(node[field], value[field], f"{field}.")
+    line = what[0] if what else (text.splitlines() or [type(error).__name__])[0]
+    return ": ".join(part for part in (place, key[1] if key else "", line) if part)

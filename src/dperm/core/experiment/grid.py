@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-AXES = ("passes", "step", "clip")
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.schema import AXES
+
 LONGEST = 10**6  # values of one axis
 MOST = 10**7  # points of a grid
 Point = dict[str, Any]
@@ -152,16 +154,16 @@ def points(grid: Any, where: str = "grid", axes: tuple[str, ...] | None = AXES) 
 
     Raises
     ------
-    ValueError
+    ConfigError
         For an empty grid, an unknown, missing or doubled axis, a value that is no
         number, or more than ten million points.
     """
     parts = tuple(part for part in _parts(grid, where, axes) if len(part))
     if not parts:
-        raise ValueError(f"{where}: the grid is empty; expected at least one point")
+        raise ConfigError(f"{where}: the grid is empty; expected at least one point")
     size = sum(map(len, parts))
     if size > MOST:
-        raise ValueError(f"{where}: expected at most {MOST} points, found {size}")
+        raise ConfigError(f"{where}: expected at most {MOST} points, found {size}")
     return Grid(parts)
 
 
@@ -185,7 +187,7 @@ def _one_grid(grid: Any, where: str, axes: tuple[str, ...] | None) -> Product:
     made = Product(tuple(groups))
     for name in made.axes:
         if made.axes.count(name) > 1:
-            raise ValueError(f"{where}: axis {name!r} is given twice; expected once")
+            raise ConfigError(f"{where}: axis {name!r} is given twice; expected once")
     if axes is not None and groups:
         _check_axes(made.axes, axes, where)
     return made if groups else Product((((), ()),))
@@ -193,10 +195,10 @@ def _one_grid(grid: Any, where: str, axes: tuple[str, ...] | None) -> Product:
 
 def _mapping(grid: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(grid, Mapping):
-        raise ValueError(f"{where}: expected a mapping of axes, found {grid!r}")
+        raise ConfigError(f"{where}: expected a mapping of axes, found {grid!r}")
     for name in grid:
         if not isinstance(name, str):
-            raise ValueError(f"{where}: expected names of axes, found {name!r}")
+            raise ConfigError(f"{where}: expected names of axes, found {name!r}")
     return grid
 
 
@@ -204,11 +206,11 @@ def _check_axes(found: Sequence[str], axes: tuple[str, ...], where: str) -> None
     unknown = sorted(set(found) - set(axes))
     missing = sorted(set(axes) - set(found))
     if unknown:
-        raise ValueError(
+        raise ConfigError(
             f"{where}: unknown axis {unknown[0]!r}; expected {', '.join(axes)}"
         )
     if missing:
-        raise ValueError(f"{where}: axis {missing[0]!r} is missing")
+        raise ConfigError(f"{where}: axis {missing[0]!r} is missing")
 
 
 def _product(axes: Any, where: str, named: bool) -> list[Group]:
@@ -223,7 +225,7 @@ def _zip(axes: Any, where: str, named: bool) -> list[Group]:
         lengths = ", ".join(
             f"{key} {len(values)}" for key, values in zip(axes, lists, strict=True)
         )
-        raise ValueError(f"{where}: axes must be equally long, found {lengths}")
+        raise ConfigError(f"{where}: axes must be equally long, found {lengths}")
     return [_group(tuple(axes), lists)] if lists else []
 
 
@@ -237,7 +239,7 @@ def axis(values: Any, where: str, named: bool = False) -> list[Any]:
 
     Raises
     ------
-    ValueError
+    ConfigError
         If it is empty, not a list or range, or holds something that is no number.
     """
     if isinstance(values, Mapping):
@@ -245,12 +247,12 @@ def axis(values: Any, where: str, named: bool = False) -> list[Any]:
     if not isinstance(values, list | tuple):
         values = [values]
     if not values:
-        raise ValueError(f"{where}: empty; expected at least one value")
+        raise ConfigError(f"{where}: empty; expected at least one value")
     plain = str | bool | int | float
     for value in values:
         allowed = isinstance(value, plain) if named else _is_number(value)
         if not allowed or value != value:
-            raise ValueError(f"{where}: expected numbers, found {value!r}")
+            raise ConfigError(f"{where}: expected numbers, found {value!r}")
     return list(values) if named else [float(value) for value in values]
 
 
@@ -260,24 +262,24 @@ def _is_number(value: Any) -> bool:
 
 def _range(spec: Mapping[str, Any], where: str) -> list[float]:
     if len(spec) != 1 or next(iter(spec)) not in _RANGES:
-        raise ValueError(
+        raise ConfigError(
             f"{where}: expected a list, logspace or linspace, found {dict(spec)!r}"
         )
     ((kind, bounds),) = spec.items()
     if not isinstance(bounds, list | tuple) or len(bounds) != 3:
-        raise ValueError(
+        raise ConfigError(
             f"{where}.{kind}: expected [start, stop, num], found {bounds!r}"
         )
     start, stop, num = bounds
     if isinstance(num, bool) or not isinstance(num, int) or not 1 <= num <= LONGEST:
-        raise ValueError(
+        raise ConfigError(
             f"{where}.{kind}: num must be a whole number, 1 to {LONGEST}, found {num!r}"
         )
     for end in (start, stop):
         if not _is_number(end) or not math.isfinite(end):
-            raise ValueError(f"{where}.{kind}: expected finite numbers, found {end!r}")
+            raise ConfigError(f"{where}.{kind}: expected finite numbers, found {end!r}")
     if kind == "logspace" and not (start > 0 and stop > 0):
-        raise ValueError(f"{where}.logspace: end points must be positive")
+        raise ConfigError(f"{where}.logspace: end points must be positive")
     return [float(value) for value in _RANGES[kind](start, stop, num)]
 
 

@@ -1,19 +1,77 @@
 """The typed configuration: what every YAML under ``conf/`` may say.
 
-Keys and simple types are checked against these classes while files are merged;
-``validation`` checks the rest (names, ranges, grids) before anything runs.
+OmegaConf merges files into these classes; pydantic judges what is written against their
+annotations: types, ranges, keys that there are. ``validation`` puts its findings into
+words, and checks the rest (names, grids) before anything runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 from omegaconf import MISSING
+from pydantic import AfterValidator, Field, Strict
+from pydantic_core import PydanticCustomError
+
+CALIBRATIONS = ("paper", "strict")
+AXES = ("passes", "step", "clip")  # of the grid of a run
+MOST_PASSES = 10**6  # over the data: no run would end
+
+
+def among(*known: str) -> AfterValidator:
+    """The constraint of text that is one of the known words."""
+
+    def check(text: str) -> str:
+        if text not in known:
+            words = {"words": ", ".join(known), "known": known}
+            raise PydanticCustomError("among", "one of {words}", words)
+        return text
+
+    return AfterValidator(check)
+
+
+def _each_once(values: Sequence[Any]) -> Sequence[Any]:
+    for value in values:
+        if values.count(value) > 1:
+            twice = {"found": f"{value} twice"}
+            raise PydanticCustomError("each_once", "each of them once", twice)
+    return values
+
+
+Flag = Annotated[bool, Strict()]
+Whole = Annotated[int, Strict()]
+Natural = Annotated[int, Strict(), Field(ge=0)]
+Count = Annotated[int, Strict(), Field(ge=1)]
+Number = Annotated[float, Strict()]
+Positive = Annotated[float, Strict(), Field(gt=0)]
+Finite = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
+Text = Annotated[str, Field(min_length=1)]
+# Names become parts of paths: none may lead out of its folder.
+Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]+$")]
+Folder = Annotated[str, Field(pattern="^[A-Za-z0-9_-]*$")]
+Axis = Annotated[str, among(*AXES)]
+Calibration = Annotated[str, among(*CALIBRATIONS)]
+Names = Annotated[list[str], AfterValidator(_each_once)]
+Problems = Annotated[Names, Field(min_length=1)]
+Calibrations = Annotated[
+    list[Calibration], Field(min_length=1), AfterValidator(_each_once)
+]
+
+
+class Section:
+    """What all sections have in common: unknown keys are refused, 1 may be text."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {
+        "extra": "forbid",
+        "coerce_numbers_to_str": True,
+        "revalidate_instances": "always",
+    }
 
 
 @dataclass
-class Source:
+class Source(Section):
     """One place a data set can come from; sources are tried in the order given."""
 
     kind: str = MISSING  # file | mirror | http | openml | sklearn | synthetic
@@ -21,14 +79,14 @@ class Source:
     files: list[str] = field(default_factory=list)
     members: list[str] = field(default_factory=list)  # of archives among these files
     urls: list[str] = field(default_factory=list)  # http: one URL per file
-    id: int | None = None  # openml: data set id
+    id: Whole | None = None  # openml: data set id
     loader: str | None = None  # sklearn: function of sklearn.datasets
     generator: str | None = None  # synthetic: function of dperm.data.synthetic
     options: dict[str, Any] = field(default_factory=dict)  # of loader, generator
 
 
 @dataclass
-class Reader:
+class Reader(Section):
     """How the files become arrays X (n, p) and y (n,)."""
 
     format: str = "arrays"  # arrays | arff | csv | libsvm | cal_housing | nips2003
@@ -42,7 +100,7 @@ class Reader:
 
 
 @dataclass
-class Dataset:
+class Dataset(Section):
     """A data set: where it is found, how it is read, and the digest of its arrays."""
 
     name: str = MISSING
@@ -53,38 +111,38 @@ class Dataset:
 
 
 @dataclass
-class Preparation:
+class Preparation(Section):
     """What is done to the arrays before a problem is made of them."""
 
     # Columns to mean 0 and standard deviation 1 (ddof 0); sparse ones not filled in,
     # which the solvers dp_cd and dp_gcd can work with.
-    standardize: bool = False
-    drop_zero_columns: bool = False
+    standardize: Flag = False
+    drop_zero_columns: Flag = False
 
 
 @dataclass
-class Penalty:
+class Penalty(Section):
     """Separable penalty l1 |w_j| + (l2/2) w_j^2 on the box [lower, upper]."""
 
     l1: Any = 0.0  # a number, or "1/n"
     l2: Any = 0.0
-    lower: float = float("-inf")
-    upper: float = float("inf")
+    lower: Number = float("-inf")
+    upper: Number = float("inf")
 
 
 @dataclass
-class Privacy:
+class Privacy(Section):
     """The privacy target; neighbouring data sets differ by replacing one record."""
 
-    epsilon: float = 1.0  # .inf runs the non-private method
+    epsilon: Positive = 1.0  # .inf runs the non-private method
     delta: Any = "1/n^2"  # a number in (0, 1), "1/n" or "1/n^2"
 
 
 @dataclass
-class Problem:
+class Problem(Section):
     """Data set + preparation + loss + penalty + privacy target."""
 
-    name: str = MISSING
+    name: Name = MISSING
     title: str = ""
     dataset: Dataset = field(default_factory=Dataset)
     preparation: Preparation = field(default_factory=Preparation)
@@ -94,152 +152,174 @@ class Problem:
 
 
 @dataclass
-class Solver:
+class Solver(Section):
     """A solver with its options; a variant is another YAML."""
 
-    name: str = MISSING
+    name: Name = MISSING
     label: str = MISSING  # as the paper writes it
     algorithm: str = MISSING  # a module of ours, beside conf, or installed
     options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
-class Run:
+class Run(Section):
     """One solver of a paper: on which problems, over which grid."""
 
     grid: Any = MISSING
-    problems: list[str] | None = None  # None: all problems of the paper
-    calibrations: list[str] | None = None  # None: those of the paper
-    leave_out: dict[str, list[str]] = field(default_factory=dict)  # problem: these
+    problems: Problems | None = None  # None: all problems of the paper
+    calibrations: Calibrations | None = None  # None: those of the paper
+    leave_out: dict[str, Calibrations] = field(default_factory=dict)  # problem: these
     label: str | None = None  # what the paper calls it; None: what the solver does
 
 
 @dataclass
-class Sweep:
+class Sweep(Section):
     """An experiment that is no tuned grid: a function, called at every point."""
 
     kind: str = MISSING  # a function of dperm.sweeps.<module of the paper>
     grid: Any = MISSING  # axes of any name
     small: Any = None  # the grid at scales smoke and quickstart; None: the same
-    replicates: int = 10
-    problems: list[str] = field(default_factory=list)  # whose optimum must be there
-    prepared: list[str] = field(default_factory=list)  # whose arrays must be there
-    tuned: bool = False  # whether it starts from what its points' solvers were tuned to
-    timed: bool = False  # whether its seconds are shown: then nothing runs beside it
+    replicates: Count = 10
+    problems: Names = field(default_factory=list)  # whose optimum must be there
+    prepared: Names = field(default_factory=list)  # whose arrays must be there
+    tuned: Flag = False  # whether it starts from what its points' solvers were tuned to
+    timed: Flag = False  # whether its seconds are shown: then nothing runs beside it
     # Whether a point depends on its own problem and solver alone: then it stays when
     # others come and go, and of an option by solvers' names it is given its own entry.
-    apart: bool = False
+    apart: Flag = False
     options: dict[str, Any] = field(default_factory=dict)
-    smoke: bool = True  # whether a scale that is not thorough runs it
+    smoke: Flag = True  # whether a scale that is not thorough runs it
 
 
 @dataclass
-class Product:
+class Product(Section):
     """A figure or a table: the function that makes it and what it is given."""
 
     kind: str = MISSING  # a function of the paper's module
-    problems: list[str] | None = None
-    sweeps: list[str] = field(default_factory=list)
-    calibration: str = "paper"
+    problems: Problems | None = None
+    sweeps: Names = field(default_factory=list)
+    calibration: Calibration = "paper"
     caption: str = ""
-    timed: bool = False  # whether it shows seconds, which are then measured for it
+    timed: Flag = False  # whether it shows seconds, which are then measured for it
     options: dict[str, Any] = field(default_factory=dict)
-    smoke: bool = True  # whether a scale that is not thorough makes it
+    smoke: Flag = True  # whether a scale that is not thorough makes it
 
 
 @dataclass
-class Paper:
+class Paper(Section):
     """Problems, solvers, grids, figures, tables and claims of one paper."""
 
-    name: str = MISSING
+    name: Name = MISSING
     title: str = ""
     reference: str = ""
-    problems: list[str] = field(default_factory=list)
-    offline: list[str] = field(default_factory=list)  # problems of the small scales
+    problems: Names = field(default_factory=list)
+    offline: Names = field(default_factory=list)  # problems of the small scales
     runs: dict[str, Run] = field(default_factory=dict)  # by the solver's name
-    calibrations: list[str] = field(default_factory=lambda: ["paper", "strict"])
-    replicates: int = 5  # tuning runs of every grid point
-    fresh: int = 10  # evaluation runs of every chosen setting
-    evaluated: str = "all"  # all | best: numbers of passes that are evaluated
-    clocked: int = 5  # evaluation runs that are made again alone where time is shown
-    race: bool = True  # false: settings that cannot win are run to the end too
-    sweeps: dict[str, Sweep] = field(default_factory=dict)
-    figures: dict[str, Product] = field(default_factory=dict)
-    tables: dict[str, Product] = field(default_factory=dict)
+    calibrations: Calibrations = field(default_factory=lambda: [*CALIBRATIONS])
+    replicates: Count = 5  # tuning runs of every grid point
+    fresh: Count = 10  # evaluation runs of every chosen setting
+    evaluated: Annotated[str, among("all", "best")] = "all"  # numbers of passes
+    clocked: Whole = 5  # evaluation runs that are made again alone where time is shown
+    race: Flag = True  # false: settings that cannot win are run to the end too
+    sweeps: dict[Name, Sweep] = field(default_factory=dict)
+    figures: dict[Name, Product] = field(default_factory=dict)
+    tables: dict[Name, Product] = field(default_factory=dict)
     published: dict[str, str] = field(default_factory=dict)  # CSV files in its folder
     claims: str | None = None  # a YAML file in its folder: sentences and tables, judged
     thresholds: str = ""  # of its claims: when they were set; shown in the report
 
 
 @dataclass
-class Claim:
+class Claim(Section):
     """An entry of the file of claims; what rules take is checked with the rules."""
 
-    place: str = MISSING
-    claim: str = MISSING
-    rule: str = MISSING
+    place: Text
+    claim: Text
+    rule: Text
     options: dict[str, Any] = field(default_factory=dict)
     kind: str = "sentence"
     published: str = ""
-    readings: dict[str, Any] = field(default_factory=dict)  # name: options it changes
+    # By its name, the options that a reading changes.
+    readings: dict[str, dict[str, Any]] = field(default_factory=dict)
     note: str = ""
     set: str = ""  # when its thresholds were set
-    first: bool = False
+    first: Flag = False
 
 
 @dataclass
-class Scale:
+class Cell:
+    """How a column of a table is judged; what else its kind takes is up to the kind."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "allow"}
+    kind: str
+
+
+@dataclass
+class CellOptions:
+    """Options of the rule ``cells``: our table, the paper's, and what joins them."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "allow"}
+    published: str
+    file: str
+    keys: list[str]
+    cells: dict[str, Cell]
+
+
+@dataclass
+class Scale(Section):
     """How much of a paper is run: everything, or a thinned part without downloads."""
 
-    name: str = MISSING
-    folder: str = ""  # below results/ and figures/
-    problems: str = "all"  # all | offline
-    keep: dict[str, int] = field(default_factory=dict)  # grid axis: values kept
-    replicates: int | None = None
-    fresh: int | None = None
-    thorough: bool = True  # false: sweeps and products with smoke: false are left out
+    name: Name = MISSING
+    folder: Folder = ""  # below results/ and figures/
+    problems: Annotated[str, among("all", "offline")] = "all"
+    keep: dict[Axis, Count] = field(default_factory=dict)  # how many values are kept
+    replicates: Count | None = None
+    fresh: Count | None = None
+    thorough: Flag = True  # false: sweeps and products with smoke: false are left out
 
 
 @dataclass
-class Data:
+class Data(Section):
     """Where data are found and kept."""
 
     mirror: str | None = None  # folder that holds what the sources serve
-    dir: str = "data"
-    timeout: float = 60.0  # seconds without an answer before a source is given up
-    retries: int = 3
-    required: bool = True  # whether `dperm fetch` fails where no source serves it
+    dir: Text = "data"
+    timeout: Finite = 60.0  # seconds without an answer before a source is given up
+    retries: Natural = 3
+    required: Flag = True  # whether `dperm fetch` fails where no source serves it
 
 
 @dataclass
-class Parallel:
+class Parallel(Section):
     """Where the units of tune and sweep run; the rows are the same everywhere."""
 
-    backend: str = "local"  # local: threads and processes of this machine | dask
+    # local: threads and processes of this machine
+    backend: Annotated[str, among("local", "dask")] = "local"
     scheduler: str | None = None  # dask: address, such as tcp://host:8786
 
 
 @dataclass
-class Output:
+class Output(Section):
     """Where results and figures go."""
 
-    results: str = "results"
-    figures: str = "figures"
+    results: Text = "results"
+    figures: Text = "figures"
 
 
 @dataclass
-class Setting:
+class Setting(Section):
     """One lane, for the commands that look at a single setting."""
 
-    calibration: str = "paper"
-    passes: float = 10.0
-    step: float = 1.0
-    clip: float = 1.0
-    noise_multiplier: float | None = None  # None: calibrate it
+    calibration: Calibration = "paper"
+    passes: Annotated[Positive, Field(le=MOST_PASSES)] = 10.0
+    step: Finite = 1.0
+    clip: Positive = 1.0
+    # None: calibrate it
+    noise_multiplier: Annotated[Number, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
 @dataclass
-class Config:
+class Config(Section):
     """The root: one paper, one problem, one solver, one scale."""
 
     paper: Paper = field(default_factory=Paper)
@@ -250,8 +330,8 @@ class Config:
     output: Output = field(default_factory=Output)
     parallel: Parallel = field(default_factory=Parallel)
     setting: Setting = field(default_factory=Setting)
-    seed: int = 20220202
-    workers: int = 1
+    seed: Natural = 20220202
+    workers: Count = 1
     product: str | None = None  # figure, table, sweep: which one, None for all
     made: str = ""  # complete: digest of what a paper's rows are of, by the Snakefile
     drawn: list[str] = field(default_factory=list)  # draw: figures/name@digest, tables/

@@ -17,7 +17,7 @@ from typing import Any, get_type_hints
 
 import pandas as pd
 
-from dperm.core.experiment import schema, typed
+from dperm.core.experiment import schema, validation
 from dperm.core.experiment.validation import one_of
 from dperm.kinds.proofs import Argument
 from dperm.pipeline import products
@@ -200,4 +200,4 @@ def check(config: schema.Config, name: str, options: Options) -> None:
         )
     for key, value in options.items():
         if value is not None:
-            typed.check(value, hints.get(key, Any), f"rule {name}: {key}")
+            validation.check(value, hints.get(key, Any), f"rule {name}: {key}")
