@@ -48,18 +48,18 @@ COMMANDS: dict[str, Command] = {
     ),
     "tune": Command(
         "run a solver on a problem over the grid of a paper",
-        "pipeline.solving:tune",
+        "pipeline.stages:tune",
     ),
     "evaluate": Command(
-        "run the chosen settings on fresh seeds", "pipeline.solving:evaluate"
+        "run the chosen settings on fresh seeds", "pipeline.stages:evaluate"
     ),
-    "solve": Command("tune, then evaluate", "pipeline.solving:solve"),
+    "solve": Command("tune, then evaluate", "pipeline.stages:solve"),
     "timing": Command(
         "run again, with nothing beside, what a paper shows against time",
-        "pipeline.solving:timing",
+        "pipeline.stages:timing",
         solves=False,
     ),
-    "sweep": Command("run the sweeps of a paper", "pipeline.sweep:sweep"),
+    "sweep": Command("run the sweeps of a paper", "pipeline.stages:sweep"),
     "figure": Command(
         "draw the figures of a paper", "pipeline.products:figure", solves=False
     ),

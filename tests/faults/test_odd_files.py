@@ -12,7 +12,7 @@ import yaml
 
 from dperm.core.experiment.config import compose
 from dperm.data import load_prepared
-from dperm.pipeline import inputs, products, solving
+from dperm.pipeline import inputs, products, stages
 
 N, MARK = 24, "\ufeff"
 CHANCE = np.random.default_rng(5)
@@ -145,7 +145,7 @@ def chain(tmp_path, monkeypatch):
         for name in names:
             config = compose(["paper=odd", f"problem={name}", "solver=dp_cd"])
             before = (inputs.fetch, inputs.prepare, inputs.optimum)
-            for stage in (*before, solving.tune, solving.evaluate):
+            for stage in (*before, stages.tune, stages.evaluate):
                 stage(config)
         products.figure(compose(["paper=odd"]))
         return pd.read_csv("figures/odd/curves.csv"), config.data

@@ -8,7 +8,7 @@ from scipy import stats
 from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.locate import ConfigError, conf_dir
 from dperm.kinds import figures
-from dperm.pipeline import inputs, products, solving
+from dperm.pipeline import inputs, products, stages
 from dperm.present import drawing
 from dperm.present.drawing import Panels
 from dperm.present.tables import number
@@ -21,8 +21,8 @@ def solved(configured):
     """All solvers of the paper on one problem."""
     for solver in ("dp_cd", "dp_cd_uniform", "dp_sgd"):
         config = configured(f"solver={solver}", *ONLY)
-        solving.tune(config)
-        solving.evaluate(config)
+        stages.tune(config)
+        stages.evaluate(config)
     return lambda *overrides: configured(*ONLY, *overrides)
 
 

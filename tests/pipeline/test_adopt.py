@@ -175,7 +175,7 @@ def test_a_changed_last_bit_is_refused(project):
 def test_a_changed_last_bit_of_the_objective_is_refused(project):
     before = project.parts()
     mean = "out[lane] = total / n"
-    project.edit("src/dperm/erm/problem.py", mean, f"{mean} * {ULP!r}")
+    project.edit("src/dperm/core/erm/problem.py", mean, f"{mean} * {ULP!r}")
     done = project.run("adopt")
     assert done.returncode == 1 and "optimum of diabetes: " in done.stderr
     assert project.parts() == before and project.record() == []

@@ -13,7 +13,7 @@ import pytest
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan
 from dperm.core.experiment.unit import IDENTITY
-from dperm.pipeline import compare, completion, solving
+from dperm.pipeline import compare, completion, stages
 from dperm.pipeline.compare import Level
 from dperm.pipeline.completion import digest_rows
 
@@ -30,8 +30,8 @@ def tree(configured):
     """Results of a small run."""
     for solver in ("dp_cd", "dp_sgd"):
         config = configured(f"solver={solver}", *ONLY)
-        solving.tune(config)
-        solving.evaluate(config)
+        stages.tune(config)
+        stages.evaluate(config)
     return plan.results_folder(config, "dpcd")
 
 
@@ -223,12 +223,12 @@ def test_the_exit_code_says_the_level_and_a_level_asked_for_is_enough(two):
 def test_a_run_equals_itself_made_again(tree, configured, tmp_path):
     for solver in ("dp_cd", "dp_sgd"):
         config = configured(f"solver={solver}", "workers=2", *ONLY, results="again")
-        solving.tune(config)
-        solving.evaluate(config)
+        stages.tune(config)
+        stages.evaluate(config)
     again = plan.results_folder(config, "dpcd")
     assert compared(tree, again) == []
     other = configured("solver=dp_sgd", "seed=5", *ONLY, results="again")
-    solving.tune(other)
+    stages.tune(other)
     found = "\n".join(compared(tree, again))
     assert "dp_sgd/tune.parquet: seed: " in found and "objective: " in found
     assert "dp_cd/" not in found

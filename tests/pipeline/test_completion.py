@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dperm.pipeline import completion, solving
+from dperm.pipeline import completion, stages
 
 
 @pytest.fixture
@@ -15,8 +15,8 @@ def finished(configured, monkeypatch):
 
     def complete(wall, *overrides):
         config = configured("solver=dp_cd", "problem=diabetes", *only, *overrides)
-        solving.tune(config)
-        solving.evaluate(config)
+        stages.tune(config)
+        stages.evaluate(config)
         monkeypatch.setenv("DPERM_STARTED", "1000")
         monkeypatch.setattr(completion.time, "monotonic", lambda: 1000.0 + wall)
         folder = completion.complete(config).parent

@@ -7,7 +7,7 @@ import pytest
 
 from dperm.core.experiment import plan
 from dperm.core.experiment.locate import ConfigError
-from dperm.pipeline import products, solving
+from dperm.pipeline import products, stages
 
 SMALL = ("paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2")
 FIRST = ("tables/noise@a", "tables/lead@b")
@@ -17,7 +17,7 @@ FIRST = ("tables/noise@a", "tables/lead@b")
 def drawing(configured, tmp_path, monkeypatch):
     """Draw as one job of Snakemake's would; the stems of what was written."""
     for problem, solver in plan.runs(configured(*SMALL)):
-        solving.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
+        stages.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
     monkeypatch.chdir(tmp_path)
 
     def draw(*asked):

@@ -8,7 +8,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import graph, plan
 from dperm.core.experiment.graph import Graph
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import products, runtable, solving
+from dperm.pipeline import products, runtable, stages
 
 SMALL = ("paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2")
 
@@ -94,8 +94,8 @@ def solved(configured):
     """A configuration whose rows are all there."""
     config = configured(*SMALL)
     for problem, solver in plan.runs(config):
-        solving.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
-    solving.timing(config)
+        stages.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
+    stages.timing(config)
     return configured
 
 

@@ -11,7 +11,7 @@ from dperm.core.experiment import plan, schema
 from dperm.core.experiment.tune import tuning_units
 from dperm.core.experiment.unit import part_key
 from dperm.pipeline import digests, inputs, runtable
-from dperm.pipeline import sweep as sweeping
+from dperm.pipeline import stages as sweeping
 from dperm.store import closure
 
 

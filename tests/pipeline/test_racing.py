@@ -6,18 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import choices, racing
 from dperm.core.experiment import files as store
+from dperm.core.experiment import racing
 from dperm.core.experiment.results import best
 from dperm.core.experiment.unit import IDENTITY
-from dperm.pipeline import compare, solving
+from dperm.pipeline import compare, stages
 
 MORE = ("scale.replicates=4", "scale.keep={step: 5, clip: 8, passes: 2}")
 MADE = [*IDENTITY, "objective", "relative_error", "status", "seed", "config_digest"]
 
 
 def tuned(configured, *given, **where):
-    return store.read_table(solving.tune(configured("paper=dpcd", *given, **where)))
+    return store.read_table(stages.tune(configured("paper=dpcd", *given, **where)))
 
 
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd"])
@@ -104,7 +104,7 @@ def test_choices_of_two_trees_side_by_side(configured, tmp_path, monkeypatch, ca
     given = ("solver=dp_cd", *MORE)
     tuned(configured, *given)
     whole = store.read_table(
-        solving.tune(
+        stages.tune(
             configured("paper=dpcd", "paper.race=false", *given, results="whole")
         )
     )
@@ -113,7 +113,7 @@ def test_choices_of_two_trees_side_by_side(configured, tmp_path, monkeypatch, ca
     with pytest.raises(SystemExit) as ended:
         compare.main()
     assert ended.value.code == 0
-    (row,) = choices.choices(*map(Path, trees)).to_dict("records")
+    (row,) = compare.choices(*map(Path, trees)).to_dict("records")
     assert row["chosen"] == row["same"] == len(best(whole))
     assert row["ran_b"] == 1.0 and 0.2 < row["ran_a"] < 0.9
     (path,) = (tmp_path / "whole").rglob("tune.parquet")

@@ -18,7 +18,7 @@ from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.core.privacy.accounting import epsilon
 from dperm.core.privacy.ledger import Ledger
-from dperm.pipeline import inputs, solving
+from dperm.pipeline import inputs, stages
 
 SOLVERS = ["dp_cd", "dp_cd_uniform", "dp_cd_priv", "dp_sgd"]
 
@@ -36,12 +36,12 @@ def run_for(configured, solver, *overrides, **where):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_tune_and_evaluate(configured, solver):
     config = run_for(configured, solver)
-    tuned = pd.read_parquet(solving.tune(config))
+    tuned = pd.read_parquet(stages.tune(config))
     assert list(tuned.columns) == COLUMNS
     assert len(tuned) == 2 * 2 * 2 * 2 * 4  # calibrations, passes, replicates, grid
     assert not tuned.duplicated(IDENTITY).any()
     assert (tuned["neighbours"] == "replace_one").all()
-    evaluated = pd.read_parquet(solving.evaluate(config))
+    evaluated = pd.read_parquet(stages.evaluate(config))
     assert set(evaluated["seed"]).isdisjoint(tuned["seed"])
     start = evaluated[evaluated["checkpoint"] == 0]
     assert len(start) == 2 * 2 * 3 and start["relative_error"].nunique() == 1
@@ -63,11 +63,11 @@ def test_short_runs_are_watched_in_tenths(steps, passes, places):
 
 
 def test_another_label_reaches_rows_whose_lanes_are_reused(configured, caplog):
-    solving.tune(configured())
-    solving.evaluate(configured())
+    stages.tune(configured())
+    stages.evaluate(configured())
     relabelled = configured("solver.label=Other")
     with caplog.at_level(logging.INFO):
-        tables = [solving.tune(relabelled), solving.evaluate(relabelled)]
+        tables = [stages.tune(relabelled), stages.evaluate(relabelled)]
     assert caplog.text.count(" 0 computed") == 2
     for table in map(pd.read_parquet, tables):
         assert set(table["algorithm"]) == {"Other"}
@@ -76,9 +76,9 @@ def test_another_label_reaches_rows_whose_lanes_are_reused(configured, caplog):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_rows_do_not_depend_on_the_workers(configured, solver, monkeypatch):
     """Nor on how units are cut for them."""
-    one = solving.solve(run_for(configured, solver, results="one"))
+    one = stages.solve(run_for(configured, solver, results="one"))
     monkeypatch.setattr(tuning, "LEAST_LANES", 1)
-    many = solving.solve(run_for(configured, solver, "workers=5", results="many"))
+    many = stages.solve(run_for(configured, solver, "workers=5", results="many"))
     assert len(list((many.parent / "lanes").iterdir())) > len(
         list((one.parent / "lanes").iterdir())
     )
@@ -92,13 +92,13 @@ def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver):
     settings = ("paper=dpgcd", "problem=sparse_small", f"solver={solver}")
     config = configured(*settings, results="one")
     assert inputs.load_problem(config).is_sparse
-    one = pd.read_parquet(solving.tune(config))
+    one = pd.read_parquet(stages.tune(config))
     two = configured(*settings, "workers=2", results="two")
-    two = pd.read_parquet(solving.tune(two))
+    two = pd.read_parquet(stages.tune(two))
     pd.testing.assert_frame_equal(numbers(one), numbers(two), check_exact=True)
     chosen = results.best(one)
     assert len(chosen) and (chosen["mean"] <= one["relative_error"].max()).all()
-    evaluated = pd.read_parquet(solving.evaluate(config))
+    evaluated = pd.read_parquet(stages.evaluate(config))
     assert (evaluated["status"] == "ok").all()
 
 
@@ -121,7 +121,7 @@ def test_a_sparse_problem_standardised(configured, tmp_path):
     plain = configured("problem=sparse_small")
     assert problem.digest != inputs.load_problem(plain).digest
     for solver in ("dp_gcd", "dp_cd"):
-        table = pd.read_parquet(solving.tune(configured(*settings, f"solver={solver}")))
+        table = pd.read_parquet(stages.tune(configured(*settings, f"solver={solver}")))
         assert (table["status"] == "ok").any()
     for solver in ("dp_sgd", "dp_cd_priv"):
         with pytest.raises(ConfigError, match=f"dp_cd or dp_gcd, found {solver}"):
@@ -148,16 +148,16 @@ def with_grid(config, clips, passes=2, steps=(0.1, 1.0)):
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd"])
 def test_a_grid_that_grows_computes_the_new_lanes_only(configured, solver, caplog):
     clips = [1.0, 30.0, 100.0]
-    before = solving.tune(with_grid(run_for(configured, solver), clips))
+    before = stages.tune(with_grid(run_for(configured, solver), clips))
     before = pd.read_parquet(before)
     larger = [*clips, 10.0]
     with caplog.at_level(logging.INFO):
-        after = solving.tune(with_grid(run_for(configured, solver), larger))
+        after = stages.tune(with_grid(run_for(configured, solver), larger))
     assert "24 lanes reused, 8 computed" in caplog.text
     after = pd.read_parquet(after)
     kept = after[after["clip"] != 10.0].reset_index(drop=True)
     pd.testing.assert_frame_equal(before, kept, check_exact=True)
-    anew = solving.tune(with_grid(run_for(configured, solver, results="anew"), larger))
+    anew = stages.tune(with_grid(run_for(configured, solver, results="anew"), larger))
     pd.testing.assert_frame_equal(
         numbers(after), numbers(pd.read_parquet(anew)), check_exact=True
     )
@@ -180,8 +180,8 @@ def test_a_killed_run_goes_on_where_it_was(configured, data_dir, tmp_path):
             time.sleep(0.001)
         child.kill()
         assert child.wait() == -signal.SIGKILL
-    undisturbed = solving.tune(configured(*overrides, results="undisturbed"))
-    resumed = solving.tune(config)
+    undisturbed = stages.tune(configured(*overrides, results="undisturbed"))
+    resumed = stages.tune(config)
     pd.testing.assert_frame_equal(
         numbers(pd.read_parquet(resumed)),
         numbers(pd.read_parquet(undisturbed)),
@@ -207,7 +207,7 @@ def test_one_lane_and_many_have_the_same_bits_through_the_engine(configured):
 
 def test_a_diverged_lane_is_a_row_and_never_chosen(configured):
     config = with_grid(configured(), [10.0, 1e9])
-    table = pd.read_parquet(solving.tune(config))
+    table = pd.read_parquet(stages.tune(config))
     assert set(table.loc[table["clip"] == 1e9, "status"]) == {"diverged"}
     assert (results.best(table)["clip"] == 10.0).all()
 
@@ -215,7 +215,7 @@ def test_a_diverged_lane_is_a_row_and_never_chosen(configured):
 def test_epsilon_infinity_is_the_public_method(configured):
     config = configured("problem.privacy.epsilon=.inf")
     config = with_grid(config, [float("inf")], passes=400, steps=[1.0])
-    table = pd.read_parquet(solving.tune(config))
+    table = pd.read_parquet(stages.tune(config))
     assert (table["noise_multiplier"] == 0).all()
     assert (table["relative_error"].abs() < 1e-10).all()
 
@@ -224,7 +224,7 @@ def test_ledgers_are_stored_with_what_they_cost(configured):
     import json
 
     config = configured()
-    folder = solving.tune(config).parent
+    folder = stages.tune(config).parent
     entries = json.loads((folder / "ledger.json").read_text())
     assert len(entries) == 4
     for entry in entries:
@@ -246,10 +246,10 @@ def test_unavailable_data_are_a_row_with_the_reason(configured, tmp_path):
     config = configured(*nowhere)
     for stage in (dataset.fetch, dataset.prepare, dataset.optimum):
         stage(config)
-    tuned = pd.read_parquet(solving.tune(config))
+    tuned = pd.read_parquet(stages.tune(config))
     assert tuned["status"].tolist() == ["unavailable"]
     assert "no.csv" in tuned["reason"][0]
-    evaluated = pd.read_parquet(solving.evaluate(config))
+    evaluated = pd.read_parquet(stages.evaluate(config))
     assert evaluated["status"].tolist() == ["unavailable"]
     others = ("dp_cd_uniform", "dp_cd_priv", "dp_sgd")
     only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others)]

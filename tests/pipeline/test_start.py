@@ -391,7 +391,7 @@ def test_a_data_set_that_was_not_to_be_had_is_asked_for_again(tmp_path):
     assert startup.attempt("x", str(tmp_path)) > 0
 
 
-@pytest.mark.parametrize("stage", ["tune", "evaluate", "sweep", "products"])
+@pytest.mark.parametrize("stage", ["stages", "inputs", "products"])
 def test_a_stage_imports_nothing_that_it_may_not_need(stage):
     """What takes a second to import comes when it is called: 400 jobs start."""
     heavy = (

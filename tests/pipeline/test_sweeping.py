@@ -7,7 +7,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import IDENTITY
-from dperm.pipeline import sweep as sweeping
+from dperm.pipeline import stages as sweeping
 from dperm.pipeline.runtable import run_table
 
 

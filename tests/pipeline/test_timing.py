@@ -8,7 +8,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import IDENTITY, PROVENANCE
 from dperm.kinds import figures
 from dperm.papers.dpcd import tables
-from dperm.pipeline import solving
+from dperm.pipeline import stages
 from dperm.present import drawing
 
 SMALL = (
@@ -22,12 +22,12 @@ KEYS = ["problem", "solver", *IDENTITY]
 def solved(configured):
     config = configured(*SMALL)
     for problem, solver in plan.runs(config):
-        solving.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
+        stages.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
     return config
 
 
 def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
-    timed = pd.read_parquet(solving.timing(solved))
+    timed = pd.read_parquet(stages.timing(solved))
     assert set(timed["calibration"]) == {"paper"}  # of the products that show time
     assert set(timed["solver"]) == {"dp_cd", "dp_sgd"}
     assert (timed.loc[timed["checkpoint"] > 0, "seconds"] > 0).all()
@@ -42,15 +42,15 @@ def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
 
 
 def test_of_every_setting_so_many_runs_are_clocked(solved):
-    timed = pd.read_parquet(solving.timing(solved))
+    timed = pd.read_parquet(stages.timing(solved))
     solved.paper.clocked = 1
-    fewer = pd.read_parquet(solving.timing(solved))
+    fewer = pd.read_parquet(stages.timing(solved))
     assert set(timed["replicate"]) == {0, 1, 2} and set(fewer["replicate"]) == {0}
 
 
 def test_a_figure_and_a_table_show_what_was_clocked(solved):
     """Made from rows whose seconds are told apart from those of evaluation."""
-    path = solving.timing(solved)
+    path = stages.timing(solved)
     known = pd.read_parquet(path).assign(seconds=lambda t: 100.0 + t["checkpoint"])
     known.to_parquet(path)
     paper = solved.paper

@@ -25,17 +25,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy import stats
+from tabulate import tabulate
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import schema
-from dperm.core.experiment.choices import choices, told
 from dperm.core.experiment.locate import available
+from dperm.core.experiment.racing import CANNOT_WIN
+from dperm.core.experiment.results import best
 from dperm.core.experiment.unit import IDENTITY, PROVENANCE
 
 RTOL = 1e-9
 LAST = 10.0 ** (1 - store.DIGITS)  # a unit of the last digit of a CSV, relative
 CHANCE = 1e-3  # that a table of equal laws is taken for another
+CHOSEN = ["calibration", "passes", "step", "clip"]  # what tuning chooses
 CLAIM = ["paper", "place", "claim"]  # what names a claim
 
 
@@ -293,6 +296,51 @@ def _by_how_much(one: np.ndarray, other: np.ndarray) -> str:
     return f", by at most {gap.max():.3g} (relative {relative.max():.3g})"
 
 
+# --- what tunings chose ---------------------------------------------------------------
+
+
+def choices(one: Path, other: Path) -> pd.DataFrame:
+    """Every tuning that both trees have: what it chose in each, what it ran in each.
+
+    Parameters
+    ----------
+    one, other : Path
+        Folders of results; ``dperm tune paper.race=false`` leaves whole grids.
+
+    Returns
+    -------
+    DataFrame
+        tuning, chosen (settings), same (of them), and of either tree the share of the
+        lanes' passes that were run: ran_a, ran_b.
+    """
+    rows = []
+    for path in sorted(one.rglob("tune.parquet")):
+        name = path.relative_to(one)
+        if (other / name).is_file():
+            pair = store.read_table(path), store.read_table(other / name)
+            ours, theirs = (best(table)[CHOSEN] for table in pair)
+            count = max(len(ours), len(theirs)), len(ours.merge(theirs))
+            rows.append([str(name.parent), *count, *map(_share_run, pair)])
+    return pd.DataFrame(rows, columns=["tuning", "chosen", "same", "ran_a", "ran_b"])
+
+
+def _share_run(table: pd.DataFrame) -> float:
+    """The share of a tuning's passes, all lanes together, that were run."""
+    passes = table["passes"].to_numpy(dtype=float)
+    return float(passes[table["status"] != CANNOT_WIN].sum() / np.nansum(passes))
+
+
+def _choices_text(table: pd.DataFrame) -> str:
+    """The table of choices, and a line on all of it."""
+    same, chosen = table["same"].sum(), table["chosen"].sum()
+    ran = ", ".join(f"{table[key].mean():.0%}" for key in ("ran_a", "ran_b"))
+    text = tabulate(table, "keys", "pipe", showindex=False, floatfmt=".3f")
+    return (
+        f"{text}\n\n{same} of {chosen} chosen settings are the same in {len(table)} "
+        f"tunings; of the lanes' passes A and B ran {ran} (mean of the tunings)"
+    )
+
+
 def main() -> None:
     """Print the differences and how far the trees agree; exit with that."""
     parser = argparse.ArgumentParser(
@@ -321,7 +369,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.chosen:
         settings = choices(options.A, options.B)
-        print(told(settings))
+        print(_choices_text(settings))
         raise SystemExit(int((settings["same"] < settings["chosen"]).any()))
     try:
         found = list(agreements(options.A, options.B, options.shared, options.rtol))

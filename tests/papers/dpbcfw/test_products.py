@@ -7,7 +7,7 @@ from dperm.core.experiment import grid
 from dperm.core.experiment.config import compose
 from dperm.papers.dpbcfw import runs, sweeps
 from dperm.pipeline import products
-from dperm.pipeline import sweep as sweeping
+from dperm.pipeline import stages as sweeping
 
 
 def tiny(point):

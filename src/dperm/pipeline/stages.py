@@ -1,31 +1,146 @@
-"""Sweep: a function at every point of a grid, each replicate with its own seed."""
+"""The stages that compute rows: tune, evaluate, both, timing, sweep.
+
+A sweep is a function at every point of a grid, each replicate with its own seed.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dperm import data
+from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
+from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.cluster import away, cluster
 from dperm.core.experiment.files import Key, Parts, locked
 from dperm.core.experiment.results import sweep_path
-from dperm.core.experiment.tune import Meter
-from dperm.core.experiment.unit import IDENTITY
-from dperm.pipeline import digests, inputs
+from dperm.core.experiment.unit import COLUMNS, IDENTITY, compute, unavailable
+from dperm.core.lanes import Lanes
+from dperm.core.lanes.engine import run_lanes
+from dperm.pipeline import checks, digests
+from dperm.pipeline.inputs import load_job, load_optimum_record, unavailable_reason
 from dperm.pipeline.products import chosen, function_of
 
 log = logging.getLogger(__name__)
 
 Point = dict[str, Any]
 Task = tuple[Point, int, Key]  # point, replicate, key of its part
+
+
+def tune(config: schema.Config) -> Path:
+    """Run the grid of one solver on one problem and write ``tune.parquet``.
+
+    Returns
+    -------
+    Path
+        Of the table.
+    """
+    checks.held(config.solver)
+    folder = _folder(config)
+    with locked(folder):
+        job = load_job(config)
+        if job is None:
+            table = unavailable(plan.names_of(config), unavailable_reason(config))
+            store.write_json(folder / "ledger.json", [])
+        else:
+            table = tuning.tuned(job, plan.design(config))
+        store.write_table(folder / "tune.parquet", table)
+    return folder / "tune.parquet"
+
+
+def evaluate(config: schema.Config) -> Path:
+    """Run the best setting of every (calibration, passes) on fresh seeds.
+
+    Returns
+    -------
+    Path
+        Of ``evaluate.parquet``, with one row per seed and pass.
+    """
+    folder = _folder(config)
+    tuned = store.read_table(folder / "tune.parquet")
+    with locked(folder):
+        job = load_job(config)
+        if job is None:
+            table = unavailable(plan.names_of(config), unavailable_reason(config))
+        else:
+            table = tuning.evaluated(job, plan.design(config), tuned)
+        store.write_table(folder / "evaluate.parquet", table)
+    return folder / "evaluate.parquet"
+
+
+def solve(config: schema.Config) -> Path:
+    """Tune, then evaluate: one process for both.
+
+    Returns
+    -------
+    Path
+        Of ``evaluate.parquet``.
+    """
+    tune(config)
+    return evaluate(config)
+
+
+def _folder(config: schema.Config) -> Path:
+    names = (config.paper.name, config.problem.name, config.solver.name)
+    return plan.results_folder(config, *names)
+
+
+def timing(config: schema.Config) -> Path:
+    """Run what the paper's products show against time, one run after the other.
+
+    Everything else runs beside other jobs, where seconds say little of an algorithm.
+    The rows are those of ``evaluate`` to the bit but for their seconds.
+
+    Of every setting as many fresh runs as ``clocked`` of the paper says, on one thread.
+
+    Returns
+    -------
+    Path
+        Of ``timing.parquet`` of the paper.
+    """
+    pairs = plan.clocked(config)
+    meter = tuning.Meter(
+        f"timing {config.paper.name}", len(pairs), "solvers on problems"
+    )
+    tables = [pd.DataFrame(columns=COLUMNS)]
+    for (problem, solver), kinds in pairs.items():
+        section = configuration.read("solver", solver, config.overrides)
+        at = replace(plan.at_problem(config, problem), solver=section)
+        tables += _timed(at, kinds)
+        meter.advance(1)
+    path = plan.results_folder(config, config.paper.name) / "timing.parquet"
+    rows = [table for table in tables if len(table)] or tables
+    store.write_table(path, pd.concat(rows, ignore_index=True))
+    return path
+
+
+def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
+    """The rows of one solver on one problem; none without data."""
+    job = load_job(config)
+    if job is None:
+        return
+    table = store.read_table(job.folder / "tune.parquet")
+    units = tuning.fresh_units(job, plan.design(config), table)
+    if units:  # kernels are compiled or loaded before anything is timed
+        lanes = Lanes(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
+        run_lanes(job.module, job.options, job.problem, lanes, [1], 0, lambda W: {})
+    for unit in units:
+        is_shown = unit.calibration.calibration in kinds
+        if is_shown and unit.replicate < config.paper.clocked:
+            yield compute(job, unit, unit.settings(), 1)
+
+
+# --- sweeps -------------------------------------------------------------------------
 
 
 def sweep(config: schema.Config) -> list[Path]:
@@ -106,7 +221,7 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
 
 def _solved(config: schema.Config, problem: str) -> list[Any]:
     """Digests of a problem and of its optimum."""
-    record = inputs.load_optimum_record(config, problem)
+    record = load_optimum_record(config, problem)
     return [record.get(key) for key in ("digest", "w_digest")]
 
 
@@ -132,7 +247,7 @@ def _compute(
     from joblib import Parallel
 
     function = function_of(config, "sweeps", what.kind)
-    meter = Meter(f"sweep {name}", len(todo), "points", at_most=True)
+    meter = tuning.Meter(f"sweep {name}", len(todo), "points", at_most=True)
     ordered = sorted(todo, key=_size, reverse=True)  # no long one is left for the end
     jobs = (away(_one, config, name, what, function, task, parts) for task in ordered)
     workers = config.workers if config.parallel.backend == "local" else None
