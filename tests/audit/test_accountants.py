@@ -9,7 +9,7 @@ from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import lane
 from dperm.audit.rungs import transcript
 from dperm.core.lanes import dp_cd, dp_gcd, dp_sgd
-from dperm.core.privacy import accounting
+from dperm.core.privacy import strict
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
 from dperm.core.privacy.noisy_max import NoisyMax
@@ -48,14 +48,14 @@ def test_hardly_any_noise_is_told_without_a_grid(scale):
 
 def test_an_accountant_that_forgets_a_release_is_caught(monkeypatch):
     """Calibrated by it, a run costs more than its target: both rungs say so."""
-    right = accounting._composed_mu
+    right = strict._composed_mu
 
     def fewer(ledger):
         counted = [e for e in ledger.events if isinstance(e, Gaussian)]
         share = 1 - 1 / counted[0].count if counted[0].count > 1 else 1
         return right(ledger) * share**0.5
 
-    monkeypatch.setattr(accounting, "_composed_mu", fewer)
+    monkeypatch.setattr(strict, "_composed_mu", fewer)
     ladder = Ladder(lane(dp_cd), BRIEF, 1)
     finding = accountants(ladder)
     assert finding.caught and finding.measured == pytest.approx(1.0, rel=1e-3)
@@ -64,9 +64,9 @@ def test_an_accountant_that_forgets_a_release_is_caught(monkeypatch):
 
 @pytest.mark.parametrize("factor", [0.98, 1.02])
 def test_the_closed_form_of_calibration_is_held_on_both_sides(monkeypatch, factor):
-    right = accounting.gaussian_epsilon
+    right = strict.gaussian_epsilon
     wrong = lambda mu, delta: factor * right(mu, delta)  # noqa: E731
-    monkeypatch.setattr(accounting, "gaussian_epsilon", wrong)
+    monkeypatch.setattr(strict, "gaussian_epsilon", wrong)
     assert accountants(Ladder(lane(dp_cd), BRIEF, 1)).caught
 
 
@@ -79,9 +79,9 @@ def test_strict_noise_that_is_less_than_was_asked_for_is_caught(monkeypatch):
 
 def scaled(monkeypatch, factor):
     """The strict accountant, off by a factor."""
-    right = accounting.ACCOUNTANTS["strict"]
+    right = strict.epsilon
     wrong = lambda ledger, delta: factor * right(ledger, delta)  # noqa: E731
-    monkeypatch.setitem(accounting.ACCOUNTANTS, "strict", wrong)
+    monkeypatch.setattr(strict, "epsilon", wrong)
 
 
 @pytest.mark.parametrize("factor", [0.85, 1.15])

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dperm.audit import bounds
-from dperm.core.privacy.accounting import gaussian_delta, gaussian_epsilon
+from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon
 
 
 def test_docstrings_are_true():

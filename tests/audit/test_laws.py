@@ -6,14 +6,14 @@ from scipy import stats
 
 from dperm.audit import laws
 from dperm.audit.bounds import generalised_noise, norm_bound
-from dperm.core.privacy import accounting
+from dperm.core.privacy import strict
 
 
 @pytest.mark.parametrize("mu", [0.2, 1.0, 3.0])
 @pytest.mark.parametrize("delta", [1e-6, 1e-2])
 def test_a_gaussian_in_closed_form_and_in_cells(mu, delta):
     exact = laws.gaussian_epsilon(mu, delta)
-    assert exact == pytest.approx(accounting.gaussian_epsilon(mu, delta), rel=1e-9)
+    assert exact == pytest.approx(strict.gaussian_epsilon(mu, delta), rel=1e-9)
     found = laws.cells_epsilon([laws.gaussian_cells(mu)], delta)
     assert exact * (1 - 1e-4) - 2 * laws.GRID < found < exact
 
@@ -28,7 +28,7 @@ def test_a_laplace_number_loses_its_shift_at_most():
     one = laws.laplace_cells(0.5)
     assert 0.499 < laws.cells_epsilon([one], 1e-6) <= 0.5
     assert 0.998 < laws.cells_epsilon([one, one], 1e-6) <= 1.0
-    delta = float(accounting.laplace_delta(0.3, 0.5))
+    delta = float(strict.laplace_delta(0.3, 0.5))
     assert laws.cells_epsilon([one], delta) == pytest.approx(0.3, abs=2e-3)
 
 
@@ -36,7 +36,7 @@ def test_a_sampled_gaussian_is_below_its_bound_in_both_directions():
     cells = laws.gaussian_cells(1 / 1.2, 0.125)
     for delta in (1e-5, 1e-2):
         found = laws.cells_epsilon([cells], delta)
-        bound = float(accounting.sampled_gaussian_delta(found, 0.125, 1 / 1.2))
+        bound = float(strict.sampled_gaussian_delta(found, 0.125, 1 / 1.2))
         assert bound == pytest.approx(delta, rel=2e-2) and bound >= delta * (1 - 1e-9)
 
 

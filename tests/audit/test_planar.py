@@ -13,8 +13,8 @@ from dperm.audit.planar import Planar, cost, planar, worst
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.erm.scales import declared
-from dperm.core.privacy.accounting import gaussian_epsilon
 from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.solvers.fits import objective_perturbation
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.scaled import Scaled

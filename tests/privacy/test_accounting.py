@@ -7,20 +7,24 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
-from dperm.core.privacy.accounting import (
-    DeltaError,
-    UnknownCalibrationError,
+from dperm.core.calibrations import UnknownCalibrationError
+from dperm.core.privacy.accounting import DeltaError, epsilon, true_epsilon
+from dperm.core.privacy.ledger import (
+    Event,
+    Gaussian,
+    Laplace,
+    Ledger,
+    SampledGaussian,
     UnsupportedEventError,
-    epsilon,
+)
+from dperm.core.privacy.strict import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_renyi_epsilon,
     laplace_delta,
     profile,
     sampled_gaussian_delta,
-    true_epsilon,
 )
-from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
 
 ELECTRICITY, CALIFORNIA = 45_312, 20_640
 

@@ -3,7 +3,8 @@ import math
 
 import pytest
 
-from dperm.core.privacy.accounting import DeltaError, UnknownCalibrationError, epsilon
+from dperm.core.calibrations import UnknownCalibrationError
+from dperm.core.privacy.accounting import DeltaError, epsilon
 from dperm.core.privacy.calibration import (
     Calibration,
     EpsilonError,

@@ -5,7 +5,7 @@ from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
-from dperm.core.privacy.accounting import gaussian_epsilon
+from dperm.core.privacy.strict import gaussian_epsilon
 
 REPLACE = NeighboringRelation.REPLACE_ONE
 ADD = NeighboringRelation.ADD_OR_REMOVE_ONE

@@ -8,10 +8,11 @@ from scipy import integrate, stats
 from scipy.special import gammaln
 
 from dperm.accountants import generalised_gaussian as gg
-from dperm.core.privacy.accounting import epsilon, gaussian_epsilon, true_epsilon
+from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Event, Ledger
 from dperm.core.privacy.mechanisms import streams
+from dperm.core.privacy.strict import gaussian_epsilon
 
 CASES = [(2.0, 5), (3.0, 1), (3.0, 4), (4.5, 30), (6.5, 16)]
 DRAWS = 4000

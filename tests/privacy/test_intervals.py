@@ -22,18 +22,15 @@ from dperm.core.privacy import (
     certified,
     true_epsilon,
 )
-from dperm.core.privacy.accounting import (
-    Interval,
-    epsilon,
-    estimate,
+from dperm.core.privacy.accounting import Interval, epsilon, estimate, unconditional
+from dperm.core.privacy.given import SMOOTHNESS, N
+from dperm.core.privacy.noisy_max import pure_delta
+from dperm.core.privacy.strict import (
     gaussian_delta,
     laplace_delta,
     profile,
     sampled_gaussian_delta,
-    unconditional,
 )
-from dperm.core.privacy.given import SMOOTHNESS, N
-from dperm.core.privacy.noisy_max import pure_delta
 
 DELTA = 1e-6
 

@@ -9,16 +9,11 @@ import pytest
 from dperm.accountants.random_stopping import converted, renyi_curve
 from dperm.core.privacy import Gaussian, Ledger, NonPrivate, calibrate
 from dperm.core.privacy import SampledGaussian as Sampled
-from dperm.core.privacy.accounting import (
-    UnsupportedEventError,
-    epsilon,
-    profile,
-    published_cost,
-    renyi_epsilon,
-    true_epsilon,
-)
+from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import UnreachableTargetError
-from dperm.core.privacy.ledger import CountError, Event
+from dperm.core.privacy.ledger import CountError, Event, UnsupportedEventError
+from dperm.core.privacy.published import published_cost
+from dperm.core.privacy.strict import profile, renyi_epsilon
 
 OPEN = NonPrivate(3, "a vertex", "Algorithm 1")
 NOISY = Gaussian(1.0, 10.0, 2, "unit", "source")

@@ -16,16 +16,11 @@ from dperm.accountants.perturbed_objective import (
     tilted_delta,
 )
 from dperm.audit import accountants
-from dperm.core.privacy.accounting import (
-    epsilon,
-    gaussian_delta,
-    gaussian_epsilon,
-    profile,
-    true_epsilon,
-)
+from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import UnreachableTargetError, calibrate
 from dperm.core.privacy.certified import upper_epsilon
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, ScaleError
+from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon, profile
 
 DELTA = 1 / 45312**2
 

@@ -4,17 +4,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dperm.core.privacy.accounting import (
-    gaussian_delta,
-    gaussian_epsilon,
-    laplace_delta,
-    sampled_gaussian_delta,
-)
 from dperm.core.privacy.pld import (
     Profile,
     _discretise,
     composed_epsilon,
     epsilon_on_grid,
+)
+from dperm.core.privacy.strict import (
+    gaussian_delta,
+    gaussian_epsilon,
+    laplace_delta,
+    sampled_gaussian_delta,
 )
 
 

@@ -14,9 +14,9 @@ from dperm.accountants.private_choice import (
     drawn_runs,
 )
 from dperm.accountants.random_stopping import expected_runs
-from dperm.core.privacy.accounting import gaussian_delta, gaussian_epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, Ledger, SampledGaussian
+from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon
 
 DELTA = 1 / 45312**2
 

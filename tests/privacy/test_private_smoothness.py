@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from dperm.core.privacy.accounting import UnknownCalibrationError, epsilon, true_epsilon
+from dperm.core.calibrations import UnknownCalibrationError
+from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.ledger import Laplace, Ledger, ScaleError
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.lanes.dp_cd_priv import (

@@ -17,7 +17,7 @@ from dperm.accountants.random_stopping import (
 )
 from dperm.accountants.sampled_renyi import _log_tail, _masses, _sampled
 from dperm.core.privacy import Gaussian, Ledger, NoisyMax, SampledGaussian
-from dperm.core.privacy.accounting import sampled_gaussian_delta
+from dperm.core.privacy.strict import sampled_gaussian_delta
 
 ONE = Ledger((Gaussian(1.0, 5.0, 1, "unit", "source"),))
 

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from dperm.accountants.random_stopping import tuned_epsilon
 from dperm.core.privacy import Gaussian, Ledger
-from dperm.core.privacy.accounting import gaussian_epsilon
+from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.report import selection_bias as selection
 
 from .conftest import write

@@ -17,17 +17,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dperm.accountants.attained import Pair, gaussian_pair, pair
-from dperm.core.privacy.accounting import (
-    PublishedCost,
-    gaussian_delta,
-    gaussian_epsilon,
-    profile,
-    published_cost,
-    renyi,
-)
 from dperm.core.privacy.ledger import Event, LedgerError, _require_positive
 from dperm.core.privacy.mechanisms import handed
 from dperm.core.privacy.pld import Profile
+from dperm.core.privacy.published import PublishedCost, published_cost
+from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon, profile, renyi
 
 Array = NDArray[np.float64]
 

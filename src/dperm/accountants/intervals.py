@@ -21,16 +21,11 @@ from dperm.accountants.attained import (
     least_epsilon,
     pair,
 )
-from dperm.core.privacy.accounting import (
-    Interval,
-    gaussian_delta,
-    gaussian_epsilon,
-    profile,
-    true_epsilon,
-)
+from dperm.core.privacy.accounting import Interval, true_epsilon
 from dperm.core.privacy.ledger import Event, Ledger
 from dperm.core.privacy.noisy_max import NoisyMax
 from dperm.core.privacy.pld import TAIL, Profile, _largest_loss, refined
+from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon, profile
 
 GAPS = (0.0, 0.5, 2.0, 5.0, 12.0)  # noise scales that a leader is ahead by
 HOPELESS = 0.8  # share of the best at which a direction or gap is given up

@@ -90,9 +90,9 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dperm.accountants.attained import gaussian_mu
-from dperm.core.privacy.accounting import beside_gaussians, gaussian_delta, profile
 from dperm.core.privacy.ledger import Event, ScaleError
 from dperm.core.privacy.pld import Profile
+from dperm.core.privacy.strict import beside_gaussians, gaussian_delta, profile
 
 Array = NDArray[np.float64]
 

@@ -45,10 +45,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.accountants.random_stopping import converted, expected_runs, renyi_curve
-from dperm.core.privacy.accounting import (
-    is_closed_form,
-    true_epsilon,
-)
+from dperm.core.privacy.accounting import is_closed_form, true_epsilon
 from dperm.core.privacy.calibration import UnreachableTargetError, smallest
 from dperm.core.privacy.ledger import Ledger
 

@@ -30,8 +30,8 @@ import numpy as np
 import scipy  # its parts come when they are first named
 
 from dperm.accountants.sampled_renyi import sampled_renyi
-from dperm.core.privacy.accounting import gaussian_delta, renyi
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
+from dperm.core.privacy.strict import gaussian_delta, renyi
 
 Array = np.ndarray
 

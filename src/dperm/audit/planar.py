@@ -33,7 +33,7 @@ from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.special import expit
 
 from dperm.audit.subjects import Array
-from dperm.core.privacy.accounting import gaussian_epsilon
+from dperm.core.privacy.strict import gaussian_epsilon
 
 REACH = 10.0  # standard deviations of b that are summed over: all but 1e-22
 FINE = 0.05  # of them, the grid along the difference of the records

@@ -30,11 +30,11 @@ from dperm.compare.contestants import Contestant, Job, Setting
 from dperm.compare.metrics import Split, clipped_loss, loss_bound
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes.trials import seeds_of
-from dperm.core.privacy.accounting import gaussian_epsilon
 from dperm.core.privacy.calibration import UnreachableTargetError, calibrate, smallest
 from dperm.core.privacy.given import united
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import gaussian, streams
+from dperm.core.privacy.strict import gaussian_epsilon
 
 TEN = 10
 FIRST, RACED = 1, 2  # seeds of all settings, and more of those that may win

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dperm.core.privacy.accounting import gaussian_epsilon, gaussian_renyi_epsilon
+from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 
 
 @dataclass(frozen=True)

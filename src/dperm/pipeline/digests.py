@@ -14,13 +14,14 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from dperm.core import solvers
+from dperm.core import calibrations, solvers
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.files import digest
 from dperm.core.experiment.grid import Grid
 from dperm.core.experiment.validation import paper_file
 from dperm.pipeline import products
+from dperm.store import closure
 from dperm.store.closure import digest as code
 
 PREPARING = ("dperm.data.preparing:_make",)
@@ -31,6 +32,7 @@ CALIBRATING = (
     "dperm.core.privacy.calibration:calibrate",
     "dperm.accountants.intervals:epsilon_interval",
 )
+LOOKUP = "dperm.core.calibrations:load"  # of an accountant, by name
 CHOOSING = tuple(
     f"dperm.core.experiment.{name}"
     for name in ("results:best", "unit:Job", "tune:evaluated_settings")
@@ -59,18 +61,39 @@ def lanes(algorithm: str) -> str:
     return code(*RUNNING, *offered)
 
 
-def noise(algorithm: str) -> str:
-    """Digest of the code that finds a solver's noise: its ledger and the accountant."""
+def noise(algorithm: str, kinds: Iterable[str]) -> str:
+    """Digest of the code that finds a solver's noise: its ledger and the accountants.
+
+    Parameters
+    ----------
+    algorithm : str
+    kinds : iterable of str
+        Its calibrations.
+    """
     module = _module(algorithm)
     offered = (f"{module}:{name}" for name in ("ledger", "Options", "steps"))
-    return code(*CALIBRATING, *offered)
+    return code(*CALIBRATING, *offered, *sorted(map(calibrations.place, kinds)))
+
+
+def priced(*entries: str) -> str:
+    """Digest of the code behind entry points and of the accountants that it names.
+
+    Those are looked up by name: ours count wherever any is, a further one where the
+    code spells its name.
+    """
+    if LOOKUP not in closure.closure(*entries):
+        return code(*entries)
+    spelt = closure.words(*entries)
+    named = [each for each in calibrations.names() if each in spelt]
+    kinds = dict.fromkeys([*calibrations.PLACES, *named])
+    return code(*entries, *map(calibrations.place, kinds))
 
 
 def swept(config: schema.Config, what: schema.Sweep, names: Iterable[str]) -> str:
     """Digest of the code behind a sweep: its function, and solvers its points name."""
     module = products.module_of(config, "sweeps", what.kind)
     named = {_module(solver.algorithm) for solver in _solvers(names)}
-    return code(f"{module}:{what.kind}", *sorted(named))
+    return priced(f"{module}:{what.kind}", *sorted(named))
 
 
 def _solvers(names: Iterable[str]) -> list[schema.Solver]:
@@ -144,7 +167,13 @@ def tune(config: schema.Config) -> str:
         *(repr(plan.grid_points(config)), code(*GRIDS)),
         *(config.seed, config.scale.replicates or paper.replicates),
     ]
-    return digest([identity, lanes(solver.algorithm), noise(solver.algorithm)])
+    return digest(
+        [
+            identity,
+            lanes(solver.algorithm),
+            noise(solver.algorithm, plan.run_calibrations(config)),
+        ]
+    )
 
 
 def evaluate(config: schema.Config, tuned: str) -> str:
@@ -172,7 +201,7 @@ def product(config: schema.Config, kind: str, name: str, read: Iterable[str]) ->
     """Digest of a figure or a table; ``read`` are digests of what it is made of."""
     what = getattr(config.paper, kind)[name]
     module = products.module_of(config, kind, what.kind)
-    made = code(f"{module}:{what.kind}", SAVING[kind])
+    made = priced(f"{module}:{what.kind}", SAVING[kind])
     texts = _texts(config.paper, config.paper.published.values())
     return digest([asdict(what), list(read), texts, made])
 
@@ -184,7 +213,7 @@ def printed(config: schema.Config) -> str:
     own = [
         one for kind in ("rules", "proofs") for one in products.modules(config, kind)
     ]
-    return digest([texts, code(*own) if own else ""])
+    return digest([texts, priced(*own) if own else ""])
 
 
 def _texts(paper: schema.Paper, files: Iterable[str]) -> list[str]:
@@ -194,7 +223,7 @@ def _texts(paper: schema.Paper, files: Iterable[str]) -> list[str]:
 
 def claims(read: Iterable[str]) -> str:
     """Digest of claims and report; ``read`` are digests of all that they judge."""
-    return digest([sorted(read), code(*REPORTING)])
+    return digest([sorted(read), priced(*REPORTING)])
 
 
 def audit(part: str, read: Iterable[str] = ()) -> str:
@@ -205,6 +234,6 @@ def audit(part: str, read: Iterable[str] = ()) -> str:
     folder, _, name = part.rpartition("/")
     if folder:
         solver = configuration.read("solver", name)
-        made = code(*AUDITING, _module(solver.algorithm))
+        made = priced(*AUDITING, _module(solver.algorithm))
         return digest([solver.algorithm, solver.options, made])
-    return digest([list(read), code(*AUDITED[name])])
+    return digest([list(read), priced(*AUDITED[name])])

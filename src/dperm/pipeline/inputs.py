@@ -157,7 +157,10 @@ def load_job(config: schema.Config) -> Job | None:
         load_optimum(config),
         module,
         options,
-        Code(digests.lanes(solver.algorithm), digests.noise(solver.algorithm)),
+        Code(
+            digests.lanes(solver.algorithm),
+            digests.noise(solver.algorithm, plan.run_calibrations(config)),
+        ),
         config.seed,
         plan.results_folder(config, *names[:3]),
         config.workers,

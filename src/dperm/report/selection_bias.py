@@ -23,8 +23,8 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.validation import number
-from dperm.core.privacy.accounting import gaussian_epsilon
 from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.report.claims import papers
 from dperm.report.evidence import read_or_empty
 

@@ -8,7 +8,7 @@ import pytest
 from dperm.audit.blackbox.recording import recorded
 from dperm.audit.blackbox.running import Target, quiet
 from dperm.audit.blackbox.search import audit
-from dperm.core.privacy.accounting import gaussian_delta
+from dperm.core.privacy.strict import gaussian_delta
 
 from .gallery import CASES, DELTA, EPSILON, SIGMA, SOUND
 

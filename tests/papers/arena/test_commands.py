@@ -18,9 +18,9 @@ from dperm import cli
 from dperm.compare import methods
 from dperm.core.experiment.config import read
 from dperm.core.experiment.locate import home
-from dperm.core.privacy.accounting import profile
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.mechanisms import streams
+from dperm.core.privacy.strict import profile
 from dperm.papers.arena import outcomes, peers, single
 from dperm.pipeline import inputs
 from dperm.solvers.fits import dp_minibatch

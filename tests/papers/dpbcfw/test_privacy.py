@@ -7,9 +7,10 @@ import pytest
 from scipy import stats
 
 from dperm.core.privacy import Ledger, epsilon, true_epsilon
-from dperm.core.privacy.accounting import advanced_epsilon, gaussian_epsilon
 from dperm.core.privacy.mechanisms import streams, unit_laplace
 from dperm.core.privacy.noisy_max import NoisyMax, pure_delta
+from dperm.core.privacy.published import advanced_epsilon
+from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpbcfw import theory
 from dperm.papers.dpbcfw.runs import Setting
 from dperm.solvers.distributed.engines import Local

@@ -10,8 +10,9 @@ from conftest import make_problem, raw_data
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.lanes import Lanes, dp_cd, trials
-from dperm.core.privacy.accounting import epsilon, gaussian_epsilon, true_epsilon
+from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.mechanisms import streams
+from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpcd import constants, levels
 from dperm.solvers.lanes import dp_cd_priv
 

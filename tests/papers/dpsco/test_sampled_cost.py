@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dperm.accountants.generalised_gaussian import renyi_epsilon
-from dperm.core.privacy.accounting import gaussian_delta, gaussian_epsilon
+from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon
 from dperm.papers.dpsco import noise_costs, sampled_cost
 from dperm.papers.dpsco.sampled_cost import Draws, directions, least_epsilon
 

@@ -60,7 +60,7 @@ def test_expectations_are_exact():
 
 def test_noise_of_k_releases():
     one = releases(1.0, 1e-6, 1, "strict")
-    from dperm.core.privacy.accounting import gaussian_epsilon
+    from dperm.core.privacy.strict import gaussian_epsilon
 
     assert gaussian_epsilon(1 / one, 1e-6) == pytest.approx(1.0, rel=1e-6)
 

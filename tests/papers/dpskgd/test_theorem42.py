@@ -8,8 +8,8 @@ import pytest
 
 from dperm.core.erm.constants import strong_convexity
 from dperm.core.lanes import dp_skgd
-from dperm.core.privacy.accounting import gaussian_epsilon
 from dperm.core.privacy.mechanisms import streams
+from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpskgd import moments, pairs, sweeps, theorem42, theory
 
 N = 2.0**18

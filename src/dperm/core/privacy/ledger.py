@@ -51,6 +51,10 @@ class UnknownEventError(LedgerError):
     """A stored event of a kind that this version does not know."""
 
 
+class UnsupportedEventError(TypeError):
+    """An event for which an accountant has no formula."""
+
+
 def _require_positive(name: str, value: float) -> None:
     if not (value > 0 and math.isfinite(value)):
         raise SensitivityError(f"{name} must be positive and finite, got {value}")

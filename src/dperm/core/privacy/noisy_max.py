@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.core.privacy.accounting import PublishedCost, profile, published_cost, renyi
 from dperm.core.privacy.ledger import Event, Laplace, LedgerError, ScaleError
 from dperm.core.privacy.pld import Profile
+from dperm.core.privacy.published import PublishedCost, published_cost
+from dperm.core.privacy.strict import profile, renyi
 
 Array = NDArray[np.float64]
 

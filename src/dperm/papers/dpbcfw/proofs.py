@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from dperm.core.privacy.accounting import advanced_epsilon, gaussian_epsilon
+from dperm.core.privacy.published import advanced_epsilon
+from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.kinds.proofs import Case
 
 

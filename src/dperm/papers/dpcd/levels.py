@@ -25,10 +25,10 @@ import numpy as np
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.dp_cd import lane_bytes, steps
-from dperm.core.privacy.accounting import gaussian_epsilon
 from dperm.core.privacy.calibration import smallest
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import Streams, gaussian
+from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.core.solvers import options as checks
 
 __all__ = ["Options", "Run", "lane_bytes", "ledger", "steps"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dperm.accountants.generalised_gaussian import proof_epsilon
-from dperm.core.privacy.accounting import advanced_epsilon
+from dperm.core.privacy.published import advanced_epsilon
 from dperm.kinds.proofs import Case
 
 

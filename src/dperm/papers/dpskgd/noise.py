@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from dperm.core.erm.problem import Problem
-from dperm.core.privacy.accounting import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.given import LIFTS, SMOOTHNESS, united
 from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 
 RELEASES = (1, 10, 100, 1000)
 

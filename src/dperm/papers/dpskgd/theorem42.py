@@ -10,8 +10,8 @@ import numpy as np
 import scipy
 
 from dperm.core.lanes import Lanes, dp_skgd
-from dperm.core.privacy.accounting import gaussian_epsilon
 from dperm.core.privacy.mechanisms import Streams
+from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpskgd.moments import expected_excess
 from dperm.papers.dpskgd.pairs import Pairs
 

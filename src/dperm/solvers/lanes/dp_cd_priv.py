@@ -14,10 +14,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from dperm.core.calibrations import UnknownCalibrationError
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.dp_cd import lane_bytes, refuses, steps
-from dperm.core.privacy.accounting import UnknownCalibrationError
 from dperm.core.privacy.given import FEATURE_BOUNDS
 from dperm.core.privacy.ledger import Laplace, Ledger
 from dperm.core.privacy.mechanisms import Streams, laplace

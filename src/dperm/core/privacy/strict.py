@@ -1,0 +1,284 @@
+"""A proved upper bound of what a ledger costs: the calibration ``strict``.
+
+Gaussians are composed exactly (Balle and Wang 2018, arXiv:1805.06530, Theorem 8), all
+else as privacy loss distributions, or by the Rényi curve where that is lower (bounded
+range). The composition of the events' curves is found to about 0.2 % and never from
+below: errors of the grid and of the arithmetic are charged (:mod:`.certified`). The
+curves themselves are upper bounds, so that the ledger may cost less: hardly for
+Gaussian and Laplace releases, by a fifth or more for sampled ones, by up to a half for
+selections (:mod:`dperm.accountants.intervals`).
+
+A new kind of event registers one small function with :func:`profile`; one whose Rényi
+curve is the better bound, one with :func:`renyi`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, singledispatch
+
+import numpy as np
+import scipy  # its parts come when they are first named
+from numpy.typing import NDArray
+
+from dperm.core.privacy.certified import upper_epsilon
+from dperm.core.privacy.ledger import (
+    Event,
+    Gaussian,
+    Laplace,
+    Ledger,
+    NonPrivate,
+    SampledGaussian,
+    UnsupportedEventError,
+)
+from dperm.core.privacy.pld import Profile, composed_epsilon
+
+Array = NDArray[np.float64]
+
+
+@lru_cache(maxsize=4096)
+def epsilon(ledger: Ledger, delta: float) -> float:
+    """Return an epsilon that is proved to suffice; inf where no bound is known."""
+    return _sound(ledger, delta, upper_epsilon)
+
+
+def estimate(ledger: Ledger, delta: float) -> float:
+    """Return nearly the same without the errors of its arithmetic, faster."""
+    return _sound(ledger, delta, composed_epsilon)
+
+
+def is_closed_form(ledger: Ledger) -> bool:
+    """Tell whether an epsilon is computed to rounding, not on a grid of losses."""
+    others = [event for event in ledger.events if not isinstance(event, Gaussian)]
+    return not others or _closed(others, 0.0, 0.5) is not None
+
+
+def _sound(
+    ledger: Ledger, delta: float, composed: Callable[[list[Profile], float], float]
+) -> float:
+    if not all(event.sound for event in ledger.events):
+        return math.inf
+    mu = _composed_mu(ledger)
+    others = [event for event in ledger.events if not isinstance(event, Gaussian)]
+    if not others:
+        return gaussian_epsilon(mu, delta)
+    closed = _closed(others, mu, delta)
+    if closed is not None:
+        return closed
+    profiles = [profile(event) for event in others]
+    if mu:
+        profiles.append(Profile(lambda losses: gaussian_delta(losses, mu)))
+    return min(composed(profiles, delta), renyi_epsilon(ledger, delta))
+
+
+def _closed(others: list[Event], mu: float, delta: float) -> float | None:
+    """The epsilon of Gaussian releases and others, if a closed form composes them."""
+    if len(others) == others[0].count == 1:
+        return beside_gaussians(others[0], mu, delta)
+    return None
+
+
+def _composed_mu(ledger: Ledger) -> float:
+    events = (event for event in ledger.events if isinstance(event, Gaussian))
+    return math.sqrt(sum(event.count / event.noise_multiplier**2 for event in events))
+
+
+def gaussian_renyi_epsilon(rho: float, delta: float) -> float:
+    r"""Return the Rényi epsilon of Gaussian releases, optimised over all orders.
+
+    .. math:: \min_\alpha \rho\alpha + \log(1/\delta)/(\alpha - 1)
+              = \rho + 2\sqrt{\rho\log(1/\delta)}
+
+    Parameters
+    ----------
+    rho : float
+        Sum of count / (2 sigma^2), sigma the noise multiplier (zCDP, unit 1).
+    delta : float
+        In (0, 1).
+
+    Notes
+    -----
+    dpcd (Mangold et al. 2022), Appendix B, Corollary B.8 before it is simplified;
+    Mironov 2017, arXiv:1702.07476, Proposition 3.
+    """
+    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+
+
+def _gaussian_curve(log_ratio: Array, mu: float) -> Array:
+    """Return Phi(-a) - exp(log_ratio) Phi(-b), where b - a = mu, without cancelling."""
+    first = scipy.special.log_ndtr(mu / 2 - log_ratio / mu)
+    second = log_ratio + scipy.special.log_ndtr(-mu / 2 - log_ratio / mu)
+    return np.exp(first) * -np.expm1(np.minimum(second - first, 0.0))
+
+
+def gaussian_delta(epsilon: Array | float, mu: float) -> Array:
+    """Return delta(epsilon) of telling N(0, 1) from N(mu, 1).
+
+    Parameters
+    ----------
+    epsilon : array or float
+        Privacy losses.
+    mu : float
+        Root of the sum of count / sigma^2, sigma the noise multiplier.
+
+    Notes
+    -----
+    Balle and Wang 2018, arXiv:1805.06530, Theorem 8.
+    """
+    return _gaussian_curve(np.asarray(epsilon, dtype=float), mu)
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return the exact epsilon of Gaussian releases that compose to mu.
+
+    Parameters
+    ----------
+    mu : float
+        Root of the sum of count / sigma^2.
+    delta : float
+        In (0, 1).
+
+    Notes
+    -----
+    Balle and Wang 2018, arXiv:1805.06530, Theorem 8; Dong, Roth and Su 2019,
+    arXiv:1905.02383, Corollary 3.3 for the composition.
+    """
+    if gaussian_delta(0.0, mu) <= delta:
+        return 0.0
+    upper = gaussian_renyi_epsilon(mu**2 / 2, delta)
+
+    def excess(value: float) -> float:
+        return float(gaussian_delta(value, mu)) / delta - 1
+
+    return float(
+        scipy.optimize.brentq(excess, 0.0, upper, xtol=1e-14 * upper, rtol=1e-14)
+    )
+
+
+def sampled_gaussian_delta(epsilon: Array | float, rate: float, mu: float) -> Array:
+    """Return the bound on delta(epsilon) of one sampled Gaussian, epsilon >= 0.
+
+    Parameters
+    ----------
+    epsilon : array or float
+        Privacy losses, not negative.
+    rate : float
+        q = batch / population.
+    mu : float
+        1 / sigma, sigma the noise multiplier of the release without sampling.
+
+    Notes
+    -----
+    Balle, Barthe and Gaboardi 2018, arXiv:1807.01647, Theorem 11.
+    """
+    loss = np.asarray(epsilon, dtype=float)
+    small = np.log1p(np.expm1(np.minimum(loss, 30.0)) / rate)
+    large = loss + np.log1p((rate - 1) * np.exp(-np.maximum(loss, 30.0)))
+    log_ratio = np.where(loss < 30.0, small, large - math.log(rate))
+    return rate * _gaussian_curve(log_ratio, mu)
+
+
+def laplace_delta(epsilon: Array | float, pure: float) -> Array:
+    """Return delta(epsilon) of one Laplace release, epsilon >= 0.
+
+    Parameters
+    ----------
+    epsilon : array or float
+        Privacy losses, not negative.
+    pure : float
+        Sensitivity / scale.
+
+    Notes
+    -----
+    The hockey-stick divergence of Lap(0, 1) and Lap(pure, 1), integrated.
+    """
+    excess = (np.asarray(epsilon, dtype=float) - pure) / 2
+    return -np.expm1(np.minimum(excess, 0.0))
+
+
+@singledispatch
+def profile(event: Event) -> Profile:
+    """Return the curve of one release of an event, the worse of both directions."""
+    raise UnsupportedEventError(f"no privacy profile for {type(event).__name__}")
+
+
+@profile.register
+def _(event: Gaussian) -> Profile:
+    mu = 1 / event.noise_multiplier
+    return Profile(lambda losses: gaussian_delta(losses, mu), event.count)
+
+
+@profile.register
+def _(event: SampledGaussian) -> Profile:
+    rate, mu = event.sampling_rate, 1 / event.noise_multiplier
+    return Profile(lambda losses: sampled_gaussian_delta(losses, rate, mu), event.count)
+
+
+@profile.register
+def _(event: Laplace) -> Profile:
+    pure = event.sensitivity / event.scale
+    return Profile(lambda losses: laplace_delta(losses, pure), event.count)
+
+
+@profile.register
+def _(event: NonPrivate) -> Profile:
+    return Profile(lambda losses: np.ones_like(losses, dtype=float), event.count)
+
+
+@singledispatch
+def renyi(event: Event, orders: Array) -> Array | None:
+    """Return the Rényi divergences of all releases of an event, at orders above 1.
+
+    None, which most events leave it at, where the loss distribution is never worse.
+    """
+    return None
+
+
+@renyi.register
+def _(event: Gaussian, orders: Array) -> Array:
+    return orders * event.count / (2 * event.noise_multiplier**2)
+
+
+@renyi.register
+def _(event: Laplace, orders: Array) -> Array:
+    # Mironov 2017, arXiv:1702.07476, Proposition 6
+    pure, share = event.sensitivity / event.scale, orders / (2 * orders - 1)
+    up = np.log(share) + (orders - 1) * pure
+    down = np.log1p(-share) - orders * pure
+    return event.count * np.logaddexp(up, down) / (orders - 1)
+
+
+@renyi.register
+def _(event: NonPrivate, orders: Array) -> Array:
+    return np.full_like(orders, np.inf)
+
+
+@singledispatch
+def beside_gaussians(event: Event, mu: float, delta: float) -> float | None:
+    """Return the epsilon of one release and of Gaussian ones of that mu, together.
+
+    None, which most events leave it at, where there is no closed form.
+    """
+    return None
+
+
+RENYI_ORDERS = 1 + np.geomspace(1e-3, 1e5, 2000)
+
+
+def renyi_epsilon(ledger: Ledger, delta: float) -> float:
+    """Return the epsilon of a ledger by its Rényi curve; inf if an event has none.
+
+    Notes
+    -----
+    Conversion of Canonne, Kamath and Steinke 2020, arXiv:2004.00010, Proposition 12;
+    every order gives a bound.
+    """
+    total, orders = np.zeros_like(RENYI_ORDERS), RENYI_ORDERS
+    for event in ledger.events:
+        curve = renyi(event, orders)
+        if curve is None:
+            return math.inf
+        total += curve
+    spent = np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
+    return max(float((total + spent).min()), 0.0)
