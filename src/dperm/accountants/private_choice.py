@@ -45,6 +45,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.accountants.random_stopping import converted, expected_runs, renyi_curve
+from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import is_closed_form, true_epsilon
 from dperm.core.privacy.calibration import UnreachableTargetError, smallest
 from dperm.core.privacy.ledger import Ledger
@@ -115,7 +116,7 @@ def choice_epsilon(
     0.603
     """
     runs = expected_runs(0.0, gamma)
-    if not all(is_closed_form(ledger, "strict") for ledger in ledgers):
+    if not all(is_closed_form(ledger, STRICT) for ledger in ledgers):
         return _by_orders(_largest_curve(ledgers), delta, gamma)[0]
 
     def largest(at: float) -> float:
@@ -155,7 +156,7 @@ def _by_orders(curve: np.ndarray, delta: float, gamma: float) -> tuple[float, in
 
 def held(ledger: Ledger, delta: float, gamma: float) -> Held:
     """What the bound on a choice rests on, of runs of one ledger."""
-    closed = is_closed_form(ledger, "strict")
+    closed = is_closed_form(ledger, STRICT)
     if closed:
         inner = min(
             map(float, TRIED),
@@ -211,7 +212,7 @@ def _least(
             return bound.excess(way(noise))
         return choice_epsilon([way(noise)], delta, gamma) / epsilon
 
-    closed = is_closed_form(way(1.0), "strict")
+    closed = is_closed_form(way(1.0), STRICT)
     try:
         return smallest(excess, 1.0, TOLERANCE if closed else ROUGH)
     except UnreachableTargetError:

@@ -19,6 +19,7 @@ from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.audit import laws
 from dperm.audit.climbing import Finding, Ladder
 from dperm.audit.laws import gaussian_delta, gaussian_epsilon
+from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import epsilon as epsilon_of
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
 from dperm.core.privacy.noisy_max import NoisyMax
@@ -34,13 +35,13 @@ ORDERS = 1 + np.geomspace(1e-2, 1e4, 1200)  # of Rényi curves
 def accountants(ladder: Ladder) -> Finding:
     """Our epsilon, as calibration has it, between the bounds of another accountant."""
     subject = ladder.subject
-    ours = epsilon_of(subject.ledger, subject.delta, "strict")
+    ours = epsilon_of(subject.ledger, subject.delta, STRICT)
     if not math.isfinite(ours):
         return Finding("accountants", ours, ours, False, "no bound is stated")
     low, high = bounds(subject.ledger, subject.delta)
     caught = not low * (1 - NEAR) <= ours <= high * (1 + NEAR)
     note = f"{low:.4g} at least, {high:.4g} at most"
-    if subject.calibration == "strict" and ours > subject.epsilon * (1 + NEAR):
+    if subject.calibration == STRICT and ours > subject.epsilon * (1 + NEAR):
         caught, note = True, f"{note}, {subject.epsilon:g} asked for"
     return Finding("accountants", ours, high, caught, note)
 

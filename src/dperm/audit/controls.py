@@ -18,6 +18,7 @@ from dperm.audit.lanes import LaneSubject, Shape
 from dperm.audit.registry import EPSILON, LANES, LOUD, choice, crowd, subjects
 from dperm.audit.sequences import StreamSubject
 from dperm.audit.subjects import Subject
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, dp_skgd
 from dperm.core.privacy.ledger import Event, Ledger
 from dperm.core.privacy.noisy_max import NoisyMax
@@ -40,7 +41,7 @@ class Control:
 def lane(
     module: ModuleType,
     options: Any = None,
-    calibration: str = "strict",
+    calibration: str = STRICT,
     shape: Shape | None = None,
     **changes: Any,
 ) -> Subject:
@@ -61,7 +62,7 @@ def lane(
 
 def stream(name: str, which: int, change: Callable[[StreamSubject], None]) -> Subject:
     """A strict stream subject, with something changed, and its loud step."""
-    strict = [s for s in subjects(name, name, {}) if s.calibration == "strict"]
+    strict = [s for s in subjects(name, name, {}) if s.calibration == STRICT]
     for subject in (strict[which], strict[which].loud):
         assert isinstance(subject, StreamSubject)
         change(subject)
@@ -284,7 +285,7 @@ CONTROLS = (
     Control("wrong neighbouring relation", "dp_sgd",
             lambda: lane(dp_sgd, claim=_each(_half_sensitivity))),
     Control("selection noise inside an L1 rule", "dp_gcd",
-            lambda: lane(dp_gcd, calibration="paper", shape=crowd(), view=choice,
+            lambda: lane(dp_gcd, calibration=PAPER, shape=crowd(), view=choice,
                          claim=_each(_called_sound))),
     Control("unequal sensitivities under noisy max", "dp_gcd",
             lambda: lane(dp_gcd,

@@ -14,6 +14,7 @@ from dperm.audit.lanes import Shape
 from dperm.audit.planar import cost, planar, pushed, worst
 from dperm.audit.replay import is_bent
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.scales import declared
 from dperm.core.privacy.calibration import calibrate
@@ -51,7 +52,7 @@ class FitSubject(Subject):
         moves it most, in two features and under declared scales; 0: those of the shape.
     """
 
-    calibration, delta = "strict", DELTA
+    calibration, delta = STRICT, DELTA
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class FitSubject(Subject):
         def ledger(noise: float) -> Ledger:
             return module.ledger(self.at, noise, options)
 
-        found = calibrate(ledger, epsilon, DELTA, "strict")
+        found = calibrate(ledger, epsilon, DELTA, STRICT)
         self.noise_multiplier, self.ledger = found.noise_multiplier, found.ledger
         if company:
             self._drive(company)

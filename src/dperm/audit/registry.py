@@ -21,12 +21,12 @@ from dperm.audit.lanes import Known, LaneSubject, Shape
 from dperm.audit.sequences import FrankWolfeSubject, StreamSubject, Trial
 from dperm.audit.subjects import DELTA, Array, Subject
 from dperm.core import solvers
+from dperm.core.calibrations import OURS, STRICT
 from dperm.core.erm.penalties import Penalty
 from dperm.core.privacy.ledger import NonPrivate
 from dperm.core.solvers.capabilities import Asked
 from dperm.solvers.streams.setup import Setup
 
-CALIBRATIONS = ("paper", "strict")
 ESTIMATORS = "dperm.compare.audited"  # which lies above, and is found by its name
 EPSILON = 1.0  # target, as in the papers
 LOUD = 4.0  # times that: the target of a single step that is to be seen
@@ -85,7 +85,7 @@ def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
     own = algorithm if algorithm in solvers.names() else ""
     options = solvers.make_options(module, given)
     found = []
-    for kind in CALIBRATIONS:
+    for kind in OURS:
         varied = not own or name == algorithm
         quiet = Order(name, module, options, kind, EPSILON, varied=varied)
         made = make(own, quiet)
@@ -114,7 +114,7 @@ def plain(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
     module = solvers.load(algorithm)
     options = solvers.make_options(module, given)
     own = algorithm if algorithm in solvers.names() else ""
-    at = Order(name, module, options, "strict", EPSILON)
+    at = Order(name, module, options, STRICT, EPSILON)
     return [one for one in MAKERS[solvers.family(module)](own, at) if not _is_open(one)]
 
 
@@ -384,7 +384,7 @@ class FitNeeds:
 
 def _fits(own: str, at: Order) -> Subjects:
     """Strict noise alone: no paper prints another."""
-    if at.kind != "strict":
+    if at.kind != STRICT:
         return []
     needs = FITS.get(own, FitNeeds())
     options = replace(at.options, **needs.options)

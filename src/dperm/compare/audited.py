@@ -21,6 +21,7 @@ from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
 from dperm.compare import methods
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
 from dperm.core import solvers
+from dperm.core.calibrations import STRICT
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import SampledGaussian
@@ -41,7 +42,7 @@ class EstimatorSubject(Subject):
         Classes -1 and 1, if they are any.
     """
 
-    calibration, delta, epsilon, cost = "strict", DELTA, EPSILON, 20
+    calibration, delta, epsilon, cost = STRICT, DELTA, EPSILON, 20
     reason = "few runs of a fit, on the records that move its solver's own subject most"
 
     def __init__(self, model: DPLinear):
@@ -57,7 +58,7 @@ class EstimatorSubject(Subject):
         self.tried = ((LOUD * near, -LOUD * near[::-1]),)
         self.on, self.setting = self._prepared(self.base)
         self.family = solvers.family(self.on.module)
-        goal = (EPSILON, DELTA, "strict")
+        goal = (EPSILON, DELTA, STRICT)
         found = calibrate(partial(self.on.ledger, self.setting), *goal)
         self.noise_multiplier, self.ledger = found.noise_multiplier, found.ledger
         if self.family == "fits":

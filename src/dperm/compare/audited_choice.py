@@ -26,6 +26,7 @@ from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
 from dperm.compare import contest
 from dperm.compare.contest import Contest, Drawn, Prices, Seeds
 from dperm.compare.contestants import Contestant, Job, Setting, contestant
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.penalties import Penalty
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import Streams, gaussian, heard, streams
@@ -53,7 +54,7 @@ class Paid(Subject):
         Of the small problem.
     """
 
-    calibration, delta = "strict", DELTA
+    calibration, delta = STRICT, DELTA
     far = 1e3  # the score has a penalty, which grows with the square
 
     def __init__(self, shape: Shape):

@@ -28,6 +28,7 @@ from dperm.accountants.private_choice import (
 from dperm.compare import TUNINGS
 from dperm.compare.contestants import Contestant, Job, Setting
 from dperm.compare.metrics import Split, clipped_loss, loss_bound
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes.trials import seeds_of
 from dperm.core.privacy.calibration import UnreachableTargetError, calibrate, smallest
@@ -89,7 +90,7 @@ class Prices:
         if key not in self._known:
             ledger = partial(method.ledger, setting)
             try:
-                at = calibrate(ledger, epsilon, delta, "strict")
+                at = calibrate(ledger, epsilon, delta, STRICT)
                 given = method.given(at.ledger)
                 self._known[key] = (at.noise_multiplier, at.true_epsilon, given)
             except UnreachableTargetError:

@@ -21,6 +21,7 @@ from scipy import sparse
 
 from dperm.compare.metrics import is_signed
 from dperm.core import solvers
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem
 from dperm.core.erm.scales import column_scales, is_declared, label_scale
@@ -210,7 +211,7 @@ class Laning(Contestant):
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
         """Its ledger, strict."""
         count = self.module.steps(self.problem, setting["passes"], self.options)
-        given = (self.problem, count, noise_multiplier, self.options, "strict")
+        given = (self.problem, count, noise_multiplier, self.options, STRICT)
         made: Ledger = self.module.ledger(*given)
         return made
 
@@ -245,7 +246,7 @@ class Laning(Contestant):
         """Jobs of one noise as lanes; clips in units of the scales."""
         step = np.array([job.setting["step"] for job in jobs])
         clip = clip_unit(self.problem) * np.array([j.setting["clip"] for j in jobs])
-        return Lanes(step, clip, jobs[0].noise_multiplier, "strict")
+        return Lanes(step, clip, jobs[0].noise_multiplier, STRICT)
 
     def _lanes(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
         first, lanes = jobs[0], self._settings(jobs)

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dperm.compare import arrays, methods
 from dperm.compare.contestants import Contestant, Job, Setting
 from dperm.compare.guarantee import Guarantee
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
@@ -87,7 +88,7 @@ class DPLinear(BaseEstimator):
             warnings.warn(f"{name} is read off the data and not paid for by epsilon: "
                           "give feature_scale, label_scale as numbers that do not "
                           "come from the data", PrivacyLeakWarning, 3)  # fmt: skip
-        goal = (on.problem.epsilon, on.problem.delta, "strict")
+        goal = (on.problem.epsilon, on.problem.delta, STRICT)
         found = calibrate(partial(on.ledger, setting), *goal)
         w = _finite(weights(on, setting, found.noise_multiplier, self._seed()))
         labels = (arrays.CLASSES,) if getattr(self, "classes", ()) is None else ()

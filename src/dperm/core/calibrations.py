@@ -18,6 +18,7 @@ from types import ModuleType
 
 PAPER, STRICT = "paper", "strict"
 PLACES = {PAPER: "dperm.core.privacy.published", STRICT: "dperm.core.privacy.strict"}
+OURS = tuple(PLACES)
 FURTHER = "dperm.accountants"
 
 
@@ -33,9 +34,10 @@ def names() -> list[str]:
         for path in sorted(folder.glob("*.py"))
         if "\ndef epsilon(" in path.read_text(encoding="utf-8")
     )
-    return [*PLACES, *further]
+    return [*OURS, *further]
 
 
+@functools.cache
 def place(calibration: str) -> str:
     """The module of a calibration.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import config as configuration
@@ -21,7 +22,7 @@ from dperm.core.privacy.calibration import UnreachableTargetError
 from dperm.core.privacy.given import as_set, moves_with_data
 from dperm.pipeline import inputs
 
-CALIBRATION = "paper"  # what is printed was run with the published noise
+CALIBRATION = PAPER  # what is printed was run with the published noise
 KEPT = [
     *("passes", "step", "clip", "transcript", "transcript_seed", "objective"),
     *("relative_error", "true_positives", "false_positives", "status"),
@@ -114,7 +115,7 @@ def against_epsilon(
         return [{"status": "unavailable"}]
     problem = replace(job.problem, epsilon=float(point["epsilon"]))
     run = config.paper.runs[like.get(point["solver"], point["solver"])]
-    on = trials.Trials(problem, job.module, job.options, "strict")
+    on = trials.Trials(problem, job.module, job.options, STRICT)
     least = job.optimum.value
     start = float(problem.objective(np.zeros((1, problem.p)))[0])
     known = {"algorithm": plan.label(config, point["solver"]),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.results import Result
 from dperm.kinds import law, regret
@@ -86,7 +87,7 @@ def noise(config: schema.Config, product: schema.Product, problems: list[str]) -
     found = results.load(config, problems)
     for result in (each for name in found for each in found[name]):
         for passes, kinds in results.calibrated(config, result).items():
-            if set(kinds) == {"paper", "strict"}:
+            if set(kinds) == {PAPER, STRICT}:
                 rows.append(_noise_row(result, passes, **kinds))
     return made_of(rows)
 

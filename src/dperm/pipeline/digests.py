@@ -85,7 +85,7 @@ def priced(*entries: str) -> str:
         return code(*entries)
     spelt = closure.words(*entries)
     named = [each for each in calibrations.names() if each in spelt]
-    kinds = dict.fromkeys([*calibrations.PLACES, *named])
+    kinds = dict.fromkeys([*calibrations.OURS, *named])
     return code(*entries, *map(calibrations.place, kinds))
 
 

@@ -14,7 +14,8 @@ from typing import Any
 from tabulate import tabulate
 
 from dperm.accountants.intervals import epsilon_interval
-from dperm.core import solvers
+from dperm.core import calibrations, solvers
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.schema import Config
@@ -99,11 +100,11 @@ class Fitted(Request):
 
     def kinds(self, known: Sequence[str]) -> Sequence[str]:
         """No paper has printed a formula for it."""
-        return ("strict",)
+        return (STRICT,)
 
     def noise(self, kind: str) -> tuple[str, Ledger]:
         """The least that the strict accountant proves."""
-        goal = (self.problem.epsilon, self.problem.delta, "strict")
+        goal = (self.problem.epsilon, self.problem.delta, STRICT)
         found = calibrate(lambda noise: self.ledger(noise, kind), *goal)
         return f"{found.noise_multiplier:.5g}", found.ledger
 
@@ -122,7 +123,7 @@ def report(config: Config) -> None:
         If the data are unavailable, or the solver does not solve problems.
     """
     request = _request(config)
-    problem, kinds = request.problem, request.kinds(config.paper.calibrations)
+    problem, kinds = request.problem, request.kinds(_kinds(config))
     target = f"epsilon = {problem.epsilon:g}, delta = {problem.delta:.4g}"
     print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")
     print(f"{request.length}; target {target}")
@@ -146,6 +147,12 @@ def report(config: Config) -> None:
     for event in ledger.events:
         print(_line(event))
         print(f"    {event.source}")
+
+
+def _kinds(config: Config) -> list[str]:
+    """The calibrations of the paper, and a further one that the setting names."""
+    own = config.setting.calibration
+    return [*config.paper.calibrations, *([] if own in calibrations.OURS else [own])]
 
 
 def _request(config: Config) -> Request:
@@ -174,7 +181,7 @@ def _request(config: Config) -> Request:
 def _row(request: Request, kind: str, noise: str, ledger: Ledger) -> tuple:
     delta = request.problem.delta
     ends = epsilon_interval(ledger, delta)
-    costs = (epsilon(ledger, delta, "paper"), *ends, unconditional(ledger, delta))
+    costs = (epsilon(ledger, delta, PAPER), *ends, unconditional(ledger, delta))
     return kind, noise, *costs
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from dperm.core.privacy.mechanisms import Streams
 
 
+from dperm.core.calibrations import PAPER
+
+
 @dataclass(frozen=True)
 class Lanes:
     """Hyper-parameter settings that run side by side.
@@ -39,7 +42,7 @@ class Lanes:
     step: np.ndarray
     clip: np.ndarray
     noise_multiplier: float
-    calibration: str = "paper"
+    calibration: str = PAPER
 
     def take(self, index: Any) -> Lanes:
         """The lanes of an index array, mask or slice."""
@@ -90,7 +93,7 @@ class Solver(Protocol):
         count: int,
         noise_multiplier: float,
         options: Any,
-        calibration: str = "paper",
+        calibration: str = PAPER,
     ) -> Ledger:
         """What ``count`` steps release, as data, before anything runs."""
 

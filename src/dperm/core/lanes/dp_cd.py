@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from dperm.core.calibrations import PAPER
 from dperm.core.compiled import KERNEL, ORDERED, PASTED, clamp
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox, prox_constants
@@ -89,7 +90,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = "paper",
+    calibration: str = PAPER,
 ) -> Ledger:
     """One Gaussian release per step (Appendix B); the order is public."""
     return Ledger(

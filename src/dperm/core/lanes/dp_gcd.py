@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from dperm.core.calibrations import PAPER
 from dperm.core.compiled import INLINE, KERNEL, ORDERED, PASTED, clamp
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
@@ -84,7 +85,7 @@ def steps(problem: Problem, passes: float, options: Options) -> int:
 
 def is_inside(options: Options, calibration: str) -> bool:
     """Whether the selection noise is inside the rule, on the gradient, as printed."""
-    return calibration == "paper" and options.noise == "laplace"
+    return calibration == PAPER and options.noise == "laplace"
 
 
 def is_sound(problem: Problem, options: Options, calibration: str) -> bool:
@@ -119,7 +120,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = "paper",
+    calibration: str = PAPER,
 ) -> Ledger:
     """One selection and one Laplace release an iteration; epsilon' = 1 / multiplier."""
     inside = is_inside(options, calibration)

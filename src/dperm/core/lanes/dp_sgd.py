@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from dperm.core.calibrations import PAPER
 from dperm.core.compiled import INLINE, KERNEL, ORDERED, clamp
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox, prox_constants
@@ -66,7 +67,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = "paper",
+    calibration: str = PAPER,
 ) -> Ledger:
     """One Gaussian release on a random batch per step."""
     return Ledger(

@@ -25,6 +25,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
+from dperm.core.calibrations import PAPER
 from dperm.core.compiled import KERNEL, PASTED, clamp
 from dperm.core.erm.cleaning import lengths
 from dperm.core.erm.losses import derivative
@@ -258,7 +259,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = "paper",
+    calibration: str = PAPER,
 ) -> Ledger:
     """One Gaussian release per step; S ignores the data and so costs nothing."""
     return Ledger(

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from dperm.core.calibrations import PAPER
 from dperm.core.compiled import INLINE, KERNEL, clamp
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
@@ -66,7 +67,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = "paper",
+    calibration: str = PAPER,
 ) -> Ledger:
     """A Gaussian release per epoch, and one on a random record per step."""
     return Ledger(

@@ -11,6 +11,7 @@ from typing import Any
 
 import scipy  # its parts come when they are first named
 
+from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import (
     Interval,
     estimate,
@@ -152,7 +153,7 @@ def calibrate(
         multiplier *= 1 + TOLERANCE_GRID / 2
         ledger = ledger_of(multiplier)
         claimed = epsilon_of(ledger, delta, calibration)
-    true = claimed if calibration == "strict" else true_epsilon(ledger, delta)
+    true = claimed if calibration == STRICT else true_epsilon(ledger, delta)
     return Calibration(multiplier, calibration, epsilon, delta, claimed, true, ledger)
 
 

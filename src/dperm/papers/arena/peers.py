@@ -26,6 +26,7 @@ import pandas as pd
 
 from dperm.compare import results
 from dperm.compare.metrics import is_signed
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import plan, schema
 from dperm.core.privacy.accounting import true_epsilon
@@ -268,7 +269,7 @@ def _noises(
     if peer.ledger is None:
         return [({"given": peer.notes[kind]}, own)]
     find = partial(calibrate, partial(peer.ledger, at), delta=at.delta,
-                   calibration="strict")  # fmt: skip
+                   calibration=STRICT)  # fmt: skip
     ours = [find(epsilon=epsilon).noise_multiplier for epsilon in epsilons]
     public = peer.ledger(at, 1.0).assuming(*at.given).given
     return [

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dperm.core.calibrations import PAPER
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.dp_cd import lane_bytes, steps
@@ -19,7 +20,7 @@ from dperm.core.privacy.ledger import Laplace, Ledger
 from dperm.core.privacy.mechanisms import Streams, laplace
 from dperm.core.solvers.options import one_of, positive
 from dperm.solvers.lanes import dp_cd_priv
-from dperm.solvers.lanes.dp_cd_priv import SENSITIVITY, feature_bounds
+from dperm.solvers.lanes.dp_cd_priv import feature_bounds, stated_sensitivity
 
 __all__ = ["Options", "Run", "lane_bytes", "ledger", "steps"]
 
@@ -56,7 +57,7 @@ def constants_event(problem: Problem, options: Options, calibration: str) -> Lap
 
     Without the factor p the paper would still say that all of them cost epsilon'.
     """
-    stated, p = SENSITIVITY[calibration], problem.p
+    stated, p = stated_sensitivity(calibration), problem.p
     times = p if options.composed else 1
     return Laplace(
         sensitivity=1.0,
@@ -73,7 +74,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = "paper",
+    calibration: str = PAPER,
 ) -> Ledger:
     """The constants' release, then DP-CD's."""
     first = constants_event(problem, options, calibration)

@@ -22,6 +22,7 @@ from functools import cache
 
 import numpy as np
 
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.dp_cd import lane_bytes, steps
@@ -78,7 +79,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = "strict",
+    calibration: str = STRICT,
 ) -> Ledger:
     """Counts and means, then DP-CD's releases; nothing else is taken as public."""
     after = dp_cd.ledger(problem, count, noise_multiplier, options)

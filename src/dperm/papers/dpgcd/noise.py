@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.experiment import results, schema
 from dperm.core.experiment.results import Result
 from dperm.core.lanes import dp_gcd
@@ -29,10 +30,10 @@ def against_rounds(n: int) -> dict[str, list[float]]:
         ``gumbel``: noise that the target needs, over the published, with that noise
         in the selection.
     """
-    paper = [_calibrated(n, T, "laplace", "paper") for T in ROUNDS]
+    paper = [_calibrated(n, T, "laplace", PAPER) for T in ROUNDS]
     found = {"true": [each.true_epsilon for each in paper]}
     for kind in ("laplace", "gumbel"):
-        strict = [_calibrated(n, T, kind, "strict") for T in ROUNDS]
+        strict = [_calibrated(n, T, kind, STRICT) for T in ROUNDS]
         found[kind] = [s.noise_multiplier / p.noise_multiplier
                        for s, p in zip(strict, paper, strict=True)]  # fmt: skip
     return found
@@ -50,7 +51,7 @@ def costs(config: schema.Config, result: Result) -> list[dict[str, Any]]:
     return [
         _row(result, passes, kinds["paper"], kinds.get("strict"))
         for passes, kinds in results.calibrated(config, result).items()
-        if "paper" in kinds
+        if PAPER in kinds
     ]
 
 

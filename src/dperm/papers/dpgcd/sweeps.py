@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.bounds import clip_entries
 from dperm.core.erm.columns import Columns
 from dperm.core.erm.optimum import Optimum, solve
@@ -91,7 +92,7 @@ def _lanes(
     module, options = LANES[name]
     scale = math.sqrt(float(problem.smoothness.sum()))
     scaled = [at | {"clip": at["clip"] * scale} for at in points]
-    on = trials.Trials(problem, module, options, "strict")
+    on = trials.Trials(problem, module, options, STRICT)
     found = on.tried(scaled, seed, (TRANSCRIPTS, fresh))
     return found.objective, found.point | {"true_epsilon": found.noise.true_epsilon}
 
@@ -118,7 +119,7 @@ def _frank_wolfe(
     ) -> tuple[np.ndarray, dict[str, float]]:
         options = dp_fw.Options(at["radius"] * radius, at["entry"], at["label"])
         count = dp_fw.steps(problem, at["passes"], options)
-        known = (problem.epsilon, problem.delta, "strict")
+        known = (problem.epsilon, problem.delta, STRICT)
         noise = dp_fw.noise(problem, count, options, *known)
         columns = clipped(options.entry_bound)
         found = []

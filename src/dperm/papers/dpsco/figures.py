@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.papers.dpsco import bounds
@@ -122,10 +123,10 @@ def _slopes(axes: Axes, part: pd.DataFrame, exponents: Sequence[float]) -> None:
 PRICES: list[tuple[float, str, str, Look]] = [
     (epsilon, kind, label, looks.look(*style))
     for epsilon, kind, label, *style in (
-        (1.0, "paper", r"$\epsilon$ = 1, published", "#D55E00", ":", "o"),
-        (1.0, "strict", r"$\epsilon$ = 1, strict", "#D55E00", "-", "o"),
-        (8.0, "paper", r"$\epsilon$ = 8, published", "#0072B2", ":", "s"),
-        (8.0, "strict", r"$\epsilon$ = 8, strict", "#0072B2", "-", "s"),
+        (1.0, PAPER, r"$\epsilon$ = 1, published", "#D55E00", ":", "o"),
+        (1.0, STRICT, r"$\epsilon$ = 1, strict", "#D55E00", "-", "o"),
+        (8.0, PAPER, r"$\epsilon$ = 8, published", "#0072B2", ":", "s"),
+        (8.0, STRICT, r"$\epsilon$ = 8, strict", "#0072B2", "-", "s"),
         (math.inf, "none", "no noise", "#000000", "--", "D"),
     )
 ]
@@ -432,11 +433,11 @@ def _losses(panels: Panels, axes: Axes, part: pd.DataFrame, panel: str) -> None:
     keys = part.groupby(["p", "method"])
     for ((p, solver), group), look in zip(keys, shades(len(keys)), strict=True):
         label = _title(solver, p)
-        for kind, line in (("strict", "-"), ("paper", ":")):
+        for kind, line in ((STRICT, "-"), (PAPER, ":")):
             some = group[group["calibration"].isin([kind, "none"])]
             some = some.assign(epsilon=some["epsilon"].clip(upper=right))
             curve = _against(some, "epsilon", panel, f"{label}, {kind}", "excess")
-            shown = label if kind == "strict" else "_"
+            shown = label if kind == STRICT else "_"
             panels.band(axes, curve, shown, look | {"linestyle": line})
     axes.axhline(math.log(2), color="0.4", linestyle="--", linewidth=0.9)
     axes.set_xscale("log")

@@ -14,6 +14,7 @@ from dperm.accountants.generalised_gaussian import (
     strict_epsilon,
 )
 from dperm.accountants.intervals import epsilon_interval
+from dperm.core.calibrations import OURS
 from dperm.core.experiment.plan import seed_of
 from dperm.core.privacy.given import N
 from dperm.core.privacy.strict import gaussian_epsilon
@@ -65,8 +66,7 @@ def _tree(n: int, epsilon: float, seed: int, d: int = DIMENSION) -> Iterator[Row
     for p in NORMS:
         setup = Setup("least_squares", p, d)
         paper, strict = (
-            noise_multiplier(setup.q, d, epsilon, delta, kind)
-            for kind in ("paper", "strict")
+            noise_multiplier(setup.q, d, epsilon, delta, kind) for kind in OURS
         )
         kappa, order = regularity(setup.q, d), smooth_order(setup.q, d)
         true = strict_epsilon(order, kappa, paper, delta)
@@ -85,7 +85,7 @@ def _poly(n: int, epsilon: float, d: int = DIMENSION) -> Row:
     setup, delta = Setup("least_squares", 1.0, d), n**-2.0
     paper, strict = (
         poly_sfw.noise(setup, n, Target(epsilon, delta, kind), poly_sfw.Options())
-        for kind in ("paper", "strict")
+        for kind in OURS
     )
     proved = epsilon + epsilon**2 / (2 * math.log(1 / delta))
     low, true = epsilon_interval(paper.ledger, delta)
@@ -97,7 +97,7 @@ def _phased(n: int, epsilon: float) -> Row:
     setup, delta = Setup("linear", 2.0, 1), n**-2.0
     paper, strict = (
         phased_sgd.noise(setup, n, Target(epsilon, delta, kind), phased_sgd.Options())
-        for kind in ("paper", "strict")
+        for kind in OURS
     )
     true = gaussian_epsilon(1 / paper.scales[0], delta)
     ratio = strict.scales[0] / paper.scales[0]

@@ -16,6 +16,7 @@ import numpy as np
 
 from dperm import data
 from dperm.core import solvers
+from dperm.core.calibrations import OURS, PAPER, STRICT
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import schema
 from dperm.core.experiment.plan import seed_of
@@ -45,7 +46,6 @@ from dperm.solvers.streams.sources import (
 
 Row = dict[str, Any]
 Point = dict[str, Any]
-CALIBRATIONS = ("paper", "strict")
 METHODS = {  # imported, not loaded by name: their code is behind these rows
     "noisy_sfw": noisy_sfw,
     "poly_sfw": poly_sfw,
@@ -124,7 +124,7 @@ def quantiles(
     rows = []
     for run in range(runs):
         own = seed_of(seed, "run", solver, "dpsco", 0, run)
-        found = _measure(solver, n, d, norms[solver], epsilons, own, ("strict",))
+        found = _measure(solver, n, d, norms[solver], epsilons, own, (STRICT,))
         rows += [row | {"run": run} for row in found]
     return rows
 
@@ -148,12 +148,12 @@ def clock(
     """
     solver, n, p = point["solver"], int(point["n"]), norms[point["solver"]]
     for epsilon in epsilons:  # compile, calibrate
-        _measure(solver, 300, d, [p], [epsilon], seed, ("strict",))
+        _measure(solver, 300, d, [p], [epsilon], seed, (STRICT,))
     _calibrate(solver, n, d, p, epsilons)
     rows = []
     for epsilon in epsilons:
         start = time.perf_counter()
-        (row,) = _measure(solver, n, d, [p], [epsilon], seed, ("strict",))
+        (row,) = _measure(solver, n, d, [p], [epsilon], seed, (STRICT,))
         rows.append(row | {"seconds": time.perf_counter() - start})
     return rows
 
@@ -164,7 +164,7 @@ def _calibrate(
     """Find noise beforehand; it is kept, and is no part of a run's time."""
     module, options = _algorithm(solver)
     setup = Setup("least_squares", p, d)
-    for target in _targets(epsilons, ("strict",), n):
+    for target in _targets(epsilons, (STRICT,), n):
         module.noise(setup, n, target, options)
 
 
@@ -189,7 +189,7 @@ def fingerprints(
     unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
     source = Fingerprints(d, seed, min(1.0, constant * unit))
     found = _weights("noisy_sfw", lambda: source, "linear", 1.0, n, norms, [epsilon],
-                     seed, CALIBRATIONS)  # fmt: skip
+                     seed, OURS)  # fmt: skip
     return [
         row
         | {
@@ -269,7 +269,7 @@ def estimator(
     """
     solver, n = point["solver"], int(point["n"])
     module, options = _algorithm(solver)
-    targets = _targets(epsilons, ("paper",), n)
+    targets = _targets(epsilons, (PAPER,), n)
     rows = []
     for p in norms[solver]:
         for name, loss, source in known(solver, d, seed, bias):
@@ -304,7 +304,7 @@ def nonsmooth(
         2 or more.
     """
     n, d = int(point["n"]), int(point["d"])
-    targets = _targets(epsilons, CALIBRATIONS, n)
+    targets = _targets(epsilons, OURS, n)
     return [
         row
         for loss in losses
@@ -325,7 +325,7 @@ def nonsmooth_clock(
     """
     n, found = int(point["n"]), []
     for size in (300, n):  # compile first
-        target = _targets([epsilon], ("strict",), size)
+        target = _targets([epsilon], (STRICT,), size)
         start = time.perf_counter()
         bending.released(point["loss"], math.inf, size, d, target, seed, bias=0.5)
         found.append(time.perf_counter() - start)
@@ -363,7 +363,7 @@ def real(
     kept = order[len(held) :]
     found = _weights(point["solver"], lambda: Rows(X[kept], y[kept]), "logistic",
                      radius, len(kept), norms[point["solver"]], epsilons, seed,
-                     CALIBRATIONS)  # fmt: skip
+                     OURS)  # fmt: skip
     return [
         row | _judged(X[held], y[held], w, setup) | {"train": len(kept), "reason": ""}
         for row, w, setup in found
@@ -401,7 +401,7 @@ def _measure(
     norms: Sequence[float],
     epsilons: Sequence[float],
     seed: int,
-    calibrations: Sequence[str] = CALIBRATIONS,
+    calibrations: Sequence[str] = OURS,
 ) -> list[Row]:
     """Excess risk on the bounded design, a row for every norm and target."""
     source = Signs(d, seed)  # knows the risk; runs read another
@@ -419,7 +419,7 @@ def _measure(
 
 def _runs(solver: str, epsilons: Sequence[float], n: int, seed: int) -> Runs:
     """A solver for every target under both calibrations."""
-    return Runs(solver, *_algorithm(solver), _targets(epsilons, CALIBRATIONS, n), seed)
+    return Runs(solver, *_algorithm(solver), _targets(epsilons, OURS, n), seed)
 
 
 def _algorithm(solver: str) -> tuple[Any, Any]:

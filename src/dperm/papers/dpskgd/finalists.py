@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dperm.core.calibrations import STRICT
 from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.unit import Job, lane_rows
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.trials import seeds_of
 
-CALIBRATION = "strict"
+CALIBRATION = STRICT
 POINT = ["passes", "step", "clip"]
 KEPT = ["objective", "relative_error", "status"]
 

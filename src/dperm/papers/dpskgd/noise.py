@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.given import LIFTS, SMOOTHNESS, united
@@ -32,7 +33,7 @@ def costs(problem: Problem) -> list[dict[str, Any]]:
         rows.append(
             {"problem": problem.name, "epsilon": epsilon, "releases": count,
              "theorem": printed, "paper": releases(epsilon, delta, count, "paper"),
-             "strict": releases(epsilon, delta, count, "strict"),
+             "strict": releases(epsilon, delta, count, STRICT),
              "renyi_epsilon": gaussian_renyi_epsilon(mu**2 / 2, delta),
              "true_epsilon": (exact := gaussian_epsilon(mu, delta)),
              "epsilon_low": exact,

@@ -6,6 +6,7 @@ import math
 from itertools import product
 from typing import Any
 
+from dperm.core.calibrations import STRICT
 from dperm.core.experiment import schema
 from dperm.core.lanes import dp_skgd, trials
 from dperm.core.privacy.mechanisms import streams
@@ -40,7 +41,7 @@ def regimes(
     """
     d, n = int(point["d"]), float(point["n"])
     f = law.quadratic(point["regime"], d, ratio, others)
-    unit = releases(epsilon, 1 / n**2, 1, "strict")
+    unit = releases(epsilon, 1 / n**2, 1, STRICT)
     rows = []
     for index, name in enumerate(law.REGIMES[point["regime"]]):
         design = 1 << d.bit_length()
@@ -85,7 +86,7 @@ def blocks(
         {"passes": passes, "step": step, "clip": clip * scale}
         for passes, step, clip in product(grid["passes"], grid["step"], grid["clip"])
     ]
-    on = trials.Trials(problem, dp_skgd, options, "strict")
+    on = trials.Trials(problem, dp_skgd, options, STRICT)
     found = on.tried(points, seed, (5, fresh))
     lifted = float(dp_skgd.Sketch(problem, options).factors.max())
     return [

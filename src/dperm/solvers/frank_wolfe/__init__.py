@@ -14,10 +14,11 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import Ledger, NonPrivate
 
-CALIBRATIONS = ("none", "paper", "stated", "scaled", "valid", "strict")
+CALIBRATIONS = ("none", PAPER, "stated", "scaled", "valid", STRICT)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dperm.core.calibrations import PAPER
 from dperm.core.erm.columns import Columns, box_step, edges
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import Ledger
@@ -90,7 +91,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = "paper",
+    calibration: str = PAPER,
 ) -> Ledger:
     """Everything is released without noise."""
     return silent(count).ledger

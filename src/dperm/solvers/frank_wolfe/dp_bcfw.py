@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.columns import Columns
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.given import GRADIENT
@@ -112,7 +113,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = "strict",
+    calibration: str = STRICT,
 ) -> Ledger:
     """Both kinds of release, their noise in the proportion of the budget's split."""
     scores = scores_of(calibration)
@@ -130,14 +131,14 @@ def noise(
     options: Options,
     epsilon: float,
     delta: float,
-    calibration: str = "paper",
+    calibration: str = PAPER,
 ) -> Noise:
     """The printed scales, or the least; ``paper`` is ``scaled``."""
     require_calibration(calibration)
     scores = scores_of(calibration)
     if calibration == "none" or math.isinf(epsilon):
         return silent(count, scores)
-    if calibration == "strict":
+    if calibration == STRICT:
         return least(problem, count, options, epsilon, delta)
     goal = (problem, count, options, epsilon, delta)
     if calibration == "valid":

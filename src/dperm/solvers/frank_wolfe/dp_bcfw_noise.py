@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy  # its parts come when they are first named
 
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.bounds import record_bound
 from dperm.core.erm.columns import edges
 from dperm.core.erm.problem import Problem
@@ -138,7 +139,7 @@ def _least_multipliers(
         )
 
     with np.errstate(over="ignore"):  # of tilted masses that end as infinity
-        found = calibrate(of, epsilon, delta, "strict")
+        found = calibrate(of, epsilon, delta, STRICT)
     return *_proportion(found.noise_multiplier, counts, share), found.true_epsilon
 
 

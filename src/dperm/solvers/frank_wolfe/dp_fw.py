@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.bounds import clip_offset, clip_problem, record_bound
 from dperm.core.erm.columns import Columns
 from dperm.core.erm.problem import Problem
@@ -87,7 +88,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = "paper",
+    calibration: str = PAPER,
 ) -> Ledger:
     """One selection a step, its noise that multiple of the sensitivity."""
     moved = sensitivity(problem, options)
@@ -101,7 +102,7 @@ def noise(
     options: Options,
     epsilon: float,
     delta: float,
-    calibration: str = "paper",
+    calibration: str = PAPER,
 ) -> Noise:
     """Talwar et al.'s scale L r sqrt(8 T log(1/delta)) / (n epsilon), or the least.
 
@@ -112,7 +113,7 @@ def noise(
     if calibration == "none" or math.isinf(epsilon):
         return silent(count)
     moved = sensitivity(problem, options)
-    if calibration == "strict":
+    if calibration == STRICT:
         scale = least_multiplier(count, epsilon, delta) * moved
         return _costing(problem.given, moved, scale, count, delta)
     L, given = valid_lipschitz(problem, options), problem.given

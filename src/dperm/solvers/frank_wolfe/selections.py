@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger
@@ -45,7 +46,7 @@ def least_multiplier(count: int, epsilon: float, delta: float) -> float:
         return Ledger((selections(1.0, multiplier, count),))
 
     with np.errstate(over="ignore"):  # of tilted masses that end as infinity
-        return calibrate(of, epsilon, delta, "strict").noise_multiplier
+        return calibrate(of, epsilon, delta, STRICT).noise_multiplier
 
 
 @cache

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from dperm.core.calibrations import UnknownCalibrationError
+from dperm.core import calibrations
+from dperm.core.calibrations import PAPER
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.dp_cd import lane_bytes, refuses, steps
@@ -28,9 +29,6 @@ __all__ = ["SPARSE", "Options", "Run", "lane_bytes", "ledger", "refuses", "steps
 SPARSE = True
 
 Array = NDArray[np.float64]
-
-# Sensitivity of M_j in units of b_j / n: dpcd prints 2, but values lie in [0, b_j].
-SENSITIVITY = {"paper": 2.0, "strict": 1.0}
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ def ledger(
     count: int,
     noise_multiplier: float,
     options: Options,
-    calibration: str = "paper",
+    calibration: str = PAPER,
 ) -> Ledger:
     """P Laplace releases for the constants, then DP-CD's Gaussian releases.
 
@@ -167,7 +165,7 @@ def private_smoothness(
     BoundsError
         If M or bounds are negative or not finite, differ in shape, or M exceeds bounds.
     UnknownCalibrationError
-        If the calibration is neither of the two.
+        If there is no such calibration.
     ScaleError
         If epsilon_prime is not positive.
     """
@@ -189,10 +187,7 @@ def smoothness_event(p: int, epsilon_prime: float, calibration: str) -> Laplace:
     calibration : {"paper", "strict"}
         See :func:`private_smoothness`.
     """
-    if calibration not in SENSITIVITY:
-        known = ", ".join(SENSITIVITY)
-        raise UnknownCalibrationError(f"calibration {calibration!r}; known: {known}")
-    stated = SENSITIVITY[calibration]
+    stated = stated_sensitivity(calibration)
     return Laplace(
         sensitivity=1.0,
         scale=stated * p / epsilon_prime if epsilon_prime else math.nan,
@@ -201,6 +196,18 @@ def smoothness_event(p: int, epsilon_prime: float, calibration: str) -> Laplace:
         source="dpcd (Mangold et al. 2022), Appendix F, equation 126",
         published_sensitivity=stated,
     )
+
+
+def stated_sensitivity(calibration: str) -> float:
+    """Sensitivity of M_j in units of b_j / n: dpcd prints 2, but 1 is enough.
+
+    Raises
+    ------
+    UnknownCalibrationError
+        If there is no such calibration.
+    """
+    calibrations.place(calibration)
+    return 2.0 if calibration == PAPER else 1.0
 
 
 def _checked(M: ArrayLike, bounds: ArrayLike) -> tuple[Array, Array]:

@@ -25,6 +25,7 @@ from dperm.accountants.generalised_gaussian import (
     regularity,
     smooth_order,
 )
+from dperm.core.calibrations import STRICT
 from dperm.core.privacy.given import N
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.solvers.options import one_of
@@ -245,7 +246,7 @@ class _Part:
         self.order = smooth_order(self.setup.q, self.setup.d)
         found = [noise(self.setup, n, to, options).scales[0] for to in part.targets]
         self.multiplier = np.array(found)
-        self.strict = np.array([to.calibration == "strict" for to in part.targets])
+        self.strict = np.array([to.calibration == STRICT for to in part.targets])
         shape = (of.phases + 1, len(self.multiplier), self.setup.d)
         self.x = np.zeros(shape[1:])
         self.points, self.estimates = np.zeros(shape), np.zeros(shape)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from dperm.core.calibrations import STRICT
 from dperm.core.compiled import KERNEL, clamp
 from dperm.core.erm.losses import slope
 from dperm.core.privacy.ledger import Ledger
@@ -90,7 +91,7 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
     if target.calibration == "paper":
         scale = 2 * math.sqrt(math.log(1 / target.delta)) / target.epsilon
     else:
-        scale = least_multiplier(target.epsilon, target.delta, "strict", 1)
+        scale = least_multiplier(target.epsilon, target.delta, STRICT, 1)
     return Noise(ledger(setup, n, (scale,), options), (scale,))
 
 
