@@ -8,7 +8,7 @@ import pytest
 
 from dperm.present import drawing, looks
 from dperm.present.drawing import Panels, described
-from dperm.report import charts
+from dperm.report import figures as charts
 from dperm.report.entries import Names
 
 NO = {"cost": lambda *_: "", "setting": lambda *_: ""}

@@ -6,7 +6,7 @@ import yaml
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment.locate import ConfigError
-from dperm.report import claims, controls, judging, rules
+from dperm.report import claims, judging, rules
 from dperm.report.scorecard import scorecard, summary
 from dperm.report.verdicts import (
     CAVEAT,
@@ -153,7 +153,7 @@ def test_every_rule_that_is_used_has_a_control(paper):
     config = configuration.compose([f"paper={paper}"])
     for claim in claims.load(config):
         if claim.rule not in ("cells", "untestable"):  # which never says that it holds
-            assert controls.of(rules.function_of(config, claim.rule)), claim.rule
+            assert rules.controls_of(rules.function_of(config, claim.rule)), claim.rule
 
 
 def test_without_any_result_nothing_crashes_and_proofs_are_still_judged(judged):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dperm.pipeline import digests
-from dperm.report import controls, judging, rules
+from dperm.report import judging, rules
 from dperm.report.evidence import Evidence
 from dperm.report.rules import measures, special
 from dperm.report.verdicts import NOTHING, REPRODUCED
@@ -28,7 +28,7 @@ def test_every_rule_of_ours_names_its_controls():
         for name in functions(module):
             if name != "untestable":  # which never says that it holds
                 function = getattr(importlib.import_module(module), name)
-                assert controls.of(function), name
+                assert rules.controls_of(function), name
 
 
 def test_an_edit_of_any_rule_makes_the_claims_stale():
@@ -39,7 +39,7 @@ def test_what_is_measured_is_found_by_name():
     table = pd.DataFrame(
         columns=["p", "x", "mean", "fresh_mean", "fresh_ci_low", "exponent_low", "loss"]
     )
-    assert controls.measured(table, {"value": "loss"}) == [
+    assert rules.measured(table, {"value": "loss"}) == [
         "mean", "fresh_mean", "fresh_ci_low", "exponent_low", "loss",
     ]  # fmt: skip
 
@@ -134,4 +134,4 @@ def test_a_mutation_changes_the_formula_and_not_the_claim(evidence):
 
 @pytest.mark.parametrize("rule", [measures.monotone, measures.ratio, measures.slope])
 def test_comparisons_are_put_to_w_0(rule):
-    assert controls.NOTHING_LEARNT in controls.of(rule)
+    assert rules.NOTHING_LEARNT in rules.controls_of(rule)

@@ -21,7 +21,7 @@ from dperm.store import closure
 from .conftest import write
 
 RULES = """
-from dperm.report.controls import NOTHING_LEARNT
+from dperm.report.rules import NOTHING_LEARNT
 from dperm.report.evidence import Estimate
 from dperm.report.rules import rule
 from dperm.report.verdicts import REPRODUCED, Finding

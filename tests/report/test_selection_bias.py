@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from dperm.accountants.random_stopping import tuned_epsilon
 from dperm.core.privacy import Gaussian, Ledger
 from dperm.core.privacy.strict import gaussian_epsilon
-from dperm.report import selection_bias as selection
+from dperm.report import board as selection
 
 from .conftest import write
 
@@ -64,6 +64,6 @@ def test_without_data_the_price_stays_open(config, monkeypatch):
 
 
 def test_summary_counts_what_came_out_higher(tuned):
-    found = selection.summary(tuned).set_index("algorithm")
+    found = selection.by_algorithm(tuned).set_index("algorithm")
     assert found.loc["DP-CD", "higher on fresh runs"] == "50%"
     assert found.loc["DP-SGD", "largest fresh / tuning"] == pytest.approx(2.0)

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.report import stories
-from dperm.report.stories import leading, story
+from dperm.report import entries as stories
+from dperm.report.entries import leading, story
 from dperm.report.verdicts import VERDICTS
 
 NONE = pd.DataFrame(columns=["algorithm"])

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from dperm.report import views
+from dperm.report import board as views
+from dperm.report.entries import slug
 
 BOARD = pd.DataFrame(
     [
@@ -17,9 +18,7 @@ BOARD = pd.DataFrame(
     ],
     columns=["problem", "algorithm", "at", "mean", "place", "of", "tied", "ledger"],
 ).assign(paper="p")
-FIGURE = SimpleNamespace(
-    key="p/f", problems=["a", "c"], data={"panels": [{"curves": [{"name": "Y"}]}]}
-)
+FIGURE = SimpleNamespace(key="p/f", problems=["a", "c"], methods={"Y"})
 
 
 @pytest.fixture
@@ -49,5 +48,5 @@ def test_a_method_wins_only_where_it_has_rivals(papers):
 
 
 def test_addresses():
-    assert views.data_id("electricity_raw") == "d-electricity-raw"
-    assert views.method_id("DP-GCD, GS-r") == "m-dp-gcd-gs-r"
+    assert slug("d", "electricity_raw") == "d-electricity-raw"
+    assert slug("m", "DP-GCD, GS-r") == "m-dp-gcd-gs-r"

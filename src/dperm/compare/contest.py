@@ -73,8 +73,12 @@ class Seeds:
         count = FIRST + RACED + fresh + held + 1
         drawn = seeds_of(seed, count)
         parts = np.cumsum([FIRST + RACED, fresh, held])
-        return cls(drawn[: parts[0]], drawn[parts[0] : parts[1]],
-                   drawn[parts[1] : parts[2]], drawn[parts[2]])  # fmt: skip
+        return cls(
+            drawn[: parts[0]],
+            drawn[parts[0] : parts[1]],
+            drawn[parts[1] : parts[2]],
+            drawn[parts[2]],
+        )
 
 
 class Prices:
@@ -237,9 +241,10 @@ class Contest:
         rng = np.random.default_rng(self.seeds.drawing)
         some = rng.choice(len(self.grid), min(TEN, len(self.grid)), replace=False)
         runs = {
-            k: priced for k, one in enumerate(self.grid)
+            k: priced
+            for k, one in enumerate(self.grid)
             if (priced := self.prices.one(method, one)) is not None
-        }  # fmt: skip
+        }
         if not runs:
             return {}
         first = self._errors(method, runs, list(runs), self.seeds.tuning[:FIRST])
@@ -288,8 +293,12 @@ class Contest:
         start = time.perf_counter()
         errors = self._relative(method.run(jobs, nothing)["objective"])
         seconds = (time.perf_counter() - start) / len(jobs)
-        known = {"true_epsilon": priced[1], "given": "; ".join(priced[2]),
-                 "setting": setting_text(setting), "seconds": seconds}  # fmt: skip
+        known = {
+            "true_epsilon": priced[1],
+            "given": "; ".join(priced[2]),
+            "setting": setting_text(setting),
+            "seconds": seconds,
+        }
         self._known[key] = [
             {**known, "fresh": k, "run_seed": job.seed, "relative_error": float(error)}
             for k, (job, error) in enumerate(zip(jobs, errors, strict=True))
@@ -311,10 +320,14 @@ class Contest:
     def _tested(self, tests: np.ndarray, jobs: Sequence[Job]) -> list[Row]:
         assert self.split is not None
         return [
-            {"fresh": k, "run_seed": job.seed, "test_metric": self.split.metric,
-             "test": float(value)}
+            {
+                "fresh": k,
+                "run_seed": job.seed,
+                "test_metric": self.split.metric,
+                "test": float(value),
+            }
             for k, (job, value) in enumerate(zip(jobs, tests, strict=True))
-        ]  # fmt: skip
+        ]
 
     # --- tuned inside the target ------------------------------------------------------
 
@@ -367,12 +380,18 @@ class Contest:
             if test is not None:
                 rows += self._tested(seen["test"][[best]], [jobs[best]])
                 continue
-            rows.append({
-                "fresh": number, "run_seed": jobs[best].seed, "runs": len(own),
-                "relative_error": float(errors[best]), "seconds": seconds,
-                "true_epsilon": cost[1], "given": "; ".join(cost[2]),
-                "setting": setting_text(jobs[best].setting),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "fresh": number,
+                    "run_seed": jobs[best].seed,
+                    "runs": len(own),
+                    "relative_error": float(errors[best]),
+                    "seconds": seconds,
+                    "true_epsilon": cost[1],
+                    "given": "; ".join(cost[2]),
+                    "setting": setting_text(jobs[best].setting),
+                }
+            )
         return rows
 
 
@@ -414,8 +433,13 @@ def contest_rows(
     settings = [setting for setting in grid if method.work(setting) <= work]
     shortened = method.within(default, work)
     if not settings or shortened is None:
-        return [{"status": "gap", "reason": f"a run on {problem.n} x {problem.p} takes "
-                 "longer than the rule on work allows"}]  # fmt: skip
+        return [
+            {
+                "status": "gap",
+                "reason": f"a run on {problem.n} x {problem.p} takes "
+                "longer than the rule on work allows",
+            }
+        ]
     trained = None if split is None else on(split.train)
     contest = Contest(
         method, optimum, settings, shortened, seeds, prices or Prices(), split, trained

@@ -49,10 +49,18 @@ class DPLinear(BaseEstimator):
         What a single record holds may not decide whether a fit raises.
         """
         if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the "
-                             "target y is None")  # fmt: skip
-        X = validate_data(self, X, accept_sparse="csc", dtype=np.float64,
-                          ensure_min_samples=2, ensure_all_finite=False)  # fmt: skip
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the "
+                "target y is None"
+            )
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csc",
+            dtype=np.float64,
+            ensure_min_samples=2,
+            ensure_all_finite=False,
+        )
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         return X, y
@@ -85,17 +93,22 @@ class DPLinear(BaseEstimator):
         on, setting = self.prepared(X, y)
         read = [name for name, is_read in self._read_off() if is_read]
         for name in read:
-            warnings.warn(f"{name} is read off the data and not paid for by epsilon: "
-                          "give feature_scale, label_scale as numbers that do not "
-                          "come from the data", PrivacyLeakWarning, 3)  # fmt: skip
+            warnings.warn(
+                f"{name} is read off the data and not paid for by epsilon: "
+                "give feature_scale, label_scale as numbers that do not "
+                "come from the data",
+                PrivacyLeakWarning,
+                3,
+            )
         goal = (on.problem.epsilon, on.problem.delta, STRICT)
         found = calibrate(partial(on.ledger, setting), *goal)
         w = _finite(weights(on, setting, found.noise_multiplier, self._seed()))
         labels = (arrays.CLASSES,) if getattr(self, "classes", ()) is None else ()
         known = (*on.given(found.ledger), *labels, *read)
         self._guarantee = Guarantee(found.ledger, on.problem.delta, known)
-        self._keep(w[:-1] if self.fit_intercept else w,
-                   w[-1] if self.fit_intercept else 0.0)  # fmt: skip
+        self._keep(
+            w[:-1] if self.fit_intercept else w, w[-1] if self.fit_intercept else 0.0
+        )
         return self
 
     def _problem(self, X: Any, y: np.ndarray) -> Problem:
@@ -454,6 +467,10 @@ def _finite(w: np.ndarray) -> np.ndarray:
     """The weights, or zeros where the run diverged; that is post-processing."""
     if np.isfinite(w).all():
         return w
-    warnings.warn("the run diverged: weights are 0; expected a smaller step, or scales "
-                  "nearer to the data's", RuntimeWarning, 4)  # fmt: skip
+    warnings.warn(
+        "the run diverged: weights are 0; expected a smaller step, or scales "
+        "nearer to the data's",
+        RuntimeWarning,
+        4,
+    )
     return np.zeros_like(w)

@@ -173,8 +173,9 @@ def _by_law(
             yield Judged(row, column, Finding(PENDING, missing, published=text))
             continue
         cell, verdict = found[key], verdicts[key]
-        unnoticed = [name for name, seen in altered.items()
-                     if seen[key].probability >= level]  # fmt: skip
+        unnoticed = [
+            name for name, seen in altered.items() if seen[key].probability >= level
+        ]
         control = f"not noticed: {', '.join(unnoticed)}" if unnoticed else ""
         blind = ["w = 0"] if "w = 0" in unnoticed else ERRORS
         if verdict == REPRODUCED and set(blind) <= set(unnoticed):
@@ -240,13 +241,16 @@ def _ours(evidence: Evidence, names: Row, options: dict[str, Any]) -> Row:
         If there is none; if it is empty.
     """
     file = options["file"]
-    renamed = {options.get("renamed", {}).get(key, key): each
-               for key, each in names.items()}  # fmt: skip
+    renamed = {
+        options.get("renamed", {}).get(key, key): each for key, each in names.items()
+    }
     table = matching(evidence.table(file), renamed | options.get("also", {}), file)
     known = table.dropna(axis=1, how="all")
     if len(table) != 1 or not set(renamed) < set(known.columns):
-        text = " ".join(f"{each:g}" if isinstance(each, float) else str(each)
-                        for each in names.values())  # fmt: skip
+        text = " ".join(
+            f"{each:g}" if isinstance(each, float) else str(each)
+            for each in names.values()
+        )
         raise AbsentError(f"{evidence.path(file)} has no result for {text}")
     found = table.iloc[0].to_dict()
     numbers = [each for each in found.values() if isinstance(each, float)]

@@ -9,7 +9,7 @@ run"; what is there and empty ``MissingError``, that of "could not be tested".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ class Evidence:
     config : schema.Config
         With the paper and the folders.
     altered : callable, optional
-        What a control does to every table that is read (``dperm.report.controls``).
+        What a control does to every table that is read (``dperm.report.rules``).
     """
 
     config: schema.Config
@@ -104,8 +104,8 @@ class Evidence:
         path = self.path(file)
         if str(path) not in self.used:
             self.used.append(str(path))
-        found = read(path)
-        return found if self.altered is None else self.altered(found)
+        table = read(path)
+        return table if self.altered is None else self.altered(table)
 
     def rows(self, file: str, where: dict[str, Any] | None = None) -> pd.DataFrame:
         """Rows of a file that match.
@@ -119,16 +119,12 @@ class Evidence:
         if table.empty:
             named = ", ".join(f"{key} {value}" for key, value in (where or {}).items())
             text = f"{self.path(file)} has no row with {named}"
-            if self._left_out(where or {}):
+            problem = (where or {}).get("problem", (where or {}).get("panel"))
+            problems = problem if isinstance(problem, list) else [problem]
+            if all(each in self.config.paper.problems for each in problems):
                 raise MissingError(f"{text}, though it has other problems")
             raise AbsentError(text)
         return table
-
-    def _left_out(self, where: dict[str, Any]) -> bool:
-        """Whether rows are wanted of one of the paper's problems: without its data."""
-        wanted = where.get("problem", where.get("panel"))
-        several = wanted if isinstance(wanted, list) else [wanted]
-        return all(each in self.config.paper.problems for each in several)
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -164,16 +160,15 @@ def matching(table: pd.DataFrame, where: dict[str, Any], name: str) -> pd.DataFr
     MissingError
         If a column is not there.
     """
-    for column, wanted in where.items():
+    for column, value in where.items():
         if column not in table:
             raise AbsentError(f"{name} has no column {column}")
-        found = table[column]
-        if isinstance(wanted, dict):
-            text = found.astype(str)
-            table = table[text.str.contains(str(wanted["contains"]), regex=False)]
+        if isinstance(value, dict):
+            text = table[column].astype(str)
+            table = table[text.str.contains(str(value["contains"]), regex=False)]
         else:
-            several = wanted if isinstance(wanted, list) else [wanted]
-            table = table[found.isin(several)]
+            several = value if isinstance(value, list) else [value]
+            table = table[table[column].isin(several)]
     return table
 
 
@@ -221,8 +216,8 @@ class Reading:
             return self._averaged(rows[value].astype(float), scale)
         if len(rows) != 1:
             raise MissingError(f"{len(rows)} rows where one was expected")
-        found = [float(rows[name].iloc[0]) / scale for name in (value, low, high)]
-        return self._checked(Estimate(*found))
+        numbers = [float(rows[name].iloc[0]) / scale for name in (value, low, high)]
+        return self._checked(Estimate(*numbers))
 
     def _columns(self, rows: pd.DataFrame) -> tuple[str, str | None, str | None]:
         """The value's column and those of its interval, which stand right after it."""
@@ -232,14 +227,12 @@ class Reading:
             raise AbsentError(f"no column {value}")
         place = columns.index(value)
         after = [*columns[place + 1 : place + 3], "", ""][:2]
-        own = after == [f"{value}_low", f"{value}_high"]
-        if own or (after[0].endswith("ci_low") and after[1].endswith("ci_high")):
-            return value, after[0], after[1]
-        if (
-            value == "mean"
-            and "fresh_mean" not in columns
-            and set(FIGURE) < set(columns)
+        if after == [f"{value}_low", f"{value}_high"] or (
+            after[0].endswith("ci_low") and after[1].endswith("ci_high")
         ):
+            return value, after[0], after[1]
+        is_mean = value == "mean" and "fresh_mean" not in columns
+        if is_mean and set(FIGURE) < set(columns):
             return FIGURE
         return value, None, None
 
@@ -250,9 +243,9 @@ class Reading:
         low, high = student(values.to_numpy() / scale)
         return Estimate(mean, low, high)
 
-    def _checked(self, found: Estimate) -> Estimate:
-        if not math.isnan(found.value):
-            return found
+    def _checked(self, estimate: Estimate) -> Estimate:
+        if not math.isnan(estimate.value):
+            return estimate
         if self.missing is None:
             raise MissingError("the cell is empty")
         return Estimate.exactly(self.missing)
@@ -265,18 +258,22 @@ def groups(rows: pd.DataFrame, each: Each) -> Iterator[Any]:
         return
     columns = [each] if isinstance(each, str) else each
     for keys, group in rows.groupby(columns, sort=False):
-        yield ", ".join(f"{key:g}" if isinstance(key, float) else str(key)
-                        for key in keys), group  # fmt: skip
+        yield worded(keys), group
+
+
+def worded(keys: Iterable[Any], between: str = ", ") -> str:
+    """Values of keys as a name."""
+    return between.join(f"{k:g}" if isinstance(k, float) else str(k) for k in keys)
 
 
 def by_group(
     rows: pd.DataFrame, each: Each, measure: Callable[[pd.DataFrame], Estimate]
 ) -> dict[str, Estimate | MissingError]:
     """What ``measure`` finds in every group, or why it finds nothing."""
-    found: dict[str, Estimate | MissingError] = {}
+    numbers: dict[str, Estimate | MissingError] = {}
     for name, part in groups(rows, each):
         try:
-            found[name] = measure(part)
+            numbers[name] = measure(part)
         except MissingError as error:
-            found[name] = error
-    return found
+            numbers[name] = error
+    return numbers

@@ -1,7 +1,9 @@
 """The claims stage: every claim of every paper, judged from the result files.
 
 No verdict is written by hand, and a missing result is a verdict too. What holds is put
-to the controls of its rule, and says nothing if one of them holds as well.
+to the controls of its rule, and says nothing if one of them holds as well. For printed
+tables of tuned means the stage also measures what they would have noticed: other noise
+(``power.csv``), and wrong tables in the place of the right one (``noticed.csv``).
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ import pandas as pd
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
-from dperm.report import cells, controls, rules
+from dperm.kinds.law import DRAWN
+from dperm.report import cells, rules, tuned
 from dperm.report.claims import READINGS, load, papers, under
-from dperm.report.evidence import AbsentError, Evidence, MissingError
-from dperm.report.power import noticed, powers
+from dperm.report.evidence import AbsentError, Evidence, MissingError, worded
 from dperm.report.scorecard import markdown, summary
 from dperm.report.verdicts import (
     CAVEAT,
@@ -36,12 +38,12 @@ from dperm.report.verdicts import (
 log = logging.getLogger(__name__)
 
 COLUMNS = [
-    "paper", "place", "kind", "claim", "rule", "published", "reproduced", "ci_low",
-    "ci_high", "verdict", "control", "reason", "set", "first",
-]  # fmt: skip
-
+    *("paper", "place", "kind", "claim", "rule", "published", "reproduced"),
+    *("ci_low", "ci_high", "verdict", "control", "reason", "set", "first"),
+]
 WRITTEN = ("claims.csv", "claims.md", "power.csv", "noticed.csv")
-Row = dict[str, Any]  # of ``claims.csv``
+Row = dict[str, Any]
+LEVEL = 0.05  # at which a pooled ratio leaves 1 out
 
 
 def claims(config: schema.Config) -> list[Path]:
@@ -70,66 +72,65 @@ def table(config: schema.Config) -> pd.DataFrame:
 def judged(config: schema.Config) -> Iterator[Row]:
     """Every claim of one paper, judged."""
     for claim in load(config):
+        evidence = Evidence(config)
         if claim.rule == "cells":
-            yield from _cells(config, claim)
+            yield from _cells(evidence, claim)
+            continue
+        findings = {
+            name: _controlled(evidence, claim.rule, under(claim, name))
+            for name in claim.readings
+        }
+        if findings:
+            finding = _under_readings(findings)
         else:
-            yield _sentence(config, claim)
+            finding = _controlled(evidence, claim.rule, claim.options)
+        yield _row(evidence, claim, finding, claim.note)
 
 
-def _row(
-    config: schema.Config,
-    claim: schema.Claim,
-    found: Finding,
-    used: list[str],
-    note: str,
-) -> Row:
+def _row(evidence: Evidence, claim: schema.Claim, finding: Finding, note: str) -> Row:
     """A finding with its claim; the note explains a verdict, and does not judge."""
-    number, reason, files = found.reproduced, found.reason, ", ".join(used)
-    if note and found.verdict != REPRODUCED:
+    number, reason = finding.reproduced, finding.reason
+    files = ", ".join(evidence.used)
+    if note and finding.verdict != REPRODUCED:
         reason = f"{reason}. Note: {note}"
     if files and files not in reason:
         reason = f"{files}: {reason}"
     return {
-        "paper": config.paper.name, "place": claim.place, "kind": claim.kind,
-        "claim": claim.claim, "rule": claim.rule,
-        "published": claim.published or found.published,
-        "reproduced": number and number.value, "ci_low": number and number.low,
-        "ci_high": number and number.high, "verdict": found.verdict,
-        "control": found.control, "reason": reason, "set": claim.set,
+        "paper": evidence.config.paper.name,
+        **{key: getattr(claim, key) for key in ("place", "kind", "claim", "rule")},
+        "published": claim.published or finding.published,
+        "reproduced": number and number.value,
+        "ci_low": number and number.low,
+        "ci_high": number and number.high,
+        "verdict": finding.verdict,
+        "control": finding.control,
+        "reason": reason,
+        "set": claim.set,
         "first": claim.first,
-    }  # fmt: skip
+    }
 
 
-def _cells(config: schema.Config, claim: schema.Claim) -> Iterator[Row]:
-    options, evidence = claim.options, Evidence(config)
-    printed = results.published(config, options["published"])
+def _cells(evidence: Evidence, claim: schema.Claim) -> Iterator[Row]:
+    """A row for every cell of a published table."""
+    options = claim.options
+    printed = results.published(evidence.config, options["published"])
     for row, column, finding, is_other in cells.judged(evidence, printed, options):
-        keys = (row[key] for key in options["keys"])
-        name = ", ".join(f"{key:g}" if isinstance(key, int | float) else str(key)
-                         for key in keys)  # fmt: skip
+        name = worded(row[key] for key in options["keys"])
         cell = replace(
-            claim, place=f"{claim.place}, {name}", kind="other" if is_other else "cell",
+            claim,
+            place=f"{claim.place}, {name}",
+            kind="other" if is_other else "cell",
             claim=f"{column.removesuffix('_mean').replace('_', ' ')} of {name}",
-            rule=f"cells, {options['cells'][column]['kind']}", published="",
+            rule=f"cells, {options['cells'][column]['kind']}",
+            published="",
             first=False,
-        )  # fmt: skip
+        )
         notes = (
             note["says"]
             for note in options.get("notes", ())
             if all(row[key] == each for key, each in note["where"].items())
         )
-        yield _row(config, cell, finding, evidence.used, " ".join(notes))
-
-
-def _sentence(config: schema.Config, claim: schema.Claim) -> Row:
-    evidence = Evidence(config)
-    if claim.readings:
-        found = {name: _controlled(evidence, claim.rule, under(claim, name))
-                 for name in claim.readings}  # fmt: skip
-        finding = _under_readings(found)
-    else:
-        finding = _controlled(evidence, claim.rule, claim.options)
-    return _row(config, claim, finding, evidence.used, claim.note)
+        yield _row(evidence, cell, finding, " ".join(notes))
 
 
 def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Finding:
@@ -139,7 +140,7 @@ def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Findi
     if finding.verdict not in HELD:
         return finding
     failing = []
-    for control in controls.of(function):
+    for control in rules.controls_of(function):
         changed = control.options(options)
         if changed is None:
             continue
@@ -148,9 +149,11 @@ def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Findi
         if other.verdict in (REPRODUCED, finding.verdict):
             reason = f"holds for this too: {control.name} ({other.reason})"
             return replace(
-                finding, verdict=NOTHING, reason=f"{finding.reason}. {reason}",
+                finding,
+                verdict=NOTHING,
+                reason=f"{finding.reason}. {reason}",
                 control=f"holds for {control.name}",
-            )  # fmt: skip
+            )
         failing.append(control.name)
     text = f"fails for {', '.join(failing)}" if failing else ""
     return replace(finding, control=text)
@@ -159,6 +162,7 @@ def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Findi
 def _applied(
     evidence: Evidence, function: rules.Rule, options: dict[str, Any]
 ) -> Finding:
+    """What a rule finds; a result that is not there is a verdict too."""
     try:
         return function(evidence, **options)
     except AbsentError as error:
@@ -170,31 +174,148 @@ def _applied(
         return Finding(NOTHING, str(error), control=control)
 
 
-def _under_readings(found: dict[str, Finding]) -> Finding:
+def _under_readings(findings: dict[str, Finding]) -> Finding:
     """One finding for several readings: it holds under all, under some or under none.
 
     Readings that were not run leave "under all" and "under none" open.
     """
-    held = [name for name, each in found.items() if each.verdict in HELD]
-    tried = [name for name, each in found.items()
-             if each.verdict not in (PENDING, UNTESTED)]  # fmt: skip
-    verdicts = {each.verdict for each in found.values()}
-    reasons = "; ".join(f"{name}: {each.verdict} ({each.reason})"
-                        for name, each in found.items())  # fmt: skip
+    verdicts = {name: each.verdict for name, each in findings.items()}
+    held = [name for name, each in verdicts.items() if each in HELD]
+    tried = [name for name in verdicts if verdicts[name] not in (PENDING, UNTESTED)]
+    reasons = "; ".join(
+        f"{name}: {each.verdict} ({each.reason})" for name, each in findings.items()
+    )
     if not tried:
-        verdict = PENDING if PENDING in verdicts else UNTESTED
+        verdict = PENDING if PENDING in verdicts.values() else UNTESTED
         return Finding(verdict, f"no reading was run: {reasons}")
-    first = found[(held or tried)[0]]
+    first = findings[(held or tried)[0]]
     of_all, of_some, holding = READINGS
-    if len(held) == len(found):
+    if len(held) == len(findings):
         holding, verdict = of_all, first.verdict
     elif held:
         holding, verdict = f"{of_some}: {', '.join(held)}", CAVEAT
-    elif {found[name].verdict for name in tried} == {NOTHING}:
+    elif {verdicts[name] for name in tried} == {NOTHING}:
         verdict = NOTHING
     else:  # undecided before not reproduced
-        is_open = UNDECIDED in verdicts or len(tried) < len(found)
+        is_open = UNDECIDED in verdicts.values() or len(tried) < len(findings)
         verdict = UNDECIDED if is_open else NOT
-    control = "; ".join(f"{name}: {each.control}"
-                        for name, each in found.items() if each.control)  # fmt: skip
-    return Finding(verdict, f"{holding}. {reasons}", first.reproduced, control=control)
+    controls = [f"{name}: {f.control}" for name, f in findings.items() if f.control]
+    reason = f"{holding}. {reasons}"
+    return Finding(verdict, reason, first.reproduced, control="; ".join(controls))
+
+
+# --- what printed tables would notice -------------------------------------------------
+
+
+def _tables(
+    config: schema.Config,
+) -> Iterator[tuple[Evidence, pd.DataFrame, str, Row]]:
+    """Every printed column of tuned means, of every paper.
+
+    Yields the paper's evidence, the printed table, its place, and what ``tuned.cells``
+    takes of the column.
+    """
+    for paper in papers(config):
+        for claim in load(paper):
+            options = claim.options if claim.rule == "cells" else {}
+            for column, how in options.get("cells", {}).items():
+                if how["kind"] == cells.LAW:
+                    printed = results.published(paper, options["published"])
+                    law = cells.law_options(column, how, options)
+                    yield Evidence(paper), printed, claim.place, law
+
+
+def powers(config: schema.Config) -> Iterator[Row]:
+    """Rows of ``power.csv``.
+
+    For every table with laws, each of its problems and all together: noise factor 1 is
+    what is printed, with the pooled ratio to our laws, and ``noticed`` 1 if its
+    interval leaves 1 out. Any other factor is a table that was printed with so much
+    noise: the ratio to expect, the interval of one such table, and how often a test at
+    5 % would notice.
+    """
+    for evidence, printed, place, how in _tables(config):
+        for draws in DRAWN:
+            for row in _powers(evidence, printed, place, how | {"draws": draws}):
+                yield {"paper": evidence.config.paper.name, **row, "draws": draws}
+
+
+def _powers(
+    evidence: Evidence, printed: pd.DataFrame, place: str, how: Row
+) -> Iterator[Row]:
+    try:
+        known = tuned.cells(evidence, printed, how)
+        noisy = {
+            factor: tuned.cells(evidence, printed, how, tuned.noisier(factor))
+            for factor in tuned.FACTORS
+        }
+    except AbsentError:
+        return
+    groups = {f"{place}, {name}": each for name, each in tuned.grouped(known).items()}
+    for name, group in (groups | {place: list(known.values())}).items():
+        for factor in sorted((tuned.PUBLISHED, *tuned.FACTORS)):
+            laws = noisy.get(factor, {})
+            others = [laws[cell.key] for cell in group if cell.key in laws]
+            if factor == tuned.PUBLISHED or len(others) == len(group):
+                row = _power(group, None if factor == tuned.PUBLISHED else others)
+                yield {"table": name, "noise_factor": factor, **row}
+
+
+def _power(group: list[tuned.Cell], others: list[tuned.Cell] | None) -> Row:
+    """The pooled ratio, and whether or how often it would be noticed; empty if none."""
+    columns = ("pooled_ratio", "ci_low", "ci_high", "noticed")
+    try:
+        ratio = tuned.pooled(group, others).ratio
+    except AbsentError:
+        return dict.fromkeys(columns)
+    seen = float(not ratio.low <= 1 <= ratio.high)
+    seen = seen if others is None else tuned.power(group, others)
+    return dict(zip(columns, (ratio.value, ratio.low, ratio.high, seen), strict=True))
+
+
+def noticed(config: schema.Config) -> Iterator[Row]:
+    """Rows of ``noticed.csv``: what of a wrong table would not have been reproduced.
+
+    For each change: how many cells lie outside their law after Holm's correction, and
+    of which problems the pooled ratio leaves 1 out.
+    """
+    for evidence, printed, place, how in _tables(config):
+        of = {"paper": evidence.config.paper.name, "table": place}
+        for name, change in _changes(how).items():
+            try:
+                known = tuned.cells(evidence, printed, how, change)
+            except AbsentError:
+                continue
+            if known:
+                verdicts = tuned.verdicts(known, how["level"]).values()
+                problems = tuned.grouped(known)
+                which = [key for key, group in problems.items() if _differs(group)]
+                yield of | {
+                    "change": name,
+                    "cells": len(known),
+                    "cells_noticed": sum(each != REPRODUCED for each in verdicts),
+                    "problems": len(problems),
+                    "problems_noticed": len(which),
+                    "which": ", ".join(which),
+                }
+
+
+def _changes(how: Row) -> dict[str, tuned.Change | None]:
+    """As is, and wrong in one way each."""
+    changes: dict[str, tuned.Change | None] = {"none": None, **tuned.CHANGES}
+    if strict := how.get("strict", {}):
+        factors = ", ".join(f"{name} x {factor:g}" for name, factor in strict.items())
+        name = f"noise of strict accounting, about ({factors})"
+        changes[name] = tuned.noisier(strict)
+    if "exchanged" in how:
+        first, second = how["exchanged"]
+        changes[f"{first} and {second} exchanged"] = tuned.exchanged(first, second)
+    return changes
+
+
+def _differs(group: list[tuned.Cell]) -> bool:
+    """Whether the pooled ratio leaves 1 out; not where nothing moves with the noise."""
+    try:
+        return tuned.pooled(group).probability < LEVEL
+    except AbsentError:
+        return False

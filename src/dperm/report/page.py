@@ -14,7 +14,9 @@ import logging
 import os
 from base64 import b64encode
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,21 @@ from markupsafe import Markup
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
-from dperm.report import selection_bias as selection
-from dperm.report import stories, views
-from dperm.report.board import Ledgers, board, leaders
-from dperm.report.charts import BANDS, MARKERS, Palette, plain, short
+from dperm.report import board as boards
+from dperm.report.board import Ledgers, leaders
 from dperm.report.claims import HEADLINE, KINDS, papers
-from dperm.report.entries import Names, counted, entries, names
+from dperm.report.entries import (
+    Names,
+    Sentence,
+    counted,
+    entries,
+    names,
+    number,
+    slug,
+    story,
+)
 from dperm.report.evidence import read_or_empty
-from dperm.report.figures import Figure, figures
+from dperm.report.figures import BANDS, MARKERS, Figure, Palette, figures, plain, short
 from dperm.report.judging import table
 from dperm.report.scorecard import scorecard
 from dperm.report.verdicts import HELD, VERDICTS
@@ -39,11 +48,11 @@ from dperm.report.verdicts import HELD, VERDICTS
 log = logging.getLogger(__name__)
 
 FILES = Path(__file__).with_name("page_files")
-MARKS = dict(zip(VERDICTS, ("✓", "◐", "✗", "?", "∅", "≠", "–", "…"), strict=True))
+MARKS = dict(zip(VERDICTS, "✓◐✗?∅≠–…", strict=True))
 CLASSES = dict(
     zip(
         VERDICTS,
-        ("yes", "caveat", "no", "open", "empty", "apart", "untested", "pending"),
+        ["yes", "caveat", "no", "open", "empty", "apart", "untested", "pending"],
         strict=True,
     )
 )
@@ -61,7 +70,7 @@ class Paper:
     thresholds: str
     claims: list[dict[str, Any]]
     figures: list[Figure]
-    story: list[stories.Sentence]
+    story: list[Sentence]
     epsilons: list[dict[str, Any]]
     costs: list[dict[str, Any]]
     manifest: dict[str, Any]
@@ -69,8 +78,9 @@ class Paper:
     @property
     def held(self) -> float:
         """Share of its sentences and cells that were reproduced."""
-        own = [claim for claim in self.claims if claim["kind"] in HEADLINE]
-        return sum(claim["verdict"] in HELD for claim in own) / max(1, len(own))
+        headline = [claim for claim in self.claims if claim["kind"] in HEADLINE]
+        held = sum(claim["verdict"] in HELD for claim in headline)
+        return held / max(1, len(headline))
 
     @property
     def picture(self) -> Figure | None:
@@ -91,13 +101,14 @@ def report(config: schema.Config) -> list[Path]:
     folder = plan.results_folder(config)
     judged = folder / "claims.csv"
     claims = pd.read_csv(judged) if judged.is_file() else table(config)
-    chosen = selection.selection(config)
+    chosen = boards.selection(config)
     store.write_csv(folder / "selection.csv", chosen)
     path = folder / "report" / "index.html"
     store.write_text(path, page(config, claims, chosen, path.parent))
-    for made in (folder / "selection.csv", path):
-        log.info("%s", made)
-    return [folder / "selection.csv", path]
+    written = [folder / "selection.csv", path]
+    for each in written:
+        log.info("%s", each)
+    return written
 
 
 def page(
@@ -106,72 +117,82 @@ def page(
     """The whole page as text; ``folder`` is where links start from."""
     known, palette = names(config), Palette()
     configs = [(each, Ledgers(each)) for each in papers(config)]
-    ranked = board(configs)
-    shown = [
+    ranked = boards.board(configs)
+    every = [
         _paper(paper, ledgers, claims, ranked, known, palette, folder)
         for paper, ledgers in configs
     ]
-    shown = [paper for paper in shown if paper.claims or paper.figures]
+    shown = [paper for paper in every if paper.claims or paper.figures]
     shown.sort(key=lambda paper: -paper.held)
-    every = [claim for paper in shown for claim in paper.claims]
-    every.sort(key=lambda claim: (not claim["first"], list(KINDS).index(claim["kind"])))
-    return _environment(known, folder).get_template("page.html").render(
-        papers=shown, claims=every, counts=_counts(every),
-        card=_card(claims, [paper.name for paper in shown]), totals=_totals(claims),
-        board=ranked.to_dict("records"), leaders=leaders(ranked).to_dict("records"),
-        sets=views.data_sets(ranked, shown, known.problems),
-        methods=views.methods(ranked, shown),
-        verdicts=VERDICTS, marks=MARKS, classes=CLASSES, kinds=KINDS,
-        bands=Markup(_json(BANDS)), markers=MARKERS,
+    order = [paper.name for paper in shown]
+    card = scorecard(claims).to_dict("records")
+    card.sort(key=lambda row: order.index(row["paper"]))
+    headline = claims[claims["kind"].isin(HEADLINE)]
+    listed = [claim for paper in shown for claim in paper.claims]
+    kinds = list(KINDS)
+    listed.sort(key=lambda claim: (not claim["first"], kinds.index(claim["kind"])))
+    filters = ("paper", "kind", "verdict", "problems", "methods")
+    counts = {key: counted(listed, key) for key in filters}
+    verdicts = counts["verdict"]
+    counts["verdict"] = {key: verdicts[key] for key in VERDICTS if key in verdicts}
+    audits = plan.results_folder(config, "audit")
+    charts = {
+        figure.key: figure.data["panels"]
+        for paper in shown
+        for figure in paper.figures
+        if not figure.picture
+    }
+    css, *scripts = (
+        Markup((FILES / name).read_text())
+        for name in ("page.css", "page.js", "explore.js")
+    )
+    template = _environment(known, folder).get_template("page.html")
+    return template.render(
+        papers=shown,
+        claims=listed,
+        counts=counts,
+        card=card,
+        totals=headline["verdict"].value_counts().to_dict(),
+        board=ranked.to_dict("records"),
+        leaders=leaders(ranked).to_dict("records"),
+        sets=boards.data_sets(ranked, shown, known.problems),
+        methods=boards.methods(ranked, shown),
+        verdicts=VERDICTS,
+        marks=MARKS,
+        classes=CLASSES,
+        kinds=KINDS,
+        bands=Markup(_json(BANDS)),
+        markers=MARKERS,
         judged=plan.results_folder(config, "claims.csv").is_file(),
-        selection=_listed(selection.summary(chosen)),
-        audits=_audits(plan.results_folder(config, "audit")),
-        scale=config.scale.name, versions=store.versions(),
-        css=Markup((FILES / "page.css").read_text()), colours=palette.css(),
-        scripts=[Markup((FILES / name).read_text())
-                 for name in ("page.js", "explore.js")],
-        data=_packed({made.key: made.data["panels"] for paper in shown
-                      for made in paper.figures if not made.picture}),
-    )  # fmt: skip
+        selection=_listed(boards.by_algorithm(chosen)),
+        audits=_tables(audits, sorted(path.stem for path in audits.glob("*.csv"))),
+        scale=config.scale.name,
+        versions=store.versions(),
+        css=css,
+        colours=palette.css(),
+        scripts=scripts,
+        data=_packed(charts),
+    )
 
 
 def _environment(known: Names, folder: Path) -> Environment:
     """Templates, and the filters they use; links start from ``folder``."""
     environment = Environment(
-        loader=FileSystemLoader(FILES), autoescape=select_autoescape(["html"]),
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=FileSystemLoader(FILES),
+        autoescape=select_autoescape(["html"]),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters |= {
-        "short": short, "plain": plain,
-        "number": stories.number, "titled": lambda name: known.problems.get(name, name),
-        "data_id": views.data_id, "method_id": views.method_id,
+        "short": short,
+        "plain": plain,
+        "number": number,
+        "titled": lambda name: known.problems.get(name, name),
+        "data_id": partial(slug, "d"),
+        "method_id": partial(slug, "m"),
         "link": lambda path: os.path.relpath(path, folder),
-    }  # fmt: skip
-    return environment
-
-
-def _counts(claims: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """How many claims each choice of each filter has."""
-    keys = ("paper", "kind", "verdict", "problems", "methods")
-    found = {key: counted(claims, key) for key in keys}
-    found["verdict"] = {
-        verdict: found["verdict"][verdict]
-        for verdict in VERDICTS
-        if verdict in found["verdict"]
     }
-    return found
-
-
-def _card(claims: pd.DataFrame, order: list[str]) -> list[dict[str, Any]]:
-    """The scorecard, its papers in this order."""
-    rows = scorecard(claims).to_dict("records")
-    return sorted(rows, key=lambda row: order.index(row["paper"]))
-
-
-def _totals(claims: pd.DataFrame) -> dict[str, int]:
-    """Verdicts on the papers' own sentences and cells."""
-    own = claims[claims["kind"].isin(HEADLINE)]
-    return own["verdict"].value_counts().to_dict()
+    return environment
 
 
 def _json(value: Any) -> str:
@@ -199,40 +220,35 @@ def _paper(
 ) -> Paper:
     paper = config.paper
     results = plan.results_folder(config, paper.name)
-    manifest = _manifest(config)
+    manifest = store.known_json(results / "manifest.json") or {}
     commit = ", ".join(manifest.get("commit", [])) or "unknown"
-    own = entries(config, claims, known)
+    listed = entries(config, claims, known)
     costs = [cost for name in EPSILONS for cost in _costs(results / f"{name}.csv")]
     best = leaders(ranked)
     return Paper(
-        name=paper.name, title=paper.title, reference=paper.reference,
-        thresholds=paper.thresholds, claims=own,
+        name=paper.name,
+        title=paper.title,
+        reference=paper.reference,
+        thresholds=paper.thresholds,
+        claims=listed,
         figures=list(figures(config, folder, palette, ledgers, known, commit)),
-        story=stories.story(own, costs, best[best["problem"].isin(paper.problems)]),
-        epsilons=_tables(results, EPSILONS), costs=costs, manifest=manifest,
-    )  # fmt: skip
+        story=story(listed, costs, best[best["problem"].isin(paper.problems)]),
+        epsilons=_tables(results, EPSILONS),
+        costs=costs,
+        manifest=manifest,
+    )
 
 
-def _manifest(config: schema.Config) -> dict[str, Any]:
-    path = plan.results_folder(config, config.paper.name, "manifest.json")
-    return store.read_json(path) if path.is_file() else {}
-
-
-def _audits(folder: Path) -> list[dict[str, Any]]:
-    """All tables of the privacy audit, if it has run."""
-    return _tables(folder, tuple(sorted(path.stem for path in folder.glob("*.csv"))))
-
-
-def _tables(folder: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def _tables(folder: Path, names: Iterable[str]) -> list[dict[str, Any]]:
     """The named tables that are there, for reading."""
-    found = []
+    tables = []
     for name in names:
         path = folder / f"{name}.csv"
         data = read_or_empty(path)
         if len(data):
             listed = _listed(data.head(LONGEST))
-            found.append({"name": name, "path": path, "of": len(data), **listed})
-    return found
+            tables.append({"name": name, "path": path, "of": len(data), **listed})
+    return tables
 
 
 def _costs(path: Path) -> list[dict[str, Any]]:
@@ -250,11 +266,15 @@ def _costs(path: Path) -> list[dict[str, Any]]:
     if "epsilon_low" not in data:
         data = data.assign(epsilon_low=0.0)
     return [
-        {"name": ", ".join(map(str, names[:-1])) or "published noise",
-         "target": names[-1], "low": group["true_epsilon"].min(),
-         "high": group["true_epsilon"].max(), "proved": group["epsilon_low"].max()}
+        {
+            "name": ", ".join(map(str, names[:-1])) or "published noise",
+            "target": names[-1],
+            "low": group["true_epsilon"].min(),
+            "high": group["true_epsilon"].max(),
+            "proved": group["epsilon_low"].max(),
+        }
         for names, group in data.groupby(keys, sort=False)
-    ]  # fmt: skip
+    ]
 
 
 def _listed(data: pd.DataFrame) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError
 from dperm.report.claims import HEADLINE, KINDS
-from dperm.report.stories import number
+from dperm.report.entries import number
 from dperm.report.verdicts import VERDICTS
 
 log = logging.getLogger(__name__)
@@ -42,10 +42,17 @@ def scorecard(data: pd.DataFrame) -> pd.DataFrame:
     wide = wide.reindex(columns=list(VERDICTS), fill_value=0)
     wide["all"] = wide.sum(axis=1)
     order = list(KINDS)
-    return wide.reset_index().sort_values(
-        ["paper", "of"], key=lambda column: column.map(
-            lambda each: f"{order.index(each)}" if each in order else each)
-    ).reset_index(drop=True).rename_axis(columns=None)  # fmt: skip
+    return (
+        wide.reset_index()
+        .sort_values(
+            ["paper", "of"],
+            key=lambda column: column.map(
+                lambda each: f"{order.index(each)}" if each in order else each
+            ),
+        )
+        .reset_index(drop=True)
+        .rename_axis(columns=None)
+    )
 
 
 def summary(data: pd.DataFrame) -> str:
@@ -71,9 +78,11 @@ def markdown(data: pd.DataFrame, powers: pd.DataFrame, wrong: pd.DataFrame) -> s
             parts += ["### First", _listed(group[group["first"]])]
         if len(powers) and (powers["paper"] == paper).any():
             own = wrong[wrong["paper"] == paper].drop(columns="paper")
-            parts += ["### What the printed tables would notice",
-                      _powers(powers[powers["paper"] == paper]),
-                      _grid(own)]  # fmt: skip
+            parts += [
+                "### What the printed tables would notice",
+                _powers(powers[powers["paper"] == paper]),
+                _grid(own),
+            ]
         for kind, title in TITLES.items():
             rows = group[group["kind"] == kind]
             if len(rows):
@@ -102,13 +111,24 @@ def _powers(rows: pd.DataFrame) -> str:
 
 def _listed(rows: pd.DataFrame) -> str:
     lines = [
-        {"place": row["place"], "claim": row["claim"], "published": row["published"],
-         "reproduced": number(row), "verdict": row["verdict"],
-         "control": _text(row["control"]), "reason": _text(row["reason"])}
+        {
+            "place": row["place"],
+            "claim": row["claim"],
+            "published": row["published"],
+            "reproduced": number(row),
+            "verdict": row["verdict"],
+            "control": _text(row["control"]),
+            "reason": _text(row["reason"]),
+        }
         for row in rows.to_dict("records")
-    ]  # fmt: skip
-    return tabulate(pd.DataFrame(lines), headers="keys", tablefmt="pipe",
-                    showindex=False, disable_numparse=True)  # fmt: skip
+    ]
+    return tabulate(
+        pd.DataFrame(lines),
+        headers="keys",
+        tablefmt="pipe",
+        showindex=False,
+        disable_numparse=True,
+    )
 
 
 def _text(value: Any) -> str:

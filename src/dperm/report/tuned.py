@@ -139,10 +139,14 @@ def cells(
             logs = np.log(law[quantiles].to_numpy(float))
             spread = options.get("redrawn", {}).get(key[0], options["spread"])
             found[key] = Cell(
-                key, row[column], half_unit(row[column], options),
-                _wider(logs, scores, spread), scores, _moves(known, key),
+                key,
+                row[column],
+                half_unit(row[column], options),
+                _wider(logs, scores, spread),
+                scores,
+                _moves(known, key),
                 float(law["start"]),
-            )  # fmt: skip
+            )
     return found
 
 
@@ -170,8 +174,9 @@ def _wider(logs: np.ndarray, scores: np.ndarray, spread: float) -> np.ndarray:
 
 def _moves(known: pd.DataFrame, key: Key) -> float:
     """Exponent of the error in the noise, from the least to the most noise there is."""
-    at = [(f, known.loc[(*key, f)]["median"]) for f in FACTORS
-          if (*key, f) in known.index]  # fmt: skip
+    at = [
+        (f, known.loc[(*key, f)]["median"]) for f in FACTORS if (*key, f) in known.index
+    ]
     if len(at) < 2:
         return math.nan
     (low, first), (high, last) = at[0], at[-1]
@@ -302,8 +307,10 @@ def power(found: list[Cell], others: list[Cell]) -> float:
     """How often a table with other laws would be noticed at 5 %."""
     null, other = pooled(found), pooled(found, others)
     limit = ndtri(0.975) * null.deviation
-    return float(ndtr((other.log - limit) / other.deviation)
-                 + ndtr((-limit - other.log) / other.deviation))  # fmt: skip
+    return float(
+        ndtr((other.log - limit) / other.deviation)
+        + ndtr((-limit - other.log) / other.deviation)
+    )
 
 
 def grouped(found: dict[Key, Cell]) -> dict[str, list[Cell]]:

@@ -4,6 +4,10 @@ A rule takes the evidence and its options and returns a ``Finding``. Most measur
 number in every group of rows and hold it against a target (``rule``, ``measures``); the
 others are functions under ``controlled`` (``special``). None of ours knows a paper; a
 paper may bring its own, functions of its ``rules.py``, which stand before these.
+
+A claim that holds is also put to the controls of its rule. Each alters the evidence or
+the claim's options so that the claim ought to fail: nothing learnt, algorithms
+exchanged, a number a third off. A claim that holds there too says nothing here.
 """
 
 from __future__ import annotations
@@ -11,9 +15,9 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from functools import wraps
-from typing import Any, get_type_hints
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from typing import Any, TypeVar, get_type_hints
 
 import pandas as pd
 
@@ -21,15 +25,7 @@ from dperm.core.experiment import schema, validation
 from dperm.core.experiment.validation import one_of
 from dperm.kinds.proofs import Argument
 from dperm.pipeline import products
-from dperm.report.controls import Control, Options, controlled
-from dperm.report.evidence import (
-    Each,
-    Estimate,
-    Reading,
-    Where,
-    by_group,
-    matching,
-)
+from dperm.report.evidence import Each, Estimate, Reading, Where, by_group, matching
 from dperm.report.verdicts import Finding, Range, together
 from dperm.store.closure import functions
 
@@ -37,6 +33,11 @@ Rule = Callable[..., Finding]
 OURS = ("dperm.report.rules.measures", "dperm.report.rules.special")
 # Endings of the functions that the option ``argument`` names.
 ENDINGS = {"proof": "", "printed_noise": "_noise"}
+Options = dict[str, Any]
+OptionsMap = Callable[[Options], Options | None]
+TableMap = Callable[[pd.DataFrame, Options], pd.DataFrame]
+Function = TypeVar("Function", bound=Callable[..., Any])
+MEASURED = ("mean", "min", "max", "std", "relative_error", "error")
 REQUIRED = inspect.Parameter.empty
 ROWS: dict[str, Any] = {"file": str, "where": Where, "each": Each, "need": str | float}
 ENDS = {key: each for key, each in get_type_hints(Range.of).items() if key != "return"}
@@ -45,6 +46,158 @@ READING = get_type_hints(Reading)
 
 class OutsideError(RuntimeError):
     """A theorem that applies to no row of the evidence."""
+
+
+# --- controls -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Control:
+    """Something that a claim must not survive.
+
+    Attributes
+    ----------
+    name : str
+        For the reader.
+    options : callable
+        The rule's options under the control; None where it does not apply.
+    table : callable, optional
+        Maps a table of evidence and the options to what the control makes of it.
+    """
+
+    name: str
+    options: OptionsMap = lambda options: options
+    table: TableMap | None = None
+
+    def alteration(self, options: Options) -> Callable[[pd.DataFrame], pd.DataFrame]:
+        """What the control makes of every table, given the claim's options."""
+        alter = self.table
+        return (lambda table: alter(table, options)) if alter else lambda table: table
+
+
+def controlled(*controls: Control) -> Callable[[Function], Function]:
+    """Put a rule under controls."""
+
+    def decorate(function: Function) -> Function:
+        function.controls = controls  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def controls_of(function: Callable[..., Any]) -> tuple[Control, ...]:
+    """The controls of a rule."""
+    return getattr(function, "controls", ())
+
+
+# --- other options --------------------------------------------------------------------
+
+
+def changed(**other: Any) -> OptionsMap:
+    """Options with other values."""
+    return lambda options: options | other
+
+
+def exchanged(first: str, second: str) -> OptionsMap:
+    """Two options under each other's names; nothing where one is not there."""
+
+    def swap(options: Options) -> Options | None:
+        if not {first, second} <= set(options):
+            return None
+        return options | {first: options[second], second: options[first]}
+
+    return swap
+
+
+def narrowed(key: str) -> OptionsMap:
+    """The claim about the rows that an option names."""
+
+    def narrow(options: Options) -> Options:
+        return options | {"where": {**(options.get("where") or {}), **options[key]}}
+
+    return narrow
+
+
+def having(*keys: str) -> OptionsMap:
+    """Applies where the claim has one of these options."""
+
+    def chosen(options: Options) -> Options | None:
+        there = any(options.get(each) is not None for each in keys)
+        return options if there else None
+
+    return chosen
+
+
+# --- other tables ---------------------------------------------------------------------
+
+
+def constant(
+    table: pd.DataFrame, columns: Iterable[str], value: float | pd.Series
+) -> pd.DataFrame:
+    """Those of the columns that there are, with one value."""
+    there = [each for each in columns if each in table]
+    return table.assign(**dict.fromkeys(there, value))
+
+
+def measured(table: pd.DataFrame, options: Options) -> list[str]:
+    """Columns that hold what was measured, with its intervals."""
+    named = {options.get("value"), options.get("y"), *MEASURED}
+    return [
+        column
+        for column in table.columns
+        if column in named
+        or column.endswith(("_low", "_high"))
+        or column.removeprefix("fresh_") in named
+    ]
+
+
+def copied(table: pd.DataFrame, options: Options) -> pd.DataFrame:
+    """The column that is judged, with the numbers of the one it is divided by."""
+    value, per = options["value"], options["per"]
+    return constant(table, [value], table[per]) if per in table else table
+
+
+def scaled(factor: float) -> TableMap:
+    """What is judged, times a factor."""
+
+    def alter(table: pd.DataFrame, options: Options) -> pd.DataFrame:
+        columns = _judged(table, options)
+        return table.assign(**{each: factor * table[each] for each in columns})
+
+    return alter
+
+
+def _inverted(table: pd.DataFrame, options: Options) -> pd.DataFrame:
+    columns = _judged(table, options)
+    ends = [*columns[:1], *reversed(columns[1:])]
+    pairs = zip(columns, ends, strict=True)
+    return table.assign(**{to: 1 / table[other] for to, other in pairs})
+
+
+def _judged(table: pd.DataFrame, options: Options) -> list[str]:
+    """The column that is judged, and its interval after it."""
+    value = options.get("value")
+    value = value or ("fresh_mean" if "fresh_mean" in table else "mean")
+    if value not in table:
+        return []
+    place = list(table.columns).index(value)
+    after = table.columns[place + 1 : place + 3]
+    return [value, *(each for each in after if each.endswith(("_low", "_high")))]
+
+
+NOTHING_LEARNT = Control(
+    "w = 0, for all",
+    table=lambda table, options: constant(table, measured(table, options), 1.0),
+)
+EXCHANGED = Control("the two exchanged", exchanged("over", "under"))
+TURNED = Control("the two exchanged", exchanged("first", "second"))
+INVERTED = Control("the two exchanged", table=_inverted)
+LITTLE_NOISE = Control("a tenth of the noise (ten times epsilon)", table=scaled(10.0))
+NONE = Control("nothing at all (0)", having("at_least", "above"), scaled(0.0))
+MORE = Control("1.4 times the number", having("at_most", "below"), scaled(1.4))
+
+
+# --- rules ----------------------------------------------------------------------------
 
 
 def split(options: Options) -> tuple[Range, Reading]:
@@ -88,14 +241,17 @@ def rule(
 
     def decorate(measure: Callable[..., Estimate]) -> Rule:
         takes = inspect.signature(measure).parameters
-        given = {"part", "read", "evidence", "file"} & set(takes)
-        own = {key: each.default for key, each in takes.items() if key not in given}
-        shared = [*(READING if "read" in given else ()), *(() if target else ENDS)]
-        known = {"evidence": REQUIRED, "file": REQUIRED, **own}
+        context = {"part", "read", "evidence", "file"} & set(takes)
+        special = {key: takes[key].default for key in takes if key not in context}
+        shared = [*(READING if "read" in context else ()), *(() if target else ENDS)]
+        known = {"evidence": REQUIRED, "file": REQUIRED, **special}
         known |= dict.fromkeys(("where", "each", *shared)) | {"need": "all"}
-        known |= defaults | own
+        known |= defaults | special
         hints = READING | ENDS | ROWS | get_type_hints(measure)
-        signature = _signature(known)
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        every = [inspect.Parameter(key, kind, default=known[key]) for key in known]
+        every.sort(key=lambda parameter: parameter.default is not REQUIRED)
+        signature = inspect.Signature(every)
 
         @wraps(measure)
         def judge(*args: Any, **options: Any) -> Finding:
@@ -109,12 +265,12 @@ def rule(
                 return replace(reader, **other).of(matching(part, where or {}, file))
 
             extra = {"read": read, "evidence": evidence, "file": file}
-            extra = {key: extra[key] for key in given - {"part"}}
-            extra |= {key: options[key] for key in own}
+            extra = {key: extra[key] for key in context - {"part"}}
+            extra |= {key: options[key] for key in special}
             rows = evidence.rows(file, options["where"])
-            found = by_group(rows, options["each"], lambda part: measure(part, **extra))
+            numbers = by_group(rows, options["each"], partial(measure, **extra))
             aim = target(options) if target else aim
-            finding = together(found, aim, options["need"])
+            finding = together(numbers, aim, options["need"])
             return replace(finding, reason=before(options) + finding.reason)
 
         judge.__signature__ = signature  # type: ignore[attr-defined]
@@ -122,13 +278,6 @@ def rule(
         return controlled(*controls)(judge)
 
     return decorate
-
-
-def _signature(defaults: dict[str, Any]) -> inspect.Signature:
-    """Of a function that takes these, those that must be there first."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    every = [inspect.Parameter(key, kind, default=one) for key, one in defaults.items()]
-    return inspect.Signature(sorted(every, key=lambda one: one.default is not REQUIRED))
 
 
 # --- by name --------------------------------------------------------------------------
@@ -162,11 +311,11 @@ def argument_of(config: schema.Config, rule: str, name: str) -> Argument:
 
 def _named(key: str, modules: Iterable[str], name: str) -> Callable[..., Any]:
     """The public function of that name in the first of the modules that has one."""
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     for module in modules:
-        found = dict.fromkeys(functions(module), module) | found
-    one_of(key, name, sorted(found))
-    return getattr(importlib.import_module(found[name]), name)
+        places = dict.fromkeys(functions(module), module) | places
+    one_of(key, name, sorted(places))
+    return getattr(importlib.import_module(places[name]), name)
 
 
 def check(config: schema.Config, name: str, options: Options) -> None:
@@ -189,14 +338,12 @@ def check(config: schema.Config, name: str, options: Options) -> None:
     needed = {key for key in known if takes[key].default is REQUIRED}
     if "reading" in takes:
         known, hints = known | {*READING, *ENDS}, READING | ENDS | hints
-    if not needed <= set(options):
+    missing, unknown = sorted(needed - set(options)), sorted(set(options) - known)
+    if missing:
+        raise ValueError(f"rule {name}: options {missing} missing")
+    if set(takes) <= known | {"reading"} and unknown:
         raise ValueError(
-            f"rule {name}: options {sorted(needed - set(options))} missing"
-        )
-    if set(takes) <= known | {"reading"} and not set(options) <= known:
-        wrong = sorted(set(options) - known)
-        raise ValueError(
-            f"rule {name}: unknown options {wrong}; it takes {sorted(known)}"
+            f"rule {name}: unknown options {unknown}; it takes {sorted(known)}"
         )
     for key, value in options.items():
         if value is not None:

@@ -13,13 +13,21 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from dperm.present.intervals import power
-from dperm.report.controls import (
+from dperm.report.evidence import (
+    Estimate,
+    Evidence,
+    MissingError,
+    by_group,
+    matching,
+)
+from dperm.report.rules import (
     EXCHANGED,
     INVERTED,
     LITTLE_NOISE,
     MORE,
     NONE,
     NOTHING_LEARNT,
+    REQUIRED,
     TURNED,
     Control,
     Options,
@@ -28,15 +36,8 @@ from dperm.report.controls import (
     copied,
     having,
     narrowed,
+    rule,
 )
-from dperm.report.evidence import (
-    Estimate,
-    Evidence,
-    MissingError,
-    by_group,
-    matching,
-)
-from dperm.report.rules import REQUIRED, rule
 from dperm.report.verdicts import Range
 
 Rows = dict[str, Any]  # that match: column to its value, or several

@@ -16,15 +16,6 @@ from dperm.core.experiment import results
 from dperm.kinds.proofs import Argument
 from dperm.present.intervals import clopper_pearson, power
 from dperm.report import tuned
-from dperm.report.controls import (
-    NOTHING_LEARNT,
-    Control,
-    Options,
-    changed,
-    constant,
-    controlled,
-    copied,
-)
 from dperm.report.evidence import (
     AbsentError,
     Each,
@@ -37,7 +28,18 @@ from dperm.report.evidence import (
     groups,
     matching,
 )
-from dperm.report.rules import OutsideError, argument_of, split
+from dperm.report.rules import (
+    NOTHING_LEARNT,
+    Control,
+    Options,
+    OutsideError,
+    argument_of,
+    changed,
+    constant,
+    controlled,
+    copied,
+    split,
+)
 from dperm.report.verdicts import (
     CAVEAT,
     CLOSE,
@@ -385,9 +387,15 @@ def pooled(
     """
     printed = results.published(evidence.config, published)
     how: dict[str, Any] = {
-        "file": file, "keys": keys, "column": column, "decimals": decimals,
-        "digits": digits, "spread": spread, "redrawn": redrawn or {}, "draws": draws,
-    }  # fmt: skip
+        "file": file,
+        "keys": keys,
+        "column": column,
+        "decimals": decimals,
+        "digits": digits,
+        "spread": spread,
+        "redrawn": redrawn or {},
+        "draws": draws,
+    }
     found = tuned.cells(evidence, printed, how, tuned.CHANGES.get(change))
     cells = tuned.grouped(found).get(problem)
     if not cells:
@@ -446,10 +454,14 @@ def _worst(
         for values in itertools.product(*lists)
     ]
     found = [
-        follow(**{key: mutation * value if key in TARGETS else value
-                  for key, value in case.items()})
+        follow(
+            **{
+                key: mutation * value if key in TARGETS else value
+                for key, value in case.items()
+            }
+        )
         for case in cases
-    ]  # fmt: skip
+    ]
     at = max(range(len(cases)), key=lambda i: found[i].share)
     worst = found[at]
     share = worst.share * mutation  # what is claimed stays what it was
