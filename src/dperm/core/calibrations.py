@@ -23,18 +23,18 @@ FURTHER = "dperm.accountants"
 
 
 class UnknownCalibrationError(ValueError):
-    """A calibration that is neither of ours nor a module that can be imported."""
+    """A calibration that is neither of ours nor a module that offers an epsilon."""
 
 
 def names() -> list[str]:
     """Ours, and the modules of :mod:`dperm.accountants` that are calibrations."""
     folder = Path(__file__).parents[1] / FURTHER.rpartition(".")[2]
-    further = (
-        path.stem
-        for path in sorted(folder.glob("*.py"))
-        if "\ndef epsilon(" in path.read_text(encoding="utf-8")
-    )
-    return [*OURS, *further]
+    return [*OURS, *(path.stem for path in sorted(folder.glob("*.py")) if prices(path))]
+
+
+def prices(path: Path) -> bool:
+    """Whether a file is a calibration; it is not run for that."""
+    return "\ndef epsilon(" in path.read_text(encoding="utf-8")
 
 
 @functools.cache
@@ -49,37 +49,34 @@ def place(calibration: str) -> str:
     if calibration in PLACES:
         return PLACES[calibration]
     for module in (f"{FURTHER}.{calibration}", calibration):
-        if _exists(module):
+        path = _file(module)
+        if path is not None and prices(path):
             return module
-    known = ", ".join(names())
     raise UnknownCalibrationError(
-        f"calibration {calibration!r}; known: {known}, or a module beside conf/ or "
-        "installed"
+        f"calibration {calibration!r}; known: {', '.join(names())}, or a module with "
+        "epsilon(ledger, delta) beside conf/ or installed"
     )
 
 
-def _exists(module: str) -> bool:
-    top = module.partition(".")[0]
-    if top in sys.stdlib_module_names or not module.replace(".", "_").isidentifier():
-        return False
+def _file(module: str) -> Path | None:
+    """The source of a module that can be imported."""
+    is_name = all(part.isidentifier() for part in module.split("."))
+    if not is_name or module.partition(".")[0] in sys.stdlib_module_names:
+        return None
     try:
-        return importlib.util.find_spec(module) is not None
+        spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:
-        return False
+        return None
+    origin = spec.origin if spec else None
+    return Path(origin) if origin and origin.endswith(".py") else None
 
 
-@functools.cache
 def load(calibration: str) -> ModuleType:
     """The module of a calibration, imported.
 
     Raises
     ------
     UnknownCalibrationError
-        If there is none, or it prices nothing.
+        If there is none.
     """
-    module = importlib.import_module(place(calibration))
-    if not hasattr(module, "epsilon"):
-        raise UnknownCalibrationError(
-            f"calibration {calibration!r}: {module.__name__} has no epsilon"
-        )
-    return module
+    return importlib.import_module(place(calibration))

@@ -15,7 +15,8 @@ from omegaconf import MISSING
 from pydantic import AfterValidator, Field, Strict
 from pydantic_core import PydanticCustomError
 
-CALIBRATIONS = ("paper", "strict")
+from dperm.core import calibrations
+
 AXES = ("passes", "step", "clip")  # of the grid of a run
 MOST_PASSES = 10**6  # over the data: no run would end
 
@@ -25,11 +26,23 @@ def among(*known: str) -> AfterValidator:
 
     def check(text: str) -> str:
         if text not in known:
-            words = {"words": ", ".join(known), "known": known}
-            raise PydanticCustomError("among", "one of {words}", words)
+            raise _none_of(known)
         return text
 
     return AfterValidator(check)
+
+
+def _none_of(known: Sequence[str]) -> PydanticCustomError:
+    words = {"words": ", ".join(known), "known": known}
+    return PydanticCustomError("among", "one of {words}", words)
+
+
+def _calibration(text: str) -> str:
+    try:
+        calibrations.place(text)
+    except calibrations.UnknownCalibrationError:
+        raise _none_of(calibrations.names()) from None
+    return text
 
 
 def _each_once(values: Sequence[Any]) -> Sequence[Any]:
@@ -52,7 +65,7 @@ Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]+$")]
 Folder = Annotated[str, Field(pattern="^[A-Za-z0-9_-]*$")]
 Axis = Annotated[str, among(*AXES)]
-Calibration = Annotated[str, among(*CALIBRATIONS)]
+Calibration = Annotated[str, AfterValidator(_calibration)]
 Names = Annotated[list[str], AfterValidator(_each_once)]
 Problems = Annotated[Names, Field(min_length=1)]
 Calibrations = Annotated[
@@ -198,7 +211,7 @@ class Product(Section):
     kind: str = MISSING  # a function of the paper's module
     problems: Problems | None = None
     sweeps: Names = field(default_factory=list)
-    calibration: Calibration = "paper"
+    calibration: Calibration = calibrations.PAPER
     caption: str = ""
     timed: Flag = False  # whether it shows seconds, which are then measured for it
     options: dict[str, Any] = field(default_factory=dict)
@@ -215,7 +228,7 @@ class Paper(Section):
     problems: Names = field(default_factory=list)
     offline: Names = field(default_factory=list)  # problems of the small scales
     runs: dict[str, Run] = field(default_factory=dict)  # by the solver's name
-    calibrations: Calibrations = field(default_factory=lambda: [*CALIBRATIONS])
+    calibrations: Calibrations = field(default_factory=lambda: [*calibrations.OURS])
     replicates: Count = 5  # tuning runs of every grid point
     fresh: Count = 10  # evaluation runs of every chosen setting
     evaluated: Annotated[str, among("all", "best")] = "all"  # numbers of passes
@@ -310,7 +323,7 @@ class Output(Section):
 class Setting(Section):
     """One lane, for the commands that look at a single setting."""
 
-    calibration: Calibration = "paper"
+    calibration: Calibration = calibrations.PAPER
     passes: Annotated[Positive, Field(le=MOST_PASSES)] = 10.0
     step: Finite = 1.0
     clip: Positive = 1.0

@@ -1,0 +1,145 @@
+"""What is added to the package touches nothing that is there: no stage is stale."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+DIGESTS = """
+import json
+from dperm.core.experiment.locate import available
+from dperm.pipeline.runtable import run_table
+print(json.dumps(run_table(available("paper"), ["scale=smoke"]).digests))
+"""
+
+CALIBRATION = '''
+"""Twice what is proved to suffice."""
+
+from dperm.core.privacy import strict
+
+
+def epsilon(ledger, delta):
+    """Return twice the strict epsilon."""
+    return 2 * strict.epsilon(ledger, delta)
+'''
+
+EVENT = '''
+"""Randomised response, asked again and again."""
+
+from dataclasses import dataclass
+
+from dperm.core.privacy.ledger import Event
+from dperm.core.privacy.noisy_max import pure_delta
+from dperm.core.privacy.pld import Profile
+from dperm.core.privacy.published import PublishedCost, published_cost
+from dperm.core.privacy.strict import profile
+
+
+@dataclass(frozen=True)
+class Answer(Event):
+    """A bit that is told rightly with odds of e^(1 / scale)."""
+
+    sensitivity: float
+    scale: float
+    count: int
+    unit: str
+    source: str
+
+
+@published_cost.register
+def _(event: Answer) -> PublishedCost:
+    return PublishedCost(pure=event.count / event.scale)
+
+
+@profile.register
+def _(event: Answer) -> Profile:
+    pure = 1 / event.scale
+    return Profile(lambda losses: pure_delta(losses, pure), event.count, pure)
+'''
+
+PRICED = """
+from dperm.accountants.answers import Answer
+from dperm.core.privacy import Ledger, epsilon
+ledger = Ledger((Answer(1.0, 4.0, 3, "", ""),))
+print([epsilon(ledger, 1e-9, kind) for kind in ("paper", "strict", "twice")])
+"""
+
+
+class Copy:
+    """A copy of the package, run as a reader's own is."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        for name in ("src", "conf"):
+            shutil.copytree(
+                ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__")
+            )
+
+    def run(self, *command: str) -> str:
+        """What Python prints."""
+        path = {"PYTHONPATH": str(self.root / "src")}
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=self.root,
+            env={**os.environ, **path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    def digests(self) -> dict[str, str]:
+        """Of all stages of all papers."""
+        return json.loads(self.run("-c", DIGESTS))
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    return Copy(tmp_path_factory.mktemp("copy"))
+
+
+def test_an_accountant_and_an_event_make_no_stage_stale(copy):
+    before, package = copy.digests(), copy.root / "src/dperm"
+    (package / "accountants/twice.py").write_text(CALIBRATION)
+    (package / "accountants/answers.py").write_text(EVENT)
+    after = copy.digests()
+    assert len(before) > 200
+    assert [name for name, digest in before.items() if after[name] != digest] == []
+    paper, strict, twice = json.loads(copy.run("-c", PRICED))
+    assert paper == pytest.approx(0.75) and strict == pytest.approx(0.75, rel=1e-3)
+    assert twice == 2 * strict
+
+
+def test_an_accountant_makes_those_stale_that_name_it(copy):
+    before, path = copy.digests(), copy.root / "src/dperm/core/privacy/published.py"
+    text = path.read_text()
+    path.write_text(text.replace("added = cost.pure +", "added = 1.0 * cost.pure +"))
+    after = copy.digests()
+    path.write_text(text)
+    stale = {name for name, digest in before.items() if after[name] != digest}
+    assert any(name.startswith("tune/dpcd/") for name in stale)
+    assert not any(name.startswith("prepare/") for name in stale)
+
+
+def test_noise_is_found_under_a_calibration_of_ones_own(configured, capsys, tmp_path):
+    """Its module lies beside ``conf/``, where solvers of one's own do."""
+    from dperm.pipeline import prices
+
+    (tmp_path / "twice_as_much.py").write_text(CALIBRATION)
+    sys.path.append(str(tmp_path))
+    try:
+        config = configured("setting.passes=2", "setting.calibration=twice_as_much")
+        prices.report(config)
+    finally:
+        sys.path.remove(str(tmp_path))
+        sys.modules.pop("twice_as_much", None)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    (row,) = [row for row in rows if row[:1] == ["twice_as_much"]]
+    assert float(row[-2]) == pytest.approx(2.0, rel=1e-3)  # half of the problem's 4
