@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from dperm.data.archives import unpack
-from dperm.data.errors import RefusedError
+from dperm.data.arrays import RefusedError
 
 
 def tar(members, mode="w:gz"):

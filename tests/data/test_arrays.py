@@ -3,8 +3,7 @@ import pytest
 from scipy import sparse
 
 from dperm.data import digest_arrays
-from dperm.data.arrays import canonical, check_arrays, standardize
-from dperm.data.errors import RefusedError
+from dperm.data.arrays import RefusedError, canonical, check_arrays, standardize
 
 X = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
 Y = np.array([1.0, -1.0])

@@ -10,8 +10,7 @@ import pytest
 from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data import fetch
 from dperm.data.archives import pack
-from dperm.data.fetching import fetched_folder, load_fetched
-from dperm.data.sources import contents
+from dperm.data.fetching import contents, fetched_folder, load_fetched
 
 ROWS = "a,b,y\n1,2,3\n4,5,6\n"
 OWN = Source(kind="file", files=["own.csv"])

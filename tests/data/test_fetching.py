@@ -198,7 +198,7 @@ def test_an_unreadable_mirror(data, monkeypatch):
     def refuse(*args):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("dperm.data.sources.unpack", refuse)
+    monkeypatch.setattr("dperm.data.fetching.unpack", refuse)
     assert "cannot be read: [Errno 13]" in fetch(csv_set(MIRROR), data).reason
 
 

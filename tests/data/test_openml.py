@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data import fetch
-from dperm.data.openml_download import SERVER
+from dperm.data.download import SERVER
 
 ARFF = b"""@relation electricity
 @attribute date numeric
@@ -96,7 +96,7 @@ def test_a_silent_server_is_given_up(site, data, monkeypatch):
 
 
 def test_a_child_that_hangs_is_stopped(site, data, monkeypatch):
-    monkeypatch.setattr("dperm.data.openml_download.PATIENCE", 0.05)
+    monkeypatch.setattr("dperm.data.download.PATIENCE", 0.05)
     serve(site, monkeypatch)
     record = fetch(SET, replace(data, timeout=2.0))
     assert "time-out: not complete after 0.1 s" in record.reason

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dperm.core.experiment.schema import Reader
-from dperm.data.errors import RefusedError
+from dperm.data.arrays import RefusedError
 from dperm.data.readers import FORMATS, read_files
 
 ARFF = """% a comment

@@ -15,7 +15,7 @@ from scipy import sparse
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.schema import Reader
-from dperm.data.errors import RefusedError
+from dperm.data.arrays import RefusedError
 from dperm.data.readers import read_files
 from faults.tiny import Project
 

@@ -17,7 +17,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.schema import Data, Dataset, Reader, Source
 from dperm.data import fetch
 from dperm.data.archives import unpack
-from dperm.data.errors import RefusedError
+from dperm.data.arrays import RefusedError
 from dperm.pipeline import checks
 
 PLAIN = {

@@ -22,10 +22,8 @@ from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError, available, hint
 from dperm.core.experiment.validation import number
 from dperm.core.privacy.given import STANDARDISATION, N, missing_values, united
-from dperm.data.arrays import standardize
-from dperm.data.errors import RefusedError, naming
-from dperm.data.readers import read_files
-from dperm.data.records import Arrays
+from dperm.data.arrays import Arrays, RefusedError, standardize
+from dperm.data.readers import naming, read_files
 from dperm.pipeline import checks, inputs
 
 log = logging.getLogger(__name__)

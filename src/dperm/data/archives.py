@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from dperm.data.errors import RefusedError
+from dperm.data.arrays import RefusedError
 from dperm.store import packing
 
 FOLDER = "fetched"

@@ -1,4 +1,4 @@
-"""Canonical arrays of a data set: digest, files, checks, standardisation."""
+"""Canonical arrays of a data set: digest, files, checks, standardisation; refusals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ import numpy as np
 from scipy import sparse
 
 from dperm.core.erm.centred import check_constant
-from dperm.data.errors import RefusedError
+
+Arrays = tuple[Any, np.ndarray]  # X (n, p), dense or sparse, and y (n,)
+
+
+class SourceError(Exception):
+    """A source could not be reached or does not hold the data set."""
+
+
+class RefusedError(SourceError):
+    """What a source gave is not the data set: damaged, unreadable, other content."""
 
 
 def canonical(X: Any, y: Any) -> tuple[Any, np.ndarray]:

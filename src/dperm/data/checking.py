@@ -12,8 +12,7 @@ from typing import Any
 
 from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.core.experiment.validation import check
-from dperm.data.readers import FORMATS
-from dperm.data.records import RULES
+from dperm.data.readers import FORMATS, RULES
 from dperm.data.synthetic import GENERATORS, RANGES
 
 REQUIRED = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import logging
 import shutil
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,11 @@ import numpy as np
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment.schema import Data, Dataset, Source
-from dperm.data.archives import bundled
+from dperm.data.archives import bundled, unpack
 from dperm.data.arrays import (
+    Arrays,
+    RefusedError,
+    SourceError,
     canonical,
     check_arrays,
     digest_arrays,
@@ -23,14 +28,15 @@ from dperm.data.arrays import (
     nonzeros,
     save_arrays,
 )
-from dperm.data.checking import check_dataset
-from dperm.data.errors import RefusedError, SourceError
-from dperm.data.records import Arrays
-from dperm.data.sources import KINDS, REMOTE, contents, describe
+from dperm.data.checking import REQUIRED, check_dataset
+from dperm.data.download import download, download_openml, file_name
+from dperm.data.readers import labels, read_files
+from dperm.data.synthetic import GENERATORS
 from dperm.store import closure
 
 RECORD = "fetch.json"
-READING = ("dperm.data.fetching:_accept", "dperm.data.sources:KINDS")
+REMOTE = ("http", "openml")  # a second download may give what the first did not
+READING = ("dperm.data.fetching:_accept", "dperm.data.fetching:KINDS")
 log = logging.getLogger(__name__)
 
 
@@ -155,35 +161,34 @@ def _reusable(dataset: Dataset, folder: Path) -> tuple[Arrays, FetchRecord] | No
     record = _read_record(folder)
     if record is None:
         return None
-    if dataset.digest is None and record.config != _config_digest(dataset):
-        return None
-    if dataset.digest not in (None, record.digest):
-        return None
-    arrays = _load_verified(folder, record)
+    if dataset.digest:
+        is_asked = dataset.digest == record.digest
+    else:
+        is_asked = record.config == _config_digest(dataset)
+    arrays = _load_verified(folder, record) if is_asked else None
     return None if arrays is None else (arrays, record)
 
 
 def _from_bundle(dataset: Dataset, data: Data) -> tuple[Arrays, FetchRecord] | None:
     """What the mirror holds of the data set, if the mirror is a bundle."""
     work = Path(data.dir) / "downloads" / dataset.name / "bundle"
+    name = dataset.name
     try:
-        folder = bundled(data.mirror, dataset.name, work)
-        found = None if folder is None else _reusable(dataset, folder)
-        if found is not None and not _same_contents(dataset, data, found[1]):
-            found = None  # a file of one's own says otherwise
+        folder = bundled(data.mirror, name, work)
+        if folder is None:
+            return None
+        kept = _reusable(dataset, folder)
+        # a file of one's own may say otherwise
+        if kept is not None and _same_contents(dataset, data, kept[1]):
+            log.info("%s: from the bundle %s", name, data.mirror)
+            return kept
+        why = "the bundle %s holds it damaged, or not as the configuration asks"
+        log.warning(f"%s: {why}", name, data.mirror)
     except (RefusedError, OSError) as error:
-        log.warning("%s: bundle %s: %s", dataset.name, data.mirror, error)
-        return None
+        log.warning("%s: bundle %s: %s", name, data.mirror, error)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    if found is not None:
-        log.info("%s: from the bundle %s", dataset.name, data.mirror)
-    elif folder is not None:
-        log.warning(
-            "%s: the bundle %s holds it damaged, or not as the configuration asks",
-            dataset.name, data.mirror,
-        )  # fmt: skip
-    return found
+    return None
 
 
 def _is_current(dataset: Dataset, data: Data, record: FetchRecord) -> bool:
@@ -205,12 +210,10 @@ def _is_contradicted(record: FetchRecord) -> bool:
 def _same_contents(dataset: Dataset, data: Data, record: FetchRecord) -> bool:
     """Whether every local file that is there is the one that was there.
 
-    One that is gone is no reason to give up the arrays that were made of it. Of a
-    record from before there were such digests nothing is known: the digest of its
-    arrays vouches for it, or it is made again.
+    One that is gone is no reason to give up the arrays that were made of it.
     """
-    now = _contents(dataset, data)
-    return all(record.contents.get(name) == made for name, made in now.items() if made)
+    digests = _contents(dataset, data).items()
+    return all(record.contents.get(name) == now for name, now in digests if now)
 
 
 def _contents(dataset: Dataset, data: Data) -> dict[str, str]:
@@ -225,8 +228,8 @@ def reading_code(dataset: Dataset) -> str:
 
 def _config_digest(dataset: Dataset) -> str:
     """Digest of sources and reader; a key that is not used is no part of it."""
-    said = [*map(asdict, dataset.sources), asdict(dataset.reader)]
-    content = [{key: value for key, value in one.items() if value} for one in said]
+    keys = [*map(asdict, dataset.sources), asdict(dataset.reader)]
+    content = [{key: value for key, value in one.items() if value} for one in keys]
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -244,11 +247,16 @@ def _first_served(dataset: Dataset, data: Data) -> tuple[Arrays | None, FetchRec
     for position, source in enumerate(dataset.sources):
         served = _serve(source, dataset, data, position, tried)
         if served is not None:
-            (X, y), digest = served
-            size = {"n": X.shape[0], "p": X.shape[1], "nnz": nonzeros(X)}
-            found = {"source": describe(source), "digest": digest, **size}
-            return (X, y), FetchRecord(status="ok", **found, **base)
-    reason = _reason(dataset, tried)
+            X, y = served
+            base |= {"n": X.shape[0], "p": X.shape[1], "nnz": nonzeros(X)}
+            base |= {
+                "source": describe(source),
+                "digest": dataset.digest or digest_arrays(X, y),
+            }
+            return (X, y), FetchRecord(status="ok", **base)
+    attempts = [f"- {entry['source']}: {entry['reason']}" for entry in tried]
+    first = f"{dataset.name}: none of its sources serves it:"
+    reason = "\n".join([first, *attempts, f"By hand: {_place(dataset)}."])
     log.warning("%s", reason)
     return None, FetchRecord(status="unavailable", reason=reason, **base)
 
@@ -259,7 +267,7 @@ def _serve(
     data: Data,
     position: int,
     tried: list[dict[str, str]],
-) -> tuple[Arrays, str] | None:
+) -> Arrays | None:
     """Try one source; a download of the wrong content is deleted and tried once more.
 
     A download that broke off stays, to be resumed next time, if a digest will tell
@@ -284,16 +292,16 @@ def _serve(
     return None
 
 
-def _accept(arrays: Arrays, dataset: Dataset) -> tuple[Arrays, str]:
+def _accept(arrays: Arrays, dataset: Dataset) -> Arrays:
     X, y = canonical(*arrays)
     check_arrays(X, y)
-    digest = digest_arrays(X, y)
-    if dataset.digest is not None and digest != dataset.digest:
+    digest = digest_arrays(X, y) if dataset.digest else None
+    if digest != dataset.digest:
         raise RefusedError(
             f"other content: the arrays, {X.shape[0]} x {X.shape[1]}, have digest "
             f"{digest}, expected {dataset.digest}"
         )
-    return (X, y), digest
+    return X, y
 
 
 def _place(dataset: Dataset) -> str:
@@ -306,7 +314,137 @@ def _place(dataset: Dataset) -> str:
     return f"put {', '.join(files)} into the folder named by DPERM_MIRROR"
 
 
-def _reason(dataset: Dataset, tried: list[dict[str, str]]) -> str:
-    attempts = [f"- {entry['source']}: {entry['reason']}" for entry in tried]
-    first = f"{dataset.name}: none of its sources serves it:"
-    return "\n".join([first, *attempts, f"By hand: {_place(dataset)}."])
+# --- sources: a function for each kind of place --------------------------------------
+
+
+def from_file(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
+    """Read files of one's own, below the current folder."""
+    return _from_folder(Path(), "current", source, dataset, work)
+
+
+def from_mirror(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
+    """Read files below ``data.mirror``; a bundle is looked into before any source."""
+    if not data.mirror:
+        raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
+    if not Path(data.mirror).is_dir():
+        raise SourceError(f"{data.mirror} is no folder, nor a bundle that holds it")
+    return _from_folder(Path(data.mirror), "mirror", source, dataset, work)
+
+
+def _from_folder(
+    folder: Path, which: str, source: Source, dataset: Dataset, work: Path
+) -> Arrays:
+    missing = [name for name in source.files if not (folder / name).is_file()]
+    if missing:
+        raise SourceError(f"missing in the {which} folder: {', '.join(missing)}")
+    files: list[Path] = []
+    try:
+        for position, name in enumerate(source.files):
+            into = work / f"{which}-{position}"
+            files += unpack(folder / name, into, source.members, "members")
+        return read_files(files, dataset.reader)
+    except OSError as error:
+        raise SourceError(f"the {which} folder cannot be read: {error}") from error
+
+
+def from_http(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
+    """Download one file per URL and unpack them; ``files`` names archive members."""
+    files: list[Path] = []
+    for position, url in enumerate(source.urls):
+        folder = work / f"http-{position}"
+        try:
+            path = download(url, folder / file_name(url), data.timeout, data.retries)
+        except SourceError as error:
+            which = f"{url}: " if len(source.urls) > 1 else ""
+            raise type(error)(f"{which}{error}") from error
+        files += unpack(path, folder, source.files)
+    return read_files(files, dataset.reader)
+
+
+def from_openml(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
+    """Download from OpenML: always ARFF, whatever the reader's format.
+
+    The target is the reader's or else the one OpenML names.
+    """
+    path, target = download_openml(
+        int(source.id or 0), work / "openml", data.timeout, data.retries
+    )
+    reader = replace(dataset.reader, format="arff", options={})
+    return read_files([path], replace(reader, target=reader.target or target))
+
+
+def from_sklearn(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
+    """Load a data set that scikit-learn carries; two classes become -1 and +1."""
+    from sklearn import datasets
+
+    loader = getattr(datasets, str(source.loader))
+    X, y = loader(return_X_y=True, **source.options)
+    if dataset.reader.positive is not None:
+        return X, labels(y.tolist(), dataset.reader.positive)
+    if y.dtype.kind in "iu" and len(np.unique(y)) == 2:
+        y = np.where(y == y.max(), 1.0, -1.0)
+    return X, y
+
+
+def from_synthetic(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
+    """Draw from a generator of ``dperm.data.synthetic``."""
+    return GENERATORS[str(source.generator)](**source.options)
+
+
+def contents(dataset: Dataset, mirror: str | None = None) -> dict[str, str]:
+    """Digests of the local files that the sources of a data set name.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    mirror : str, optional
+        Folder whose files count as well.
+
+    Returns
+    -------
+    dict
+        ``kind path`` to the SHA-256 of the file; empty for one that is not there.
+    """
+    folders = {"file": Path()}
+    if mirror and Path(mirror).is_dir():
+        folders["mirror"] = Path(mirror)
+    return {
+        f"{source.kind} {name}": _digest_of(folders[source.kind] / name)
+        for source in dataset.sources
+        if source.kind in folders
+        for name in source.files
+    }
+
+
+def _digest_of(path: Path) -> str:
+    try:
+        known = path.stat()
+        state = (known.st_size, known.st_mtime_ns, known.st_ctime_ns, known.st_ino)
+        return _digest_at(path.absolute(), state)
+    except OSError:  # the source itself says what is wrong with it
+        return ""
+
+
+@functools.lru_cache(1000)
+def _digest_at(path: Path, state: tuple[int, ...]) -> str:
+    """The digest of a file in one state: many problems may ask for the same."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def describe(source: Source) -> str:
+    """Name a source in one phrase."""
+    named = getattr(source, REQUIRED[source.kind])
+    first, *others = named if isinstance(named, list) else [named]
+    more = f" and {len(others)} more" if others else ""
+    return f"{source.kind} {first}{more}"
+
+
+KINDS: dict[str, Callable[[Source, Dataset, Data, Path], Arrays]] = {
+    "file": from_file,
+    "mirror": from_mirror,
+    "http": from_http,
+    "openml": from_openml,
+    "sklearn": from_sklearn,
+    "synthetic": from_synthetic,
+}

@@ -156,33 +156,29 @@ def _make(problem: Problem, record: FetchRecord, X: Any, y: np.ndarray) -> Prepa
         X = _apply(problem.preparation, X)
     except ValueError as error:
         raise ValueError(f"problem {problem.name}: preparation: {error}") from error
-    implicit = problem.preparation.standardize and sparse.issparse(X)
-    sizes = {"n": X.shape[0], "p": X.shape[1], "nnz": nonzeros(X)}
-    found = {
-        **sizes,
+    meta = {
+        **_meta(problem, record),
+        "n": X.shape[0],
+        "p": X.shape[1],
+        "nnz": nonzeros(X),
         "dropped": p - X.shape[1],
-        "implicit": implicit,
+        "implicit": problem.preparation.standardize and sparse.issparse(X),
         "digest": digest_arrays(X, y),
     }
-    return Prepared(X, y, {**_meta(problem, record), **found})
+    return Prepared(X, y, meta)
 
 
 def _apply(preparation: Preparation, X: Any) -> Any:
     if preparation.drop_zero_columns:
-        X = _without_zero_columns(X)
-    if not preparation.standardize:
-        return X if sparse.issparse(X) else np.asfortranarray(X)
-    if sparse.issparse(X):
-        check_constant(X)
-        return X  # standardised when used: filled in it would not fit
-    return np.asfortranarray(standardize(X))
-
-
-def _without_zero_columns(X: Any) -> Any:
-    used = np.diff(X.indptr) > 0 if sparse.issparse(X) else (X != 0.0).any(axis=0)
-    if not used.any():
-        raise ValueError("drop_zero_columns: every column is zero")
-    return X[:, np.flatnonzero(used)]
+        used = np.diff(X.indptr) > 0 if sparse.issparse(X) else (X != 0.0).any(axis=0)
+        if not used.any():
+            raise ValueError("drop_zero_columns: every column is zero")
+        X = X[:, np.flatnonzero(used)]
+    if not sparse.issparse(X):
+        return np.asfortranarray(standardize(X) if preparation.standardize else X)
+    if preparation.standardize:
+        check_constant(X)  # standardised when used: filled in it would not fit
+    return X
 
 
 def uses_data(problem: Problem) -> list[str]:
@@ -208,10 +204,7 @@ def _meta(problem: Problem, record: FetchRecord) -> dict[str, Any]:
         "dataset_digest": record.digest,
         "preparation": asdict(problem.preparation),
         "uses_data": uses_data(problem),
-        "n": None,
-        "p": None,
-        "nnz": None,
-        "dropped": None,
+        **dict.fromkeys(("n", "p", "nnz", "dropped")),
         "implicit": False,
         "digest": None,
     }

@@ -1,4 +1,8 @@
-"""Readers: files of one format to arrays X (n, p) and y (n,)."""
+"""Readers: files of one format to arrays X (n, p) and y (n,).
+
+Nothing is guessed: a missing value or a category is refused with its line and column,
+unless the reader declares what is to become of it.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,26 @@ import csv
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import sparse
 
 from dperm.core.experiment.schema import Reader
-from dperm.data import records
-from dperm.data.arrays import canonical, check_arrays
-from dperm.data.errors import RefusedError, key
-from dperm.data.records import Arrays, Column, Records, labels
+from dperm.data.arrays import Arrays, RefusedError, canonical, check_arrays
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 START = 4096  # bytes in which a web page shows itself
 MARK = b"\xef\xbb\xbf"  # a byte order mark, which some editors write
 WIDEST = 10**8  # features: a slip in one index must not ask for all memory
+ABSENT = frozenset(("", "?"))  # no value, of whatever column
+MISSING = ABSENT | {"na", "n/a", "nan", "null", "none"}  # no number
+RULES = ("mean", "median", "drop")
 
 
 @dataclass(frozen=True)
@@ -54,19 +62,19 @@ def read_files(files: Sequence[Path], reader: Reader) -> Arrays:
     """
     for path in files:
         _check_start(path)
+    names = ", ".join(path.name for path in files)
     try:
         with warnings.catch_warnings():
             # numpy only warns of files without data.
             warnings.simplefilter("error", UserWarning)
             X, y = canonical(*FORMATS[reader.format].read(files, reader))
     except RefusedError as error:  # what it quotes may hold line ends
-        names = ", ".join(path.name for path in files)
         text = " ".join(str(error).split())
-        place = "" if text.startswith(tuple(path.name for path in files)) else names
-        raise RefusedError(f"{place}: {text}" if place else text) from error
+        if not text.startswith(tuple(path.name for path in files)):
+            text = f"{names}: {text}"
+        raise RefusedError(text) from error
     # Parsers raise anything at all on damaged files; the reason is kept.
     except Exception as error:
-        names = ", ".join(path.name for path in files)
         if reader.format == "arrays" and not names.endswith((".npy", ".npz")):
             raise RefusedError(
                 f"{names} is no .npz: expected reader: {{format: csv, target: ...}} "
@@ -102,13 +110,229 @@ def _one(files: Sequence[Path], format_: str) -> Path:
     return files[0]
 
 
+# --- keys of a reader, as whoever wrote them knows them -------------------------------
+
+
+def _in_yaml(name: str, value: str = "") -> str:
+    """``reader.missing: mean``, or ``reader.options: {header: false}``."""
+    first, _, option = name.partition(".")
+    if value and option:
+        return f"reader.{first}: {{{option}: {value}}}"
+    return f"reader.{name}: {value}" if value else f"reader.{name}"
+
+
+_NAMING: ContextVar[Callable[..., str]] = ContextVar("naming", default=_in_yaml)
+
+
+def key(name: str, value: str = "") -> str:
+    """A key of the reader, with a value that it may have, for a message."""
+    return _NAMING.get()(name, value)
+
+
+@contextmanager
+def naming(names: Callable[..., str]) -> Iterator[None]:
+    """Messages name keys so, and not as a YAML does: ``names(name, value="")``."""
+    token = _NAMING.set(names)
+    try:
+        yield
+    finally:
+        _NAMING.reset(token)
+
+
+# --- tables of text: a column per feature, an index of the lines of records -----------
+
+
+def _table(
+    names: Sequence[str], rows: Sequence[Any], lines: Sequence[int]
+) -> pd.DataFrame:
+    import pandas as pd
+
+    index = lines if len(rows) else []
+    return pd.DataFrame(rows, index=index, columns=list(names), dtype=object)
+
+
+def _arrays(table: pd.DataFrame, reader: Reader) -> Arrays:
+    """Arrays of a table, as the reader declares; k listed categories, k columns."""
+    if table.empty:
+        raise RefusedError("the file has no rows")
+    target, features = _columns(list(table), reader)
+    unknown = sorted(set(reader.categories) - {table.columns[j] for j in features})
+    if unknown:
+        raise RefusedError(f"{key('categories')}: {unknown[0]!r} is no feature")
+    if reader.missing == "drop":
+        table = _complete(table, target, features, reader)
+    coded = [part for j in features for part in _coded(table.iloc[:, j], reader)]
+    if not coded:
+        raise RefusedError("the file has no features beside the target")
+    y = table.iloc[:, target]
+    if reader.positive is None:
+        return np.column_stack(coded), _numbers(y)
+    _refuse_missing(y, _gaps(y, True), f"a class, or {key('missing', 'drop')}")
+    return np.column_stack(coded), labels(list(y), reader.positive)
+
+
+def _columns(names: Sequence[str], reader: Reader) -> tuple[int, list[int]]:
+    """Places of the target, by default the last column, and of the features."""
+    missing = {reader.target or names[-1], *reader.drop} - set(names)
+    if missing:
+        raise RefusedError(
+            f"column {', '.join(sorted(missing))} is missing; the file has "
+            f"{', '.join(names[:20])}{', ...' if len(names) > 20 else ''}"
+        )
+    target = list(names).index(reader.target or names[-1])
+    left_out = {target, *(j for j, name in enumerate(names) if name in reader.drop)}
+    return target, [j for j in range(len(names)) if j not in left_out]
+
+
+def _complete(
+    table: pd.DataFrame, target: int, features: Sequence[int], reader: Reader
+) -> pd.DataFrame:
+    """The records that lack nothing in the columns used."""
+    gaps = _gaps(table.iloc[:, target], reader.positive is not None)
+    for j in features:
+        gaps |= _gaps(table.iloc[:, j], table.columns[j] in reader.categories)
+    if gaps.all():
+        raise RefusedError(f"{key('missing', 'drop')} leaves no record")
+    return table[~gaps]
+
+
+def _numbers(column: pd.Series, missing: str | None = None) -> np.ndarray:
+    """The numbers of a column (n,), gaps filled with its mean or median if so ruled."""
+    values = np.array([_number(value) for value in column], dtype=np.float64)
+    if np.isfinite(values).all():
+        return values
+    wrong = column[np.isinf(values)]
+    if len(wrong):
+        quoted = ", ".join(sorted(set(map(str, wrong)))[:5])
+        raise RefusedError(
+            f"column {column.name!r} is not of numbers: found {quoted}, first in line "
+            f"{wrong.index[0]}; drop it ({key('drop')}) or list its "
+            f"values ({key('categories')})"
+        )
+    gaps = np.isnan(values)
+    if missing not in ("mean", "median"):
+        _refuse_missing(
+            column, gaps, f"a number, or {key('missing', ', '.join(RULES))}"
+        )
+    if gaps.all():
+        raise RefusedError(f"column {column.name!r} has no value at all")
+    fill = np.mean if missing == "mean" else np.median
+    values[gaps] = fill(values[~gaps])
+    return values
+
+
+def _refuse_missing(column: pd.Series, gaps: np.ndarray, expected: str) -> None:
+    if gaps.any():
+        first = int(np.argmax(gaps))
+        raise RefusedError(
+            f"column {column.name!r}, line {column.index[first]}: a missing value "
+            f"({column.iloc[first] or ''!r}), one of {int(gaps.sum())}; expected "
+            f"{expected}"
+        )
+
+
+def _coded(column: pd.Series, reader: Reader) -> list[np.ndarray]:
+    """A column of numbers, or one of 0 and 1 for every value that is listed."""
+    listed = reader.categories.get(str(column.name))
+    if listed is None:
+        return [_numbers(column, reader.missing)]
+    places = {
+        value: next((k for k, one in enumerate(listed) if _same(value, str(one))), -1)
+        for value in dict.fromkeys(column)
+    }
+    codes = np.array([places[value] for value in column])
+    if (codes < 0).any():
+        first = int(np.argmax(codes < 0))
+        raise RefusedError(
+            f"column {column.name!r}, line {column.index[first]}: found "
+            f"{column.iloc[first]!r}, expected one of {key('categories')}: "
+            f"{', '.join(map(str, listed))}"
+        )
+    return [(codes == k).astype(np.float64) for k in range(len(listed))]
+
+
+def labels(values: Sequence[Any], positive: str) -> np.ndarray:
+    """Map the class ``positive`` to +1 and every other class to -1.
+
+    Parameters
+    ----------
+    values : sequence, length n
+        Classes as text or as numbers.
+    positive : str
+        A number matches by value: "1" is 1.0.
+
+    Returns
+    -------
+    array, shape (n,)
+
+    Raises
+    ------
+    RefusedError
+        If a value is missing, or the class or all others never occur.
+    """
+    if any(_is_absent(value) for value in values):
+        raise RefusedError("the target has missing values")
+    hits = np.array([_same(value, positive) for value in values], dtype=bool)
+    if hits.all() or not hits.any():
+        classes = ", ".join(sorted({str(value) for value in values})[:10])
+        raise RefusedError(
+            f"target: found the classes {classes}, expected {positive!r} and others"
+        )
+    return np.where(hits, 1.0, -1.0)
+
+
+def _gaps(column: pd.Series, is_class: bool) -> np.ndarray:
+    is_gap = _is_absent if is_class else _is_missing
+    return np.array([is_gap(value) for value in column], dtype=bool)
+
+
+def _is_absent(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip() in ABSENT
+    return value is None or value != value
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() in MISSING
+    return _is_absent(value)
+
+
+def _number(value: Any) -> float:
+    """A number; NaN for what is missing, infinity for what is no finite number."""
+    if _is_missing(value):
+        return np.nan
+    try:
+        # Python reads 1_000 as a thousand; in data it is more likely a slip.
+        return np.inf if isinstance(value, str) and "_" in value else float(value)
+    except (TypeError, ValueError):
+        return np.inf
+
+
+def _same(value: Any, positive: str) -> bool:
+    if str(value).strip() == positive:
+        return True
+    try:
+        return float(value) == float(positive)
+    except (TypeError, ValueError):
+        return False
+
+
+# --- formats --------------------------------------------------------------------------
+
+
 def read_arff(files: Sequence[Path], reader: Reader) -> Arrays:
     """Read an ARFF file, dense or sparse; nominal columns are of numbers or listed."""
-    path = _one(files, "arff")
-    with open(path, encoding="utf-8-sig") as handle:
+    import arff
+
+    with open(_one(files, "arff"), encoding="utf-8-sig") as handle:
         lines, is_sparse = _arff_lines(handle)
         handle.seek(0)
-        return (_sparse_arff if is_sparse else _dense_arff)(handle, lines, reader)
+        content = arff.load(handle, return_type=arff.LOD if is_sparse else arff.DENSE)
+    if is_sparse:
+        return _sparse_arff(content["attributes"], content["data"], lines, reader)
+    names = [name for name, _ in content["attributes"]]
+    return _arrays(_table(names, content["data"], lines), reader)
 
 
 def _arff_lines(handle: IO[str]) -> tuple[list[int], bool]:
@@ -124,48 +348,34 @@ def _arff_lines(handle: IO[str]) -> tuple[list[int], bool]:
     return lines, is_sparse
 
 
-def _dense_arff(handle: IO[str], lines: list[int], reader: Reader) -> Arrays:
-    import arff
-
-    content = arff.load(handle, return_type=arff.DENSE)
-    names = [name for name, _ in content["attributes"]]
-    columns = list(zip(*content["data"], strict=True))
-    return records.arrays(Records(names, columns, lines if columns else []), reader)
-
-
-def _sparse_arff(handle: IO[str], lines: list[int], reader: Reader) -> Arrays:
-    import arff
-
-    content = arff.load(handle, return_type=arff.LOD)
-    attributes, rows = content["attributes"], content["data"]
+def _sparse_arff(
+    attributes: Sequence[tuple[str, Any]],
+    rows: Sequence[dict[int, Any]],
+    lines: Sequence[int],
+    reader: Reader,
+) -> Arrays:
     names = [name for name, _ in attributes]
-    target, features = records.columns(names, reader)
+    target, features = _columns(names, reader)
     # What a sparse row leaves out is 0, for a nominal column its first category.
-    kinds = [kind for _, kind in attributes]
-    absent = [0.0 if isinstance(kind, str) else kind[0] for kind in kinds]
+    absent = [0.0 if isinstance(kind, str) else kind[0] for _, kind in attributes]
+    filled = {j: absent[j] for j in features if absent[j] != 0.0}
     position = {j: k for k, j in enumerate(features)}
     entries = [
         (i, j, value)
         for i, row in enumerate(rows)
-        for j, value in (row | _first_categories(row, absent, position)).items()
+        for j, value in (filled | row).items()
         if j in position
     ]
-    values = np.empty(len(entries))
-    for k, (i, j, value) in enumerate(entries):
-        (values[k],) = records.numbers(Column(names[j], [value], [lines[i]]))
+    values = np.array([_number(value) for _, _, value in entries], dtype=np.float64)
+    for k in np.flatnonzero(~np.isfinite(values))[:1]:
+        i, j, value = entries[k]
+        _numbers(_table([names[j]], [value], [lines[i]]).iloc[:, 0])  # is refused
     where = ([i for i, _, _ in entries], [position[j] for _, j, _ in entries])
     X = sparse.csc_array((values, where), shape=(len(rows), len(features)))
     y = [row.get(target, absent[target]) for row in rows]
     if reader.positive is not None:
         return X, labels(y, reader.positive)
-    return X, records.numbers(Column(names[target], y, lines))
-
-
-def _first_categories(
-    row: dict[int, Any], absent: list[Any], wanted: dict[int, int]
-) -> dict[int, Any]:
-    """Give the left-out nominal features of a sparse row their first category."""
-    return {j: absent[j] for j in wanted if absent[j] != 0.0 and j not in row}
+    return X, _numbers(_table([names[target]], y, lines).iloc[:, 0])
 
 
 def read_csv(files: Sequence[Path], reader: Reader) -> Arrays:
@@ -174,45 +384,38 @@ def read_csv(files: Sequence[Path], reader: Reader) -> Arrays:
     ``separator`` is another one, ``header: false`` says that there is none: columns are
     then named 1, 2 and so on. A separator that ends every line is no field.
     """
-    path = _one(files, "csv")
     separator = reader.options.get("separator", ",")
-    with open(path, encoding="utf-8-sig", newline="") as handle:
+    with open(_one(files, "csv"), encoding="utf-8-sig", newline="") as handle:
         parser = csv.reader(handle, delimiter=separator, strict=True)
         rows = [(parser.line_num, row) for row in parser if row]
-    lines, names, body = _named(rows, reader)
-    ends = names[-1] == ""
-    if ends or all(len(row) == len(names) + 1 and row[-1] == "" for row in body):
-        names = names[:-1] if ends else names
-        body = [
-            row[:-1] if len(row) > len(names) and not row[-1] else row for row in body
-        ]
-    _check_names(names, separator, reader)
-    for line, row in zip(lines, body, strict=True):
-        if len(row) != len(names):
-            raise RefusedError(
-                f"line {line}: expected {len(names)} fields, found {len(row)}"
-            )
-    return records.arrays(Records(names, list(zip(*body, strict=True)), lines), reader)
-
-
-Rows = list[tuple[int, list[str]]]
-
-
-def _named(rows: Rows, reader: Reader) -> tuple[list[int], list[str], list[list[str]]]:
-    """Lines of the records, names of the columns, and the records."""
     if not rows:
         raise RefusedError("the file has no rows")
+    names = [str(j) for j, _ in enumerate(rows[0][1], 1)]
     if reader.options.get("header", True):
-        (line, names), *rows = rows
-        names = [name.strip() for name in names]
+        (line, row), *rows = rows
+        names = [name.strip() for name in row]
         if all(map(_is_number, names)):
             raise RefusedError(
                 f"line {line}: expected the names of the columns, found numbers; "
                 f"{key('options.header', 'false')} says that there are no names"
             )
-    else:
-        names = [str(j) for j, _ in enumerate(rows[0][1], 1)]
-    return [line for line, _ in rows], names, [row for _, row in rows]
+    p = len(names)
+    if names[-1] == "":
+        names, p = names[:-1], p - 1
+        rows = [(line, _without_end(row, p)) for line, row in rows]
+    elif all(len(row) == p + 1 and row[-1] == "" for _, row in rows):
+        rows = [(line, row[:-1]) for line, row in rows]
+    _check_names(names, separator, reader)
+    for line, row in rows:
+        if len(row) != p:
+            raise RefusedError(f"line {line}: expected {p} fields, found {len(row)}")
+    lines = [line for line, _ in rows]
+    return _arrays(_table(names, [row for _, row in rows], lines), reader)
+
+
+def _without_end(row: list[str], p: int) -> list[str]:
+    """A row of more than p fields without its last one, if that is empty."""
+    return row[:-1] if len(row) > p and not row[-1] else row
 
 
 def _is_number(text: str) -> bool:
@@ -317,16 +520,8 @@ def read_cal_housing(files: Sequence[Path], reader: Reader) -> Arrays:
     households, income, value = table.T[6:]
     if not (households > 0).all():
         raise RefusedError("cal_housing: a block without households")
-    features = (
-        income,
-        age,
-        rooms / households,
-        bedrooms / households,
-        population,
-        population / households,
-        latitude,
-        longitude,
-    )
+    features = [income, age, rooms / households, bedrooms / households]
+    features += [population, population / households, latitude, longitude]
     return np.column_stack(features), value / 100000.0
 
 
@@ -340,20 +535,16 @@ def read_nips2003(files: Sequence[Path], reader: Reader) -> Arrays:
         raise RefusedError(
             f"nips2003 reads pairs of data and labels, found {len(files)}"
         )
-    pairs = list(zip(files[0::2], files[1::2], strict=True))
-    n_features = reader.options.get("n_features")
-    y = np.concatenate([_nips2003_labels(path) for _, path in pairs])
+    parts = []
+    for path in files[1::2]:
+        parts.append(np.loadtxt(path, ndmin=1))
+        if not np.isin(parts[-1], (-1.0, 1.0)).all():
+            raise RefusedError(f"{path.name} has labels other than -1 and 1")
+    y, n_features = np.concatenate(parts), reader.options.get("n_features")
     if n_features is None:
-        return np.vstack([np.loadtxt(path, ndmin=2) for path, _ in pairs]), y
-    parts = [_index_lists(path, int(n_features)) for path, _ in pairs]
-    return sparse.vstack(parts, format="csc"), y
-
-
-def _nips2003_labels(path: Path) -> np.ndarray:
-    y = np.loadtxt(path, ndmin=1)
-    if not np.isin(y, (-1.0, 1.0)).all():
-        raise RefusedError(f"{path.name} has labels other than -1 and 1")
-    return y
+        return np.vstack([np.loadtxt(path, ndmin=2) for path in files[0::2]]), y
+    lists = [_index_lists(path, int(n_features)) for path in files[0::2]]
+    return sparse.vstack(lists, format="csc"), y
 
 
 def _index_lists(path: Path, n_features: int) -> Any:
@@ -377,8 +568,8 @@ def read_arrays(files: Sequence[Path], reader: Reader) -> Arrays:
     if len(files) == 1:
         with np.load(files[0], allow_pickle=False) as content:
             if {"X", "y"} - set(content.files):
-                found = ", ".join(content.files)
-                raise RefusedError(f"expected the arrays X and y, found {found}")
+                names = ", ".join(content.files)
+                raise RefusedError(f"expected the arrays X and y, found {names}")
             return content["X"], content["y"]
     if len(files) != 2:
         raise RefusedError(

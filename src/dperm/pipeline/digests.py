@@ -135,7 +135,7 @@ def fetching(dataset: schema.Dataset) -> str:
 
 def files(dataset: schema.Dataset) -> dict[str, str]:
     """Digests of the files of one's own that a data set is read from."""
-    from dperm.data.sources import contents
+    from dperm.data.fetching import contents
 
     return contents(dataset)
 
