@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dperm.audit.distinguishing import direction, distinguish
+from dperm.audit.rungs import direction, distinguish
 
 
 def ladder(counts, gap):

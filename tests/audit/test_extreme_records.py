@@ -48,7 +48,7 @@ def shifts(subject, first, second, history=()):
     at = subject.positions[0]
     views = len(subject.run(subject.base, 5).views)
     taken = [at] * views if subject.hidden else None
-    return Replay(subject, first, second).couple(5, taken, history).shifts
+    return Replay(subject, first, second, 5, taken).couple(history).shifts
 
 
 @pytest.mark.parametrize("name", available("solver"))

@@ -180,7 +180,7 @@ def test_label_offsets_are_those_of_the_neighbour():
     assert subject.name == "dp_cd, least squares" and subject.real
     base = subject.base
     pair = (base.replaced(0, base.X[0], 50.0), base.replaced(0, base.X[0], -50.0))
-    coupling = Replay(subject, *pair).couple(4)
+    coupling = Replay(subject, *pair, 4).couple()
     assert [shift.step for shift in coupling.shifts] == [1, 2, 3, 4]
     assert all(0.99 < shift.ratio < 1.00001 for shift in coupling.shifts)
 
@@ -215,7 +215,7 @@ def test_shifts_are_those_of_the_proof():
     """DP-CD: the loudest neighbours need exactly 2 C_j / n, in units of the noise."""
     subject = strict("dp_cd")
     pair = loud_pair(subject)
-    coupling = Replay(subject, pair.first, pair.second).couple(9)
+    coupling = Replay(subject, pair.first, pair.second, 9).couple()
     multiplier = subject.ledger.events[0].noise_multiplier
     assert [shift.step for shift in coupling.shifts] == [1, 2, 3, 4]
     for shift in coupling.shifts:
@@ -226,7 +226,7 @@ def test_a_law_and_sampled_losses_agree():
     """Gaussian transcripts: the loss is N(mu^2 / 2, mu^2), mu = 2 / sigma."""
     subject = strict("dp_cd")
     pair, mu = loud_pair(subject), 2 / subject.ledger.events[0].noise_multiplier
-    sample = losses(Replay(subject, pair.first, pair.second), list(range(120)))
+    sample = losses(Replay(subject, pair.first, pair.second, 0), list(range(120)))
     assert stats.kstest((sample - mu**2 / 2) / mu, "norm").pvalue > 1e-4
     found = measured_epsilon(subject, pair, [1, 2], None)
     assert found == pytest.approx(subject.true_epsilon, rel=1e-6)
@@ -259,13 +259,13 @@ def test_chances_of_a_selection_against_counting():
     """Probabilities by thresholds and an integral, against runs with fresh noise."""
     subject = strict("dp_gcd")
     pair = loud_pair(subject)
-    replay, runs = Replay(subject, pair.first, pair.second), 1500
-    plain = replay.run(0, 1, ())
+    replay, runs = Replay(subject, pair.first, pair.second, 1), 1500
+    plain = replay.run(0)
     place = plain.draws_of(1)[0]
-    chances = Selection(replay, 0, 1, plain.draws, 1, place).chances()
+    chances = Selection(replay, 0, plain.draws, 1, place).chances()
     assert sum(chances.values()) == pytest.approx(1.0)
     seen = [
-        subject.symbol(replay.run(0, seed, (), None, 1).views[1])
+        subject.symbol(replay.seeded(seed).run(0, until=1).views[1])
         for seed in range(runs)
     ]
     for symbol, chance in chances.items():

@@ -8,8 +8,7 @@ from dperm.audit import registry
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import altered, bent, lane
 from dperm.audit.rungs import dependence, independent, noise, rate, shares
-from dperm.audit.subjects import Transcript
-from dperm.audit.taps import Draw
+from dperm.audit.subjects import Draw, Transcript
 from dperm.core.lanes import dp_cd, dp_sgd, dp_skgd
 from dperm.core.privacy.mechanisms import Streams, gaussian, streams
 
@@ -102,7 +101,7 @@ def test_noise_that_steps_taken_together_share_is_found_out(monkeypatch):
 
 
 def test_noise_that_echoes_is_normal_but_not_independent():
-    subject = lane(dp_cd, kind=bent(dp_cd.Run, lambda seed: Echo(PCG64(seed))))
+    subject = lane(dp_cd, kind=bent(dp_cd.Run, Echo))
     finding = noise(Ladder(subject, EFFORT, 2))
     assert finding.caught and finding.note == "dependence"
 

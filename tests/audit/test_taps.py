@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dperm.accountants import generalised_gaussian
-from dperm.audit.taps import LAWS, Draw, Tap, tapped
+from dperm.audit.subjects import LAWS, Draw, Tap, tapped
 from dperm.core.privacy import mechanisms
 from dperm.core.privacy.mechanisms import streams
 

@@ -213,7 +213,7 @@ def test_steps_of_frank_wolfe_in_pieces(path):
         np.testing.assert_array_equal(*ends)
         for one, two in zip(*told, strict=True):
             np.testing.assert_array_equal(one, two)
-        assert ends[0].shape == (1, subject.at.setup.d)
+        assert ends[0].shape == (1, subject.setup.d)
 
 
 @every("frank_wolfe")

@@ -15,8 +15,7 @@ from dperm.audit.bounds import norm_bound
 from dperm.audit.measured import has_many, losses, measured_epsilon
 from dperm.audit.neighbours import Pair, odd_pairs, pairs
 from dperm.audit.replay import Coupling, Replay, Script, Shift, margins
-from dperm.audit.subjects import Subject, Transcript
-from dperm.audit.taps import Draw
+from dperm.audit.subjects import Draw, Subject, Transcript
 
 Array = np.ndarray
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs
@@ -149,8 +148,8 @@ class Ladder:
         return [(p, self._couple(p, s)) for p, s in zip(both, seeds, strict=True)]
 
     def _couple(self, pair: Pair, seed: int, history: Sequence[Draw] = ()) -> Coupling:
-        replay = Replay(self.subject, pair.first, pair.second)
-        return replay.couple(seed, self.taken(pair), history)
+        given = (pair.first, pair.second, seed, self.taken(pair))
+        return Replay(self.subject, *given).couple(history)
 
     @cached_property
     def margins(self) -> list[Shift]:
@@ -159,17 +158,17 @@ class Ladder:
         One loud step is also coupled again and again: what is wrong with a selection
         may show in rare noise only.
         """
-        found: list[Shift] = []
+        shifts: list[Shift] = []
         if not self.subject.selects:
-            return found
+            return shifts
         some = self.pairs if self.has_many else self._spread(self.pairs, CLOSELY)
         for seed, pair in zip(self.seeds(6, len(some)), some, strict=True):
-            records = (pair.first, pair.second)
-            found += margins(Replay(self.subject, *records), seed, self.taken(pair))
-            loud = Replay(self.subject.loud or self.subject, *records)
+            at = (pair.first, pair.second, seed)
+            shifts += margins(Replay(self.subject, *at, self.taken(pair)))
+            loud = Replay(self.subject.loud or self.subject, *at)
             for k in range(max(AGAIN // self.subject.cost, 4)):
-                found += loud.couple(seed + k).shifts
-        return found
+                shifts += loud.seeded(seed + k).couple().shifts
+        return shifts
 
     @cached_property
     def extremes(self) -> list[Shift]:
@@ -278,7 +277,7 @@ class Ladder:
             return Audited(pair, found, False)
         found = 0.0
         for k, one in enumerate((pair, pair.reverse)):
-            replay = Replay(self.subject, one.first, one.second)
+            replay = Replay(self.subject, one.first, one.second, self.seed)
             sample = losses(replay, self.seeds(10 + k, self.effort.losses // 2))
             found = max(found, bounds.losses_bound(sample, *given))
         return Audited(pair, found, False)

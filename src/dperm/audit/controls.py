@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -46,17 +47,12 @@ def lane(
     **changes: Any,
 ) -> Subject:
     """A subject that runs lanes, with something changed, and its loud step."""
-    options = options or module.Options()
     name = module.__name__.rsplit(".", 1)[1]
     needs = LANES[name]
-    quiet, loud = (
-        LaneSubject(
-            name, module, options, calibration, steps,
-            shape or needs.shape, epsilon, **changes,
-        )
-        for epsilon, steps in ((EPSILON, needs.steps), (LOUD * EPSILON, 1))
-    )  # fmt: skip
-    quiet.loud = loud
+    given = (name, module, options or module.Options(), calibration)
+    shape = shape or needs.shape
+    quiet = LaneSubject(*given, needs.steps, shape, EPSILON, **changes)
+    quiet.loud = LaneSubject(*given, 1, shape, LOUD * EPSILON, **changes)
     return quiet
 
 
@@ -98,16 +94,24 @@ class Repeated(Generator):
         return Generator(PCG64(self.integers(1))).standard_normal(size)
 
 
-def bent(run: Any, stream: Callable[[int], Generator]) -> Any:
+def rebuilt(run: Any, change: Callable[..., tuple]) -> Any:
+    """A Run that is made of what ``change`` makes of its arguments."""
+
+    class Rebuilt(run):
+        def __init__(self, *given: Any):
+            super().__init__(*change(*given))
+
+    return Rebuilt
+
+
+def bent(run: Any, stream: Callable[[PCG64], Generator]) -> Any:
     """A Run whose noise comes from another stream."""
 
-    class Bent(run):
-        def __init__(self, problem: Any, lanes: Any, streams: Any, *rest: Any):
-            seed = int(streams.noise.integers(2**62))
-            own = streams.replaced(noise=stream(seed))
-            super().__init__(problem, lanes, own, *rest)
+    def change(problem: Any, lanes: Any, own: Any, *rest: Any) -> tuple:
+        seed = int(own.noise.integers(2**62))
+        return problem, lanes, own.replaced(noise=stream(PCG64(seed))), *rest
 
-    return Bent
+    return rebuilt(run, change)
 
 
 def altered(
@@ -158,14 +162,18 @@ class Forgetful(Lanes):
         return super().noise_scale(sensitivity / 2)
 
 
-def _without_two(run: Any) -> Any:
-    """A Run that forgets the 2 of its sensitivity."""
+def _without_two(problem: Any, lanes: Any, *rest: Any) -> tuple:
+    return problem, Forgetful(**vars(lanes)), *rest
 
-    class Halved(run):
-        def __init__(self, problem: Any, lanes: Any, *rest: Any):
-            super().__init__(problem, Forgetful(**vars(lanes)), *rest)
 
-    return Halved
+def _one_stream(problem: Any, lanes: Any, own: Any, *rest: Any) -> tuple:
+    """Records are read by the stream of the noise."""
+    return problem, lanes, own.replaced(sampling=own.noise), *rest
+
+
+def _spending(problem: Any, lanes: Any, own: Any, options: Any, *rest: Any) -> tuple:
+    """Twice the share that the ledger states is spent."""
+    return problem, lanes, own, replace(options, share=2 * options.share), *rest
 
 
 def _each(change: Callable[[Any], Event]) -> Callable[[Ledger], Ledger]:
@@ -180,6 +188,10 @@ def _half_selection(event: Any) -> Event:
     return _half_sensitivity(event) if isinstance(event, NoisyMax) else event
 
 
+def _once(event: Any) -> Event:
+    return replace(event, count=1)
+
+
 def _one_less(event: Any) -> Event:
     return replace(event, count=max(event.count - 1, 1))
 
@@ -188,12 +200,14 @@ def _called_sound(event: Any) -> Event:
     return replace(event, sound=True) if isinstance(event, NoisyMax) else event
 
 
-def _claiming(change: Callable[[Any], Event]) -> Callable[[StreamSubject], None]:
-    def changed(subject: StreamSubject) -> None:
-        if len(subject.ledger.events) == 1:
-            subject.ledger = _each(change)(subject.ledger)
+def _again(subject: StreamSubject) -> None:
+    subject.source = Again
 
-    return changed
+
+def _without_dimension(subject: StreamSubject) -> None:
+    if len(subject.ledger.events) == 1:
+        change = _each(lambda event: replace(event, kappa=event.order - 1))
+        subject.ledger = change(subject.ledger)
 
 
 def _shallow(subject: StreamSubject) -> None:
@@ -211,28 +225,6 @@ def _shallow(subject: StreamSubject) -> None:
     subject.kind = Shallow
 
 
-def _one_stream(run: Any) -> Any:
-    """A Run that reads records by the stream of its noise."""
-
-    class Sharing(run):
-        def __init__(self, problem: Any, lanes: Any, streams: Any, *rest: Any):
-            own = streams.replaced(sampling=streams.noise)
-            super().__init__(problem, lanes, own, *rest)
-
-    return Sharing
-
-
-def _spending(run: Any) -> Any:
-    """A Run that spends twice the share that its ledger states."""
-
-    class Spending(run):
-        def __init__(self, problem: Any, lanes: Any, own: Any, options: Any, *r: Any):
-            options = replace(options, share=2 * options.share)
-            super().__init__(problem, lanes, own, options, *r)
-
-    return Spending
-
-
 def _warm(run: Any) -> None:
     run.weights -= 0.01 * run.problem.gradient(np.zeros(run.problem.p))
 
@@ -245,61 +237,64 @@ def _by_gradient(run: Any) -> None:
 FULL = dp_skgd.Options(blocks=1)
 IMPORTANCE = dp_skgd.Options(probabilities="importance")
 
+
+def _in(
+    module: ModuleType, slip: str, kind: Any = None, options: Any = None, **changes: Any
+) -> Control:
+    """A slip in a solver of lanes: another Run, or something else that is changed."""
+    name = module.__name__.rsplit(".", 1)[1]
+    return Control(slip, name, partial(lane, module, options, kind=kind, **changes))
+
+
+def _of_stream(
+    name: str, slip: str, which: int, change: Callable[[StreamSubject], None]
+) -> Control:
+    """A slip in one of the subjects of a stream's solver."""
+    return Control(slip, name, partial(stream, name, which, change))
+
+
 CONTROLS = (
-    Control("half noise", "dp_cd",
-            lambda: lane(dp_cd,
-                         kind=altered(dp_cd.Run, scale=lambda run: run.scale / 2))),
-    Control("half noise", "dp_sgd",
-            lambda: lane(dp_sgd, kind=altered(dp_sgd.Run, _half_noise_sgd))),
-    Control("no noise", "dp_cd",
-            lambda: lane(dp_cd,
-                         kind=altered(dp_cd.Run, scale=lambda run: 0 * run.scale))),
-    Control("scale passed as location", "dp_cd",
-            lambda: lane(dp_cd, kind=bent(dp_cd.Run, lambda s: Located(PCG64(s))))),
-    Control("clip skipped", "dp_cd",
-            lambda: lane(dp_cd,
-                         kind=altered(dp_cd.Run, clip=lambda run: run.clip + np.inf))),
-    Control("clip skipped", "dp_sgd",
-            lambda: lane(dp_sgd, kind=altered(dp_sgd.Run, _no_clip_sgd))),
-    Control("sensitivity without its 2", "dp_skgd",
-            lambda: lane(dp_skgd, FULL, kind=_without_two(dp_skgd.Run))),
-    Control("noisy max without its 2", "dp_gcd",
-            lambda: lane(dp_gcd, claim=_each(_half_selection))),
-    Control("noise shared between coordinates", "dp_skgd",
-            lambda: lane(dp_skgd, FULL,
-                         kind=bent(dp_skgd.Run, lambda s: Shared(PCG64(s))))),
-    Control("noise shared between steps", "dp_cd",
-            lambda: lane(dp_cd, kind=bent(dp_cd.Run, lambda s: Repeated(PCG64(s))))),
-    Control("seed reused", "dp_sgd",
-            lambda: lane(dp_sgd,
-                         kind=bent(dp_sgd.Run, lambda _: Generator(PCG64(4))))),
-    Control("sampling and noise on one stream", "dp_sgd",
-            lambda: lane(dp_sgd, kind=_one_stream(dp_sgd.Run))),
-    Control("batches overlapping", "phased_sgd",
-            lambda: stream("phased_sgd", 0,
-                           lambda subject: vars(subject).update(source=Again))),
-    Control("composition counted once", "dp_cd",
-            lambda: lane(dp_cd, claim=_each(lambda event: replace(event, count=1)))),
-    Control("one release not counted", "dp_skgd",
-            lambda: lane(dp_skgd, FULL, claim=_each(_one_less))),
-    Control("wrong neighbouring relation", "dp_sgd",
-            lambda: lane(dp_sgd, claim=_each(_half_sensitivity))),
-    Control("selection noise inside an L1 rule", "dp_gcd",
-            lambda: lane(dp_gcd, calibration=PAPER, shape=crowd(), view=choice,
-                         claim=_each(_called_sound))),
-    Control("unequal sensitivities under noisy max", "dp_gcd",
-            lambda: lane(dp_gcd,
-                         kind=altered(dp_gcd.Run, share=_equal_shares))),
-    Control("constants spend twice their share", "dp_cd_priv",
-            lambda: lane(dp_cd_priv, kind=_spending(dp_cd_priv.Run))),
-    Control("start at a gradient", "dp_cd",
-            lambda: lane(dp_cd, kind=altered(dp_cd.Run, _warm))),
-    Control("importance by a private gradient", "dp_skgd",
-            lambda: lane(dp_skgd, IMPORTANCE,
-                         kind=altered(dp_skgd.Run, _by_gradient))),
-    Control("regularity without the dimension", "noisy_sfw",
-            lambda: stream("noisy_sfw", 2, _claiming(
-                lambda event: replace(event, kappa=event.order - 1)))),
-    Control("half noise deep in the tree", "noisy_sfw",
-            lambda: stream("noisy_sfw", 2, _shallow)),
-)  # fmt: skip
+    _in(dp_cd, "half noise", altered(dp_cd.Run, scale=lambda run: run.scale / 2)),
+    _in(dp_sgd, "half noise", altered(dp_sgd.Run, _half_noise_sgd)),
+    _in(dp_cd, "no noise", altered(dp_cd.Run, scale=lambda run: 0 * run.scale)),
+    _in(dp_cd, "scale passed as location", bent(dp_cd.Run, Located)),
+    _in(dp_cd, "clip skipped", altered(dp_cd.Run, clip=lambda run: run.clip + np.inf)),
+    _in(dp_sgd, "clip skipped", altered(dp_sgd.Run, _no_clip_sgd)),
+    _in(dp_skgd, "sensitivity without its 2", rebuilt(dp_skgd.Run, _without_two), FULL),
+    _in(dp_gcd, "noisy max without its 2", claim=_each(_half_selection)),
+    _in(dp_skgd, "noise shared between coordinates", bent(dp_skgd.Run, Shared), FULL),
+    _in(dp_cd, "noise shared between steps", bent(dp_cd.Run, Repeated)),
+    _in(dp_sgd, "seed reused", bent(dp_sgd.Run, lambda _: Generator(PCG64(4)))),
+    _in(dp_sgd, "sampling and noise on one stream", rebuilt(dp_sgd.Run, _one_stream)),
+    _of_stream("phased_sgd", "batches overlapping", 0, _again),
+    _in(dp_cd, "composition counted once", claim=_each(_once)),
+    _in(dp_skgd, "one release not counted", options=FULL, claim=_each(_one_less)),
+    _in(dp_sgd, "wrong neighbouring relation", claim=_each(_half_sensitivity)),
+    _in(
+        dp_gcd,
+        "selection noise inside an L1 rule",
+        calibration=PAPER,
+        shape=crowd(),
+        view=choice,
+        claim=_each(_called_sound),
+    ),
+    _in(
+        dp_gcd,
+        "unequal sensitivities under noisy max",
+        altered(dp_gcd.Run, share=_equal_shares),
+    ),
+    _in(
+        dp_cd_priv,
+        "constants spend twice their share",
+        rebuilt(dp_cd_priv.Run, _spending),
+    ),
+    _in(dp_cd, "start at a gradient", altered(dp_cd.Run, _warm)),
+    _in(
+        dp_skgd,
+        "importance by a private gradient",
+        altered(dp_skgd.Run, _by_gradient),
+        IMPORTANCE,
+    ),
+    _of_stream("noisy_sfw", "regularity without the dimension", 2, _without_dimension),
+    _of_stream("noisy_sfw", "half noise deep in the tree", 2, _shallow),
+)

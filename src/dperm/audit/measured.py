@@ -20,7 +20,6 @@ from dperm.audit import laws
 from dperm.audit.laws import CERTAIN, Cells
 from dperm.audit.neighbours import Pair
 from dperm.audit.replay import (
-    Coupling,
     Replay,
     Script,
     Selection,
@@ -30,7 +29,7 @@ from dperm.audit.replay import (
     is_bent,
     selects,
 )
-from dperm.audit.subjects import Array, Seed, Subject, Transcript
+from dperm.audit.subjects import Array, Subject, Transcript
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
 
 MANY = 8  # candidates of a selection, beyond which its chances are not computed
@@ -79,10 +78,10 @@ def measured_epsilon(
     taken : sequence of int, optional
         The replaced record in every step, where a step reads a secret one.
     """
-    replay = Replay(subject, pair.first, pair.second)
-    if subject.hidden and not _others_are_alike(replay, pair, seeds[0]):
+    replay = Replay(subject, pair.first, pair.second, seeds[0], taken)
+    if subject.hidden and not _others_are_alike(subject, pair, seeds[0]):
         return None
-    first = Measure(replay, seeds[0], taken)
+    first = Measure(replay)
     if has_many(subject, first.coupling.seen):
         return None
     if not first.coupling.possible:
@@ -91,9 +90,9 @@ def measured_epsilon(
     if steps is None:
         return None
     for seed in seeds[1:]:
-        again = Measure(replay, seed, taken).steps()
+        again = Measure(replay.seeded(seed)).steps()
         if again is None or not _all_alike(steps, again):
-            return _tree_epsilon(replay, seeds[0])
+            return _tree_epsilon(replay)
     return _epsilon(steps, subject.delta)
 
 
@@ -120,15 +119,14 @@ def _epsilon(steps: Sequence[Step], delta: float) -> float:
     return laws.cells_epsilon(others, delta)
 
 
-def _others_are_alike(replay: Replay, pair: Pair, seed: int) -> bool:
+def _others_are_alike(subject: Subject, pair: Pair, seed: int) -> bool:
     """Whether it makes no difference on D' which record is read."""
     n = len(pair.first.y)
-    others = [(pair.position + k) % n for k in (0, 1, n - 1)]
-    script = replay.run(0, seed, (), None).draws
-    views = [
-        np.concatenate(replay.run(1, seed, script, [other] * (len(script) + 1)).views)
-        for other in others
-    ]
+    script, views = subject.run(pair.first, seed).draws, []
+    for other in [(pair.position + k) % n for k in (0, 1, n - 1)]:
+        taken = [other] * (len(script) + 1)
+        run = subject.run(pair.second, seed, script, taken)
+        views.append(np.concatenate(run.views))
     return all(np.allclose(views[0], one, rtol=1e-12, atol=0) for one in views[1:])
 
 
@@ -138,26 +136,23 @@ class Measure:
     Parameters
     ----------
     replay : Replay
-    seed : int
-        Of the history on D.
-    taken : sequence of int, optional
+        Its seed is that of the history on D.
     """
 
-    def __init__(self, replay: Replay, seed: Seed, taken: Sequence[int] | None):
-        self.replay, self.seed, self.taken = replay, seed, taken
-        self.coupling: Coupling = replay.couple(seed, taken)
+    def __init__(self, replay: Replay):
+        self.replay, self.coupling = replay, replay.couple()
 
     def steps(self) -> list[Step] | None:
         """What every view tells; None where a law is not known."""
         if not self.coupling.possible:
             return None
-        found = []
+        steps = []
         for t in range(len(self.coupling.seen.views)):
             step = self._step(t)
             if step is None:
                 return None
-            found.append(step)
-        return found
+            steps.append(step)
+        return steps
 
     def _step(self, t: int) -> Step | None:
         seen = self.coupling.seen
@@ -177,9 +172,7 @@ class Measure:
             for by in (-1.0, 0.0, 0.5):
                 script = list(seen.draws)
                 script[place] = script[place].moved(by * ones)
-                views.append(
-                    self.replay.run(0, self.seed, script, self.taken, t).views[t]
-                )
+                views.append(self.replay.run(0, script, t).views[t])
             low, here, high = views
             if not np.allclose(here - low, 2 * (high - here), rtol=_ALIKE, atol=1e-12):
                 return False
@@ -187,12 +180,7 @@ class Measure:
 
     def _selecting(self, t: int) -> Step | None:
         """A selection, and what is released of the selected."""
-        place = self.coupling.seen.draws_of(t)[0]
-        scripts = (list(self.coupling.seen.draws), self.coupling.script)
-        sides = [
-            Selection(self.replay, k, self.seed, scripts[k], t, place, self.taken)
-            for k in (0, 1)
-        ]
+        sides = self.sides(t)
         one, two = (side.chances() for side in sides)
         if one.keys() != two.keys():  # then the chances are not what they are taken for
             return None
@@ -204,6 +192,12 @@ class Measure:
             parts.append((one[symbol], two[symbol], value))
         return Step(0.0, (laws.mixed(parts),))
 
+    def sides(self, t: int) -> list[Selection]:
+        """The selection of view t on D and on D'."""
+        place = self.coupling.seen.draws_of(t)[0]
+        scripts = (list(self.coupling.seen.draws), self.coupling.script)
+        return [Selection(self.replay, k, scripts[k], t, place) for k in (0, 1)]
+
     def _value(
         self, t: int, symbol: Symbol, sides: Sequence[Selection]
     ) -> Cells | None:
@@ -213,24 +207,16 @@ class Measure:
         one, two = (side.forced(symbol) for side in sides)
         after = sides[0].place + 1
         two[after:] = one[after:]  # not yet moved so that D' says the same
-        seen, now = (
-            self.replay.run(k, self.seed, script, self.taken, t)
-            for k, script in enumerate((one, two))
-        )
+        seen, now = self.replay.run(0, one, t), self.replay.run(1, two, t)
         if seen.ends != now.ends:
             return None
-        given = (t, self.seed, self.taken)
-        return _together(step_of(self.replay.release(seen, now, two, *given)))
-
-
-def _together(step: Step | None) -> Cells | None:
-    """A step's releases as one; None if it is not known."""
-    if step is None:
-        return None
-    found = laws.gaussian_cells(step.mu) if step.mu else CERTAIN
-    for cells in step.cells:
-        found = found.times(cells.coarse(_MOST // len(found.first)))
-    return found
+        step = step_of(self.replay.release(seen, now, two, t))
+        if step is None:
+            return None
+        joint = laws.gaussian_cells(step.mu) if step.mu else CERTAIN
+        for cells in step.cells:
+            joint = joint.times(cells.coarse(_MOST // len(joint.first)))
+        return joint
 
 
 def step_of(shifts: Sequence[Shift]) -> Step | None:
@@ -267,9 +253,9 @@ def _is_known(shift: Array) -> bool:
 # --- trees ----------------------------------------------------------------------------
 
 
-def _tree_epsilon(replay: Replay, seed: int) -> float | None:
+def _tree_epsilon(replay: Replay) -> float | None:
     """Where nothing but selections is released, and few of them: all their paths."""
-    whole = replay.run(0, seed, ())
+    whole = replay.run(0)
     views = range(len(whole.views))
     only = all(
         len(whole.draws_of(t)) == 1 and selects(replay.subject, whole, t) for t in views
@@ -277,22 +263,20 @@ def _tree_epsilon(replay: Replay, seed: int) -> float | None:
     size = whole.draws[0].unit.size if whole.draws else 0
     if not only or size ** len(views) > PATHS * size:
         return None
-    first, second = _paths(replay, seed, list(whole.draws), 0)
+    first, second = _paths(replay, list(whole.draws), 0)
     delta = replay.subject.delta
     return laws.cells_epsilon([Cells(np.array(first), np.array(second))], delta)
 
 
-def _paths(
-    replay: Replay, seed: int, script: Script, t: int
-) -> tuple[list[float], list[float]]:
+def _paths(replay: Replay, script: Script, t: int) -> tuple[list[float], list[float]]:
     """Chances on D and on D' of all that can follow the script's first t draws."""
     if t == len(script):
         return [1.0], [1.0]
-    sides = [Selection(replay, which, seed, script, t, t) for which in (0, 1)]
+    sides = [Selection(replay, which, script, t, t) for which in (0, 1)]
     one, two = (side.chances() for side in sides)
     first, second = list[float](), list[float]()
     for symbol in one:
-        after = _paths(replay, seed, sides[0].forced(symbol), t + 1)
+        after = _paths(replay, sides[0].forced(symbol), t + 1)
         first += [one[symbol] * p for p in after[0]]
         second += [two[symbol] * q for q in after[1]]
     return first, second
@@ -303,35 +287,25 @@ def losses(replay: Replay, seeds: Sequence[int]) -> Array:
 
     Not for runs that read secret random records.
     """
-    return np.array([_loss(replay, seed) for seed in seeds])
+    return np.array([_loss(replay.seeded(seed)) for seed in seeds])
 
 
-def _loss(replay: Replay, seed: int) -> float:
-    at = Measure(replay, seed, None)
+def _loss(replay: Replay) -> float:
+    at = Measure(replay)
     coupling, seen = at.coupling, at.coupling.seen
     if not coupling.possible:
         return math.inf
     total = 0.0
     for t in range(len(seen.views)):
         if selects(replay.subject, seen, t):
-            total += _selection_loss(at, t)
+            symbol = replay.subject.symbol(seen.views[t])
+            chances = (side.chances().get(symbol, 0.0) for side in at.sides(t))
+            one, two = (math.log(max(chance, 1e-300)) for chance in chances)
+            total += one - two
         for place, _ in additive(replay.subject, seen, t):
             total += seen.draws[place].log_density()
             total -= coupling.script[place].log_density()
         if is_bent(replay.subject):
-            total += replay.log_volume(1, seed, coupling.script, t)
-            total -= replay.log_volume(0, seed, seen.draws, t)
+            total += replay.log_volume(1, coupling.script, t)
+            total -= replay.log_volume(0, seen.draws, t)
     return total
-
-
-def _selection_loss(at: Measure, t: int) -> float:
-    seen, replay = at.coupling.seen, at.replay
-    place, scripts = seen.draws_of(t)[0], (list(seen.draws), at.coupling.script)
-    symbol = replay.subject.symbol(seen.views[t])
-    one, two = (
-        Selection(replay, which, at.seed, scripts[which], t, place).chances()
-        for which in (0, 1)
-    )
-    return math.log(max(one.get(symbol, 0.0), 1e-300)) - math.log(
-        max(two.get(symbol, 0.0), 1e-300)
-    )

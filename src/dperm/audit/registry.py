@@ -12,20 +12,18 @@ import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import ModuleType
 from typing import Any
 
 from dperm.audit.fits import FitSubject
-from dperm.audit.lanes import Known, LaneSubject, Shape
-from dperm.audit.sequences import FrankWolfeSubject, StreamSubject, Trial
-from dperm.audit.subjects import DELTA, Array, Subject
+from dperm.audit.lanes import LaneSubject, Shape
+from dperm.audit.sequences import FrankWolfeSubject, SequenceNeeds, StreamSubject
+from dperm.audit.subjects import Array, Order, Subject
 from dperm.core import solvers
 from dperm.core.calibrations import OURS, STRICT
 from dperm.core.erm.penalties import Penalty
 from dperm.core.privacy.ledger import NonPrivate
 from dperm.core.solvers.capabilities import Asked
-from dperm.solvers.streams.setup import Setup
 
 ESTIMATORS = "dperm.compare.audited"  # which lies above, and is found by its name
 EPSILON = 1.0  # target, as in the papers
@@ -41,32 +39,6 @@ STRONG = Penalty(l2=0.3)  # of weights: another ridge in units of every scale
 Subjects = list[Subject]
 
 
-@dataclass(frozen=True)
-class Order:
-    """What a subject is to be made of.
-
-    Attributes
-    ----------
-    name, module, options, kind, epsilon
-        Of the solver, and its calibration with its target.
-    steps : int or None
-        None for as many as usual.
-    varied : bool
-        Whether other data and options are tried.
-    known : dict
-        Noise multipliers that were found.
-    """
-
-    name: str
-    module: ModuleType
-    options: Any
-    kind: str
-    epsilon: float
-    steps: int | None = None
-    varied: bool = False
-    known: Known = field(default_factory=dict)
-
-
 def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
     """The subjects of a solver under both calibrations; none if it is not private.
 
@@ -80,20 +52,17 @@ def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
     given : dict
         Its options.
     """
-    module = solvers.load(algorithm)
-    make = MAKERS[solvers.family(module)]
-    own = algorithm if algorithm in solvers.names() else ""
-    options = solvers.make_options(module, given)
-    found = []
+    every: Subjects = []
     for kind in OURS:
-        varied = not own or name == algorithm
-        quiet = Order(name, module, options, kind, EPSILON, varied=varied)
-        made = make(own, quiet)
-        loud = make(own, replace(quiet, epsilon=LOUD * EPSILON, steps=1))
-        for subject, other in zip(made, loud, strict=True):
+        quiet = _order(name, algorithm, given, kind)
+        varied = name == algorithm or algorithm not in solvers.names()
+        quiet = replace(quiet, varied=varied)
+        loud = replace(quiet, epsilon=LOUD * EPSILON, steps=1)
+        pairs = zip(*(_ordered(algorithm, at) for at in (quiet, loud)), strict=True)
+        for subject, other in pairs:
             subject.loud = other
-        found += made
-    return [one for one in found if not _is_open(one)]
+            every.append(subject)
+    return every
 
 
 def estimators(name: str, algorithm: str) -> list[Subject]:
@@ -111,17 +80,22 @@ def plain(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
     name, algorithm, given
         As for ``subjects``.
     """
+    return _ordered(algorithm, _order(name, algorithm, given, STRICT))
+
+
+def _order(name: str, algorithm: str, given: dict[str, Any], kind: str) -> Order:
     module = solvers.load(algorithm)
-    options = solvers.make_options(module, given)
+    return Order(name, module, solvers.make_options(module, given), kind, EPSILON)
+
+
+def _ordered(algorithm: str, at: Order) -> Subjects:
+    """What is ordered, without what states no privacy that could be refuted."""
     own = algorithm if algorithm in solvers.names() else ""
-    at = Order(name, module, options, STRICT, EPSILON)
-    return [one for one in MAKERS[solvers.family(module)](own, at) if not _is_open(one)]
-
-
-def _is_open(subject: Subject) -> bool:
-    """Whether it states no privacy that could be refuted."""
-    events = subject.ledger.events
-    return all(isinstance(event, NonPrivate) for event in events)
+    return [
+        subject
+        for subject in MAKERS[solvers.family(at.module)](own, at)
+        if not all(isinstance(event, NonPrivate) for event in subject.ledger.events)
+    ]
 
 
 # --- lanes ----------------------------------------------------------------------------
@@ -163,15 +137,15 @@ def _lanes(own: str, at: Order) -> Subjects:
     needs = LANES.get(own, LaneNeeds())
     p = needs.shape.p
     capped = {key: min(getattr(at.options, key), p) for key in needs.capped}
-    at = replace(at, options=replace(at.options, **capped) if capped else at.options)
-    made = [lane(at, needs, at.name, needs.shape)]
+    at = replace(at, options=replace(at.options, **capped))
+    every = [lane(at, needs, at.name, needs.shape)]
     if at.varied:
         for name, shape in shapes(at.module, at.options, needs.shape):
-            made.append(lane(at, needs, f"{at.name}, {name}", shape))
+            every.append(lane(at, needs, f"{at.name}, {name}", shape))
         for name, options in needs.options.items():
             other = replace(at, options=replace(at.options, **options))
-            made.append(lane(other, needs, f"{at.name}, {name}", needs.shape))
-    return [*made, *needs.others(at, needs)]
+            every.append(lane(other, needs, f"{at.name}, {name}", needs.shape))
+    return [*every, *needs.others(at, needs)]
 
 
 def lane(
@@ -179,9 +153,9 @@ def lane(
 ) -> Subject:
     """A subject that runs lanes."""
     given = (at.options, at.kind, at.steps or needs.steps, shape, at.epsilon)
-    made = LaneSubject(name, at.module, *given, known=at.known, **changes)
-    made.reason = needs.reason
-    return made
+    subject = LaneSubject(name, at.module, *given, known=at.known, **changes)
+    subject.reason = needs.reason
+    return subject
 
 
 def shapes(
@@ -225,7 +199,9 @@ LANES = {
     "dp_cd": LaneNeeds(options={"averages": {"periods": 2}}),
     "dp_cd_priv": LaneNeeds(shape=Shape(n=6000, bounded=True)),
     "dp_gcd": LaneNeeds(
-        shape=Shape(n=64, p=2), steps=2, others=_greedy,
+        shape=Shape(n=64, p=2),
+        steps=2,
+        others=_greedy,
         reason=_RARE,
     ),
     "dp_sgd": LaneNeeds(capped=("batch",), options={"batches": {"batch": 3}}),
@@ -235,84 +211,26 @@ LANES = {
     "dp_svrg": LaneNeeds(
         options={"two epochs": {"inner": 0.4}},
         reason="no pair moves a difference of gradients by 2 C: those of a convex loss"
-        " have a positive product with the move"
+        " have a positive product with the move",
     ),
-}  # fmt: skip
+}
 
 
 # --- Frank-Wolfe methods and streams --------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SequenceNeeds:
-    """What an audit of a solver of the other families needs.
-
-    Attributes
-    ----------
-    n : int
-    balls : tuple of (float, int)
-        Exponents of the balls and dimensions, each a subject of its own.
-    radius : float
-    loss : str
-    positions : tuple of int
-        Records worth replacing.
-    cost : int
-        By how much fewer runs are made of it.
-    options : mapping
-        Options that fit the small data.
-    steps, numbers : int
-        See ``FrankWolfeSubject``.
-    epsilon : float
-        Target at least, where a small one leaves candidates no gap.
-    others : mapping
-        Other needs that are tried, by name.
-    reason : str
-        Why no attack reaches the bound.
-    """
-
-    n: int = 16
-    balls: tuple[tuple[float, int], ...] = ((2.0, 3),)
-    radius: float = 0.25
-    loss: str = "linear"
-    positions: tuple[int, ...] = (0, 15)
-    cost: int = 1
-    options: Mapping[str, Any] = field(default_factory=dict)
-    steps: int = 4
-    numbers: int = 0
-    epsilon: float = EPSILON
-    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    reason: str = ""
-
-
-def _trials(at: Order, needs: SequenceNeeds) -> list[Trial]:
-    """What is tried, in every norm."""
-    options = replace(at.options, **needs.options) if needs.options else at.options
-    several = len(needs.balls) > 1
-    return [
-        Trial(
-            f"{at.name}, p = {p:g}" if several else at.name, at.module, options,
-            Setup(needs.loss, p, d, needs.radius), needs.n,
-            max(at.epsilon, needs.epsilon), DELTA, at.kind, needs.positions, needs.cost,
-            needs.reason,
-        )
-        for p, d in needs.balls
-    ]  # fmt: skip
-
-
 def _streams(own: str, at: Order) -> Subjects:
     needs = STREAMS.get(own, SequenceNeeds())
-    trials = _trials(at, needs)
+    found: Subjects = [StreamSubject(at, needs, *ball) for ball in needs.balls]
     for name, changes in needs.others.items() if at.varied else ():
-        other = replace(at, name=f"{at.name}, {name}")
-        trials += _trials(other, replace(needs, **changes))
-    return [StreamSubject(trial) for trial in trials]
+        other, more = replace(at, name=f"{at.name}, {name}"), replace(needs, **changes)
+        found += [StreamSubject(other, more, *ball) for ball in more.balls]
+    return found
 
 
 def _frank_wolfe(own: str, at: Order) -> Subjects:
     needs = FRANK_WOLFE.get(own, _VERTICES)
-    count = min(at.steps or needs.steps, needs.steps)
-    made = partial(FrankWolfeSubject, steps=count, numbers=needs.numbers)
-    return [made(trial) for trial in _trials(at, needs)]
+    return [FrankWolfeSubject(at, needs, *ball) for ball in needs.balls]
 
 
 _RENYI = "the bound is a Rényi curve's, which the mechanism does not attain"
@@ -320,31 +238,53 @@ _VERTICES = SequenceNeeds(
     balls=((1.0, 2),), loss="least_squares", cost=4, radius=0.01, steps=2, reason=_RARE
 )
 _FEW = {  # records, so that all paths of selections can be followed
-    "n": 4, "loss": "least_squares", "positions": (0, 3), "radius": 0.02,
+    "n": 4,
+    "loss": "least_squares",
+    "positions": (0, 3),
+    "radius": 0.02,
     "reason": "few records set candidates less far apart than a selection needs",
-}  # fmt: skip
+}
 FRANK_WOLFE = {
     "dp_fw": replace(_VERTICES, options={"radius": 0.01}),
     "dp_bcfw": replace(
-        _VERTICES, balls=((1.0, 4),), cost=6, steps=1, numbers=16,
+        _VERTICES,
+        balls=((1.0, 4),),
+        cost=6,
+        steps=1,
+        numbers=16,
         options={"radius": 0.01, "nodes": 2},
     ),
-}  # fmt: skip
+}
 STREAMS = {
     "noisy_sfw": SequenceNeeds(
-        n=256, balls=((2.0, 3), (1.5, 2), (1.1, 3)), loss="least_squares", cost=6,
-        radius=0.02, positions=(0, 16, 40, 72, 94, 112, 113), reason=_RENYI,
+        n=256,
+        balls=((2.0, 3), (1.5, 2), (1.1, 3)),
+        loss="least_squares",
+        cost=6,
+        radius=0.02,
+        positions=(0, 16, 40, 72, 94, 112, 113),
+        reason=_RENYI,
     ),
     "poly_sfw": replace(
-        _VERTICES, n=8, loss="linear", positions=(0, 4), radius=0.25, epsilon=8.0,
+        _VERTICES,
+        n=8,
+        loss="linear",
+        positions=(0, 4),
+        radius=0.25,
+        epsilon=8.0,
         others={"least squares": _FEW},
     ),
     "phased_sgd": SequenceNeeds(
-        balls=((2.0, 3), (math.inf, 3)), positions=(0, 7, 8, 13, 14),
+        balls=((2.0, 3), (math.inf, 3)),
+        positions=(0, 7, 8, 13, 14),
         others={"p = 4": {"balls": ((4.0, 3),), "cost": 10}},  # projects slowly
     ),
     "sco_dp_fw": replace(
-        _VERTICES, n=8, loss="linear", positions=(0, 7), epsilon=8.0,
+        _VERTICES,
+        n=8,
+        loss="linear",
+        positions=(0, 7),
+        epsilon=8.0,
         others={"least squares": _FEW},
     ),
     "sco_dp_sgd": SequenceNeeds(balls=((2.0, 3), (1.0, 3))),
@@ -352,7 +292,7 @@ STREAMS = {
         balls=((2.0, 3), (1.5, 3), (1.0, 3)),
         reason="the gradient of the last iteration stays inside the run",
     ),
-}  # fmt: skip
+}
 
 # --- fits -----------------------------------------------------------------------------
 
@@ -365,8 +305,6 @@ class FitNeeds:
     ----------
     options : mapping
         Options that fit the small data.
-    others : mapping
-        Other options that are tried, by name.
     reason : str
         Why no attack reaches the bound.
     company : mapping, optional
@@ -376,7 +314,6 @@ class FitNeeds:
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
-    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reason: str = ""
     company: Mapping[str, Any] | None = None
     ridge: Penalty = STRONG
@@ -390,32 +327,20 @@ def _fits(own: str, at: Order) -> Subjects:
     options = replace(at.options, **needs.options)
     if at.steps and hasattr(options, "steps"):
         options = replace(options, steps=at.steps)
-    tried = {"": options}
-    if at.varied:
-        tried |= {f", {name}": replace(options, **others)
-                  for name, others in needs.others.items()}  # fmt: skip
-    found: Subjects = [FitSubject(f"{at.name}{name}", at.module, one, shape, at.epsilon)
-             for name, one in tried.items()
-             for shape in _fitting(at.module, one, needs.ridge)]  # fmt: skip
+    plain, squares = Shape(p=2), Shape(p=2, loss="least_squares")
+    others = (replace(plain, penalty=needs.ridge), replace(squares, kept="sparse"))
+    every: Subjects = [
+        FitSubject(at.name, at.module, options, shape, at.epsilon)
+        for shape in (plain, squares, *others)
+        if not at.module.refuses(options, FitSubject.scaled(shape))
+    ]
     if needs.company is not None:
-        many = replace(at.options, **needs.company)
-        found.append(FitSubject(at.name, at.module, many, Shape(), at.epsilon,
-                                company=_COMPANY))  # fmt: skip
-    for subject in found:
+        options = replace(at.options, **needs.company)
+        given = (at.module, options, Shape(), at.epsilon)
+        every.append(FitSubject(at.name, *given, company=_COMPANY))
+    for subject in every:
         subject.reason = needs.reason
-    return found
-
-
-def _fitting(module: ModuleType, options: Any, ridge: Penalty) -> Iterator[Shape]:
-    """Shapes that the module does not refuse: losses, L2 and L1 norms, sparse data."""
-    plain = Shape(p=2)
-    for shape in (
-        plain, replace(plain, loss="least_squares"),
-        replace(plain, penalty=ridge),
-        replace(plain, kept="sparse", loss="least_squares"),
-    ):  # fmt: skip
-        if not module.refuses(options, FitSubject.scaled(shape)):
-            yield shape
+    return every
 
 
 _NEAR = (
@@ -425,11 +350,14 @@ _COMPANY = 2000  # records, which do
 _ONE_SIDED = "logistic slopes have one sign, and two records are not both at their clip"
 FITS = {
     "objective_perturbation": FitNeeds(
-        options={"tolerance": 1e-13}, reason=_NEAR,
-        company={"tolerance": 1e-13}, ridge=PENALTIES["L2"],
+        options={"tolerance": 1e-13},
+        reason=_NEAR,
+        company={"tolerance": 1e-13},
+        ridge=PENALTIES["L2"],
     ),
     "output_perturbation": FitNeeds(
-        options={"ridge": 3.0}, company={},
+        options={"ridge": 3.0},
+        company={},
         reason="no company drives the minimiser so far out that both slopes are near 1",
     ),
     "moments": FitNeeds(
@@ -451,7 +379,7 @@ FITS = {
     "ada_ssp": FitNeeds(
         reason="a record does not move eigenvalue, matrix and vector most at once"
     ),
-}  # fmt: skip
+}
 
 MAKERS: dict[str, Callable[[str, Order], Subjects]] = {
     "lanes": _lanes,

@@ -9,7 +9,8 @@ report noisy max the raise that keeps the winner.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -18,8 +19,7 @@ import numpy as np
 
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian
 from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.audit.subjects import Array, Records, Seed, Subject, Transcript
-from dperm.audit.taps import LAWS, Draw
+from dperm.audit.subjects import LAWS, Array, Draw, Records, Subject, Transcript
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
 from dperm.core.privacy.noisy_max import NoisyMax
 
@@ -175,48 +175,75 @@ class Replay:
     subject : Subject
     first, second : Records
         D and D'.
+    seed : int
+        Of the runs on both.
+    taken : sequence of int, optional
+        The replaced record in every step, where a step reads a secret one.
     """
 
-    def __init__(self, subject: Subject, first: Records, second: Records):
+    def __init__(
+        self,
+        subject: Subject,
+        first: Records,
+        second: Records,
+        seed: int,
+        taken: Sequence[int] | None = None,
+    ):
         self.subject, self.pair = subject, (first, second)
+        self.seed, self.taken = seed, taken
         self._ways: dict[Symbol, list[tuple[int, float]]] = {}
 
+    def seeded(self, seed: int) -> Replay:
+        """The same with another seed; it knows what brings about a selection."""
+        other = copy(self)
+        other.seed = seed
+        return other
+
     def run(
-        self,
-        which: int,
-        seed: Seed,
-        script: Sequence[Draw],
-        taken: Sequence[int] | None = None,
-        until: int | None = None,
+        self, which: int, script: Sequence[Draw] = (), until: int | None = None
     ) -> Transcript:
         """A run on D (0) or D' (1)."""
-        return self.subject.run(self.pair[which], seed, script, taken, until)
+        given = (self.pair[which], self.seed, script, self.taken, until)
+        return self.subject.run(*given)
 
-    def couple(
-        self,
-        seed: Seed,
-        taken: Sequence[int] | None = None,
-        history: Sequence[Draw] = (),
-    ) -> Coupling:
+    def couple(self, history: Sequence[Draw] = ()) -> Coupling:
         """Run on D, with the history's noise as far as it goes, and find D's match."""
-        seen = self.run(0, seed, history, taken)
+        seen = self.run(0, history)
         script, shifts = list(seen.draws), list[Shift]()
         for t in range(len(seen.views)):
-            now = self.run(1, seed, script, taken, t)
+            now = self.run(1, script, t)
             if selects(self.subject, seen, t):
-                found = reselect(self, seen, now, script, t, seed, taken)
-                if found is not None:
-                    shifts.append(found)
-                    now = self.run(1, seed, script, taken, t)
+                shift = self.reselect(seen, now, script, t)
+                if shift is not None:
+                    shifts.append(shift)
+                    now = self.run(1, script, t)
             if now.ends[: t + 2] != seen.ends[: t + 2]:
                 shifts.append(self.impossible(t))
             else:
-                shifts += self.release(seen, now, script, t, seed, taken)
+                shifts += self.release(seen, now, script, t)
             if shifts and not math.isfinite(shifts[-1].size):
                 break
         if any(not math.isfinite(shift.size) for shift in shifts):
             return Coupling(seen, shifts, script)
-        return Coupling(seen, shifts, script, self.run(1, seed, script, taken))
+        return Coupling(seen, shifts, script, self.run(1, script))
+
+    def reselect(
+        self, seen: Transcript, now: Transcript, script: Script, t: int
+    ) -> Shift | None:
+        """Raise the winner's own noise until D' selects it too; changes the script."""
+        symbol = self.subject.symbol(seen.views[t])
+        if self.subject.symbol(now.views[t]) == symbol:
+            return None
+        place, least, raised_entry = seen.draws_of(t)[0], math.inf, 0
+        other = Selection(self, 1, script, t, place)
+        for entry, sign in self.ways(symbol, other):
+            change = threshold(other.after(entry), symbol, sign)
+            if abs(change) < abs(least):
+                least, raised_entry = change, entry
+        if math.isfinite(least):
+            by = least * (1 + 1e-9)
+            script[place] = raised(script, place, raised_entry, by)[place]
+        return Shift(t, selection(self.subject), np.array([least]))
 
     def ways(self, symbol: Symbol, at: Selection) -> list[tuple[int, float]]:
         """Entries, and directions, whose noise alone can bring about a selection."""
@@ -234,29 +261,26 @@ class Replay:
         return Shift(t, self.subject.ledger.events[-1], np.full(1, np.inf))
 
     def release(
-        self,
-        seen: Transcript,
-        now: Transcript,
-        script: Script,
-        t: int,
-        seed: Seed,
-        taken: Sequence[int] | None,
+        self, seen: Transcript, now: Transcript, script: Script, t: int
     ) -> list[Shift]:
         """Shift the added noise of view t so that D' repeats it; changes the script."""
         added = additive(self.subject, seen, t)
         before = [script[place] for place, _ in added]
         for _ in range(_ROUNDS):
-            wanted = seen.views[t] - now.views[t]
-            if (np.abs(wanted) <= _DONE * np.abs(seen.views[t])).all():
+            missed = seen.views[t] - now.views[t]
+            if (np.abs(missed) <= _DONE * np.abs(seen.views[t])).all():
                 break
-            units = self._needed(now, script, t, seed, taken, wanted)
+            units = self._needed(now, script, t, missed)
             if units is None:
                 return [self.impossible(t)]
-            for place, part in _parts(script, added, units):
-                script[place] = script[place].moved(part)
+            used = 0
+            for place, _ in added:
+                size = script[place].unit.size
+                script[place] = script[place].moved(units[used : used + size])
+                used += size
             if np.abs(units).max(initial=0.0) <= _DONE:
                 break
-            now = self.run(1, seed, script, taken, t)
+            now = self.run(1, script, t)
         else:
             return [self.impossible(t)]
         moved = [
@@ -265,17 +289,17 @@ class Replay:
         ]
         return [shift for shift in moved if shift.size > SAME]
 
-    def log_volume(self, which: int, seed: Seed, script: Script, t: int) -> float:
+    def log_volume(self, which: int, script: Script, t: int) -> float:
         """Logarithm of how much view t stretches its added noise, at a script.
 
         By differences; nan where the view has not as many numbers as the noise.
         """
-        run = self.run(which, seed, script, None, t)
+        run = self.run(which, script, t)
         columns = []
         for place, _ in additive(self.subject, run, t):
             for entry in range(script[place].unit.size):
                 up, down = (
-                    self.run(which, seed, raised(script, place, entry, by), None, t)
+                    self.run(which, raised(script, place, entry, by), t)
                     for by in (_SMALL, -_SMALL)
                 )
                 columns.append((up.views[t] - down.views[t]) / (2 * _SMALL))
@@ -285,13 +309,7 @@ class Replay:
         return float(np.linalg.slogdet(slopes)[1])
 
     def _needed(
-        self,
-        now: Transcript,
-        script: Script,
-        t: int,
-        seed: Seed,
-        taken: Sequence[int] | None,
-        wanted: Array,
+        self, now: Transcript, script: Script, t: int, missed: Array
     ) -> Array | None:
         """The shift of view t's added noise that changes it so; None: none does.
 
@@ -300,27 +318,15 @@ class Replay:
         columns = []
         for place, _ in additive(self.subject, now, t):
             for entry in range(script[place].unit.size):
-                changed = raised(script, place, entry, 1.0)
-                other = self.run(1, seed, changed, taken, t)
+                other = self.run(1, raised(script, place, entry, 1.0), t)
                 columns.append(other.views[t] - now.views[t])
         if not columns:
             return None
         slopes = np.column_stack(columns)
-        units: Array = np.linalg.lstsq(slopes, wanted, rcond=1e-10)[0]
-        missed = np.abs(slopes @ units - wanted)
+        units: Array = np.linalg.lstsq(slopes, missed, rcond=1e-10)[0]
+        left = np.abs(slopes @ units - missed)
         allowed = _LEFT * np.abs(slopes).max(axis=1) + _ROUGH * np.abs(now.views[t])
-        return units if (missed <= allowed).all() else None
-
-
-def _parts(
-    script: Script, added: list[tuple[int, Event]], units: Array
-) -> Iterator[tuple[int, Array]]:
-    """The entries of a shift that belong to each draw."""
-    used = 0
-    for place, _ in added:
-        size = script[place].unit.size
-        yield place, units[used : used + size]
-        used += size
+        return units if (left <= allowed).all() else None
 
 
 # --- selections -----------------------------------------------------------------------
@@ -333,25 +339,14 @@ class Selection:
     ----------
     replay : Replay
     which : {0, 1}
-    seed : int
     script : list of Draw
-    t : int
-        The view that tells it.
-    taken : sequence of int, optional
+    t, place : int
+        The view that tells it, and the draw that is its noise.
     """
 
-    def __init__(
-        self,
-        replay: Replay,
-        which: int,
-        seed: Seed,
-        script: Script,
-        t: int,
-        place: int,
-        taken: Sequence[int] | None = None,
-    ):
-        self.replay, self.which, self.seed = replay, which, seed
-        self.script, self.t, self.place, self.taken = script, t, place, taken
+    def __init__(self, replay: Replay, which: int, script: Script, t: int, place: int):
+        self.replay, self.which = replay, which
+        self.script, self.t, self.place = script, t, place
         self.size = script[place].unit.size
 
     def after(self, entry: int) -> After:
@@ -359,8 +354,8 @@ class Selection:
 
         def symbol(change: float) -> Symbol:
             changed = raised(self.script, self.place, entry, change)
-            given = (self.which, self.seed, changed, self.taken, self.t)
-            return self.replay.subject.symbol(self.replay.run(*given).views[self.t])
+            seen = self.replay.run(self.which, changed, self.t)
+            return self.replay.subject.symbol(seen.views[self.t])
 
         return symbol
 
@@ -368,10 +363,9 @@ class Selection:
     def quiet(self) -> Selection:
         """The same without the selection's own noise."""
         script = list(self.script)
-        kind = script[self.place].kind
-        script[self.place] = Draw(kind, np.zeros_like(script[self.place].unit))
-        at = (self.t, self.place, self.taken)
-        return Selection(self.replay, self.which, self.seed, script, *at)
+        noise = script[self.place]
+        script[self.place] = Draw(noise.kind, np.zeros_like(noise.unit))
+        return Selection(self.replay, self.which, script, self.t, self.place)
 
     @cached_property
     def winners(self) -> dict[float, list[Symbol]]:
@@ -406,78 +400,50 @@ class Selection:
                     down[entry] = threshold(after, name, -self.sign)
         kind = self.script[self.place].kind
         if two_sided:
-            found = two_sided_chances(up, down, names.index(top), kind)
+            chances = two_sided_chances(up, down, names.index(top), kind)
         else:
-            found = one_sided_chances(-np.abs(up), kind)
-        return dict(zip(names, found.tolist(), strict=True))
+            chances = one_sided_chances(-np.abs(up), kind)
+        return dict(zip(names, chances.tolist(), strict=True))
 
 
-def threshold(after: After, wanted: Symbol, sign: float) -> float:
-    """Least change, of that sign, after which the selection is the wanted one."""
-    if after(sign * HUGE) != wanted:
+def threshold(after: After, symbol: Symbol, sign: float) -> float:
+    """Least change, of that sign, after which the symbol is selected."""
+    if after(sign * HUGE) != symbol:
         return sign * math.inf
     low, high = 0.0, 1.0
-    while after(sign * high) != wanted:
+    while after(sign * high) != symbol:
         low, high = high, 4 * high
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if after(sign * middle) == wanted else (middle, high)
+        low, high = (low, middle) if after(sign * middle) == symbol else (middle, high)
     return sign * high
 
 
-# --- what a replacement needs ---------------------------------------------------------
-
-
-def reselect(
-    replay: Replay,
-    seen: Transcript,
-    now: Transcript,
-    script: Script,
-    t: int,
-    seed: Seed,
-    taken: Sequence[int] | None,
-) -> Shift | None:
-    """Raise the winner's own noise until D' selects it too; changes the script."""
-    symbol = replay.subject.symbol(seen.views[t])
-    if replay.subject.symbol(now.views[t]) == symbol:
-        return None
-    place, best = seen.draws_of(t)[0], (math.inf, 0)
-    other = Selection(replay, 1, seed, script, t, place, taken)
-    for entry, sign in replay.ways(symbol, other):
-        found = threshold(other.after(entry), symbol, sign)
-        if abs(found) < abs(best[0]):
-            best = (found, entry)
-    if math.isfinite(best[0]):
-        script[place] = raised(script, place, best[1], best[0] * (1 + 1e-9))[place]
-    return Shift(t, selection(replay.subject), np.array([best[0]]))
-
-
-def margins(replay: Replay, seed: Seed, taken: Sequence[int] | None) -> list[Shift]:
+def margins(replay: Replay) -> list[Shift]:
     """By how much the noise at which an entry wins its first selection moves.
 
     For entries that win neither on D nor on D' without noise of their own; four of
     them, where there are more.
     """
-    seen, found = replay.run(0, seed, (), taken), list[Shift]()
+    seen, shifts = replay.run(0), list[Shift]()
     t = next(t for t in range(len(seen.views)) if seen.draws_of(t))
     place = seen.draws_of(t)[0]
-    state = seed if isinstance(seed, int) else seed[0]
-    entries = np.random.default_rng(state).permutation(seen.draws[place].unit.size)
-    for entry in entries[:4]:
-        script = list(seen.draws)
-        without = np.array(script[place].unit)
+    noise, script = seen.draws[place], list(seen.draws)
+    for entry in np.random.default_rng(replay.seed).permutation(noise.unit.size)[:4]:
+        without = np.array(noise.unit)
         without.flat[entry] = 0.0
-        script[place] = Draw(script[place].kind, without)
-        at = (seed, script, t, place, taken)
-        sides = [Selection(replay, which, *at).after(entry) for which in (0, 1)]
+        script[place] = Draw(noise.kind, without)
+        sides = [
+            Selection(replay, which, script, t, place).after(entry) for which in (0, 1)
+        ]
         for sign in (1.0, -1.0):
             names = {side(sign * HUGE) for side in sides}
             if len(names) > 1 or names & {side(0.0) for side in sides}:
                 continue
             name = names.pop()
             one, two = (threshold(side, name, sign) for side in sides)
-            found.append(Shift(t, selection(replay.subject), np.array([two - one])))
-    return found
+            shifts.append(Shift(t, selection(replay.subject), np.array([two - one])))
+    return shifts
 
 
 # --- chances --------------------------------------------------------------------------

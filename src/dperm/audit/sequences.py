@@ -6,16 +6,15 @@ all that is asked of a run, and its weights at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from dperm.audit.subjects import Array, Records, Subject
+from dperm.audit.subjects import DELTA, Array, Order, Records, Subject
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.privacy.mechanisms import Streams
@@ -25,57 +24,76 @@ from dperm.solvers.streams.sources import Rows
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A solver of these families on a small setup, and the target of its noise.
+class SequenceNeeds:
+    """What an audit of a solver of these families needs.
 
     Attributes
     ----------
-    name : str
-    module : module of the solver
-    options : its Options
-    setup : Setup
     n : int
-    epsilon, delta : float
-    calibration : {"paper", "strict"}
+    balls : tuple of (float, int)
+        Exponents of the balls and dimensions, each a subject of its own.
+    radius : float
+    loss : str
     positions : tuple of int
         Records worth replacing.
     cost : int
         By how much fewer runs are made of it.
+    options : mapping
+        Options that fit the small data.
+    steps, numbers : int
+        See ``FrankWolfeSubject``.
+    epsilon : float
+        Target at least, where a small one leaves candidates no gap.
+    others : mapping
+        Other needs that are tried, by name.
     reason : str
         Why no attack reaches the bound.
     """
 
-    name: str
-    module: ModuleType
-    options: Any
-    setup: Setup
-    n: int
-    epsilon: float
-    delta: float
-    calibration: str
-    positions: tuple[int, ...]
+    n: int = 16
+    balls: tuple[tuple[float, int], ...] = ((2.0, 3),)
+    radius: float = 0.25
+    loss: str = "linear"
+    positions: tuple[int, ...] = (0, 15)
     cost: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict)
+    steps: int = 4
+    numbers: int = 0
+    epsilon: float = 0.0
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reason: str = ""
 
 
 class SequenceSubject(Subject):
-    """A solver whose run is an iterator of releases."""
+    """A solver whose run is an iterator of releases, on one ball.
 
-    def __init__(self, at: Trial):
-        self.at, self.name, self.reason = at, at.name, at.reason
-        self.calibration = at.calibration
-        self.delta, self.epsilon = at.delta, at.epsilon
-        self.positions, self.cost = at.positions, at.cost
-        self.kind, self.base = at.module.Run, small_stream(at.n, at.setup.d)
+    Parameters
+    ----------
+    at : Order
+    needs : SequenceNeeds
+    p : float
+        Exponent of the ball.
+    d : int
+        Its dimension.
+    """
+
+    def __init__(self, at: Order, needs: SequenceNeeds, p: float, d: int):
+        self.name = f"{at.name}, p = {p:g}" if len(needs.balls) > 1 else at.name
+        self.module, self.options = at.module, replace(at.options, **needs.options)
+        self.setup, self.n = Setup(needs.loss, p, d, needs.radius), needs.n
+        self.delta, self.epsilon = DELTA, max(at.epsilon, needs.epsilon)
+        self.calibration, self.reason = at.kind, needs.reason
+        self.positions, self.cost = needs.positions, needs.cost
+        self.kind, self.base = at.module.Run, small_stream(needs.n, d)
 
     @cached_property
     def claimed_epsilon(self) -> float:
         """The target: these papers print their noise for it."""
-        return self.at.epsilon
+        return self.epsilon
 
     def symbol(self, view: Array) -> tuple[int, ...]:
         """The vertex taken: the one entry of the first d, with its sign."""
-        vertex = view[: self.at.setup.d]
+        vertex = view[: self.setup.d]
         large = np.abs(vertex) > 0.5 * np.abs(vertex).max(initial=0.0)
         return tuple((np.sign(vertex) * large).astype(int).tolist())
 
@@ -83,18 +101,18 @@ class SequenceSubject(Subject):
 class StreamSubject(SequenceSubject):
     """A solver over a stream of records; ``source`` may be a broken one."""
 
-    def __init__(self, at: Trial):
-        super().__init__(at)
+    def __init__(self, *given: Any):
+        super().__init__(*given)
         self.source: Any = Rows
-        self.target = family.Target(at.epsilon, at.delta, at.calibration)
-        noise = at.module.noise(at.setup, at.n, self.target, at.options)
+        self.target = family.Target(self.epsilon, self.delta, self.calibration)
+        noise = self.module.noise(self.setup, self.n, self.target, self.options)
         self.ledger = noise.ledger
 
     def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
         """One setup with one target."""
-        part = family.Part(self.at.setup, [self.target], own)
+        part = family.Part(self.setup, [self.target], own)
         source = self.source(data.X, data.y)
-        return nullcontext(self.kind([part], source, self.at.n, self.at.options))
+        return nullcontext(self.kind([part], source, self.n, self.options))
 
     def releases(self, run: Any) -> Iterator[Array]:
         """Its releases as they are."""
@@ -108,36 +126,33 @@ class StreamSubject(SequenceSubject):
 class FrankWolfeSubject(SequenceSubject):
     """A Frank-Wolfe method on a finite sum, least squares.
 
-    Parameters
-    ----------
-    at : Trial
-    steps : int
-    numbers : int
-        How many numbers a release may have beside its signed index.
+    It makes ``needs.steps`` steps, or as many as are ordered if that is less. A release
+    may have ``needs.numbers`` numbers beside its signed index.
     """
 
-    def __init__(self, at: Trial, steps: int, numbers: int = 0):
-        super().__init__(at)
-        self.steps, self.numbers = steps, numbers
-        goal = (at.options, at.epsilon, at.delta, at.calibration)
-        self.noise = at.module.noise(self._problem(self.base), steps, *goal)
+    def __init__(self, at: Order, needs: SequenceNeeds, p: float, d: int):
+        super().__init__(at, needs, p, d)
+        self.steps = min(at.steps or needs.steps, needs.steps)
+        self.numbers = needs.numbers
+        goal = (self.options, self.epsilon, self.delta, self.calibration)
+        self.noise = self.module.noise(self._problem(self.base), self.steps, *goal)
         self.ledger = self.noise.ledger
 
     def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
         """The noise is that of the base: its scales are public."""
-        return self.kind(self._problem(data), own, self.at.options, self.noise)
+        return self.kind(self._problem(data), own, self.options, self.noise)
 
     def releases(self, run: Any) -> Iterator[Array]:
         """The vertex that a release's signed index names, and its numbers."""
         for release in run.releases(self.steps):
-            yield as_vertex(release, self.at.setup.d, self.numbers)
+            yield as_vertex(release, self.setup.d, self.numbers)
 
     def published(self, run: Any) -> Array:
         """The iterate."""
         return run.weights
 
     def _problem(self, data: Records) -> Problem:
-        goal = (self.at.epsilon, self.at.delta)
+        goal = (self.epsilon, self.delta)
         source = Rows(data.X, data.y)
         return build("audit", source.X, source.y, "least_squares", Penalty(), *goal)
 

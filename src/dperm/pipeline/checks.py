@@ -77,7 +77,7 @@ def held(section: schema.Solver) -> None:
     ConfigError
         With what it lets go of.
     """
-    from dperm.audit.held import LeakError, require_held  # a second's import
+    from dperm.audit.ladder import LeakError, require_held  # a second's import
 
     try:
         require_held(section.name, section.algorithm, section.options)

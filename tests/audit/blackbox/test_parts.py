@@ -12,7 +12,7 @@ from dperm.audit.blackbox.domain import Data, Domain, Pair
 from dperm.audit.blackbox.events import judge, learn
 from dperm.audit.blackbox.recording import recorded, run
 from dperm.audit.blackbox.running import RefusedError, Target, numbers
-from dperm.audit.taps import LAWS
+from dperm.audit.subjects import LAWS
 from dperm.core.privacy.strict import gaussian_epsilon
 
 DATA = Data(np.array([[0.5], [1.0]]), np.zeros(2))

@@ -17,7 +17,7 @@ import numpy as np
 from dperm.audit.blackbox.domain import Data, Pair
 from dperm.audit.blackbox.running import Run, Target
 from dperm.audit.bounds import losses_bound
-from dperm.audit.taps import LAWS
+from dperm.audit.subjects import LAWS
 from dperm.core.privacy.strict import gaussian_epsilon
 
 Array = np.ndarray

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.audit.taps import Draw
+from dperm.audit.subjects import Draw
 
 Array = np.ndarray
 
