@@ -18,6 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -92,76 +93,66 @@ def _refuse_broken(path: Path) -> Iterator[None]:
 def _decompress(path: Path, folder: Path) -> Path:
     with open(path, "rb") as handle:
         magic = handle.read(3)
-    if magic[:2] == b"\x1f\x8b":
-        opener: Callable[[Path], IO[bytes]] = gzip.open  # type: ignore[assignment]
-    elif magic == b"BZh":
-        opener = bz2.open  # type: ignore[assignment]
-    else:
+    if magic[:2] != b"\x1f\x8b" and magic != b"BZh":
         return path
-    known = path.suffix in (".gz", ".bz2", ".tgz")
-    target = folder / (path.stem if known else f"{path.name}.unpacked")
-    with opener(path) as stream:
-        _copy(stream, target)
-    return target
+    is_named = path.suffix in (".gz", ".bz2", ".tgz")
+    target = folder / (path.stem if is_named else f"{path.name}.unpacked")
+    with bz2.open(path) if magic == b"BZh" else gzip.open(path) as stream:
+        return _copy(stream, target)
 
 
 def _tar_members(archive: tarfile.TarFile) -> dict[str, Opener]:
-    members: dict[str, Opener] = {}
-    for member in archive.getmembers():
-        _check_name(member.name)
-        if not (member.isreg() or member.isdir()):
-            raise RefusedError(f"member {member.name!r} is not a regular file")
-        if member.isreg():
-            members[member.name] = lambda m=member: archive.extractfile(m)  # type: ignore[misc]
-    return members
+    every = archive.getmembers()
+    odd = [one.name for one in every if not (one.isreg() or one.isdir())]
+    _check([one.name for one in every], odd)
+    return {one.name: partial(archive.extractfile, one) for one in every if one.isreg()}
 
 
 def _zip_members(archive: zipfile.ZipFile) -> dict[str, Opener]:
-    members: dict[str, Opener] = {}
-    for member in archive.infolist():
-        _check_name(member.filename)
-        if stat.S_ISLNK(member.external_attr >> 16):
-            raise RefusedError(f"member {member.filename!r} is not a regular file")
-        if not member.is_dir():
-            members[member.filename] = lambda m=member: archive.open(m)  # type: ignore[misc]
-    return members
+    every = archive.infolist()
+    odd = [one.filename for one in every if stat.S_ISLNK(one.external_attr >> 16)]
+    _check([one.filename for one in every], odd)
+    return {
+        one.filename: partial(archive.open, one) for one in every if not one.is_dir()
+    }
 
 
-def _check_name(name: str) -> None:
-    path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts or ":" in name:
-        raise RefusedError(f"member {name!r} points outside the archive")
+def _check(names: Sequence[str], odd: Sequence[str]) -> None:
+    """Refuse members outside the archive, and what is neither file nor folder."""
+    for name in names:
+        path = PurePosixPath(name.replace("\\", "/"))
+        if path.is_absolute() or ".." in path.parts or ":" in name:
+            raise RefusedError(f"member {name!r} points outside the archive")
+    for name in odd:
+        raise RefusedError(f"member {name!r} is not a regular file")
 
 
 def _take(
     members: dict[str, Opener], folder: Path, wanted: Sequence[str], key: str
 ) -> list[Path]:
-    if not wanted and len(members) == 1:
-        wanted = tuple(members)
-    if not wanted:
+    if not wanted and len(members) != 1:
         raise RefusedError(
             f"the archive holds {', '.join(sorted(members)) or 'nothing'}: "
             f"name the wanted members under `{key}`"
         )
-    return [_extract(members, name, folder) for name in wanted]
+    return [_extract(members, name, folder) for name in wanted or members]
 
 
 def _extract(members: dict[str, Opener], name: str, folder: Path) -> Path:
-    found = [m for m in members if name in (m, PurePosixPath(m).name)]
-    if len(found) != 1:
+    alike = [m for m in members if name in (m, PurePosixPath(m).name)]
+    if len(alike) != 1:
         held = ", ".join(sorted(members)) or "nothing"
         raise RefusedError(
-            f"the archive has {len(found)} members {name!r}; it holds {held}"
+            f"the archive has {len(alike)} members {name!r}; it holds {held}"
         )
-    stream = members[found[0]]()
-    if stream is None:
-        raise RefusedError(f"member {found[0]!r} is not a regular file")
+    stream = members[alike[0]]()
+    assert stream is not None  # regular files have one
     target = folder / "unpacked" / PurePosixPath(name).name
     with stream:
         return _copy(stream, target)
 
 
-def _copy(stream: IO[bytes], target: Path) -> Path:
+def _copy(stream: Any, target: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     written = 0
     with open(target, "wb") as out:
