@@ -3,9 +3,10 @@ PYTHON ?= python3
 JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
+SRC    ?= src/dperm
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help quickstart test all lint types unit smoke faults fuzz mutations mutants
+.PHONY: help quickstart test all lint size types unit smoke faults fuzz mutations mutants
 .PHONY: bench docs notebooks lock clean
 
 help:  ## list the targets
@@ -28,12 +29,19 @@ test: lint types unit smoke  ## linters, types, unit tests, a smoke run of the S
 all: $(VENV)/.done  ## everything, at full size: make all JOBS=32
 	snakemake -j $(JOBS) all
 
-lint: $(VENV)/.done  ## ruff, layers, snakefmt, snakemake --lint
+lint: $(VENV)/.done size  ## ruff, layers, sizes, snakefmt, snakemake --lint
 	ruff check src tests bench docs notebooks
 	ruff format --check src tests bench docs notebooks
 	lint-imports
 	snakefmt --check Snakefile
 	snakemake --lint
+
+size:  ## at most 8000 lines in 45 modules of the core, 42000 lines in all
+	@at_most() { echo "$$1: $$3, at most $$2"; test $$3 -le $$2; }; \
+	  lines() { find $$1 -name '*.py' -exec cat {} + | wc -l; }; \
+	  at_most "lines of the core" 8000 $$(lines $(SRC)/core) && \
+	  at_most "modules of the core" 45 $$(find $(SRC)/core -name '*.py' | wc -l) && \
+	  at_most "lines of the package" 42000 $$(lines $(SRC))
 
 types: $(VENV)/.done  ## mypy
 	mypy
