@@ -1,4 +1,4 @@
-# The rules are the stages of dperm.core.experiment.graph, one job per (problem, solver).
+# The rules are the stages of dperm.pipeline.graph, one job per (problem, solver).
 #   dperm dpcd -j 2; dperm all -j 2          one paper; all, claims and the report
 #   dperm dpcd -j 2 --config scale=smoke     a small version under results/smoke
 #   --config set="seed=7 paper.title='A b'"  Hydra overrides, quoted as in a shell
@@ -6,7 +6,7 @@ sys.path.insert(0, os.path.join(workflow.basedir, "src"))  # of a checkout
 import shlex
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import forecast, startup
-from dperm.core.experiment.graph import STAGES
+from dperm.pipeline.graph import STAGES
 from dperm.core.experiment.files import refuse_second
 
 PAPERS = startup.papers_of(sys.argv, available("paper"))

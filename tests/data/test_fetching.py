@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm.core.experiment.files import sole_writer, whole_folder
 from dperm.core.experiment.schema import Data, Dataset, Reader, Source
 from dperm.data import fetch
 from dperm.data.fetching import fetched_folder, load_fetched
+from dperm.store.folders import sole_writer, whole_folder
 
 ROWS = 3000
 CSV = "a,b,y\n" + "".join(f"{i},{i * i % 7},{i % 3}\n" for i in range(ROWS))

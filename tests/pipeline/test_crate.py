@@ -12,9 +12,9 @@ import requests
 import urllib3
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment.graph import Graph
 from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import crate
+from dperm.pipeline.graph import Graph
 
 CONTEXT = "https://w3id.org/ro/crate/1.1/context"
 MANIFEST = {

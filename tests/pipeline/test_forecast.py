@@ -8,7 +8,6 @@ import sys
 import pandas as pd
 import pytest
 
-from dperm.core.experiment.graph import STAGES, Graph
 from dperm.core.experiment.locate import available
 from dperm.data.fetching import FetchRecord
 from dperm.pipeline import forecast
@@ -22,6 +21,7 @@ from dperm.pipeline.forecast import (
     Costs,
     Task,
 )
+from dperm.pipeline.graph import STAGES, Graph
 from dperm.pipeline.runtable import run_table
 
 TSV = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time"

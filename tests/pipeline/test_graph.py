@@ -5,10 +5,10 @@ import graphlib
 import pytest
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment import graph, plan
-from dperm.core.experiment.graph import Graph
+from dperm.core.experiment import plan
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import products, runtable, stages
+from dperm.pipeline import graph, products, runtable, stages
+from dperm.pipeline.graph import Graph
 
 SMALL = ("paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2")
 

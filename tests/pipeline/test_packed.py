@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment.graph import Graph
 from dperm.pipeline import packed
 from dperm.pipeline.completion import digest_rows
+from dperm.pipeline.graph import Graph
 
 ROWS = "results/tiny/own/dp_cd/tune.parquet"
 DATA = "data/prepared/own/X.npy"

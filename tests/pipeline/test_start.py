@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import dperm
-from dperm.core.experiment import config, graph, locate
+from dperm.core.experiment import config, locate
 from dperm.core.experiment import files as store
 from dperm.core.experiment.locate import ConfigError
-from dperm.pipeline import digests, runtable, startup
+from dperm.pipeline import digests, graph, runtable, startup
 from dperm.store import closure
 
 PAPERS = ["dpbcfw", "dpcd", "dpgcd"]

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from dperm.data.arrays import RefusedError
-from dperm.store import packing
+from dperm.store.folders import write_archive
 
 FOLDER = "fetched"
 CONTENTS = "SOURCES.json"
@@ -184,7 +184,7 @@ def pack(folders: Mapping[str, Path], contents: Mapping[str, Any], path: Path) -
         for name, folder in sorted(folders.items())
         for file in sorted(folder.iterdir())
     }
-    packing.pack(path, (CONTENTS, contents), files)
+    write_archive(path, (CONTENTS, contents), files)
 
 
 def bundled(mirror: str | None, name: str, work: Path) -> Path | None:

@@ -33,6 +33,7 @@ from dperm.data.download import download, download_openml, file_name
 from dperm.data.readers import labels, read_files
 from dperm.data.synthetic import GENERATORS
 from dperm.store import closure
+from dperm.store.folders import sole_writer, whole_folder
 
 RECORD = "fetch.json"
 REMOTE = ("http", "openml")  # a second download may give what the first did not
@@ -94,7 +95,7 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     """
     check_dataset(dataset)
     folder = fetched_folder(dataset.name, data)
-    with store.sole_writer(folder):
+    with sole_writer(folder):
         kept = _reusable(dataset, folder)
         if kept is not None and _is_current(dataset, data, kept[1]):
             log.info("%s: reused from %s", dataset.name, folder)
@@ -103,7 +104,7 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
         if kept is not None and dataset.digest and not _is_contradicted(record):
             log.warning("%s: kept as it is, by its digest", dataset.name)
             return kept[1]
-        with store.whole_folder(folder) as new:
+        with whole_folder(folder) as new:
             if arrays is not None:
                 save_arrays(new, *arrays)
             store.write_json(new / RECORD, asdict(record))

@@ -21,6 +21,7 @@ from dperm.data.arrays import (
     standardize,
 )
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
+from dperm.store.folders import sole_writer, whole_folder
 
 META = "meta.json"
 
@@ -89,7 +90,7 @@ def prepare(
             check(problem, y)
         made = _make(problem, record, X, y)
     folder = prepared_folder(problem.name, data)
-    with store.sole_writer(folder), store.whole_folder(folder) as new:
+    with sole_writer(folder), whole_folder(folder) as new:
         if made.available:
             save_arrays(new, made.X, made.y)
         store.write_json(new / META, made.meta)

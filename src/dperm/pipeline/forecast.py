@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment.graph import STAGES, Graph
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.validation import one_of
 from dperm.pipeline import startup
+from dperm.pipeline.graph import STAGES, Graph
 
 START = 1.0  # CPU seconds until a stage begins its own work
 GOAL = 45.0  # CPU seconds of a thread: what takes longer gets more threads

@@ -21,10 +21,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment.graph import Graph
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import startup
-from dperm.store import packing
+from dperm.pipeline.graph import Graph
+from dperm.store.folders import write_archive
 
 HEAD = "RESULTS.json"
 TOPS = ("data", "results")  # folders that an archive may write to
@@ -67,7 +67,7 @@ def pack(papers: list[str], overrides: list[str], path: Path) -> str:
         "files": {name: store.file_digest(Path(name)) for name in names},
     }
     with store.whole(path) as beside:
-        packing.pack(beside, (HEAD, head), {name: Path(name) for name in names})
+        write_archive(beside, (HEAD, head), {name: Path(name) for name in names})
     return f"{path}: {len(names)} files of {', '.join(graph.papers)}"
 
 

@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema, validation
-from dperm.core.experiment.graph import FORMATS, product_inputs
 from dperm.core.experiment.locate import ConfigError, group_file, hint
 from dperm.core.experiment.validation import one_of
+from dperm.pipeline.graph import FORMATS, product_inputs
 from dperm.store import closure
 from dperm.store.closure import functions
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.config import read, settings, with_paper
-from dperm.core.experiment.graph import AUDITED, FORMATS, Graph, Job, product_inputs
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import check_clips, one_of
 from dperm.pipeline import checks, digests, products
+from dperm.pipeline.graph import AUDITED, FORMATS, Graph, Job, product_inputs
 
 DATA = ("fetch", "prepare", "optimum")
 

@@ -24,9 +24,9 @@ from typing import Any
 
 import dperm
 from dperm.core.experiment import files as store
-from dperm.core.experiment.graph import Graph
 from dperm.core.experiment.locate import ConfigError, conf_dirs
 from dperm.core.experiment.validation import one_of
+from dperm.pipeline.graph import Graph
 from dperm.store import closure
 
 FOLDER = Path(".snakemake/dperm")

@@ -16,7 +16,6 @@ import json
 import logging
 import os
 import platform
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,59 +77,6 @@ def _alive(process: int) -> bool:
     except PermissionError:  # another user's
         return True
     return True
-
-
-@contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder that is replaced as a whole; the lock lies beside it.
-
-    What a process that has died left beside the folder is removed, and the folder put
-    back if it died between taking the old one away and putting the new one there.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with held(folder.parent / f".{folder.name}.lock", folder):
-        _tidy_folder(folder)
-        yield
-
-
-@contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """Fill a folder beside the one meant; it takes its place when all is written.
-
-    Parameters
-    ----------
-    folder : Path
-        Replaced as a whole. The caller is its ``sole_writer``.
-
-    Yields
-    ------
-    Path
-        Where to write. Removed if the block raises.
-    """
-    new = _sibling(folder, "new")
-    new.mkdir(parents=True)
-    try:
-        yield new
-        if folder.exists():
-            folder.replace(_sibling(folder, "old"))
-        new.replace(folder)
-    finally:
-        _tidy_folder(folder)
-
-
-def _sibling(folder: Path, suffix: str) -> Path:
-    return folder.with_name(f".{folder.name}.{os.getpid()}.{suffix}")
-
-
-def _tidy_folder(folder: Path) -> None:
-    """Clear what lies beside a folder; put the old one back if no new one came."""
-    for old in folder.parent.glob(f".{folder.name}.*.old"):
-        if folder.exists():
-            shutil.rmtree(old)
-        else:
-            old.replace(folder)
-    for new in folder.parent.glob(f".{folder.name}.*.new"):
-        shutil.rmtree(new)
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
