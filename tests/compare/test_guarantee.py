@@ -14,8 +14,7 @@ from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.erm.scales import column_scales, declared, is_declared, label_scale
-from dperm.core.privacy.given import SMOOTHNESS, N
-from dperm.core.privacy.ledger import Gaussian, Ledger, SampledGaussian
+from dperm.core.privacy.ledger import SMOOTHNESS, Gaussian, Ledger, N, SampledGaussian
 
 EVENTS = (
     Gaussian(1.0, 4.0, 3, "", ""),

@@ -23,7 +23,7 @@ from dperm.core.privacy import (
     true_epsilon,
 )
 from dperm.core.privacy.accounting import Interval, epsilon, estimate, unconditional
-from dperm.core.privacy.given import SMOOTHNESS, N
+from dperm.core.privacy.ledger import SMOOTHNESS, N
 from dperm.core.privacy.noisy_max import pure_delta
 from dperm.core.privacy.strict import (
     gaussian_delta,

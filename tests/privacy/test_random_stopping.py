@@ -9,13 +9,15 @@ from scipy.special import gammaln, logsumexp
 
 from dperm.accountants import random_stopping as tuning
 from dperm.accountants.random_stopping import (
+    _log_tail,
+    _masses,
+    _sampled,
     converted,
     expected_runs,
     renyi_curve,
     stopping,
     tuned_epsilon,
 )
-from dperm.accountants.sampled_renyi import _log_tail, _masses, _sampled
 from dperm.core.privacy import Gaussian, Ledger, NoisyMax, SampledGaussian
 from dperm.core.privacy.strict import sampled_gaussian_delta
 

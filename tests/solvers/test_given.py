@@ -21,7 +21,8 @@ from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import schema
 from dperm.core.experiment.schema import Preparation
 from dperm.core.lanes import Lanes, dp_cd, dp_sgd, dp_skgd
-from dperm.core.privacy import given, mechanisms
+from dperm.core.privacy import ledger as stated
+from dperm.core.privacy import mechanisms
 from dperm.core.privacy.mechanisms import streams
 from dperm.data.arrays import standardize
 from dperm.pipeline import inputs
@@ -30,9 +31,9 @@ from dperm.solvers.frank_wolfe import dp_bcfw, dp_fw
 N, P, LOUD = 60, 12, 1e10
 CONF = Path(__file__).parents[2] / "conf" / "solver"
 ROOTS = {  # constants of a problem, and what a ledger calls what is made of them
-    "smoothness": {given.SMOOTHNESS},
-    "global_smoothness": {given.GLOBAL_SMOOTHNESS},
-    "design": {given.LIFTS, given.FEATURE_BOUNDS},
+    "smoothness": {stated.SMOOTHNESS},
+    "global_smoothness": {stated.GLOBAL_SMOOTHNESS},
+    "design": {stated.LIFTS, stated.FEATURE_BOUNDS},
 }
 
 
@@ -129,14 +130,14 @@ def test_sets_and_their_probabilities(module, chosen):
     options = solvers.make_options(module, chosen)
     said = declared(module, options)
     if module is not dp_skgd or options.sampling == "nice":
-        assert not {given.PARTITION, given.IMPORTANCE} & said
+        assert not {stated.PARTITION, stated.IMPORTANCE} & said
         return
     one, other = (dp_skgd.Sketch(problem, options) for problem in problems())
     same = len(one.sets) == len(other.sets) and all(
         np.array_equal(a, b) for a, b in zip(one.sets, other.sets, strict=True)
     )
-    assert (given.PARTITION in said) == (not same)
-    assert (given.IMPORTANCE in said) == (not np.allclose(one.q, other.q))
+    assert (stated.PARTITION in said) == (not same)
+    assert (stated.IMPORTANCE in said) == (not np.allclose(one.q, other.q))
 
 
 def sneaky(read, names):
@@ -158,7 +159,7 @@ def test_a_solver_that_does_not_say_what_it_reads_is_found():
     silent = sneaky(lambda problem: problem.smoothness, ())
     assert roots_of(silent, options) == {"smoothness"}
     assert not ROOTS["smoothness"] & declared(silent, options)
-    own = sneaky(lambda problem: (problem.A**2).mean(axis=0), (given.SMOOTHNESS,))
+    own = sneaky(lambda problem: (problem.A**2).mean(axis=0), (stated.SMOOTHNESS,))
     assert "anything else" in roots_of(own, options)
     honest = sneaky(lambda problem: np.ones(P), ())
     assert roots_of(honest, options) == set() == declared(honest, options)
@@ -166,7 +167,7 @@ def test_a_solver_that_does_not_say_what_it_reads_is_found():
 
 def test_batches_do_not_change_what_is_given():
     options = dp_sgd.Options(batch=4)
-    assert declared(dp_sgd, options) == {given.GLOBAL_SMOOTHNESS}
+    assert declared(dp_sgd, options) == {stated.GLOBAL_SMOOTHNESS}
     assert roots_of(dp_sgd, options) == {"global_smoothness"}
 
 
@@ -177,8 +178,8 @@ def test_frank_wolfe_methods_say_when_their_noise_reads_the_gradient(module, kin
     base, other = problems()
     found = [module.noise(one, 3, options, 1.0, 1e-3, kind) for one in (base, other)]
     moves = found[0].index_scale != found[1].index_scale
-    assert found[0].ledger.given[0] == given.N
-    assert (given.GRADIENT in found[0].ledger.given) == moves
+    assert found[0].ledger.given[0] == stated.N
+    assert (stated.GRADIENT in found[0].ledger.given) == moves
 
 
 def test_preparation_that_reads_all_records():
@@ -188,8 +189,8 @@ def test_preparation_that_reads_all_records():
     assert not np.allclose(standardize(X)[1:], standardize(other)[1:])
     both = Preparation(standardize=True, drop_zero_columns=True)
     told = inputs.given(schema.Problem(preparation=both))
-    assert told == (given.N, given.STANDARDISATION, given.COLUMNS)
-    assert inputs.given(schema.Problem(preparation=Preparation())) == (given.N,)
+    assert told == (stated.N, stated.STANDARDISATION, stated.COLUMNS)
+    assert inputs.given(schema.Problem(preparation=Preparation())) == (stated.N,)
 
 
 @pytest.mark.parametrize(
@@ -204,13 +205,13 @@ def test_preparation_that_reads_all_records():
 def test_a_rule_for_missing_values_reads_all_records(rule, told):
     problem = schema.Problem(preparation=Preparation())
     problem.dataset.reader.missing = rule
-    assert inputs.given(problem) == (given.N, *told)
+    assert inputs.given(problem) == (stated.N, *told)
 
 
 def test_a_ledger_keeps_what_it_is_given():
     plain = dp_cd.ledger(problems()[0], 5, 2.0, dp_cd.Options())
-    both = plain.assuming(given.N, given.STANDARDISATION) + plain
-    assert both.given == (given.N, given.STANDARDISATION, given.SMOOTHNESS)
+    both = plain.assuming(stated.N, stated.STANDARDISATION) + plain
+    assert both.given == (stated.N, stated.STANDARDISATION, stated.SMOOTHNESS)
     assert type(both).from_dict(both.to_dict()) == both
     old = {key: value for key, value in both.to_dict().items() if key != "given"}
     assert type(both).from_dict(old).given == ()

@@ -26,7 +26,7 @@ from dperm.audit.registry import estimators, plain, subjects
 from dperm.audit.rungs import BLIND, climb, published
 from dperm.audit.subjects import Subject
 from dperm.core import solvers
-from dperm.core.privacy.given import N, united
+from dperm.core.privacy.ledger import N, united
 
 log = logging.getLogger(__name__)
 

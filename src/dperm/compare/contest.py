@@ -32,8 +32,7 @@ from dperm.core.calibrations import STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes.trials import seeds_of
 from dperm.core.privacy.calibration import UnreachableTargetError, calibrate, smallest
-from dperm.core.privacy.given import united
-from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import Gaussian, Ledger, united
 from dperm.core.privacy.mechanisms import gaussian, streams
 from dperm.core.privacy.strict import gaussian_epsilon
 

@@ -27,8 +27,13 @@ from dperm.core.erm.problem import Problem
 from dperm.core.erm.scales import column_scales, is_declared, label_scale
 from dperm.core.lanes import LaneRun, Lanes
 from dperm.core.lanes.engine import run_lanes
-from dperm.core.privacy.given import GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS, SMOOTHNESS
-from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.ledger import (
+    GLOBAL_SMOOTHNESS,
+    LABEL_SCALE,
+    LIFTS,
+    SMOOTHNESS,
+    Ledger,
+)
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.core.solvers.capabilities import Asked
 from dperm.solvers.fits.scaled import Scaled

@@ -30,7 +30,7 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.erm.scales import declared
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.given import LABEL_SCALE, SMOOTHNESS, N
+from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS, N
 
 DATA = "data"  # a scale that is read off the data
 RESIDUAL = tuple(name for name in arrays.BOUNDED if name not in arrays.SIGNED)

@@ -7,8 +7,7 @@ from functools import cached_property
 
 from dperm.accountants.intervals import epsilon_interval
 from dperm.core.privacy.accounting import Interval
-from dperm.core.privacy.given import moves_with_data, united
-from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.ledger import Ledger, moves_with_data, united
 
 
 @dataclass(frozen=True)

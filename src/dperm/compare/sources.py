@@ -21,7 +21,7 @@ from dperm.core.experiment import schema
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError, available, hint
 from dperm.core.experiment.validation import number
-from dperm.core.privacy.given import STANDARDISATION, N, missing_values, united
+from dperm.core.privacy.ledger import STANDARDISATION, N, missing_values, united
 from dperm.data.arrays import Arrays, RefusedError, standardize
 from dperm.data.readers import naming, read_files
 from dperm.pipeline import checks, inputs

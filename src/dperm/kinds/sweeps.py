@@ -19,7 +19,7 @@ from dperm.core.experiment.racing import CANNOT_WIN
 from dperm.core.experiment.unit import Job, lane_rows
 from dperm.core.lanes import Lanes, trials
 from dperm.core.privacy.calibration import UnreachableTargetError
-from dperm.core.privacy.given import as_set, moves_with_data
+from dperm.core.privacy.ledger import as_set, moves_with_data
 from dperm.pipeline import inputs
 
 CALIBRATION = PAPER  # what is printed was run with the published noise

@@ -24,7 +24,7 @@ from dperm.core.experiment.files import locked
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.experiment.unit import Code, Job
 from dperm.core.experiment.validation import number
-from dperm.core.privacy.given import COLUMNS, STANDARDISATION, N, missing_values
+from dperm.core.privacy.ledger import COLUMNS, STANDARDISATION, N, missing_values
 from dperm.core.solvers.capabilities import obstacle
 from dperm.data import archives
 from dperm.data.fetching import FetchRecord, fetched_folder

@@ -22,8 +22,7 @@ from dperm.core.experiment.schema import Config
 from dperm.core.lanes import trials
 from dperm.core.privacy.accounting import epsilon, unconditional
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.given import as_set, moves_with_data
-from dperm.core.privacy.ledger import Event, Ledger, NonPrivate
+from dperm.core.privacy.ledger import Event, Ledger, NonPrivate, as_set, moves_with_data
 from dperm.core.privacy.mechanisms import STUDY
 from dperm.core.solvers.capabilities import obstacle
 from dperm.pipeline import inputs

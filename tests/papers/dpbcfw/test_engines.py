@@ -10,10 +10,17 @@ import numpy as np
 import pytest
 
 from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.distributed.engines import Dask, Local, WorkerLostError
-from dperm.solvers.distributed.messages import Message
-from dperm.solvers.distributed.parts import InMemory, in_files, in_memory, shares
-from dperm.solvers.distributed.starting import ENGINES
+from dperm.solvers.distributed.engines import (
+    ENGINES,
+    Dask,
+    InMemory,
+    Local,
+    WorkerLostError,
+    in_files,
+    in_memory,
+    shares,
+)
+from dperm.solvers.distributed.node import Message
 from dperm.solvers.frank_wolfe import Noise, dp_bcfw
 
 OPTIONS = dp_bcfw.Options(

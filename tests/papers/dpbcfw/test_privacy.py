@@ -13,10 +13,8 @@ from dperm.core.privacy.published import advanced_epsilon
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpbcfw import theory
 from dperm.papers.dpbcfw.runs import Setting
-from dperm.solvers.distributed.engines import Local
-from dperm.solvers.distributed.messages import Message
-from dperm.solvers.distributed.node import Node, shared_sketch
-from dperm.solvers.distributed.parts import in_memory
+from dperm.solvers.distributed.engines import Local, in_memory
+from dperm.solvers.distributed.node import Message, Node, shared_sketch
 from dperm.solvers.frank_wolfe import Noise, dp_bcfw, dp_bcfw_noise, dp_fw
 
 OPTIONS = dp_bcfw.Options(

@@ -46,7 +46,7 @@ class Problem:
         itself. A neighbour of a data set is run with those of the data set.
     given : tuple of str
         What of its arrays was made of all records (standardised columns, say) or is
-        read off them for the sensitivities, beside n: see ``dperm.core.privacy.given``.
+        read off them for the sensitivities, beside n (``dperm.core.privacy.ledger``).
     """
 
     name: str

@@ -24,8 +24,7 @@ from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Block, Lanes
 from dperm.core.lanes.clipping import mean_sensitivity, share
 from dperm.core.parallel import spread
-from dperm.core.privacy.given import SMOOTHNESS
-from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import SMOOTHNESS, Gaussian, Ledger
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.core.solvers.capabilities import Asked, require
 from dperm.core.solvers.options import at_least, one_of

@@ -43,8 +43,7 @@ from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Block, Lanes
 from dperm.core.lanes.clipping import mean_sensitivity, share
 from dperm.core.parallel import spread
-from dperm.core.privacy.given import SMOOTHNESS
-from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.ledger import SMOOTHNESS, Ledger
 from dperm.core.privacy.mechanisms import Streams, exponential, gumbel, laplace
 from dperm.core.privacy.noisy_max import NOISES, ChosenValue, NoisyMax
 from dperm.core.solvers.options import one_of

@@ -31,8 +31,7 @@ from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Block, Lanes
 from dperm.core.lanes.clipping import sum_sensitivity
 from dperm.core.parallel import spread
-from dperm.core.privacy.given import GLOBAL_SMOOTHNESS
-from dperm.core.privacy.ledger import Ledger, SampledGaussian
+from dperm.core.privacy.ledger import GLOBAL_SMOOTHNESS, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.core.solvers.options import at_least
 

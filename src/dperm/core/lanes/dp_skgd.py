@@ -34,8 +34,14 @@ from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.clipping import mean_sensitivity
 from dperm.core.parallel import spread
-from dperm.core.privacy.given import IMPORTANCE, LIFTS, PARTITION, SMOOTHNESS
-from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import (
+    IMPORTANCE,
+    LIFTS,
+    PARTITION,
+    SMOOTHNESS,
+    Gaussian,
+    Ledger,
+)
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.core.solvers.capabilities import Asked, require
 from dperm.core.solvers.options import at_least, one_of

@@ -28,8 +28,12 @@ from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_sgd
 from dperm.core.lanes.clipping import mean_sensitivity
 from dperm.core.parallel import spread
-from dperm.core.privacy.given import GLOBAL_SMOOTHNESS
-from dperm.core.privacy.ledger import Gaussian, Ledger, SampledGaussian
+from dperm.core.privacy.ledger import (
+    GLOBAL_SMOOTHNESS,
+    Gaussian,
+    Ledger,
+    SampledGaussian,
+)
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.core.solvers.options import positive
 

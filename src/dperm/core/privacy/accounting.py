@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from dperm.core import calibrations
 from dperm.core.privacy import strict
-from dperm.core.privacy.given import moves_with_data
-from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.ledger import Ledger, moves_with_data
 
 
 class DeltaError(ValueError):

@@ -24,12 +24,11 @@ from dperm.core.erm.constrained import minimum
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.erm.sets import Ball
-from dperm.core.privacy.given import DATA_BOUNDS, RADIUS, united
-from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.ledger import DATA_BOUNDS, RADIUS, Ledger, united
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.solvers.options import one_of
 from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES
-from dperm.solvers.distributed.starting import ENGINES
+from dperm.solvers.distributed.engines import ENGINES
 from dperm.solvers.frank_wolfe import (
     CALIBRATIONS,
     FrankWolfe,
@@ -41,8 +40,8 @@ from dperm.solvers.frank_wolfe import (
 )
 from dperm.solvers.frank_wolfe.bcfw import step_size
 from dperm.solvers.frank_wolfe.dp_bcfw_noise import epsilons_apart, releases
+from dperm.solvers.frank_wolfe.dp_fw import HOPELESS, selections_epsilon
 from dperm.solvers.frank_wolfe.iterate import Iterate
-from dperm.solvers.frank_wolfe.selections import HOPELESS, selections_epsilon
 
 Rows = list[dict[str, Any]]
 METHODS: dict[str, ModuleType] = {

@@ -29,8 +29,8 @@ from dperm.papers.dpbcfw.runs import (
     options_of,
     sparse_design,
 )
+from dperm.solvers.distributed.engines import in_memory
 from dperm.solvers.distributed.node import Node
-from dperm.solvers.distributed.parts import in_memory
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import bcfw, dp_bcfw, silent
 from dperm.solvers.frank_wolfe.bcfw import step_size

@@ -16,7 +16,7 @@ from dperm.accountants.generalised_gaussian import (
 from dperm.accountants.intervals import epsilon_interval
 from dperm.core.calibrations import OURS
 from dperm.core.experiment.plan import seed_of
-from dperm.core.privacy.given import N
+from dperm.core.privacy.ledger import N
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpsco.sampled_cost import Draws, least_epsilon
 from dperm.solvers.streams import Target, phased_sgd, poly_sfw

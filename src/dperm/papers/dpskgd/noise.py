@@ -8,8 +8,7 @@ from typing import Any
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.given import LIFTS, SMOOTHNESS, united
-from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import LIFTS, SMOOTHNESS, Gaussian, Ledger, united
 from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 
 RELEASES = (1, 10, 100, 1000)

@@ -1,18 +1,81 @@
-"""Engines: they carry a message to every node and the answers back, in node order."""
+"""Engines: they carry a message to every node and the answers back, in node order.
+
+Nodes find their columns in memory, or in a file that only they open.
+"""
 
 from __future__ import annotations
 
 import logging
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
+from dperm.core.erm.columns import edges
 from dperm.core.erm.problem import Problem
-from dperm.solvers.distributed.messages import Message
-from dperm.solvers.distributed.node import Node, Part, Public
-from dperm.solvers.distributed.parts import in_memory
+from dperm.solvers.distributed.node import Message, Node, Part, Public, Share
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A share that is there already, for nodes of this process."""
+
+    share: Share
+
+    def load(self) -> Share:
+        """The share itself."""
+        return self.share
+
+
+@dataclass(frozen=True)
+class InFile:
+    """A share in a ``.npz`` file that the node's worker can read."""
+
+    path: str
+
+    def load(self) -> Share:
+        """Read the file."""
+        with np.load(self.path) as kept:
+            entries = (kept["data"], kept["indices"], kept["indptr"])
+            shape = (len(kept["offset"]), len(kept["indptr"]) - 1)
+            matrix = sparse.csc_array(entries, shape=shape)
+            return Share(matrix, kept["offset"], int(kept["first"]))
+
+
+def shares(problem: Problem, nodes: int) -> Iterator[Share]:
+    """The problem's columns in blocks of equal size, as far as p allows."""
+    matrix = sparse.csc_array(problem.A)
+    matrix.sort_indices()
+    starts = edges(problem.p, nodes)
+    for low, high in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        yield Share(matrix[:, low:high].copy(), problem.offset, low)
+
+
+def in_memory(problem: Problem, nodes: int) -> list[InMemory]:
+    """The shares of all nodes, in this process."""
+    return [InMemory(share) for share in shares(problem, nodes)]
+
+
+def in_files(problem: Problem, nodes: int, folder: Path) -> list[InFile]:
+    """Write each node's share to a file of its own below ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [
+        _written(share, folder / f"node-{k}.npz")
+        for k, share in enumerate(shares(problem, nodes))
+    ]
+
+
+def _written(share: Share, path: Path) -> InFile:
+    matrix = share.matrix
+    entries = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
+    np.savez(path, **entries, offset=share.offset, first=share.first)
+    return InFile(str(path.resolve()))
+
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +86,10 @@ class Engine(Protocol):
     """What the server needs of an engine."""
 
     def exchange(self, content: bytes) -> Iterable[bytes]:
-        """Send a message to every node; their answers in node order."""
+        """Send a message to every node; their answers in node order.
+
+        Nodes find their columns in memory, or in a file that only they open.
+        """
         ...
 
     def close(self) -> None:
@@ -187,3 +253,53 @@ class Dask:
             f"node {k} does not answer, though its worker lives: "
             f"{type(error).__name__}: {error}"
         ) from error
+
+
+class Cluster(Dask):
+    """The Dask engine on a cluster of its own, or on the one Dask is configured for.
+
+    ``DASK_SCHEDULER_ADDRESS`` names a running scheduler; without it one process a node
+    is started here. Each node's columns are written to a file of their own, below
+    Dask's ``temporary-directory``, which the workers must be able to read.
+    """
+
+    def __init__(self, problem: Problem, public: Public, seeds: Sequence[int]):
+        import dask
+
+        top = dask.config.get("temporary-directory", None)
+        self.folder = tempfile.TemporaryDirectory(prefix="dperm-parts-", dir=top)
+        self.cluster, client = _connected(len(seeds))
+        try:
+            parts = in_files(problem, len(seeds), Path(self.folder.name))
+            super().__init__(parts, public, seeds, client)
+        except BaseException:
+            self._shut(client)
+            raise
+
+    def close(self) -> None:
+        """Release the actors, then the cluster if it is ours, then the files."""
+        super().close()
+        self._shut(self.client)
+
+    def _shut(self, client: Any) -> None:
+        client.close()
+        if self.cluster is not None:
+            self.cluster.close()
+        self.folder.cleanup()
+
+
+def _connected(nodes: int) -> tuple[Any, Any]:
+    """A cluster of our own (None if there is one already) and a client."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    address = dask.config.get("scheduler-address", None)
+    if address:
+        return None, Client(address)
+    cluster = LocalCluster(
+        n_workers=nodes, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    return cluster, Client(cluster)
+
+
+ENGINES: dict[str, Start] = {"local": local, "dask": Cluster}

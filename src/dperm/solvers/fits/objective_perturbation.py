@@ -21,8 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.core.privacy.given import EXACT_MINIMA
-from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import EXACT_MINIMA, Gaussian, Ledger
 from dperm.core.solvers.options import one_of, positive
 from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.scaled import Scaled

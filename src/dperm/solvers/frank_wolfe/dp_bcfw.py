@@ -21,13 +21,11 @@ import numpy as np
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.columns import Columns
 from dperm.core.erm.problem import Problem
-from dperm.core.privacy.given import GRADIENT
-from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.ledger import GRADIENT, Ledger
 from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.options import one_of, positive, share
 from dperm.solvers.distributed.engines import Start, local
-from dperm.solvers.distributed.messages import Message
-from dperm.solvers.distributed.node import Public
+from dperm.solvers.distributed.node import Message, Public
 from dperm.solvers.frank_wolfe import (
     FrankWolfe,
     Noise,

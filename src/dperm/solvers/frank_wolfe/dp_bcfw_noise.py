@@ -25,7 +25,7 @@ from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import Noise
-from dperm.solvers.frank_wolfe.selections import HOPELESS, LOUD, selections_epsilon
+from dperm.solvers.frank_wolfe.dp_fw import HOPELESS, LOUD, selections_epsilon
 
 if TYPE_CHECKING:
     from dperm.solvers.frank_wolfe.dp_bcfw import Options

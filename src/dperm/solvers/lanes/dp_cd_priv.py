@@ -19,8 +19,7 @@ from dperm.core.calibrations import PAPER
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.dp_cd import lane_bytes, refuses, steps
-from dperm.core.privacy.given import FEATURE_BOUNDS
-from dperm.core.privacy.ledger import Laplace, Ledger
+from dperm.core.privacy.ledger import FEATURE_BOUNDS, Laplace, Ledger
 from dperm.core.privacy.mechanisms import Streams, laplace
 from dperm.core.solvers import options as checks
 

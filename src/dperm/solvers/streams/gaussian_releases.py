@@ -1,13 +1,14 @@
-"""Gaussian releases of gradients that all read the same records."""
+"""Noise of releases that all read the same records: Gaussian, or priced as zCDP."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
 
+import scipy  # its parts come when they are first named
+
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.given import N
-from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import Gaussian, Ledger, N
 from dperm.solvers.streams import Noise, Target, silent
 from dperm.solvers.streams.setup import Setup
 
@@ -46,3 +47,31 @@ def euclidean_lipschitz(setup: Setup) -> float:
     """Largest l_2 norm of a gradient: L0 d^(1/2 - 1/q), or L0 below q = 2."""
     inverse = 0.0 if math.isinf(setup.q) else 1 / setup.q
     return setup.lipschitz * setup.d ** max(0.0, 0.5 - inverse)
+
+
+def concentrated_epsilon(rho: float, delta: float) -> float:
+    """Epsilon of rho-zCDP (Canonne, Kamath and Steinke 2020, Proposition 12)."""
+
+    def bound(log_excess: float) -> float:
+        alpha = 1 + math.exp(log_excess)
+        spent = rho * alpha + math.log1p(-1 / alpha)
+        return spent - (math.log(delta) + math.log(alpha)) / (alpha - 1)
+
+    start = 0.5 * math.log1p(math.log(1 / delta) / rho)
+    found = scipy.optimize.minimize_scalar(
+        bound, bounds=(start - 6, start + 6), method="bounded", options={"xatol": 1e-10}
+    )
+    return max(float(found.fun), 0.0)
+
+
+@lru_cache(maxsize=4096)
+def concentrated_budget(epsilon: float, delta: float) -> float:
+    """The largest rho whose epsilon stays within the target."""
+
+    def excess(log_rho: float) -> float:
+        return concentrated_epsilon(math.exp(log_rho), delta) - epsilon
+
+    rho = math.exp(scipy.optimize.brentq(excess, -40.0, 10.0, xtol=1e-12))
+    while concentrated_epsilon(rho, delta) > epsilon:
+        rho *= 1 - 1e-9
+    return rho

@@ -26,8 +26,7 @@ from dperm.accountants.generalised_gaussian import (
     smooth_order,
 )
 from dperm.core.calibrations import STRICT
-from dperm.core.privacy.given import N
-from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.ledger import Ledger, N
 from dperm.core.solvers.options import one_of
 from dperm.solvers.streams import Noise, Part, Stream, Target, silent
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums

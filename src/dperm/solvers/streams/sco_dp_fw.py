@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.core.privacy.given import N
-from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.ledger import Ledger, N
 from dperm.core.privacy.mechanisms import laplace_rows
-from dperm.solvers.frank_wolfe.selections import published_root, selections
+from dperm.solvers.frank_wolfe.dp_fw import published_root, selections
 from dperm.solvers.streams import Noise, Target, silent
 from dperm.solvers.streams.alone import Alone
-from dperm.solvers.streams.concentrated import concentrated_budget
+from dperm.solvers.streams.gaussian_releases import concentrated_budget
 from dperm.solvers.streams.setup import Setup
 
 ALONE = True
