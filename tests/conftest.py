@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dperm.core.erm.loss import Signed
-from dperm.core.erm.losses import named
+from dperm.core.erm.losses import Signed, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 

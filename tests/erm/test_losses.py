@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,15 +12,14 @@ from scipy import optimize
 
 from conftest import PENALTIES, make_problem, raw_data
 from dperm.core import solvers
-from dperm.core.erm import loss as contract
+from dperm.core.compiled import INLINE, filled
 from dperm.core.erm import losses, optimum
 from dperm.core.erm.bounds import record_bound
 from dperm.core.erm.constants import largest_derivatives
-from dperm.core.erm.loss import BYTES, FIRST, Loss, Residual, Signed
-from dperm.core.erm.losses import BOUNDED, LOSSES, derivatives, named
+from dperm.core.erm.losses import BOUNDED, LOSSES, Loss, Residual, Signed, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.frank_wolfe import dp_fw
 
@@ -29,15 +29,15 @@ SPREAD = np.linspace(-4.0, 4.0, 1001) + 1e-4  # no kink is met
 
 
 def values(kind, v):
-    return np.array([losses.value(kind.code, x) for x in v])
+    return kind.values(np.asarray(v, dtype=float))
 
 
 @every
 def test_derivatives_are_those_of_the_value(kind):
     step = 1e-5
     central = (values(kind, SPREAD + step) - values(kind, SPREAD - step)) / (2 * step)
-    np.testing.assert_allclose(derivatives(kind, SPREAD), central, atol=1e-8)
-    rises = derivatives(kind, SPREAD + step) - derivatives(kind, SPREAD - step)
+    np.testing.assert_allclose(kind.derivatives(SPREAD), central, atol=1e-8)
+    rises = kind.derivatives(SPREAD + step) - kind.derivatives(SPREAD - step)
     np.testing.assert_allclose(kind.second(SPREAD), rises / (2 * step), atol=1e-8)
 
 
@@ -50,7 +50,7 @@ def test_curvature_is_the_supremum_of_the_second_derivative(kind):
 @every
 def test_slopes_are_the_range_of_the_derivative(kind):
     """The closure: every end is reached, or approached, or infinite."""
-    found = derivatives(kind, np.array([-600.0, 600.0]))
+    found = kind.derivatives(np.array([-600.0, 600.0]))
     for end, far in zip(kind.slopes, found, strict=True):
         assert far == pytest.approx(end, abs=1e-12) if np.isfinite(end) else (
             abs(far) > 500 and np.sign(far) == np.sign(end)
@@ -61,7 +61,7 @@ def test_slopes_are_the_range_of_the_derivative(kind):
 def test_conjugate_is_the_maximum_of_its_definition(kind):
     offset = 0.7
     for theta in np.clip(np.linspace(-2.5, 2.5, 11), *kind.slopes):
-        lost = lambda s, t=theta: losses.value(kind.code, s + offset) - t * s  # noqa: E731
+        lost = lambda s, t=theta: kind.value(s + offset) - t * s  # noqa: E731
         best = optimize.minimize_scalar(lost, bounds=(-60, 60), method="bounded",
                                         options={"xatol": 1e-12})  # fmt: skip
         found = kind.conjugate(np.array([theta]), np.array([offset]))[0]
@@ -71,7 +71,7 @@ def test_conjugate_is_the_maximum_of_its_definition(kind):
 @every
 def test_fenchel_and_young_agree_at_the_derivative(kind):
     offset = np.random.default_rng(0).standard_normal(len(SPREAD))
-    theta = derivatives(kind, SPREAD)
+    theta = kind.derivatives(SPREAD)
     both = values(kind, SPREAD) + kind.conjugate(theta, offset)
     np.testing.assert_allclose(both, theta * (SPREAD - offset), atol=1e-11)
 
@@ -86,7 +86,7 @@ def test_conjugate_is_infinite_outside_the_range_of_slopes(kind):
 @every
 @pytest.mark.parametrize("reach", [0.3, 1.0, 2.5])
 def test_public_bounds_hold_and_grow_to_the_largest_slope(kind, reach):
-    steepest = np.abs(derivatives(kind, np.linspace(-reach, reach, 4001))).max()
+    steepest = np.abs(kind.derivatives(np.linspace(-reach, reach, 4001))).max()
     assert steepest <= kind.lipschitz(reach) * (1 + 1e-12)
     assert kind.lipschitz(np.inf) == max(abs(end) for end in kind.slopes)
     assert kind.lipschitz(reach) <= kind.lipschitz(np.inf)
@@ -95,15 +95,16 @@ def test_public_bounds_hold_and_grow_to_the_largest_slope(kind, reach):
 
 @every
 def test_kernels_take_the_pieces_of_the_class(kind):
-    """Pieces of one loss, called alone, are what its code makes kernels do."""
+    """Pieces of one loss, called alone, are what a kernel compiled for it does."""
     cls = type(kind)
+    pieces = (losses.value, losses.derivative, losses.slope)
+    value, derivative, slope = map(kind.compiled, pieces)
     for v in SPREAD[::50]:
-        assert losses.value(kind.code, v) == cls.value(v)
-        assert losses.derivative(kind.code, v) == cls.derivative(v)
+        assert value(v) == cls.value(v)
+        assert derivative(v) == cls.derivative(v)
         for y in (-1.0, 1.0):
             sign, offset = kind.signs(np.array([y]))[0], kind.offset(np.array([y]))[0]
-            expected = sign * cls.derivative(sign * v + offset)
-            assert losses.slope(kind.code, v, y) == expected
+            assert slope(v, y) == sign * cls.derivative(sign * v + offset)
 
 
 @every
@@ -111,8 +112,8 @@ def test_margins_are_made_of_scores_and_labels(kind):
     X, y = raw_data(kind.name)
     w = np.random.default_rng(0).standard_normal(5)
     problem = build("small", X, y, kind.name, Penalty())
-    slopes = [losses.slope(kind.code, s, label)
-              for s, label in zip(X @ w, y, strict=True)]  # fmt: skip
+    slope = kind.compiled(losses.slope)
+    slopes = [slope(s, label) for s, label in zip(X @ w, y, strict=True)]
     np.testing.assert_allclose(problem.gradient(w), X.T @ slopes / len(y), rtol=1e-10)
     reach = kind.reach(np.abs(X @ w).max(), np.abs(y).max())
     assert np.abs(problem.A @ w + problem.offset).max() <= reach
@@ -135,7 +136,7 @@ def test_a_loss_stays_itself_in_another_process(kind):
 
 @every
 def test_only_a_quadratic_loss_says_so(kind):
-    same = np.array_equal(derivatives(kind, SPREAD), SPREAD)
+    same = np.array_equal(kind.derivatives(SPREAD), SPREAD)
     assert kind.quadratic == (same and (kind.second(SPREAD) == 1).all())
 
 
@@ -208,18 +209,23 @@ def pieces():
     return {key: inspect.getattr_static(own, key) for key in keys}
 
 
+def declared(said, base=Residual):
+    """The losses of a module that defines one more."""
+    return losses._by_name([*map(type, KINDS), type("Another", (base,), said)])
+
+
 @pytest.mark.parametrize("key", pieces())
 def test_a_loss_that_forgets_a_piece_cannot_exist(key):
     said = {"name": "forgetful", **pieces()}
+    assert "forgetful" in declared(said)
     del said[key]
     with pytest.raises(TypeError, match=f"loss forgetful: has no {key}"):
-        type("Forgetful", (Residual,), said)
-    assert "forgetful" not in LOSSES
+        declared(said)
 
 
 def test_a_loss_that_forgets_its_labels_cannot_exist():
-    with pytest.raises(TypeError, match="has no offset, reach, scored"):
-        type("Forgetful", (Loss,), {"name": "forgetful", **pieces()})
+    with pytest.raises(TypeError, match="has no offset, reach, slope"):
+        declared({"name": "forgetful", **pieces()}, Loss)
 
 
 @pytest.mark.parametrize("key", ["value", "derivative"])
@@ -227,26 +233,50 @@ def test_a_loss_that_forgets_its_labels_cannot_exist():
 def test_pieces_that_are_not_pasted_into_kernels_are_refused(key, piece):
     said = {"name": "plain", **pieces(), key: staticmethod(piece)}
     with pytest.raises(TypeError, match=f"loss plain: {key} is not compiled"):
-        type("Plain", (Residual,), said)
+        declared(said)
 
 
-def test_names_and_codes_are_given_once():
-    said = {"name": "logistic", **pieces()}
+def test_names_are_given_once():
     with pytest.raises(TypeError, match="loss logistic: there is one of that name"):
-        type("Again", (Residual,), said)
-    assert len({kind.code for kind in KINDS}) == len(KINDS)
-    for kind in KINDS:  # see ``losses``: bytes keep the later ones out of a kernel
-        assert (type(kind.code) is np.uint8) == (kind.code < BYTES)
-    assert [kind.code for kind in KINDS[:FIRST]] == list(range(FIRST))
+        declared({"name": "logistic", **pieces()})
 
 
-def test_a_loss_that_kernels_do_not_know_is_refused():
-    """It would be taken for another one, optimum and certificate included."""
-    with pytest.raises(
-        TypeError, match=r"loss late: expected in dperm\.core\.erm\.losses"
-    ):
-        type("Late", (Residual,), {"name": "late", **pieces()})
-    assert set(contract.CLOSED) == set(LOSSES)
+def test_a_kernel_that_is_compiled_for_no_loss_is_refused():
+    """It could otherwise take one loss for another, certificate included."""
+    margins = np.zeros(3)
+    with pytest.raises(NotImplementedError):
+        losses._values(margins, np.empty(3))
+
+
+def test_a_loss_of_ones_own_has_kernels_of_its_own():
+    """It is solved to a certified optimum, and changes nothing of another."""
+    slope = njit(**INLINE)(lambda v: 2.0 * v)
+    said = {**pieces(), "name": "square", "curvature": 2.0, "quadratic": False,
+            "value": staticmethod(njit(**INLINE)(lambda v: v * v)),
+            "derivative": staticmethod(slope),
+            "second": lambda self, v: np.full_like(v, 2.0),
+            "dual": lambda self, theta: theta**2 / 4}  # fmt: skip
+    mine = declared(said)["square"]
+    problem = make_problem("least_squares", "none")
+    twice = replace(problem, loss=mine)
+    best, theirs = optimum.solve(twice), optimum.solve(problem)
+    assert best.value == pytest.approx(2 * theirs.value, rel=1e-9)
+    run = solvers.load("dp_cd").Run
+    lanes = Lanes(np.ones(1), np.full(1, np.inf), 0.0)
+    moved = [run(one, lanes, streams(1), dp_cd.Options(), total=500)
+             for one in (problem, twice)]  # fmt: skip
+    for one in moved:
+        one.advance(500)
+    np.testing.assert_allclose(moved[0].weights, moved[1].weights, rtol=1e-8)
+
+
+def test_a_filled_kernel_is_made_once_and_kept_by_its_name():
+    kernel = losses._derivatives
+    compiled = named("logistic").compiled(kernel)
+    assert compiled is named("logistic").compiled(kernel)
+    assert compiled is not named("huber").compiled(kernel)
+    assert compiled.py_func.__qualname__ == "_derivatives_logistic"
+    assert filled(kernel, "x", {}) is kernel
 
 
 def test_unknown_names_are_refused():

@@ -77,7 +77,7 @@ def test_every_kernel_lies_in_a_room_that_names_the_cache():
     compiled = [
         path.relative_to(package)
         for path in package.rglob("*.py")
-        if re.search(r"^@njit|^@intrinsic|= njit\(", path.read_text(), re.MULTILINE)
+        if re.search(r"^ *@njit|^@intrinsic|= njit\(", path.read_text(), re.MULTILINE)
     ]
     rooms = [[r for r in dperm.KERNELS if path.is_relative_to(r)] for path in compiled]
     assert all(rooms) and set().union(*rooms) == set(dperm.KERNELS)

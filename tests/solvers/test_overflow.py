@@ -105,8 +105,9 @@ def test_sums_of_clipped_gradients_stay_bounded():
             factors = source.factors(batch, 2.0)
         W, out = np.full((1, 3), np.inf), np.zeros((1, 3))
         W[0, 1] = -np.inf
-        gradient_sums(*batch, factors, 1, 0.5, W, out)
-        difference_sums(*batch, factors, 1, 0.5, W, -W, out)
+        compiled = named("logistic").compiled
+        compiled(gradient_sums)(*batch, factors, 0.5, W, out)
+        compiled(difference_sums)(*batch, factors, 0.5, W, -W, out)
         assert np.linalg.norm(out) <= 2 * (0.5 + 1.0) * (1 + 1e-9), size
 
 
@@ -116,8 +117,8 @@ def test_a_step_of_poly_sfw_clips_both_gradients(far):
     eta, bound, d = 0.25, 1.5, 3
     X, D, at = np.full((1, d), far), np.zeros((1, d)), np.zeros(1, dtype=np.int64)
     rows, quiet = np.ones((1, d)), np.zeros((1, 2 * d))
-    code = named("least_squares").code
-    given = (rows, np.ones(1), np.full(1, 0.5), code, bound, quiet, np.zeros(1))
-    poly_sfw._steps(*given, eta, 1.0, X, D, at)
+    given = (rows, np.ones(1), np.full(1, 0.5), bound, quiet, np.zeros(1))
+    steps = named("least_squares").compiled(poly_sfw._steps)
+    steps(*given, eta, 1.0, X, D, at)
     moved = 0.5 * (2 * (1 - eta) + eta) * bound
     assert np.isfinite(D).all() and np.abs(D).max() <= moved * (1 + 1e-9)

@@ -110,10 +110,10 @@ def test_sums_agree_with_numpy(loss, dtype):
     y, c = rng.choice([-1.0, 1.0], 11), rng.uniform(0.1, 1, 11)
     W, V = rng.standard_normal((2, 3, 7))
     bound = 0.6
-    given = (rows, y, c, LOSSES[loss].code, bound)
+    given, compiled = (rows, y, c, bound), LOSSES[loss].compiled
     found, changes = np.zeros((3, 7)), np.zeros((3, 7))
-    gradient_sums(*given, W, found)
-    difference_sums(*given, W, V, changes)
+    compiled(gradient_sums)(*given, W, found)
+    compiled(difference_sums)(*given, W, V, changes)
     x = rows * c[:, None]
 
     def gradient(w):

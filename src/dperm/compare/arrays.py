@@ -8,8 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm.core.erm.cleaning import cleaned
-from dperm.core.erm.loss import Signed
-from dperm.core.erm.losses import BOUNDED, named
+from dperm.core.erm.losses import BOUNDED, Signed, named
 
 SIGNED = tuple(name for name in BOUNDED if isinstance(named(name), Signed))
 CLASSES = "which two classes there are"  # a guarantee's assumption, where not declared

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.stats import rankdata
 
 from dperm.core.erm.problem import Problem
-from dperm.core.erm.records import losses
 from dperm.core.erm.scales import label_scale
 
 TEST = 0.2  # share of the records that are held out
@@ -91,7 +90,7 @@ def clipped_loss(problem: Problem, most: float, W: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         for k, w in enumerate(W):
             margins = np.asarray(problem.A @ w) + problem.offset
-            each = losses(problem, margins)
+            each = problem.loss.values(margins)
             found[k] = np.minimum(np.where(np.isnan(each), most, each), most).mean()
     return found
 

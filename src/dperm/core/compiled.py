@@ -13,12 +13,14 @@ differ.
 """
 
 import math
+from collections.abc import Mapping
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import jit, njit, types
+from numba.extending import intrinsic, is_jitted
 
 KERNEL: Any = {
     "cache": True,
@@ -51,6 +53,46 @@ def _as_float(typingctx, bits):
     return types.float64(types.int64), codegen
 
 
+@intrinsic
+def _fenced(typingctx, x):
+    """x, which the compiler takes for a number of which it knows nothing."""
+
+    def codegen(context, builder, signature, args):
+        kind = ir.DoubleType()
+        fence = builder.module.declare_intrinsic("llvm.arithmetic.fence", [kind])
+        return builder.call(fence, args)
+
+    return types.float64(types.float64), codegen
+
+
+@intrinsic
+def _unmerged(typingctx, x, y):
+    """X + y, which the compiler merges with no sum around it; it may fuse a product."""
+
+    def codegen(context, builder, signature, args):
+        return builder.fadd(*args, flags=("contract", "nsz"))
+
+    return types.float64(types.float64, types.float64), codegen
+
+
+@njit(**INLINE)
+def apart(x):
+    """x, rounded before anything is done with it: its product is fused with no sum."""
+    return _fenced(x)  # type: ignore[call-arg]
+
+
+@njit(**INLINE)
+def plus(x, y):
+    """X + y; where a kernel must not merge it with its own sum, ``plus_apart``."""
+    return x + y
+
+
+@njit(**INLINE)
+def plus_apart(x, y):
+    """X + y, which the compiler merges with no sum around it."""
+    return _unmerged(x, y)  # type: ignore[call-arg]
+
+
 @njit(**INLINE)
 def exp(x):
     """e^x to a relative error of about 1e-14; x is clamped to [-708, 709]."""
@@ -76,7 +118,7 @@ def softplus(x):
     odd = 0.0
     for c in _ATANH_ODD:
         odd = odd * fourth + c
-    return max(x, 0.0) + 2.0 * s * (even + square * odd)
+    return plus(max(x, 0.0), 2.0 * s * (even + square * odd))
 
 
 @njit(**INLINE)
@@ -88,3 +130,39 @@ def clamp(x, bound):
     """
     raised = x if x > -bound else -bound
     return raised if raised < bound else bound
+
+
+def filled(kernel: Any, name: str, pieces: Mapping[Any, Any]) -> Any:
+    """A kernel that calls other functions in place of some that it leaves open.
+
+    Its helpers are filled as well. The code is that of the kernel, in a file of its own
+    in Numba's cache; nothing is decided while it runs.
+
+    Parameters
+    ----------
+    kernel : compiled function
+    name : str
+        What the pieces belong to; kernels filled under one name have the same pieces.
+    pieces : mapping of compiled functions
+        What is called in place of each open function; it may call open ones itself.
+
+    Returns
+    -------
+    compiled function
+        The kernel itself, if neither it nor a helper calls an open function.
+    """
+    kernel = pieces.get(kernel, kernel)
+    function = kernel.py_func
+    called = {key: function.__globals__.get(key) for key in function.__code__.co_names}
+    replaced = {
+        key: filled(other, name, pieces)
+        for key, other in called.items()
+        if is_jitted(other)
+    }
+    if all(replaced[key] is called[key] for key in replaced):
+        return kernel
+    scope = {**function.__globals__, **replaced}
+    copy = FunctionType(function.__code__, scope, function.__name__)
+    copy.__qualname__ = f"{function.__qualname__}_{name}"  # Numba's cache goes by it
+    options = kernel.targetoptions
+    return jit(**options, cache=options.get("inline") != "always")(copy)

@@ -20,7 +20,6 @@ from scipy import sparse
 
 from dperm.core.compiled import KERNEL, clamp
 from dperm.core.erm.cleaning import FAR, cleaned, lengths
-from dperm.core.erm.losses import derivatives
 from dperm.core.erm.problem import Problem
 
 SPARSE = 0.2  # share of entries that are not zero, below which they are kept alone
@@ -86,7 +85,7 @@ class Records:
 
     def slopes(self, margins: np.ndarray) -> np.ndarray:
         """Phi' of margins of any shape, within its bound where the loss has one."""
-        flat = derivatives(self.loss, np.ascontiguousarray(margins).ravel())
+        flat = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
         found = flat.reshape(margins.shape)
         most = self.loss.lipschitz(np.inf)
         return bounded(found, np.full(self.n, most)) if most < np.inf else found
@@ -112,7 +111,7 @@ class Records:
         offset = self.offset if u.ndim > 1 else self.offset[:, 0]
         with np.errstate(all="ignore"):
             margins = rows @ u + offset[some]
-            flat = derivatives(self.loss, np.ascontiguousarray(margins).ravel())
+            flat = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
             steepest = np.minimum(C / self.norms[some], STEEP)
             found = bounded(flat.reshape(margins.shape), steepest)
         check(self.largest[some], found, C)

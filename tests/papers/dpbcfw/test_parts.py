@@ -10,8 +10,7 @@ from scipy import optimize, sparse
 from dperm.core.erm.bounds import clip_problem, record_bound
 from dperm.core.erm.columns import Columns, edges
 from dperm.core.erm.constrained import minimum
-from dperm.core.erm.loss import Residual
-from dperm.core.erm.losses import LOSSES, derivatives
+from dperm.core.erm.losses import LOSSES, Residual
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
@@ -64,7 +63,7 @@ def test_record_bound_holds_and_is_reached(loss):
     bound = record_bound(kind, B, Y, R)
     offset = Y * rng.uniform(-1, 1, 10_000) if isinstance(kind, Residual) else 0.0
     margins = R * rng.uniform(-1, 1, 10_000) + offset
-    found = B * np.abs(derivatives(kind, margins)).max()
+    found = B * np.abs(kind.derivatives(margins)).max()
     assert found <= bound
     assert loss == "logistic" or found > 0.95 * bound
 
@@ -123,7 +122,7 @@ def test_sparse_and_dense_problems_agree(instance, loss):
 def test_the_smoothed_hinge_and_its_derivative():
     v = np.array([-1.0, 0.5, 1.0, 2.0])
     kind = LOSSES["smoothed_hinge"]
-    np.testing.assert_allclose(derivatives(kind, v), [-2.0, -0.5, 0.0, 0.0])
+    np.testing.assert_allclose(kind.derivatives(v), [-2.0, -0.5, 0.0, 0.0])
     problem = build("h", np.eye(2), np.ones(2), "smoothed_hinge", Penalty())
     assert problem.mean_loss(v) == pytest.approx((2.0 + 0.125) / 4)
 

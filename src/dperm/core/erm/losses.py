@@ -1,39 +1,291 @@
 """The losses: everything that depends on one is said in its class.
 
-A new one is one more class of this module, see ``loss``.
+A loss is a convex function phi of one number a record, the margin, which is made of the
+score <x, w> and the label y by the class it inherits from:
+
+- ``Residual``: v = <x, w> - y, labels are real numbers,
+- ``Signed``: v = y <x, w>, labels are -1 or +1,
+- ``Unlabelled``: v = <x, w>, labels are not read.
+
+With A and offset so that v = A w + offset, the smooth part of every objective is
+f(w) = (1/n) sum_i phi(v_i).
+
+A kernel calls ``value``, ``derivative`` or ``slope``, which belong to no loss, and
+``Loss.compiled`` makes it one of this loss. So no kernel knows which losses there are,
+and a new loss is one more class of this module.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
+import inspect
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
+from numba.extending import is_jitted
 
-from dperm.core.compiled import INLINE, KERNEL, clamp, exp, softplus
-from dperm.core.erm.loss import (
-    BYTES,
-    CLOSED,
-    FIRST,
-    LOSSES,
-    Loss,
-    Residual,
-    Signed,
-    Unlabelled,
+from dperm.core.compiled import (
+    INLINE,
+    KERNEL,
+    clamp,
+    exp,
+    filled,
+    plus,
+    plus_apart,
+    softplus,
 )
 
-__all__ = [
-    "BOUNDED",
-    "LOSSES",
-    "Loss",
-    "derivative",
-    "derivatives",
-    "named",
-    "slope",
-    "value",
-]
+# --- what kernels call ----------------------------------------------------------------
+
+
+@njit(**INLINE)
+def value(v):
+    """phi(v) of the loss that the kernel is compiled for."""
+    raise NotImplementedError
+
+
+@njit(**INLINE)
+def derivative(v):
+    """phi'(v) of the loss that the kernel is compiled for."""
+    raise NotImplementedError
+
+
+@njit(**INLINE)
+def slope(s, y):
+    """The derivative of phi in the score s, for label y, of that loss."""
+    raise NotImplementedError
+
+
+@njit(**KERNEL)
+def _values(margins, out):
+    """Write phi of each margin to out."""
+    for i in range(margins.shape[0]):
+        out[i] = value(margins[i])
+
+
+@njit(**KERNEL)
+def _derivatives(margins, out):
+    """Write phi' of each margin to out."""
+    for i in range(margins.shape[0]):
+        out[i] = derivative(margins[i])
+
+
+# --- what a loss says of itself -------------------------------------------------------
+
+
+class Loss:
+    """What a loss says of itself; there is one instance of each, in ``LOSSES``.
+
+    Attributes
+    ----------
+    name : str
+        As in a problem's YAML.
+    curvature : float
+        The supremum of phi''.
+    slopes : (float, float)
+        Closure of the range of phi', outside of which the conjugate is infinite.
+    quadratic : bool
+        Whether phi(v) = v^2 / 2, so that gradients are linear in the margins.
+    bounded : bool
+        Whether phi is bounded below, so that there is an optimum to certify.
+    attained : bool
+        Whether phi has a minimum, so that F without penalty has a minimiser.
+    value, derivative : compiled functions
+        phi(v) and phi'(v) of one margin, which kernels paste in.
+    slope : compiled function
+        Derivative of phi in the score <x, w>, given the label.
+
+    Raises
+    ------
+    TypeError
+        If it lacks a piece, or one that kernels paste in is not compiled for that.
+    """
+
+    name: ClassVar[str]
+    curvature: ClassVar[float]
+    slopes: ClassVar[tuple[float, float]]
+    quadratic: ClassVar[bool] = False
+    bounded: ClassVar[bool] = True
+    attained: ClassVar[bool] = True
+    value: ClassVar[Any]
+    derivative: ClassVar[Any]
+    slope: ClassVar[Any]
+
+    def __init__(self) -> None:
+        missing = [key for key in _PIECES if _is_missing(type(self), key)]
+        if missing:
+            raise TypeError(f"loss {self.name}: has no {', '.join(missing)}")
+        for key in ("value", "derivative", "slope"):
+            piece = getattr(self, key)
+            if not (is_jitted(piece) and piece.targetoptions.get("inline") == "always"):
+                raise TypeError(f"loss {self.name}: {key} is not compiled with INLINE")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return named, (self.name,)
+
+    @functools.cache  # noqa: B019 - a loss lives as long as the process
+    def compiled(self, kernel: Any, apart: bool = False) -> Any:
+        """A kernel that calls this loss's pieces wherever it calls those of none.
+
+        ``apart`` keeps the compiler from merging a sum inside of phi with the kernel's.
+        """
+        pieces = {
+            value: self.value,
+            derivative: self.derivative,
+            slope: self.slope,
+            plus: plus_apart if apart else plus,
+        }
+        return filled(kernel, f"{self.name}_apart" if apart else self.name, pieces)
+
+    def values(self, margins: np.ndarray) -> np.ndarray:
+        """Phi of each margin; shape (n,)."""
+        out = np.empty_like(margins)
+        self.compiled(_values)(margins, out)
+        return out
+
+    def derivatives(self, margins: np.ndarray) -> np.ndarray:
+        """Phi' of each margin; shape (n,)."""
+        out = np.empty_like(margins)
+        self.compiled(_derivatives)(margins, out)
+        return out
+
+    def second(self, v: np.ndarray) -> np.ndarray:
+        """Phi'' of each margin; shape (n,)."""
+        raise NotImplementedError
+
+    def dual(self, theta: np.ndarray) -> np.ndarray:
+        """The conjugate phi* on the closure of the range of phi'; shape (n,)."""
+        raise NotImplementedError
+
+    def lipschitz(self, reach: float) -> float:
+        """A public bound on |phi'(v)| for |v| <= reach, which may be infinite."""
+        raise NotImplementedError
+
+    def signs(self, y: np.ndarray) -> np.ndarray:
+        """What each record is multiplied with, A = diag(signs) X; shape (n,)."""
+        return np.ones(len(y))
+
+    def offset(self, y: np.ndarray) -> np.ndarray:
+        """What each margin is at w = 0; shape (n,)."""
+        raise NotImplementedError
+
+    def reach(self, score_bound: float, label_bound: float) -> float:
+        """The largest |v| for scores and labels within their bounds."""
+        raise NotImplementedError
+
+    def check_labels(self, name: str, y: np.ndarray) -> None:
+        """Refuse labels y (n,) of the problem of that name; most losses take any.
+
+        Raises
+        ------
+        ValueError
+            If one that must be -1 or +1 is neither.
+        """
+
+    def conjugate(self, theta: np.ndarray, offset: np.ndarray) -> np.ndarray:
+        """Conjugate of s -> phi(s + offset), at one dual number a record.
+
+        Parameters
+        ----------
+        theta : ndarray, shape (n,)
+            Infinity outside the range of phi', but for rounding.
+        offset : ndarray, shape (n,)
+
+        Returns
+        -------
+        ndarray, shape (n,)
+        """
+        inside = np.clip(theta, *self.slopes)
+        conjugate = self.dual(inside) - inside * offset
+        return np.where(np.abs(theta - inside) <= 1e-12, conjugate, np.inf)
+
+
+_PIECES = (
+    *("curvature", "slopes", "value", "derivative", "second", "dual", "lipschitz"),
+    *("offset", "reach", "slope"),
+)
+
+
+def _is_missing(kind: type[Loss], key: str) -> bool:
+    """Whether no class but ``Loss`` says it."""
+    return inspect.getattr_static(kind, key, None) is Loss.__dict__.get(key)
+
+
+# --- labels ---------------------------------------------------------------------------
+
+
+class Residual(Loss):
+    """Losses of the residual v = <x, w> - y."""
+
+    def offset(self, y: np.ndarray) -> np.ndarray:
+        """The labels, negated."""
+        return -np.asarray(y, dtype=np.float64)
+
+    def reach(self, score_bound: float, label_bound: float) -> float:
+        """The sum of both."""
+        return score_bound + label_bound
+
+    @staticmethod
+    @njit(**INLINE)
+    def slope(s, y):
+        """phi'(s - y)."""
+        return derivative(s - y)
+
+
+class Signed(Loss):
+    """Losses of v = y <x, w>, for labels y that are signs."""
+
+    def check_labels(self, name: str, y: np.ndarray) -> None:
+        """Refuse what is neither -1 nor +1."""
+        strange = set(np.unique(y)) - {-1.0, 1.0}
+        if strange:
+            first = [float(label) for label in sorted(strange)[:3]]
+            raise ValueError(
+                f"problem {name}: {self.name} labels must be -1 or +1, found {first}"
+            )
+
+    def signs(self, y: np.ndarray) -> np.ndarray:
+        """The labels."""
+        return np.asarray(y, dtype=np.float64)
+
+    def offset(self, y: np.ndarray) -> np.ndarray:
+        """Zeros."""
+        return np.zeros(len(y))
+
+    def reach(self, score_bound: float, label_bound: float) -> float:
+        """That of the score; a sign changes nothing."""
+        return score_bound
+
+    @staticmethod
+    @njit(**INLINE)
+    def slope(s, y):
+        """The sign times phi'(y s)."""
+        return y * derivative(y * s)
+
+
+class Unlabelled(Loss):
+    """Losses of the score itself, v = <x, w>."""
+
+    def offset(self, y: np.ndarray) -> np.ndarray:
+        """Zeros."""
+        return np.zeros(len(y))
+
+    def reach(self, score_bound: float, label_bound: float) -> float:
+        """That of the score."""
+        return score_bound
+
+    @staticmethod
+    @njit(**INLINE)
+    def slope(s, y):
+        """phi'(s)."""
+        return derivative(s)
+
+
+# --- the losses -----------------------------------------------------------------------
 
 
 class LeastSquares(Residual):
@@ -91,7 +343,7 @@ class Logistic(Signed):
 
     def second(self, v: np.ndarray) -> np.ndarray:
         """-phi' (1 + phi')."""
-        d = derivatives(self, v)
+        d = self.derivatives(v)
         return -d * (1.0 + d)
 
     def dual(self, theta: np.ndarray) -> np.ndarray:
@@ -203,6 +455,26 @@ class Huber(Residual):
         return min(reach, 1.0)
 
 
+# --- the losses by name ---------------------------------------------------------------
+
+
+def _by_name(definitions: Iterable[Any]) -> dict[str, Loss]:
+    """One instance of each class that names a loss, in the order of definition.
+
+    Raises
+    ------
+    TypeError
+        If a loss is not complete or two have one name.
+    """
+    known: dict[str, Loss] = {}
+    for kind in definitions:
+        if isinstance(kind, type) and issubclass(kind, Loss) and "name" in vars(kind):
+            if kind.name in known:
+                raise TypeError(f"loss {kind.name}: there is one of that name")
+            known[kind.name] = kind()
+    return known
+
+
 def named(name: str) -> Loss:
     """The loss of that name.
 
@@ -218,47 +490,6 @@ def named(name: str) -> Loss:
     raise ValueError(f"loss {name!r}: expected one of {', '.join(LOSSES)}{hint}")
 
 
-# --- what kernels call ----------------------------------------------------------------
-
-
-# A test of the code does not change within a loop, and LLVM takes it out of the loop
-# while it is a chain of at most two comparisons; a longer one stays there, and sums are
-# slower and in another order. So the first three losses have codes that are bytes, 0 to
-# 2: in a kernel compiled for bytes the first test is known to hold, and nothing of the
-# other losses is left. Those have larger codes, in whole integers.
-
-
-def _dispatch(piece: str, arguments: str) -> Any:
-    """The compiled function (code, *arguments) that is each loss's own ``piece``."""
-    losses = list(LOSSES.values())
-    lines = [f"def {piece}(loss, {arguments}):", f"    if loss < {BYTES}:"]
-    for group, indent in ((losses[:FIRST], " " * 8), (losses[FIRST:], " " * 4)):
-        for one in group[:-1]:
-            lines.append(f"{indent}if loss == {one.code}:")
-            lines.append(f"{indent}    return of_{one.name}({arguments})")
-        lines.append(f"{indent}return of_{group[-1].name}({arguments})")
-    known = {f"of_{name}": getattr(type(one), piece) for name, one in LOSSES.items()}
-    exec("\n".join(lines), known)
-    return njit(**INLINE)(known[piece])
-
-
-value = _dispatch("value", "v")  # phi(v) of a loss's code and one margin
-derivative = _dispatch("derivative", "v")  # phi'(v)
-slope = _dispatch("slope", "s, y")  # derivative of phi in the score s, for label y
-CLOSED += LOSSES
+LOSSES = _by_name(list(globals().values()))
 # What a problem's YAML may name: a problem is solved to a certified optimum first.
 BOUNDED = tuple(name for name, loss in LOSSES.items() if loss.bounded)
-
-
-def derivatives(loss: Loss, margins: np.ndarray) -> np.ndarray:
-    """Phi' of each margin; shape (n,)."""
-    out = np.empty_like(margins)
-    _derivatives(loss.code, margins, out)
-    return out
-
-
-@njit(**KERNEL)
-def _derivatives(loss, margins, out):
-    """Write phi' of each margin to out."""
-    for i in range(margins.shape[0]):
-        out[i] = derivative(loss, margins[i])

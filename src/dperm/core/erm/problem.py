@@ -16,7 +16,7 @@ from scipy import sparse
 from dperm.core.compiled import KERNEL, ORDERED
 from dperm.core.erm.centred import Centred, centred, is_sparse
 from dperm.core.erm.cleaning import cleaned, lengths
-from dperm.core.erm.losses import Loss, derivatives, named, value
+from dperm.core.erm.losses import Loss, named, value
 from dperm.core.erm.penalties import Penalty
 from dperm.core.parallel import spread
 
@@ -171,7 +171,8 @@ class Problem:
 
     def _mean_losses(self, W: np.ndarray, out: np.ndarray) -> None:
         if not self.is_sparse:
-            _mean_losses(self.A, self.offset, self.loss.code, W, out)
+            kernel = self.loss.compiled(_mean_losses, apart=True)
+            kernel(self.A, self.offset, W, out)
             return
         if self.is_centred:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -179,11 +180,11 @@ class Problem:
                     out[k] = self.mean_loss(self.A @ w + self.offset)
             return
         columns = (self.A.data, self.A.indices, self.A.indptr)
-        _sparse_mean_losses(*columns, self.offset, self.loss.code, W, out)
+        self.loss.compiled(_sparse_mean_losses)(*columns, self.offset, W, out)
 
     def mean_loss(self, margins: np.ndarray) -> float:
         """(1/n) sum_i phi(v_i) of margins v (n,)."""
-        return float(_mean_value(self.loss.code, margins))
+        return float(self.loss.compiled(_mean_value)(margins))
 
     def gradient(self, w: np.ndarray) -> np.ndarray:
         """Gradient of the smooth part f at w; shape (p,)."""
@@ -191,7 +192,7 @@ class Problem:
 
     def derivatives(self, margins: np.ndarray) -> np.ndarray:
         """Phi' of each margin; shape (n,)."""
-        return derivatives(self.loss, margins)
+        return self.loss.derivatives(margins)
 
 
 def build(
@@ -243,16 +244,16 @@ def build(
 
 
 @njit(**KERNEL)
-def _mean_value(loss, margins):
+def _mean_value(margins):
     """Mean of phi over the margins."""
     total = 0.0
     for i in range(margins.shape[0]):
-        total += value(loss, margins[i])
+        total += value(margins[i])
     return total / margins.shape[0]
 
 
 @njit(**KERNEL)
-def _mean_losses(A, offset, loss, W, out):
+def _mean_losses(A, offset, W, out):
     """Write the mean loss of each row of W to out."""
     n, p = A.shape
     margins = np.empty(_TILE)
@@ -269,12 +270,12 @@ def _mean_losses(A, offset, loss, W, out):
                     for i in range(m):
                         margins[i] += w * column[i]
             for i in range(m):
-                total += value(loss, margins[i])
+                total += value(margins[i])
         out[lane] = total / n
 
 
 @njit(**ORDERED)
-def _sparse_mean_losses(data, rows, starts, offset, loss, W, out):
+def _sparse_mean_losses(data, rows, starts, offset, W, out):
     """Write the mean loss of each row of W to out, A in CSC columns.
 
     A few rows of W side by side: an entry of A, read once, serves them all. Columns in
@@ -300,5 +301,5 @@ def _sparse_mean_losses(data, rows, starts, offset, loss, W, out):
         for k in range(size):
             total = 0.0
             for i in range(n):
-                total += value(loss, margins[i, k])
+                total += value(margins[i, k])
             out[first + k] = total / n

@@ -199,7 +199,7 @@ class Run(Block):
         order = self._order(count)
         noise = gaussian(self.streams.noise, count)
         penalty, A = self.problem.penalty, self.problem.A
-        shared: tuple[Any, ...] = (self.problem.loss.code, order, noise)
+        shared: tuple[Any, ...] = (order, noise)
         box: tuple[Any, ...] = (penalty.lower, penalty.upper)
         if self.problem.is_centred:
             kernel, S = _centred_steps, A.S
@@ -215,8 +215,10 @@ class Run(Block):
             shared += (self.done,)
             box += (self.margins,)
 
+        compiled = self.problem.loss.compiled(kernel)
+
         def run(*lanes: np.ndarray) -> None:
-            kernel(*matrix, *shared, *box, *lanes)
+            compiled(*matrix, *shared, *box, *lanes)
 
         lanes = (getattr(self, name) for name in self.names)
         spread(run, *lanes, workers=self.workers)
@@ -242,13 +244,13 @@ def _ends(total: int, periods: int) -> list[int]:
 
 @njit(**KERNEL)
 def _coordinate_steps(
-    A, loss, order, noise, done, lower, upper,
+    A, order, noise, done, lower, upper,
     V, step, clip, scale, threshold, shrink, W, sums, since, places,
 ):  # fmt: skip
     """Take the steps in every lane; changes W, V, sums and since in place."""
     for lane in range(W.shape[0]):
         _one_lane(
-            A, loss, order, noise, done, lower, upper,
+            A, order, noise, done, lower, upper,
             step[lane], clip[lane], scale[lane], threshold[lane], shrink[lane],
             W[lane], V[places[lane]], sums[lane], since[lane],
         )  # fmt: skip
@@ -256,7 +258,7 @@ def _coordinate_steps(
 
 @njit(**PASTED)
 def _one_lane(
-    A, loss, order, noise, done, lower, upper,
+    A, order, noise, done, lower, upper,
     step, clip, scale, threshold, shrink, w, v, sums, since,
 ):  # fmt: skip
     """Algorithm 1, lines 3 to 8, for one lane; w and its margins v change in place.
@@ -267,7 +269,7 @@ def _one_lane(
     moved, move = order[0], 0.0
     for k in range(order.shape[0]):
         j = order[k]
-        gradient = _clipped_mean(A[:, j], A[:, moved], move, v, loss, clip[j])
+        gradient = _clipped_mean(A[:, j], A[:, moved], move, v, clip[j])
         old = w[j]
         forward = old - step[j] * (gradient + scale[j] * noise[k])
         w[j] = prox(forward, threshold[j], shrink[j], lower, upper)
@@ -279,19 +281,19 @@ def _one_lane(
 
 
 @njit(**PASTED)
-def _clipped_mean(column, last, move, v, loss, bound):
+def _clipped_mean(column, last, move, v, bound):
     """Bring v up to date and return the mean clipped derivative along the column."""
     total = 0.0
     for i in range(v.shape[0]):
         margin = v[i] + move * last[i]
         v[i] = margin
-        total += clamp(column[i] * derivative(loss, margin), bound)
+        total += clamp(column[i] * derivative(margin), bound)
     return total / v.shape[0]
 
 
 @njit(**ORDERED)
 def _sparse_steps(
-    data, rows, starts, loss, order, noise, touched, places,
+    data, rows, starts, order, noise, touched, places,
     M, share, l1, l2, lower, upper, step, clip, scale, W, V,
 ):  # fmt: skip
     """The steps on CSC columns: one costs its column's entries; changes W and V.
@@ -308,7 +310,7 @@ def _sparse_steps(
     d, total, move = np.empty((n, lanes)), np.empty(lanes), np.empty(lanes)
     for i in range(n):
         for lane in range(lanes):
-            d[i, lane] = derivative(loss, v[i, lane])
+            d[i, lane] = derivative(v[i, lane])
     for k in range(order.shape[0]):
         j = order[k]
         total[:] = 0.0
@@ -329,7 +331,7 @@ def _sparse_steps(
                 x, margins, slopes = data[e], v[rows[e]], d[rows[e]]
                 for lane in range(lanes):
                     margins[lane] += x * move[lane]
-                    slopes[lane] = derivative(loss, margins[lane])
+                    slopes[lane] = derivative(margins[lane])
     for u in range(touched.shape[0]):
         for lane in range(lanes):
             W[lane, touched[u]] = w[u, lane]
@@ -338,7 +340,7 @@ def _sparse_steps(
 
 @njit(**KERNEL)
 def _centred_steps(
-    data, rows, starts, a, b, loss, order, noise, M, share, l1, l2, lower, upper,
+    data, rows, starts, a, b, order, noise, M, share, l1, l2, lower, upper,
     step, clip, scale, W, V,
 ):  # fmt: skip
     """The steps for A = S + a b^T, see ``problems.centred``; changes W and V.
@@ -356,7 +358,7 @@ def _centred_steps(
             column[rows[e]] += data[e]
         for lane in range(W.shape[0]):
             v, gamma, old = V[lane], step[lane] / M[j], W[lane, j]
-            gradient = _clipped_mean(column, still, 0.0, v, loss, clip[lane] * share[j])
+            gradient = _clipped_mean(column, still, 0.0, v, clip[lane] * share[j])
             released = gradient + scale[lane] * share[j] * noise[k]
             shrink = 1.0 / (1.0 + gamma * l2)
             new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)

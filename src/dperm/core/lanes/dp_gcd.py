@@ -240,12 +240,12 @@ class Run(Block):
             data = (S.data, S.indices, S.indptr, problem.A.a, problem.A.b)
             kernels = (_centred_step, _centred_step)
         psi = (penalty.l1, penalty.l2, penalty.lower, penalty.upper)
-        shared = (problem.loss.code, problem.smoothness, self.share, *psi)
+        shared = (problem.smoothness, self.share, *psi)
         drawn = (RULES.index(self.options.rule), selection, value)
 
         def run(*lanes: np.ndarray) -> None:
             kernel = kernels[len(lanes[0]) >= _FEW]
-            kernel(*data, *shared, *drawn, *lanes)
+            problem.loss.compiled(kernel)(*data, *shared, *drawn, *lanes)
 
         scales = (self._scales(), *self._selection_scales())
         lanes = (getattr(self, name) for name in _LANE_ARRAYS)
@@ -254,7 +254,7 @@ class Run(Block):
 
 @njit(**KERNEL)
 def _dense_step(
-    A, loss, M, share, l1, l2, lower, upper, rule, selection, value,
+    A, M, share, l1, l2, lower, upper, rule, selection, value,
     scale, inside, outside, step, clip, W, V, chosen,
 ):  # fmt: skip
     """One iteration of every lane; changes W, V and chosen in place."""
@@ -265,7 +265,7 @@ def _dense_step(
         for k in range(size):
             v, d = V[first + k], D[k]
             for i in range(n):
-                d[i] = derivative(loss, v[i])
+                d[i] = derivative(v[i])
         for j in range(p):
             column = A[:, j]
             for k in range(size):
@@ -288,7 +288,7 @@ def _dense_step(
 
 @njit(**ORDERED)
 def _sparse_step(
-    data, rows, starts, loss, M, share, l1, l2, lower, upper, rule, selection, value,
+    data, rows, starts, M, share, l1, l2, lower, upper, rule, selection, value,
     scale, inside, outside, step, clip, W, V, chosen,
 ):  # fmt: skip
     """One iteration of every lane on CSC columns; changes W, V and chosen in place.
@@ -300,7 +300,7 @@ def _sparse_step(
     for lane in range(W.shape[0]):
         w, v, best, found, taken = W[lane], V[lane], -np.inf, 0, 0.0
         for i in range(n):
-            d[i] = derivative(loss, v[i])
+            d[i] = derivative(v[i])
         for j in range(p):
             bound, total = clip[lane] * share[j], 0.0
             for e in range(starts[j], starts[j + 1]):
@@ -321,7 +321,7 @@ def _sparse_step(
 
 @njit(**ORDERED)
 def _sparse_tiles(
-    data, rows, starts, loss, M, share, l1, l2, lower, upper, rule, selection, value,
+    data, rows, starts, M, share, l1, l2, lower, upper, rule, selection, value,
     scale, inside, outside, step, clip, W, V, chosen,
 ):  # fmt: skip
     """As ``_sparse_step``, to the bit, with many lanes side by side.
@@ -338,7 +338,7 @@ def _sparse_tiles(
         within, beyond = inside[part], outside[part]
         for i in range(n):
             for k in range(size):
-                d[i, k] = derivative(loss, V[first + k, i])
+                d[i, k] = derivative(V[first + k, i])
         for j in range(p):
             total[:] = 0.0
             for k in range(size):
@@ -368,7 +368,7 @@ def _sparse_tiles(
 
 @njit(**ORDERED)
 def _centred_step(
-    data, rows, starts, a, b, loss, M, share, l1, l2, lower, upper, rule, selection,
+    data, rows, starts, a, b, M, share, l1, l2, lower, upper, rule, selection,
     value, scale, inside, outside, step, clip, W, V, chosen,
 ):  # fmt: skip
     """As ``_sparse_step`` for A = S + a b^T, see ``problems.centred``.
@@ -382,7 +382,7 @@ def _centred_step(
     for lane in range(W.shape[0]):
         w, v, best, found, taken = W[lane], V[lane], -np.inf, 0, 0.0
         for i in range(n):
-            d[i] = a[i] * derivative(loss, v[i])
+            d[i] = a[i] * derivative(v[i])
         ordered = np.sort(d)
         _sum_outwards(ordered, sums)
         for j in range(p):

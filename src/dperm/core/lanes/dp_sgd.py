@@ -183,11 +183,13 @@ class Run(Block):
         if problem.is_sparse:
             kernel = _sparse_record_steps
             matrix = (rows.data, rows.indices, rows.indptr)
-        shared = (problem.offset, problem.row_norms, problem.loss.code)
+        shared = (problem.offset, problem.row_norms)
         box = (penalty.lower, penalty.upper)
 
+        compiled = problem.loss.compiled(kernel)
+
         def run(*tiles: np.ndarray) -> None:
-            kernel(*matrix, *shared, batches, noise, *box, *tiles)
+            compiled(*matrix, *shared, batches, noise, *box, *tiles)
 
         spread(run, self.constants, self.tiles, workers=self.workers)
 
@@ -231,19 +233,17 @@ def _regrouped(tiles, lanes, width):
 
 
 @njit(**KERNEL)
-def _record_steps(
-    rows, offset, norms, loss, batches, noise, lower, upper, constants, tiles
-):
+def _record_steps(rows, offset, norms, batches, noise, lower, upper, constants, tiles):
     """Take the steps in every tile; changes the tiles' weights in place."""
     for t in range(tiles.shape[0]):
         _one_tile(
-            rows, offset, norms, loss, batches, noise, lower, upper,
+            rows, offset, norms, batches, noise, lower, upper,
             constants[t], tiles[t],
         )  # fmt: skip
 
 
 @njit(**INLINE)
-def _one_tile(rows, offset, norms, loss, batches, noise, lower, upper, constants, W):
+def _one_tile(rows, offset, norms, batches, noise, lower, upper, constants, W):
     """Advance the lanes of one tile; W (p, lanes) changes in place."""
     step, clip, jump = constants[0], constants[1], constants[2]
     threshold, shrink = constants[3], constants[4]
@@ -253,7 +253,7 @@ def _one_tile(rows, offset, norms, loss, batches, noise, lower, upper, constants
     for k in range(batches.shape[0]):
         for b in range(size):
             i = batches[k, b]
-            _clipped_pull(rows[i], offset[i], norms[i], loss, W, step, clip, pull[b])
+            _clipped_pull(rows[i], offset[i], norms[i], W, step, clip, pull[b])
         for j in range(p):
             w = W[j]
             for b in range(1, size):
@@ -267,7 +267,7 @@ def _one_tile(rows, offset, norms, loss, batches, noise, lower, upper, constants
 
 
 @njit(**INLINE)
-def _clipped_pull(x, offset, norm, loss, W, step, clip, out):
+def _clipped_pull(x, offset, norm, W, step, clip, out):
     """Write step times the clipped derivative at record x to out, for each lane."""
     out[:] = offset
     for j in range(W.shape[0]):
@@ -278,7 +278,7 @@ def _clipped_pull(x, offset, norm, loss, W, step, clip, out):
         out[:] = 0.0
         return
     for lane in range(out.shape[0]):
-        out[lane] = step[lane] * clamp(derivative(loss, out[lane]), clip[lane] / norm)
+        out[lane] = step[lane] * clamp(derivative(out[lane]), clip[lane] / norm)
 
 
 @njit(**KERNEL)
@@ -296,7 +296,7 @@ def _transposed(noise):
 
 @njit(**ORDERED)
 def _sparse_record_steps(
-    data, columns, starts, offset, norms, loss, batches, noise, lower, upper,
+    data, columns, starts, offset, norms, batches, noise, lower, upper,
     constants, tiles,
 ):  # fmt: skip
     """``_record_steps`` on CSR rows; noise is (p, steps).
@@ -329,7 +329,7 @@ def _sparse_record_steps(
                         out[lane] += x * w[lane]
                 bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
                 for lane in range(lanes):
-                    slope = clamp(derivative(loss, out[lane]), clip[lane] * bound)
+                    slope = clamp(derivative(out[lane]), clip[lane] * bound)
                     out[lane] = step[lane] * slope
             for b in range(size):
                 for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):

@@ -365,13 +365,15 @@ class Run(dp_cd.Run):
         starts = np.concatenate(([0], np.cumsum(sizes)))
         noise = gaussian(self.streams.noise, int(sizes[order].sum()))
         shared = (
-            *(problem.A, problem.loss.code, order, starts, np.concatenate(sets)),
+            *(problem.A, order, starts, np.concatenate(sets)),
             *(shares(problem.smoothness, sets), self._inverse_norms(sets)),
             *(noise, done, penalty.lower, penalty.upper, self.margins),
         )
 
+        kernel = problem.loss.compiled(_block_kernel)
+
         def run(*lanes: np.ndarray) -> None:
-            _block_kernel(*shared, *lanes)
+            kernel(*shared, *lanes)
 
         lanes = (getattr(self, name) for name in _LANE_ARRAYS)
         spread(run, *lanes, workers=self.workers)
@@ -391,7 +393,7 @@ class Run(dp_cd.Run):
 
 @njit(**KERNEL)
 def _block_kernel(
-    A, loss, order, starts, members, shares, norms, noise, done, lower, upper, V,
+    A, order, starts, members, shares, norms, noise, done, lower, upper, V,
     clip, scale, step, threshold, shrink, W, sums, since, places,
 ):  # fmt: skip
     """Take the steps in every lane; changes W, V, sums and since in place."""
@@ -401,7 +403,7 @@ def _block_kernel(
     gradient, moves, pull = np.empty(width), np.zeros(width), np.empty(_TILE)
     for lane in range(W.shape[0]):
         _one_lane(
-            A, loss, order, starts, members, shares, norms, noise, done, lower, upper,
+            A, order, starts, members, shares, norms, noise, done, lower, upper,
             clip[lane], scale[lane], step[lane], threshold[lane], shrink[lane],
             W[lane], V[places[lane]], sums[lane], since[lane], gradient, moves, pull,
         )  # fmt: skip
@@ -409,7 +411,7 @@ def _block_kernel(
 
 @njit(**PASTED)
 def _one_lane(
-    A, loss, order, starts, members, shares, norms, noise, done, lower, upper,
+    A, order, starts, members, shares, norms, noise, done, lower, upper,
     clip, scale, step, threshold, shrink, w, v, sums, since, gradient, moves, pull,
 ):  # fmt: skip
     """Algorithm 1, lines 4 to 8, for one lane; w and its margins v change in place.
@@ -421,7 +423,7 @@ def _one_lane(
         s = order[k]
         low, high = starts[s], starts[s + 1]
         _clipped_gradient(
-            A, loss, members, first, last, low, high, moves, norms[s],
+            A, members, first, last, low, high, moves, norms[s],
             clip * shares[s], v, gradient, pull,
         )  # fmt: skip
         spread_of_noise = scale * shares[s]
@@ -444,7 +446,7 @@ def _one_lane(
 
 @njit(**PASTED)
 def _clipped_gradient(
-    A, loss, members, first, last, low, high, moves, norms, bound, v, gradient, pull
+    A, members, first, last, low, high, moves, norms, bound, v, gradient, pull
 ):
     """Bring v up to date and write the mean clipped gradient on the set.
 
@@ -461,7 +463,7 @@ def _clipped_gradient(
             for i in range(m):
                 margins[i] += move * column[i]
         for i in range(m):
-            pull[i] = clamp(derivative(loss, margins[i]), bound * inverse[i])
+            pull[i] = clamp(derivative(margins[i]), bound * inverse[i])
         for t in range(low, high):
             column, total = A[start : start + m, members[t]], 0.0
             for i in range(m):

@@ -152,17 +152,19 @@ class Run(dp_sgd.Run):
             if self.done % self.epoch == 0:
                 self._end_epoch()
 
-    def _records(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    def _records(self) -> tuple[np.ndarray, ...]:
         problem = self.problem
-        return problem.rows, problem.offset, problem.row_norms, problem.loss.code
+        return problem.rows, problem.offset, problem.row_norms
 
     def _begin_epoch(self) -> None:
         """Take the snapshot and release its full gradient."""
         shared = self._records()
         noise = gaussian(self.streams.noise, self.problem.p)
 
+        kernel = self.problem.loss.compiled(_full_gradients)
+
         def run(*tiles: np.ndarray) -> None:
-            _full_gradients(*shared, noise, *tiles)
+            kernel(*shared, noise, *tiles)
 
         spread(run, self.constants, self.tiles, workers=self.workers)
 
@@ -173,8 +175,10 @@ class Run(dp_sgd.Run):
         noise = gaussian(self.streams.noise, (count, problem.p))
         shared = (*self._records(), records, noise, penalty.lower, penalty.upper)
 
+        kernel = problem.loss.compiled(_inner_steps)
+
         def run(*tiles: np.ndarray) -> None:
-            _inner_steps(*shared, *tiles)
+            kernel(*shared, *tiles)
 
         spread(run, self.constants, self.tiles, workers=self.workers)
 
@@ -185,7 +189,7 @@ class Run(dp_sgd.Run):
 
 
 @njit(**KERNEL)
-def _full_gradients(rows, offset, norms, loss, noise, constants, tiles):
+def _full_gradients(rows, offset, norms, noise, constants, tiles):
     """Begin an epoch in every tile; changes the tiles in place."""
     n, p = rows.shape
     pull = np.empty(tiles.shape[2])
@@ -201,7 +205,7 @@ def _full_gradients(rows, offset, norms, loss, noise, constants, tiles):
             _margins(rows[i], offset[i], snapshot, pull)
             for lane in range(pull.shape[0]):
                 bound = clip[lane] / norms[i]
-                pull[lane] = clamp(derivative(loss, pull[lane]), bound)
+                pull[lane] = clamp(derivative(pull[lane]), bound)
             for j in range(p):
                 x = rows[i, j]
                 for lane in range(pull.shape[0]):
@@ -213,22 +217,20 @@ def _full_gradients(rows, offset, norms, loss, noise, constants, tiles):
 
 
 @njit(**KERNEL)
-def _inner_steps(
-    rows, offset, norms, loss, records, noise, lower, upper, constants, tiles
-):
+def _inner_steps(rows, offset, norms, records, noise, lower, upper, constants, tiles):
     """Take the steps in every tile; changes the tiles in place."""
     lanes = tiles.shape[2]
     now, then = np.empty(lanes), np.empty(lanes)
     for t in range(tiles.shape[0]):
         _one_tile(
-            rows, offset, norms, loss, records, noise, lower, upper,
+            rows, offset, norms, records, noise, lower, upper,
             constants[t], tiles[t], now, then,
         )  # fmt: skip
 
 
 @njit(**INLINE)
 def _one_tile(
-    rows, offset, norms, loss, records, noise, lower, upper, constants, tile, now, then
+    rows, offset, norms, records, noise, lower, upper, constants, tile, now, then
 ):
     """Advance the lanes of one tile; the tile (4 p, lanes) changes in place."""
     step, clip, jump = constants[0], constants[1], constants[2]
@@ -243,7 +245,7 @@ def _one_tile(
         _margins(x, offset[i], snapshot, then)
         for lane in range(lanes):
             bound = clip[lane] / norms[i] if norms[i] > 0.0 else 0.0
-            change = derivative(loss, now[lane]) - derivative(loss, then[lane])
+            change = derivative(now[lane]) - derivative(then[lane])
             now[lane] = step[lane] * clamp(change, bound)
         for j in range(p):
             w, z, total = W[j], noise[k, j], sums[j]

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.core.erm.loss import Signed
-from dperm.core.erm.losses import named
+from dperm.core.erm.losses import Signed, named
 from dperm.core.erm.problem import build
 from dperm.core.experiment import grid, plan
 from dperm.core.experiment.schema import Config

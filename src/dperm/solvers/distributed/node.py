@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm.core.erm.bounds import clip_entries, clip_offset
 from dperm.core.erm.columns import Columns
-from dperm.core.erm.losses import Loss, derivatives
+from dperm.core.erm.losses import Loss
 from dperm.core.privacy.mechanisms import gaussian, signed_noisy_max, streams
 from dperm.solvers.distributed.sketch import Sketch
 
@@ -164,7 +164,7 @@ class Node:
         np.clip(
             estimates, -public.prediction_bound, public.prediction_bound, out=estimates
         )
-        return derivatives(public.loss, estimates + self.offset)
+        return public.loss.derivatives(estimates + self.offset)
 
     def gradient(self, slopes: np.ndarray) -> np.ndarray:
         """Line 6: the partial gradient A_k^T phi' / n as far as q tells it; (p_k,)."""

@@ -55,9 +55,9 @@ class Alone(Stream):
     def gradient(self, w: np.ndarray, batches: Batches | None = None) -> np.ndarray:
         """Mean of the clipped gradients at w (d,), of all records or of some."""
         total, count = np.zeros((1, self.setup.d)), 0
-        code, bound = self.setup.code, self.setup.lipschitz
+        sums, bound = self.setup.compiled(gradient_sums), self.setup.lipschitz
         for batch, factors in batches or self.batches:
-            gradient_sums(*batch, factors, code, bound, w[None, :], total)
+            sums(*batch, factors, bound, w[None, :], total)
             count += len(factors)
         return total[0] / count
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from numba import njit
 
-from dperm.core.compiled import KERNEL, clamp
+from dperm.core.compiled import KERNEL, apart, clamp
 from dperm.core.erm.losses import slope
 
 
 @njit(**KERNEL)
-def gradient_sums(rows, labels, factors, loss, bound, W, out):
+def gradient_sums(rows, labels, factors, bound, W, out):
     """Add the records' gradients at each row of W, clipped to the bound, to out (L, d).
 
     ``factors`` give the rows unit dual norm, so that clipping phi' clips the gradient.
@@ -21,13 +21,13 @@ def gradient_sums(rows, labels, factors, loss, bound, W, out):
             for j in range(w.shape[0]):
                 v += rows[i, j] * w[j]
             c = factors[i]
-            g = c * clamp(slope(loss, c * v, labels[i]), bound)
+            g = c * clamp(slope(apart(c * v), labels[i]), bound)
             for j in range(w.shape[0]):
                 total[j] += g * rows[i, j]
 
 
 @njit(**KERNEL)
-def difference_sums(rows, labels, factors, loss, bound, W, V, out):
+def difference_sums(rows, labels, factors, bound, W, V, out):
     """Add the clipped gradients at W less those at V, both (L, d), to out (L, d)."""
     for lane in range(W.shape[0]):
         w, u, total = W[lane], V[lane], out[lane]
@@ -38,7 +38,7 @@ def difference_sums(rows, labels, factors, loss, bound, W, V, out):
                 v += x * w[j]
                 before += x * u[j]
             c, y = factors[i], labels[i]
-            g = clamp(slope(loss, c * v, y), bound)
-            g = c * (g - clamp(slope(loss, c * before, y), bound))
+            g = clamp(slope(apart(c * v), y), bound)
+            g = c * (g - clamp(slope(c * before, y), bound))
             for j in range(w.shape[0]):
                 total[j] += g * rows[i, j]

@@ -260,12 +260,12 @@ class _Part:
         """Add records low to high of the reader's block to the node's sum."""
         rows, labels = reader.block
         factors = reader.factors(self.setup.q)[low:high]
-        bound, code = self.setup.lipschitz, self.setup.code
-        given = (rows[low:high], labels[low:high], factors, code, bound, self.x)
+        bound, compiled = self.setup.lipschitz, self.setup.compiled
+        given = (rows[low:high], labels[low:high], factors, bound, self.x)
         if depth == 0:
-            gradient_sums(*given, self.sums)
+            compiled(gradient_sums)(*given, self.sums)
         else:
-            difference_sums(*given, self.points[depth - 1], self.sums)
+            compiled(difference_sums)(*given, self.points[depth - 1], self.sums)
 
     def leave(self, t: int, depth: int, leaf: int, count: int) -> None:
         """Release the node's estimate, hand it down to the leaf, and step there."""

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from dperm.core.calibrations import STRICT
-from dperm.core.compiled import KERNEL, clamp
+from dperm.core.compiled import KERNEL, apart, clamp
 from dperm.core.erm.losses import slope
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import gaussian
@@ -154,8 +154,8 @@ class _Part:
     def steps(self, lane: int, rows, labels, factors, *at) -> int:
         """Steps of a lane from a record on, see ``_steps``."""
         setup = self.setup
-        rules = (setup.code, setup.lipschitz, self.shape, setup.p, setup.radius)
-        return _steps(rows, labels, factors, *rules, *at)
+        rules = (setup.lipschitz, self.shape, setup.p, setup.radius)
+        return setup.compiled(_steps)(rows, labels, factors, *rules, *at)
 
     def release(self, phase: int, size: int) -> None:
         """End the phase at the noisy average of its iterates."""
@@ -164,7 +164,7 @@ class _Part:
 
 
 @njit(**KERNEL)
-def _steps(rows, labels, factors, loss, bound, shape, p, radius, eta, start, x, sums):
+def _steps(rows, labels, factors, bound, shape, p, radius, eta, start, x, sums):
     """Projected SGD of one lane from record ``start``; the number of records.
 
     Where the projection has no closed form it stops at the first point outside, with
@@ -177,7 +177,7 @@ def _steps(rows, labels, factors, loss, bound, shape, p, radius, eta, start, x, 
         v = 0.0
         for j in range(d):
             v += z[j] * x[j]
-        g = eta * c * clamp(slope(loss, c * v, labels[k]), bound)
+        g = eta * c * clamp(slope(apart(c * v), labels[k]), bound)
         size = 0.0
         for j in range(d):
             x[j] -= g * z[j]

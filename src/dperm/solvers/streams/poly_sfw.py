@@ -249,12 +249,12 @@ class _Part:
         self.x = np.zeros((len(found), part.setup.d))
         self.d = np.zeros_like(self.x)
         self.at = np.empty(len(found), dtype=np.int64)
-        self.rules = (self.setup.code, self.setup.lipschitz)
 
     def read(self, batch: Batch, source: Source) -> None:
         """Add records of the first batch to d_0."""
         factors = source.factors(batch, self.setup.q)
-        gradient_sums(*batch, factors, *self.rules, self.x, self.d)
+        sums = self.setup.compiled(gradient_sums)
+        sums(*batch, factors, self.setup.lipschitz, self.x, self.d)
 
     def start(self, half: int) -> None:
         """Step 0: choose a vertex by d_0 and move."""
@@ -268,8 +268,9 @@ class _Part:
         """A step for every record of the batch."""
         factors = source.factors(batch, self.setup.q)
         drawn = self._noise(len(batch.labels))
-        given = (*batch, factors, *self.rules, drawn, self.scales[:, 1])
-        _steps(*given, self.eta, self.setup.radius, self.x, self.d, self.at)
+        given = (*batch, factors, self.setup.lipschitz, drawn, self.scales[:, 1])
+        steps = self.setup.compiled(_steps)
+        steps(*given, self.eta, self.setup.radius, self.x, self.d, self.at)
 
     def vertices(self) -> np.ndarray:
         """The vertices taken last, one after the other, flat."""
@@ -298,7 +299,7 @@ def _choose(D, noise, scale, radius, at):
 
 
 @njit(**KERNEL)
-def _steps(rows, labels, factors, loss, bound, noise, scale, eta, radius, X, D, at):
+def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
     """Lines 8 to 14 for a block of records; X, D and at change in place.
 
     <x^{t-1}, z> follows from <x^t, z> and the vertex taken between them, and x is kept
@@ -313,8 +314,8 @@ def _steps(rows, labels, factors, loss, bound, noise, scale, eta, radius, X, D, 
                 v += z[j] * x[j]
             v *= c * factor
             gone = c * radius * z[last >> 1] * (1 - 2 * (last & 1))
-            old = clamp(slope(loss, (v - eta * gone) / (1 - eta), y), bound)
-            new = clamp(slope(loss, v, y), bound)
+            old = clamp(slope((v - eta * gone) / (1 - eta), y), bound)
+            new = clamp(slope(v, y), bound)
             pull = c * ((1 - eta) * (new - old) + eta * new)
             best = np.inf
             for j in range(x.shape[0]):

@@ -53,10 +53,9 @@ class Setup:
         """M, the diameter in l_p."""
         return self.ball.diameter
 
-    @cached_property
-    def code(self) -> Any:
-        """What kernels tell the loss by."""
-        return named(self.loss).code
+    def compiled(self, kernel: Any) -> Any:
+        """The kernel for this loss."""
+        return named(self.loss).compiled(kernel)
 
     @cached_property
     def lipschitz(self) -> float:
