@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
 from dperm.core.experiment import files as store
+from dperm.present.intervals import student
 
 Rows = list[dict[str, Any]]
 ALIGNED = 40  # rows of a table whose columns are aligned: padding doubles a long one
@@ -64,6 +66,31 @@ def readable(
         if data[column].dtype.kind == "f":
             text[column] = [(form or number)(value) for value in data[column]]
     return text
+
+
+def where(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
+    """The rows whose columns have these values."""
+    return table[np.all([table[key] == value for key, value in values.items()], axis=0)]
+
+
+def groups(
+    table: pd.DataFrame, keys: list[str], sort: bool = False
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """The values of the keys, by name, with the rows that have them."""
+    for values, group in table.groupby(keys, sort=sort):
+        yield dict(zip(keys, values, strict=True)), group
+
+
+def with_interval(
+    values: Any, *names: str, interval: Callable[..., tuple[float, float]] = student
+) -> dict[str, float]:
+    """The mean of an array or column and its interval, as three columns of a row.
+
+    By default they are called mean, ci_low and ci_high.
+    """
+    low, high = interval(np.asarray(values))
+    found = (values.mean(), low, high)
+    return dict(zip(names or ("mean", "ci_low", "ci_high"), found, strict=True))
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.papers.dpsco import exponents, figures, tables
+from dperm.papers.dpsco import figures, rates, tables
 
 SIZES = 10.0 ** np.arange(3, 7)
 
@@ -26,7 +26,7 @@ def power_law(exponent, replicates=10, spread=0.2, seed=0, level=3.0, axis="n"):
 def test_intervals_cover_the_known_exponent(exponent):
     """95 % of them, within what 400 trials can tell."""
     found = [
-        exponents.of_risk(power_law(exponent, 5, seed=seed), "n") for seed in range(400)
+        rates.of_risk(power_law(exponent, 5, seed=seed), "n") for seed in range(400)
     ]
     covered = [one["ci_low"] <= exponent <= one["ci_high"] for one in found]
     assert 0.91 <= np.mean(covered) <= 0.99
@@ -36,29 +36,29 @@ def test_intervals_cover_the_known_exponent(exponent):
 
 def test_intervals_are_as_wide_as_the_replicates_are_apart():
     narrow, wide = (
-        exponents.of_risk(power_law(-0.5, spread=spread), "n") for spread in (0.02, 0.2)
+        rates.of_risk(power_law(-0.5, spread=spread), "n") for spread in (0.02, 0.2)
     )
     widths = [one["ci_high"] - one["ci_low"] for one in (narrow, wide)]
     assert 0 < 5 * widths[0] < widths[1]
-    exact = exponents.of_risk(power_law(-0.5, spread=0.0), "n")
+    exact = rates.of_risk(power_law(-0.5, spread=0.0), "n")
     assert exact["exponent"] == pytest.approx(-0.5)
     assert exact["ci_low"] == pytest.approx(exact["ci_high"])
-    more = exponents.of_risk(power_law(-0.5, 80), "n")
+    more = rates.of_risk(power_law(-0.5, 80), "n")
     assert more["ci_high"] - more["ci_low"] < widths[1] / 2
 
 
 def test_what_cannot_be_fitted_says_why():
-    high = exponents.of_risk(power_law(-0.5, level=100.0), "n")
+    high = rates.of_risk(power_law(-0.5, level=100.0), "n")
     assert high["exponent"] is None and high["reason"] == "2 of 4 below half"
     assert tables._interval(high) == "not fitted: 2 of 4 below half"
-    alone = exponents.of_risk(power_law(-0.5, replicates=1), "n")
+    alone = rates.of_risk(power_law(-0.5, replicates=1), "n")
     assert alone["exponent"] is None and alone["reason"] == "1 run"
 
 
 def test_sizes_above_half_are_left_out():
     """A plateau above half the initial excess does not flatten the slope."""
     table = power_law(-1.0, level=4e3, spread=0.0)
-    found = exponents.of_risk(table.assign(share=table["share"].clip(upper=0.9)), "n")
+    found = rates.of_risk(table.assign(share=table["share"].clip(upper=0.9)), "n")
     assert (found["from"], found["exponent"]) == (1e4, pytest.approx(-1.0))
 
 
@@ -66,13 +66,13 @@ def test_replicates_that_miss_a_size_are_left_out():
     table = power_law(-0.5, spread=0.0)
     table.loc[(table["replicate"] > 4), "share"] *= 7.0
     short = table[(table["n"] < 1e6) | (table["replicate"] <= 4)]
-    found = exponents.of_risk(short, "n")
+    found = rates.of_risk(short, "n")
     assert found["runs"] == 5
     assert found["exponent"] == pytest.approx(-0.5)
 
 
 def test_one_run_has_no_interval():
-    assert all(map(math.isnan, exponents.interval(np.array([3.0]))))
+    assert all(map(math.isnan, rates.interval(np.array([3.0]))))
     (row,) = figures._against(power_law(-0.5, 1).iloc[:1], "n", "panel", "name")
     assert math.isnan(row["ci_low"]) and math.isnan(row["ci_high"])
     rows = figures._against(power_law(-0.5, 5), "n", "panel", "name")
@@ -82,9 +82,9 @@ def test_one_run_has_no_interval():
 def test_exponent_of_time():
     table = power_law(1.0, spread=0.05).rename(columns={"share": "seconds"})
     table.loc[table["n"] < 1e4, "seconds"] = 1e6  # before the start of the fit
-    power, low, high = exponents.of_time(table)
+    power, low, high = rates.of_time(table)
     assert low < power < high and power == pytest.approx(1.0, abs=0.03)
-    power, low, high = exponents.of_time(table[table["replicate"] == 0])
+    power, low, high = rates.of_time(table[table["replicate"] == 0])
     assert math.isnan(low) and math.isnan(high)
 
 
@@ -94,17 +94,17 @@ def test_dimensions_come_from_the_largest_size_that_has_three():
         power_law(0.5, level=1e-4, spread=0.01, axis="d").assign(n=1e6),
     ]
     table = pd.concat(parts)
-    assert exponents.of_dimension(table)["n"] == 1e6
+    assert rates.of_dimension(table)["n"] == 1e6
     lost = table.assign(share=table["share"] * 1e4)
-    assert exponents.of_dimension(lost)["reason"] == "0 of 4 below half"
+    assert rates.of_dimension(lost)["reason"] == "0 of 4 below half"
 
 
 def test_from_where_a_method_learns():
     means = pd.Series([0.9, 0.7, 0.4, 0.1], index=SIZES)
-    assert exponents.start(means) == {"starts": 1e5, "extrapolated": None}
-    late = exponents.start(pd.Series([1.0, 0.9, 0.9, 0.7], index=SIZES))
+    assert rates.start(means) == {"starts": 1e5, "extrapolated": None}
+    late = rates.start(pd.Series([1.0, 0.9, 0.9, 0.7], index=SIZES))
     assert late["starts"] is None and late["extrapolated"] > 1e6
     reached = 1e6 * 10 ** (math.log(0.5 / 0.7) / math.log(0.7 / 0.9))
     assert late["extrapolated"] == pytest.approx(reached)
-    never = exponents.start(pd.Series([1.0, 1.0, 1.0], index=SIZES[:3]))
+    never = rates.start(pd.Series([1.0, 1.0, 1.0], index=SIZES[:3]))
     assert never == {"starts": None, "extrapolated": None}

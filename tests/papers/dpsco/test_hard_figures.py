@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from dperm.papers.dpsco import bounds
+from dperm.papers.dpsco import rates
 from dperm.papers.dpsco.figures import hidden, worst
 
 SIZES = [1000, 10_000, 100_000]
@@ -35,7 +35,7 @@ def test_the_bound_meets_the_first_point_that_has_learnt():
     bound = table[table["algorithm"] == "epsilon = 1, strict, bound"]
     first, last = bound.iloc[0], bound.iloc[-1]
     assert first["x"] == 10_000 and first["mean"] == pytest.approx(0.404)
-    ends = [bounds.theorem("noisy_sfw", 1.5, 1.0, n, 16) for n in (1e4, 1e5)]
+    ends = [rates.bound("noisy_sfw", 1.5, 1.0, n, 16) for n in (1e4, 1e5)]
     assert last["mean"] / first["mean"] == pytest.approx(ends[1] / ends[0])
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import schema
-from dperm.papers.dpsco import bounds, tables
-from dperm.papers.dpsco.instances import EASY
+from dperm.papers.dpsco import tables
+from dperm.papers.dpsco.rates import EASY, bound
 
 CONFIG = configuration.compose(["paper=dpsco"])
 SIZES = [1000, 10_000, 100_000]
@@ -55,17 +55,17 @@ def test_exponents_of_d_are_of_the_excess_itself_on_hard_instances(monkeypatch):
     data = tables.dimension_exponents(CONFIG, product, []).data
     assert data["exponent"].item() == pytest.approx(0.25)
     assert 0 < data["bound_exponent"].item() < 1
-    ends = [bounds.printed("phased_sgd", 4.0, 1.0, 1e5, d) for d in (16, 256)]
+    ends = [bound("phased_sgd", 4.0, 1.0, 1e5, d, printed=True) for d in (16, 256)]
     found = math.log(ends[1] / ends[0]) / math.log(16)
     assert data["table1_exponent"].item() == pytest.approx(found)
 
 
 def test_table_1_is_printed_without_logarithms():
-    assert bounds.printed("poly_sfw", 1, 2.0, 100, 8) == math.log(8) / 20
-    assert bounds.printed("poly_sfw", 1, math.inf, 100, 8) == math.log(8) / 10
-    found = bounds.printed("noisy_sfw", 1.5, 2.0, 100, 16)
+    assert bound("poly_sfw", 1, 2.0, 100, 8, printed=True) == math.log(8) / 20
+    assert bound("poly_sfw", 1, math.inf, 100, 8, printed=True) == math.log(8) / 10
+    found = bound("noisy_sfw", 1.5, 2.0, 100, 16, printed=True)
     assert found == pytest.approx(math.sqrt(2 / 100) + 2 * 4 / 200)
-    found = bounds.printed("phased_sgd", math.inf, math.inf, 100, 16)
+    found = bound("phased_sgd", math.inf, math.inf, 100, 16, printed=True)
     assert found == pytest.approx(0.4)
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dperm.papers.dpsco import sweeps
-from dperm.papers.dpsco.instances import EASY, KINDS, biases, worst
+from dperm.papers.dpsco.rates import EASY, KINDS, biases, worst
 from dperm.solvers.streams.coins import hard
 
 TARGETS = [1.0, math.inf]

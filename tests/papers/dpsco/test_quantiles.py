@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm.papers.dpsco.quantiles import quantile, tail
+from dperm.papers.dpsco.rates import quantile, tail
 
 
 @pytest.mark.parametrize("beta", [0.1, 0.01])

@@ -9,8 +9,8 @@ from scipy import integrate
 
 from dperm.core.erm.sets import norms
 from dperm.core.privacy.mechanisms import streams
-from dperm.papers.dpsco import smoothed_sgd
-from dperm.papers.dpsco.smoothed_sgd import BENDS, excess, slopes, smoothing
+from dperm.papers.dpsco import runs
+from dperm.papers.dpsco.runs import BENDS, excess, slopes, smoothing
 from dperm.solvers.streams import Part, Target, phased_sgd
 from dperm.solvers.streams.coins import Coins
 from dperm.solvers.streams.projecting import CompiledSetup
@@ -59,7 +59,7 @@ def test_risk_is_the_mean_of_the_loss_over_records(loss):
     batch = source.take(40_000)
     each = [LOSSES[loss](s, y) for s, y in zip(batch.rows @ w, batch.labels,
                                                strict=True)]  # fmt: skip
-    found = smoothed_sgd.risk(loss, MEANS, w[None, :])[0]
+    found = runs.risk(loss, MEANS, w[None, :])[0]
     assert abs(np.mean(each) - found) < 4 * np.std(each) / math.sqrt(len(each))
 
 
@@ -73,10 +73,10 @@ def test_the_least_risk_is_at_the_bend(loss):
 
 
 def run(p, loss, n=400, kind=CompiledSetup, radius=2.0):
-    setup = smoothed_sgd.setup_of(kind, p, 4, radius)
-    made = smoothed_sgd.Run([Part(setup, TARGETS, streams(2))],
+    setup = kind("linear", p, 4, radius)
+    made = runs.SmoothedSGD([Part(setup, TARGETS, streams(2))],
                             Coins(MEANS, 3, True, labelled=True), n,
-                            smoothed_sgd.Options(loss))  # fmt: skip
+                            runs.Options(loss))  # fmt: skip
     return made, made.solve()[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,11 +13,20 @@ from matplotlib.axes import Axes
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
-from dperm.papers.dpsco import bounds
-from dperm.papers.dpsco.exponents import BELOW, interval, of_time
-from dperm.papers.dpsco.labels import LABELS, NOISE, norm
-from dperm.papers.dpsco.outcomes import chosen, instanced, together
-from dperm.papers.dpsco.quantiles import tail
+from dperm.papers.dpsco.rates import (
+    BELOW,
+    LABELS,
+    NOISE,
+    TERMS,
+    bound,
+    instanced,
+    interval,
+    norm,
+    of_time,
+    privacy_terms,
+    tail,
+    together,
+)
 from dperm.present import drawing, looks
 from dperm.present.drawing import (
     Drawing,
@@ -29,6 +39,7 @@ from dperm.present.drawing import (
     ticks,
 )
 from dperm.present.looks import Look
+from dperm.present.tables import where
 
 SLOPES = {-0.5: ":", -1.0: "--"}  # line styles of Table 1's exponents
 SHARE = "excess / initial risk"
@@ -70,17 +81,18 @@ def _headline(panels: Panels, table: pd.DataFrame, calibration: str) -> None:
     panels.figure.suptitle("".join([*target, noise, ": ", about]), fontsize=9)
 
 
-def _share_limits(axes: Sequence[Axes]) -> None:
-    low = min(at.get_ylim()[0] for at in axes)
-    high = max(at.get_ylim()[1] for at in axes)
-    for at in axes:
-        at.set_ylim(max(low, 1e-5), high)
+def _share_limits(panels: Panels, low: float | None = None, high: float = 0.0) -> None:
+    """The same limits of y for all panels, by default those that show everything."""
+    ends = np.array([at.get_ylim() for at in panels.axes])
+    low = max(ends[:, 0].min(), 1e-5) if low is None else low
+    for at in panels.axes:
+        at.set_ylim(low, high or ends[:, 1].max())
 
 
-def _keys(axes: Axes, lines: dict[str, str]) -> None:
+def _keys(axes: Axes, lines: dict[str, str], **style: Any) -> None:
     """Entries of the legend for line styles, which have no curve of their own."""
     for label, line in lines.items():
-        axes.plot([], [], color="0.4", linestyle=line, label=label)
+        axes.plot([], [], color="0.4", linestyle=line, label=label, **style)
 
 
 # --- rates ----------------------------------------------------------------------------
@@ -91,19 +103,22 @@ def rates(config: Config, product: Product, problems: list[str]) -> Drawing:
 
     ``options``: epsilon, panels as pairs of solver and p, columns.
     """
-    table, pairs = chosen(config, product), product.options["panels"]
+    epsilon = float(product.options.get("epsilon", 1.0))
+    kind = "none" if math.isinf(epsilon) else product.calibration
+    table = where(together(config, product), epsilon=epsilon, calibration=kind)
+    pairs = product.options["panels"]
     panels = Panels(len(pairs), product.options.get("columns", 3))
     dimensions = sorted(table["d"].unique())
     look = dict(zip(dimensions, shades(len(dimensions), "-"), strict=True))
     for (solver, p), at in panels.over(pairs):
-        part = table[(table["method"] == solver) & (table["p"] == float(p))]
+        part = where(table, method=solver, p=float(p))
         for d, group in part.groupby("d"):
             curve = _against(group, "n", f"{solver}, p = {norm(p)}", f"d = {d:g}")
             panels.band(at, curve, f"d = {d:g}", look[d])
-        _slopes(at, part, bounds.TERMS[solver])
+        _slopes(at, part, TERMS[solver])
         log_axes(at, "records n", SHARE, title=_title(solver, p))
     _headline(panels, table, product.calibration)
-    _share_limits(panels.axes)
+    _share_limits(panels)
     return panels.done(5)
 
 
@@ -134,19 +149,18 @@ PRICES: list[tuple[float, str, str, Look]] = [
 
 def price(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Published, strict and no noise against n at one dimension."""
-    table = together(config, product)
-    table = table[table["d"] == product.options["d"]]
+    table = where(together(config, product), d=product.options["d"])
     panels = Panels(len(product.options["panels"]))
     for (solver, p), at in panels.over(product.options["panels"]):
-        part = table[(table["method"] == solver) & (table["p"] == float(p))]
+        part = where(table, method=solver, p=float(p))
         for epsilon, kind, label, look in PRICES:
-            mask = (part["epsilon"] == epsilon) & (part["calibration"] == kind)
+            some = where(part, epsilon=epsilon, calibration=kind)
             panel, name = f"{solver}, p = {norm(p)}", f"epsilon = {epsilon:g}, {kind}"
-            panels.band(at, _against(part[mask], "n", panel, name), label, look)
+            panels.band(at, _against(some, "n", panel, name), label, look)
         at.axhline(0.5, color="0.6", linewidth=0.8, zorder=0)
         log_axes(at, "records n", SHARE, title=_title(solver, p))
     panels.figure.suptitle(f"$d$ = {product.options['d']}", fontsize=9)
-    _share_limits(panels.axes)
+    _share_limits(panels)
     return panels.done(5)
 
 
@@ -157,10 +171,9 @@ def dimension(config: Config, product: Product, problems: list[str]) -> Drawing:
     n = n if n in set(table["n"]) else product.options["small"]
     table = table[(table["n"] == n) & (table["method"] != "noisy_sfw_all")]
     panels = Panels(2, 2, size=(8.4, 3.0))
-    kinds = ((float(product.options["epsilon"]), product.calibration),
-             (math.inf, "none"))  # fmt: skip
-    for (epsilon, kind), at in panels.over(kinds):
-        part = table[(table["epsilon"] == epsilon) & (table["calibration"] == kind)]
+    private = (float(product.options["epsilon"]), product.calibration)
+    for (epsilon, kind), at in panels.over((private, (math.inf, "none"))):
+        part = where(table, epsilon=epsilon, calibration=kind)
         keys = part.groupby(["p", "method"], sort=True)
         for ((p, solver), group), shade in zip(keys, shades(len(keys)), strict=True):
             label = f"{LABELS[solver]}, p = {norm(p)}"
@@ -177,10 +190,8 @@ def dimension(config: Config, product: Product, problems: list[str]) -> Drawing:
 def transition(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Excess against p near 1, beside the privacy terms of both theorems."""
     table = together(config, product)
-    private = table[
-        (table["epsilon"] == 1.0) & (table["calibration"] == product.calibration)
-    ]
-    free = table[table["calibration"] == "none"]
+    private = where(table, epsilon=1.0, calibration=product.calibration)
+    free = where(table, calibration="none")
     dimensions = sorted(table["d"].unique())
     panels = Panels(len(dimensions), 2)
     strict = r"NoisySFW, $\epsilon$ = 1"
@@ -191,8 +202,11 @@ def transition(config: Config, product: Product, problems: list[str]) -> Drawing
             (free, "noisy_sfw", *["NoisySFW, no noise"] * 2, _look("noisy_sfw_all")),
             (private, "poly_sfw", "PolySFW", r"PolySFW, $\epsilon$ = 1", dot),
         ):
-            part = runs[(runs["d"] == d) & (runs["method"] == solver)]
-            curve = _from_one(_against(part, "p", f"d = {d:g}", name))
+            part = where(runs, d=d, method=solver)
+            curve = [
+                row | {"x": max(row["x"] - 1, NEAREST)}
+                for row in _against(part, "p", f"d = {d:g}", name)
+            ]
             panels.band(at, curve, label, look)
             if name == strict:
                 _terms(panels, at, curve[-1]["mean"], d)
@@ -208,14 +222,10 @@ def transition(config: Config, product: Product, problems: list[str]) -> Drawing
 NEAREST = 2e-3  # where p = 1 stands on a logarithmic axis of p - 1
 
 
-def _from_one(rows: Rows) -> Rows:
-    return [row | {"x": max(row["x"] - 1, NEAREST)} for row in rows]
-
-
 def _terms(panels: Panels, axes: Axes, last: float, d: float) -> None:
     """Privacy terms kappa sqrt(d) and (p - 1) sqrt(d), scaled to ``last`` at p = 2."""
     x = np.geomspace(NEAREST, 1.0, 60)
-    upper, lower = bounds.privacy_terms(x, int(d))
+    upper, lower = privacy_terms(x, int(d))
     for label, curve, line in (
         (r"upper, $\kappa\sqrt{d}/(\epsilon n)$ (5.2)", upper, "--"),
         (r"lower, $(p-1)\sqrt{d}/(\epsilon n)$ (5.4)", lower, ":"),
@@ -229,28 +239,28 @@ def quantiles(config: Config, product: Product, problems: list[str]) -> Drawing:
     table = together(config, product)
     panels = Panels(2, 2)
     for epsilon, at in panels.over(sorted(table["epsilon"].unique())):
-        part = table[table["epsilon"] == epsilon]
+        part = where(table, epsilon=epsilon)
         keys = part.groupby(["method", "p"])
         family = shades(max(3, len(keys)), "-")
         for ((solver, p), group), look in zip(keys, family, strict=False):
             panel, label = f"epsilon = {epsilon:g}", _title(solver, p)
-            panels.band(at, _tail(group["share"], panel, label), label, look)
+            rows: Rows = []
+            for beta, middle, low, high in tail(group["share"].to_numpy()):
+                known = (panel, label, math.log(1 / beta), np.array([middle]))
+                ends = {"ci_low": low, "ci_high": high, "min": low, "max": high}
+                rows.append(drawing.summary(*known) | ends)
+            panels.band(at, rows, label, look)
         kind = NOISE["none"]
         if math.isfinite(epsilon):
             kind = rf"$\epsilon$ = {epsilon:g}, {NOISE[product.calibration]}"
         runs = group["run"].nunique() * group["replicate"].nunique()
-        at.set(title=f"{kind}, {runs:,} runs", xlabel=r"$\log(1/\beta)$",
-               ylabel=r"excess / initial, $1-\beta$")  # fmt: skip
+        labels = {
+            "xlabel": r"$\log(1/\beta)$",
+            "ylabel": r"excess / initial, $1-\beta$",
+        }
+        at.set(title=f"{kind}, {runs:,} runs", **labels)
         at.set_ylim(bottom=0)
     return panels.done(3)
-
-
-def _tail(values: pd.Series, panel: str, label: str) -> Rows:
-    rows: Rows = []
-    for beta, middle, low, high in tail(values.to_numpy()):
-        row = drawing.summary(panel, label, math.log(1 / beta), np.array([middle]))
-        rows.append(row | {"ci_low": low, "ci_high": high, "min": low, "max": high})
-    return rows
 
 
 def runtime(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -259,7 +269,7 @@ def runtime(config: Config, product: Product, problems: list[str]) -> Drawing:
     panels = Panels(1, size=(7.6, 3.6))
     (at,) = panels.axes
     for solver in LABELS:
-        part = table[table["method"] == solver]
+        part = where(table, method=solver)
         if part.empty:
             continue
         power, low, high = of_time(part)
@@ -280,12 +290,10 @@ def bought(config: Config, product: Product, problems: list[str]) -> Drawing:
     panels = Panels(len(epsilons), 2, size=(3.7 * len(epsilons), 3.4))
     for epsilon, at in panels.over(epsilons):
         for solver, name in LABELS.items():
-            part = table[(table["method"] == solver) & (table["epsilon"] == epsilon)]
-            curve = [
-                _measured(f"epsilon = {epsilon:g}", name,
-                          float(group["seconds"].median()), group["share"].to_numpy())
-                for _, group in part.groupby("n")
-            ]  # fmt: skip
+            curve, panel = [], f"epsilon = {epsilon:g}"
+            for _, group in where(table, method=solver, epsilon=epsilon).groupby("n"):
+                seconds = float(group["seconds"].median())
+                curve.append(_measured(panel, name, seconds, group["share"].to_numpy()))
             panels.band(at, curve, name, _look(solver))
         at.set_title(rf"$\epsilon$ = {epsilon:g}, strict")
         log_axes(at, "seconds, one core", SHARE)
@@ -297,20 +305,19 @@ def bought(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 def lower_bound(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Measured excess on the fingerprinting instance, and the bound's shape."""
-    table = together(config, product)
-    table = table[table["calibration"] == product.calibration]
+    table = where(together(config, product), calibration=product.calibration)
     sizes, norms = sorted(table["d"].unique()), sorted(table["p"].unique())
     panels = Panels(len(sizes))
     for d, at in panels.over(sizes):
         panel = f"d = {d:g}"
         for p, look in zip(norms, shades(len(norms), "-"), strict=True):
-            part = table[(table["d"] == d) & (table["p"] == p)]
+            part = where(table, d=d, p=p)
             curve = _against(part, "n", panel, f"p = {p:g}", "excess")
             panels.band(at, curve, f"$p$ = {p:g}", look)
-            bound = part.groupby("n")["bound"].first()
+            shape = part.groupby("n")["bound"].first()
             style: Look = {"color": look["color"], "linestyle": ":", "linewidth": 1}
             name = f"p = {p:g}, shape of the bound"
-            panels.line(at, panel, name, bound.index, bound, **style)
+            panels.line(at, panel, name, shape.index, shape, **style)
         at.set_title(f"$d$ = {d:g}")
         _keys(at, {"shape of the lower bound": ":"})
         log_axes(at, "records n", "excess risk")
@@ -320,8 +327,8 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> Drawin
 
 def hard(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Rates on the worst of a class of instances; ``options``: d, panels."""
-    table = instanced(config, product)
-    return worst(table[table["d"] == product.options["d"]], product.options["panels"])
+    table = where(instanced(config, product), d=product.options["d"])
+    return worst(table, product.options["panels"])
 
 
 def worst(table: pd.DataFrame, pairs: Sequence[tuple[str, float]]) -> Drawing:
@@ -332,41 +339,28 @@ def worst(table: pd.DataFrame, pairs: Sequence[tuple[str, float]]) -> Drawing:
     """
     panels = Panels(len(pairs), 4)
     for (solver, p), at in panels.over(pairs):
-        part = table[(table["method"] == solver) & (table["p"] == float(p))]
+        part = where(table, method=solver, p=float(p))
         panel = f"{solver}, p = {norm(p)}"
         for epsilon, kind, label, look in PRICES:
-            mask = (part["epsilon"] == epsilon) & (part["calibration"] == kind)
+            some = where(part, epsilon=epsilon, calibration=kind)
             name = f"epsilon = {epsilon:g}, {kind}"
-            rows = panels.mean(at, part[mask], "n", "share", panel, name, look, label)
-            d = float(part["d"].iloc[0]) if len(part) else 1.0
-            _bound(panels, at, rows, (solver, float(p), epsilon, d), look["color"])
+            rows = panels.mean(at, some, "n", "share", panel, name, look, label)
+            learnt = [row for row in rows if row["mean"] < BELOW]
+            if len(learnt) > 1:
+                x = np.geomspace(learnt[0]["x"], learnt[-1]["x"], 20)
+                d = float(part["d"].iloc[0])
+                y = [bound(solver, float(p), epsilon, float(n), d) for n in x]
+                y = np.array(y) * (learnt[0]["mean"] / y[0])
+                style: Look = {"linestyle": "-.", "linewidth": 0.8}
+                style["color"] = look["color"]
+                panels.line(at, panel, f"{name}, bound", x, y, **style)
         at.axhline(BELOW, color="0.6", linestyle=(0, (1, 3)), linewidth=1)
         at.set(xscale="log", yscale="log", title=_title(solver, p), xlabel="records n")
     for at in panels.axes[::4]:
         at.set_ylabel("worst excess / that of $w$ = 0")
-    panels.axes[0].plot([], [], color="0.4", linestyle="-.", linewidth=0.8,
-                        label="the theorem's bound, moved")  # fmt: skip
-    low = min(at.get_ylim()[0] for at in panels.axes)
-    for at in panels.axes:
-        at.set_ylim(low, 1.5)
+    _keys(panels.axes[0], {"the theorem's bound, moved": "-."}, linewidth=0.8)
+    _share_limits(panels, min(at.get_ylim()[0] for at in panels.axes), 1.5)
     return panels.done(3)
-
-
-def _bound(
-    panels: Panels, axes: Axes, rows: Rows, at: tuple[str, float, float, float],
-    color: str,
-) -> None:  # fmt: skip
-    """The bound from the first point below half on; nothing where there is none."""
-    learnt = [row for row in rows if row["mean"] < BELOW]
-    if len(learnt) < 2:
-        return
-    solver, p, epsilon, d = at
-    x = np.geomspace(learnt[0]["x"], learnt[-1]["x"], 20)
-    y = np.array([bounds.theorem(solver, p, epsilon, float(n), d) for n in x])
-    y *= learnt[0]["mean"] / y[0]
-    look: Look = {"color": color, "linestyle": "-.", "linewidth": 0.8}
-    name = f"{rows[0]['algorithm']}, bound"
-    panels.line(axes, rows[0]["panel"], name, x, y, **look)
 
 
 def unlearnable(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -375,7 +369,7 @@ def unlearnable(config: Config, product: Product, problems: list[str]) -> Drawin
     for key in ("n", "d"):
         value = product.options[key]
         at = value if value in set(table[key]) else table[key].max()
-        table = table[table[key] == at]
+        table = where(table, **{key: at})
     return hidden(table, product.calibration)
 
 
@@ -384,21 +378,23 @@ def hidden(table: pd.DataFrame, calibration: str) -> Drawing:
     norms, targets = sorted(table["p"].unique()), sorted(table["epsilon"].unique())
     panels = Panels(len(norms), 4)
     for p, at in panels.over(norms):
-        part = table[table["p"] == p]
+        part = where(table, p=p)
         for epsilon, look in zip(targets, shades(len(targets), "-"), strict=True):
             for kind, line in ((calibration, "-"), ("none", ":")):
-                mask = (part["epsilon"] == epsilon) & (part["calibration"] == kind)
-                name = f"epsilon = {epsilon:g}, {kind}"
+                some = where(part, epsilon=epsilon, calibration=kind)
+                known = (
+                    "constant",
+                    "share",
+                    f"p = {p:g}",
+                    f"epsilon = {epsilon:g}, {kind}",
+                )
                 label = rf"$\epsilon$ = {epsilon:g}" if kind == calibration else "_"
-                panels.mean(at, part[mask], "constant", "share", f"p = {p:g}", name,
-                            look | {"linestyle": line}, label)  # fmt: skip
+                panels.mean(at, some, *known, look | {"linestyle": line}, label)
         at.axhline(1.0, color="0.4", linestyle="--", linewidth=0.9)
         at.set_xscale("log")
         ticks(at, part["constant"].unique())
         at.set(xlabel=r"$c$, the bias over what $\epsilon$ hides", title=f"$p$ = {p:g}")
-    top = max(at.get_ylim()[1] for at in panels.axes)
-    for at in panels.axes:
-        at.set_ylim(0, top)
+    _share_limits(panels, 0)
     panels.axes[0].set_ylabel("excess / that of $w$ = 0")
     keys = {f"{calibration} noise": "-", "no noise": ":", "$w$ = 0": "--"}
     _keys(panels.axes[0], keys)
@@ -415,7 +411,7 @@ def real(config: Config, product: Product, problems: list[str]) -> Drawing:
     panels = Panels(len(names), 2, size=(4.2 * len(names), 3.4))
     titles = results.titles(config, names)
     for name, at in panels.over(names):
-        part = table[table["problem"] == name]
+        part = where(table, problem=name)
         at.set_title(titles[name].title)
         lost = part[part["status"] == "unavailable"]
         if len(lost):

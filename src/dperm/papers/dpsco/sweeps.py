@@ -2,7 +2,11 @@
 
 Excess population risk is exact (closed form) and given with its initial value, that of
 w = 0. A private target appears under both calibrations; epsilon = infinity once, as
-calibration ``none``. Delta is 1 / n^2.
+calibration ``none``. Delta is 1 / n^2. All sweeps have parameters in common:
+
+- ``point`` has the sizes n and d, and ``solver``, the name of its YAML;
+- ``norms`` are the p of the setups, by solver where the point has one;
+- ``epsilons`` are the targets, infinity among them for the method without noise.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,15 +23,14 @@ from dperm import data
 from dperm.core import solvers
 from dperm.core.calibrations import OURS, PAPER, STRICT
 from dperm.core.experiment import config as configuration
-from dperm.core.experiment import schema
 from dperm.core.experiment.plan import seed_of
-from dperm.core.privacy.mechanisms import Streams, streams
-from dperm.papers.dpsco import bending
-from dperm.papers.dpsco.estimating import errors, known
-from dperm.papers.dpsco.running import Runs
+from dperm.core.experiment.schema import Config
+from dperm.papers.dpsco import runs as running
+from dperm.papers.dpsco.rates import KINDS, biases
 from dperm.solvers.streams import (
     Part,
     Target,
+    coins,
     noisy_sfw,
     phased_sgd,
     poly_sfw,
@@ -35,6 +39,7 @@ from dperm.solvers.streams import (
     sco_mirror_descent,
     solve,
 )
+from dperm.solvers.streams.projecting import CompiledSetup
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import (
     Fingerprints,
@@ -54,10 +59,84 @@ METHODS = {  # imported, not loaded by name: their code is behind these rows
     "sco_dp_fw": sco_dp_fw,
     "sco_mirror_descent": sco_mirror_descent,
 }
+_KNOWN: dict[str, tuple[Any, Any]] = {}
+
+
+# --- running solvers ------------------------------------------------------------------
+
+
+def _algorithm(solver: str) -> tuple[Any, Any]:
+    """Module and options of a solver's YAML."""
+    if solver not in _KNOWN:
+        spec = configuration.read("solver", solver)
+        module = METHODS[spec.algorithm]
+        _KNOWN[solver] = module, solvers.make_options(module, spec.options)
+    return _KNOWN[solver]
+
+
+def _targets(
+    epsilons: Sequence[float], n: int, calibrations: Sequence[str] = OURS
+) -> list[Target]:
+    """Every private target under every calibration, the non-private one once."""
+    return [
+        Target(float(epsilon), n**-2.0, kind)
+        for epsilon in epsilons
+        for kind in (("none",) if math.isinf(epsilon) else calibrations)
+    ]
+
+
+def _weights(solver: str, fresh: Callable[[], Source], setups: Sequence[Setup], n: int,
+             targets: list[Target], seed: int,
+             ) -> list[tuple[Row, np.ndarray, Setup]]:  # fmt: skip
+    """What a solver releases for every norm and target, with the columns that say so.
+
+    ``fresh`` makes the source anew.
+    """
+    module, options = _algorithm(solver)
+    parts = [
+        Part(setup, targets, running.noise_of(seed, solver, setup)) for setup in setups
+    ]
+    weights = solve(module, parts, fresh, n, options)
+    return [
+        ({"method": solver, "p": setup.p, **_named(target)}, w, setup)
+        for setup, W in zip(setups, weights, strict=True)
+        for w, target in zip(W, targets, strict=True)
+    ]
+
+
+def _named(target: Target) -> Row:
+    return {"epsilon": target.epsilon, "calibration": target.calibration}
+
+
+def _measured(
+    solver: str,
+    fresh: Callable[[], Any],
+    loss: str,
+    n: int,
+    norms: Sequence[float],
+    targets: list[Target],
+    seed: int,
+    kind: type[Setup] = Setup,
+) -> list[Row]:
+    """Excess risk on a source of closed risk, a row for every norm and target."""
+    source = fresh()  # knows the risk; runs read another
+    zero = np.zeros(source.d)
+    setups = [kind(loss, float(p), source.d) for p in norms]
+    return [
+        row
+        | {
+            "excess": float(source.excess(w, setup)[0]),
+            "initial": float(source.excess(zero, setup)[0]),
+        }
+        for row, w, setup in _weights(solver, fresh, setups, n, targets, seed)
+    ]
+
+
+# --- sweeps ---------------------------------------------------------------------------
 
 
 def rates(
-    config: schema.Config,
+    config: Config,
     point: Point,
     seed: int,
     norms: dict[str, list[float]],
@@ -65,42 +144,28 @@ def rates(
 ) -> list[Row]:
     """Excess risk at one (solver, n, d): all norms and targets on one draw of records.
 
-    Parameters
-    ----------
-    point : dict
-        solver (the name of its YAML), n, d.
-    norms : dict
-        p of each setup, by solver.
-    epsilons : sequence of float
-        Targets, infinity among them for the method without noise.
+    It is measured on the bounded design.
     """
     solver, n, d = point["solver"], int(point["n"]), int(point["d"])
-    return _measure(solver, n, d, norms[solver], epsilons, seed)
+    given = (norms[solver], _targets(epsilons, n), seed)
+    return _measured(solver, lambda: Signs(d, seed), "least_squares", n, *given)
 
 
 def between(
-    config: schema.Config,
+    config: Config,
     point: Point,
     seed: int,
     norms: dict[str, list[float]],
     epsilons: Sequence[float],
 ) -> list[Row]:
-    """As ``rates``, for norms between 2 and infinity, with a compiled projection.
-
-    Parameters
-    ----------
-    point : dict
-        solver, n, d.
-    norms : dict
-        By solver.
-    """
+    """As ``rates``, for norms between 2 and infinity, with a compiled projection."""
     solver, n, d = point["solver"], int(point["n"]), int(point["d"])
-    run = _runs(solver, epsilons, n, seed)
-    return run.on("least_squares", Signs(d, seed), norms[solver], n)
+    given = (norms[solver], _targets(epsilons, n), seed, CompiledSetup)
+    return _measured(solver, lambda: Signs(d, seed), "least_squares", n, *given)
 
 
 def quantiles(
-    config: schema.Config,
+    config: Config,
     point: Point,
     seed: int,
     runs: int,
@@ -109,28 +174,19 @@ def quantiles(
     norms: dict[str, list[float]],
     epsilons: Sequence[float],
 ) -> list[Row]:
-    """Many independent runs of one solver, for the tail of the excess risk.
-
-    Parameters
-    ----------
-    point : dict
-        solver.
-    runs : int
-        Runs of one replicate.
-    norms : dict
-        By solver.
-    """
-    solver = point["solver"]
-    rows = []
+    """As many independent ``runs`` of one solver, for the tail of the excess risk."""
+    solver, rows = point["solver"], []
+    targets = _targets(epsilons, n, (STRICT,))
     for run in range(runs):
-        own = seed_of(seed, "run", solver, "dpsco", 0, run)
-        found = _measure(solver, n, d, norms[solver], epsilons, own, (STRICT,))
-        rows += [row | {"run": run} for row in found]
+        drawn = seed_of(seed, "run", solver, "dpsco", 0, run)
+        given = ("least_squares", n, norms[solver], targets, drawn)
+        for row in _measured(solver, partial(Signs, d, drawn), *given):
+            rows.append(row | {"run": run})
     return rows
 
 
 def clock(
-    config: schema.Config,
+    config: Config,
     point: Point,
     seed: int,
     d: int,
@@ -139,37 +195,30 @@ def clock(
 ) -> list[Row]:
     """Seconds of one run for one target, records drawn within it, and its excess risk.
 
-    Parameters
-    ----------
-    point : dict
-        solver, n.
-    norms : dict
-        The p that each solver is run at.
+    ``norms`` has the p that each solver is run at.
     """
     solver, n, p = point["solver"], int(point["n"]), norms[point["solver"]]
-    for epsilon in epsilons:  # compile, calibrate
-        _measure(solver, 300, d, [p], [epsilon], seed, (STRICT,))
-    _calibrate(solver, n, d, p, epsilons)
+
+    def run(size: int, epsilon: float) -> list[Row]:
+        targets = _targets([epsilon], size, (STRICT,))
+        given = ("least_squares", size, [p], targets, seed)
+        return _measured(solver, lambda: Signs(d, seed), *given)
+
+    for epsilon in epsilons:  # compile
+        run(300, epsilon)
+    module, options = _algorithm(solver)
+    for target in _targets(epsilons, n, (STRICT,)):  # noise is kept: no run's time
+        module.noise(Setup("least_squares", p, d), n, target, options)
     rows = []
     for epsilon in epsilons:
         start = time.perf_counter()
-        (row,) = _measure(solver, n, d, [p], [epsilon], seed, (STRICT,))
+        (row,) = run(n, epsilon)
         rows.append(row | {"seconds": time.perf_counter() - start})
     return rows
 
 
-def _calibrate(
-    solver: str, n: int, d: int, p: float, epsilons: Sequence[float]
-) -> None:
-    """Find noise beforehand; it is kept, and is no part of a run's time."""
-    module, options = _algorithm(solver)
-    setup = Setup("least_squares", p, d)
-    for target in _targets(epsilons, (STRICT,), n):
-        module.noise(setup, n, target, options)
-
-
 def fingerprints(
-    config: schema.Config,
+    config: Config,
     point: Point,
     seed: int,
     norms: Sequence[float],
@@ -178,18 +227,15 @@ def fingerprints(
 ) -> list[Row]:
     """Noisy SFW on the lower bound's instance; its means depend on n, d and epsilon.
 
-    Parameters
-    ----------
-    point : dict
-        n, d.
-    constant : float
-        c of Lemma A.5, which is not explicit: a shape, not a bound.
+    ``constant`` is the c of Lemma A.5, which is not explicit: a shape, not a bound.
     """
     n, d = int(point["n"]), int(point["d"])
     unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
     source = Fingerprints(d, seed, min(1.0, constant * unit))
-    found = _weights("noisy_sfw", lambda: source, "linear", 1.0, n, norms, [epsilon],
-                     seed, OURS)  # fmt: skip
+    setups, targets = (
+        [Setup("linear", float(p), d) for p in norms],
+        _targets([epsilon], n),
+    )
     return [
         row
         | {
@@ -198,33 +244,32 @@ def fingerprints(
             "bound": (setup.p - 1) * unit,
             "statistical": 1 / math.sqrt(n),
         }
-        for row, w, setup in found
+        for row, w, setup in _weights(
+            "noisy_sfw", lambda: source, setups, n, targets, seed
+        )
     ]
 
 
 def hard(
-    config: schema.Config,
+    config: Config,
     point: Point,
     seed: int,
     norms: dict[str, list[float]],
     epsilons: Sequence[float],
 ) -> list[Row]:
-    """Excess risk on linear losses of biased coins, at every bias of the class.
-
-    Parameters
-    ----------
-    point : dict
-        solver, n, d.
-    norms : dict
-        By solver.
-    """
+    """Excess risk on linear losses of biased coins, at every bias of the class."""
     solver, n, d = point["solver"], int(point["n"]), int(point["d"])
-    run = _runs(solver, epsilons, n, seed)
-    return run.worst(norms[solver], n, d)
+    kind, name = KINDS[solver]
+    given = ("linear", n, norms[solver], _targets(epsilons, n), seed, CompiledSetup)
+    return [
+        row | {"instance": name, "bias": bias}
+        for bias in biases(kind, n, d)
+        for row in _measured(solver, partial(coins.hard, kind, d, seed, bias), *given)
+    ]
 
 
 def unlearnable(
-    config: schema.Config,
+    config: Config,
     point: Point,
     seed: int,
     norms: Sequence[float],
@@ -233,22 +278,25 @@ def unlearnable(
 ) -> list[Row]:
     """NoisySFW on coins of c times the bias that Theorem 5.4 hides, and without noise.
 
-    Parameters
-    ----------
-    point : dict
-        n, d.
-    constants : sequence of float
-        c; Lemma A.5 has one that is not explicit.
+    ``constants`` are the c; Lemma A.5 has one that is not explicit. Epsilon stands in
+    every row, those of no noise too.
     """
     n, d, rows = int(point["n"]), int(point["d"]), []
     for epsilon in epsilons:
-        run = _runs("noisy_sfw", [epsilon, math.inf], n, seed)
-        rows += run.hidden(epsilon, norms, n, d, constants)
+        unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
+        targets = _targets([epsilon, math.inf], n)
+        for constant in constants:
+            bias = min(1.0, constant * unit)
+            fresh = partial(coins.hard, "all", d, seed, bias)
+            given = (fresh, "linear", n, norms, targets, seed, CompiledSetup)
+            for row in _measured("noisy_sfw", *given):
+                row |= {"epsilon": epsilon, "constant": constant, "bias": bias}
+                rows.append(row | {"bound": (row["p"] - 1) * unit})
     return rows
 
 
 def estimator(
-    config: schema.Config,
+    config: Config,
     point: Point,
     seed: int,
     norms: dict[str, list[float]],
@@ -258,34 +306,25 @@ def estimator(
 ) -> list[Row]:
     """Error of the gradient estimates over a run, beside the lemmas' bounds.
 
-    Parameters
-    ----------
-    point : dict
-        solver (noisy_sfw, poly_sfw), n.
-    norms : dict
-        By solver.
-    bias : float
-        Of the linear loss's coins; their mean is what an estimate of 0 misses.
+    The solver is noisy_sfw or poly_sfw; ``bias`` is that of the linear loss's coins,
+    whose mean is what an estimate of 0 misses.
     """
     solver, n = point["solver"], int(point["n"])
     module, options = _algorithm(solver)
-    targets = _targets(epsilons, (PAPER,), n)
-    rows = []
+    targets, rows = _targets(epsilons, n, (PAPER,)), []
     for p in norms[solver]:
-        for name, loss, source in known(solver, d, seed, bias):
+        for name, loss, source in running.known(solver, d, seed, bias):
             setup = Setup(loss, float(p), d)
-            part = Part(setup, targets, _noise(seed, solver, setup))
+            part = Part(setup, targets, running.noise_of(seed, solver, setup))
             run = module.Run([part], source, n, options)
-            rows += [
-                {"method": solver, "instance": name, "p": setup.p, "n": n,
-                 "epsilon": target.epsilon} | found
-                for target, found in zip(targets, errors(run, targets), strict=True)
-            ]  # fmt: skip
+            known = {"method": solver, "instance": name, "p": setup.p, "n": n}
+            for target, row in zip(targets, running.errors(run, targets), strict=True):
+                rows.append(known | {"epsilon": target.epsilon} | row)
     return rows
 
 
 def nonsmooth(
-    config: schema.Config,
+    config: Config,
     point: Point,
     seed: int,
     losses: Sequence[str],
@@ -294,46 +333,52 @@ def nonsmooth(
 ) -> list[Row]:
     """Excess risk of losses that bend, smoothed in one dimension, at every bias.
 
-    Parameters
-    ----------
-    point : dict
-        n, d.
-    losses : sequence of str
-        hinge, absolute.
-    norms : sequence of float
-        2 or more.
+    ``losses`` are of ``running.BENDS``, ``norms`` 2 or more; ``initial`` is the risk of
+    w = 0.
     """
     n, d = int(point["n"]), int(point["d"])
-    targets = _targets(epsilons, OURS, n)
+    targets = _targets(epsilons, n)
     return [
         row
         for loss in losses
         for p in norms
-        for row in bending.rows(loss, float(p), n, d, targets, seed)
+        for bias in biases(running.ONE_COIN, n, d)
+        for row in _smoothed(loss, float(p), n, d, targets, seed, bias)
+    ]
+
+
+def _smoothed(
+    loss: str, p: float, n: int, d: int, targets: list[Target], seed: int, bias: float
+) -> list[Row]:
+    means, weights = running.smoothed(loss, p, n, d, targets, seed, bias)
+    excess = running.excess(loss, means, weights).tolist()
+    instance = {"instance": f"{loss} loss, one coin a record", "bias": bias}
+    initial = float(running.excess(loss, means, np.zeros(d))[0])
+    return [
+        {"method": "smoothed_sgd", "loss": loss, "p": p, **_named(target), **instance}
+        | {"excess": value, "initial": initial}
+        for target, value in zip(targets, excess, strict=True)
     ]
 
 
 def nonsmooth_clock(
-    config: schema.Config, point: Point, seed: int, d: int, epsilon: float
+    config: Config, point: Point, seed: int, d: int, epsilon: float
 ) -> list[Row]:
     """Seconds of one such run over the box, records drawn within it.
 
-    Parameters
-    ----------
-    point : dict
-        loss, n.
+    The point has loss and n.
     """
-    n, found = int(point["n"]), []
+    n = int(point["n"])
     for size in (300, n):  # compile first
-        target = _targets([epsilon], (STRICT,), size)
+        target = _targets([epsilon], size, (STRICT,))
         start = time.perf_counter()
-        bending.released(point["loss"], math.inf, size, d, target, seed, bias=0.5)
-        found.append(time.perf_counter() - start)
-    return [{"p": math.inf, "d": d, "epsilon": epsilon, "seconds": found[-1]}]
+        running.smoothed(point["loss"], math.inf, size, d, target, seed, bias=0.5)
+        seconds = time.perf_counter() - start
+    return [{"p": math.inf, "d": d, "epsilon": epsilon, "seconds": seconds}]
 
 
 def real(
-    config: schema.Config,
+    config: Config,
     point: Point,
     seed: int,
     epsilons: Sequence[float],
@@ -343,30 +388,22 @@ def real(
 ) -> list[Row]:
     """Logistic regression on real records, judged on those kept for testing.
 
-    Parameters
-    ----------
-    point : dict
-        problem, solver.
-    norms : dict
-        By solver.
-    radius : float
-        Of the ball; records have unit l_q norm.
-    test : float
-        Share of the records for testing; another split for every replicate.
+    The point has problem and solver; ``radius`` is that of the ball, records have unit
+    l_q norm. ``test`` is the share of the records for testing; another split for every
+    replicate.
     """
     prepared = data.load_prepared(point["problem"], config.data)
     if not prepared.available:
         return [{"status": "unavailable", "reason": prepared.meta["reason"]}]
-    X, y = _dense(prepared.X), prepared.y
+    X, y, solver = _dense(prepared.X), prepared.y, point["solver"]
     order = np.random.default_rng(seed).permutation(len(y))
     held = order[: round(test * len(y))]
     kept = order[len(held) :]
-    found = _weights(point["solver"], lambda: Rows(X[kept], y[kept]), "logistic",
-                     radius, len(kept), norms[point["solver"]], epsilons, seed,
-                     OURS)  # fmt: skip
+    setups = [Setup("logistic", float(p), X.shape[1], radius) for p in norms[solver]]
+    given = (setups, len(kept), _targets(epsilons, len(kept)), seed)
     return [
         row | _judged(X[held], y[held], w, setup) | {"train": len(kept), "reason": ""}
-        for row, w, setup in found
+        for row, w, setup in _weights(solver, lambda: Rows(X[kept], y[kept]), *given)
     ]
 
 
@@ -389,95 +426,3 @@ def _judged(X: np.ndarray, y: np.ndarray, w: np.ndarray, setup: Setup) -> Row:
         "error": float(wrong.mean()),
         "balanced_error": float(balanced),
     }
-
-
-# --- running solvers ------------------------------------------------------------------
-
-
-def _measure(
-    solver: str,
-    n: int,
-    d: int,
-    norms: Sequence[float],
-    epsilons: Sequence[float],
-    seed: int,
-    calibrations: Sequence[str] = OURS,
-) -> list[Row]:
-    """Excess risk on the bounded design, a row for every norm and target."""
-    source = Signs(d, seed)  # knows the risk; runs read another
-    found = _weights(solver, lambda: Signs(d, seed), "least_squares", 1.0, n, norms,
-                     epsilons, seed, calibrations)  # fmt: skip
-    return [
-        row
-        | {
-            "excess": float(source.excess(w, setup)[0]),
-            "initial": float(source.excess(np.zeros(d), setup)[0]),
-        }
-        for row, w, setup in found
-    ]
-
-
-def _runs(solver: str, epsilons: Sequence[float], n: int, seed: int) -> Runs:
-    """A solver for every target under both calibrations."""
-    return Runs(solver, *_algorithm(solver), _targets(epsilons, OURS, n), seed)
-
-
-def _algorithm(solver: str) -> tuple[Any, Any]:
-    """Module and options of a solver's YAML."""
-    if solver not in _KNOWN:
-        spec = configuration.read("solver", solver)
-        module = METHODS[spec.algorithm]
-        _KNOWN[solver] = module, solvers.make_options(module, spec.options)
-    return _KNOWN[solver]
-
-
-_KNOWN: dict[str, tuple[Any, Any]] = {}
-
-
-def _targets(
-    epsilons: Sequence[float], calibrations: Sequence[str], n: int
-) -> list[Target]:
-    """Every private target under every calibration, the non-private one once."""
-    return [
-        Target(float(epsilon), n**-2.0, kind)
-        for epsilon in epsilons
-        for kind in (("none",) if math.isinf(epsilon) else calibrations)
-    ]
-
-
-def _weights(
-    solver: str,
-    fresh: Callable[[], Source],
-    loss: str,
-    radius: float,
-    n: int,
-    norms: Sequence[float],
-    epsilons: Sequence[float],
-    seed: int,
-    calibrations: Sequence[str],
-) -> list[tuple[Row, np.ndarray, Setup]]:
-    """What a solver releases for every norm and target, with the columns that say so.
-
-    ``fresh`` makes the source anew.
-    """
-    module, options = _algorithm(solver)
-    targets = _targets(epsilons, calibrations, n)
-    d = fresh().d
-    setups = [Setup(loss, float(p), d, radius) for p in norms]
-    parts = [Part(setup, targets, _noise(seed, solver, setup)) for setup in setups]
-    found = solve(module, parts, fresh, n, options)
-    return [
-        (
-            {"method": solver, "p": setup.p, "epsilon": target.epsilon,
-             "calibration": target.calibration},
-            w,
-            setup,
-        )
-        for setup, W in zip(setups, found, strict=True)
-        for w, target in zip(W, targets, strict=True)
-    ]  # fmt: skip
-
-
-def _noise(seed: int, solver: str, setup: Setup) -> Streams:
-    """Noise of one setup; its own, so that no norm's result depends on another's."""
-    return streams(seed_of(seed, "noise", solver, f"{setup.p:g}", 0, 0))

@@ -3,47 +3,65 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import results, schema
-from dperm.papers.dpsco import bounds
-from dperm.papers.dpsco.bounds import RATES, TERMS, growth
-from dperm.papers.dpsco.exponents import (
+from dperm.core.experiment import results
+from dperm.core.experiment.schema import Config, Product
+from dperm.papers.dpsco.rates import (
+    EASY,
+    KEYS,
+    LABELS,
+    RATES,
+    TERMS,
+    bound_exponent,
+    growth,
+    instanced,
     interval,
+    norm,
     of_dimension,
     of_risk,
     of_time,
     start,
+    tail,
+    together,
 )
-from dperm.papers.dpsco.instances import EASY, KEYS
-from dperm.papers.dpsco.labels import LABELS, norm
-from dperm.papers.dpsco.outcomes import instanced, together
-from dperm.papers.dpsco.quantiles import tail
-from dperm.present.tables import Table, made_of, number, readable
+from dperm.present.tables import (
+    Table,
+    groups,
+    made_of,
+    number,
+    readable,
+    where,
+    with_interval,
+)
+
+POWER = ("exponent", "exponent_low", "exponent_high")
 
 
-def exponents(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def exponents(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 1 with measured exponents of n, for every instance and dimension."""
-    table = instanced(config, product)
     rows = []
-    for keys, group in table.groupby([*KEYS, "instance", "d"], sort=False):
-        statistical, private = TERMS[str(keys[0])]
-        named = dict(zip([*KEYS, "instance", "d"], keys, strict=True))
-        instance = named.pop("instance")
-        row = named | {"statistical_exponent": statistical,
-                       "privacy_exponent": private,
-                       "bound": RATES[str(keys[0])]}  # fmt: skip
-        found = row | of_risk(group, "n")
-        found |= {"bound_exponent": local_exponent(found, "n")}
-        rows.append(found | {"instance": instance, "worst_bias": _bias(group)})
+    for at, group in groups(instanced(config, product), [*KEYS, "instance", "d"]):
+        instance, method = at.pop("instance"), at["method"]
+        names = ("statistical_exponent", "privacy_exponent")
+        row = at | dict(zip(names, TERMS[method], strict=True))
+        row |= {"bound": RATES[method]} | of_risk(group, "n")
+        row |= {"bound_exponent": bound_exponent(row, "n"), "instance": instance}
+        rows.append(row | {"worst_bias": _bias(group)})
     data = _sorted(rows, "d")
-    return Table(data, _wide(data))
+    lines = []
+    for at, group in groups(data, [*KEYS, "instance"], sort=True):
+        first = group.iloc[0]
+        line = _named(at) | {"instance": at["instance"], "Table 1": first["bound"]}
+        terms = first[["statistical_exponent", "privacy_exponent"]]
+        line["exponents"] = ", ".join(f"{term:g}" for term in terms)
+        for row in group.to_dict("records"):
+            line[f"d = {row['d']:g}"] = _interval(row)
+        lines.append(line)
+    return Table(data, pd.DataFrame(lines))
 
 
 def _bias(group: pd.DataFrame) -> float:
@@ -57,58 +75,25 @@ def _sorted(rows: list[dict[str, Any]], *last: str) -> pd.DataFrame:
     """Rows by method and target, those of the easy instance first."""
     data = pd.DataFrame(rows)
     order = data.assign(_hard=data["instance"] != EASY)
-    places = order.sort_values(["_hard", *KEYS, *last]).index
-    return data.loc[places].reset_index(drop=True)
+    order = order.sort_values(["_hard", *KEYS, *last], ignore_index=True)
+    return order.drop(columns="_hard")
 
 
-def local_exponent(
-    row: dict[str, Any], axis: str, rate: Callable[..., float] = bounds.theorem
-) -> float | None:
-    """The exponent of the theorem's bound where a row was fitted; None if it was not.
-
-    ``axis`` is n or d; the other one stands in the row.
-    """
-    if row["exponent"] is None or pd.isna(row["exponent"]):
-        return None
-    other = "d" if axis == "n" else "n"
-    at = {axis: float(row["from"]), other: float(row[other])}
-    ends = (float(row["from"]), float(row["to"]))
-    known = (row["method"], row["p"], row["epsilon"])
-    return bounds.exponent(*known, at, axis, ends, rate)
-
-
-def _wide(data: pd.DataFrame) -> pd.DataFrame:
-    """One line a (solver, p, target, instance), one column a dimension."""
-    lines = []
-    for keys, group in data.groupby([*KEYS, "instance"]):
-        line = _named(dict(zip(KEYS, keys[:-1], strict=True)))
-        first = group.iloc[0]
-        line["instance"] = str(keys[-1])
-        line["Table 1"] = first["bound"]
-        line["exponents"] = (
-            f"{first['statistical_exponent']:g}, {first['privacy_exponent']:g}"
-        )
-        for row in group.to_dict("records"):
-            line[f"d = {row['d']:g}"] = _interval(row)
-        lines.append(line)
-    return pd.DataFrame(lines)
-
-
-def _named(keys: dict[str, Any]) -> dict[str, str]:
-    private = not math.isinf(keys["epsilon"])
+def _named(at: dict[str, Any]) -> dict[str, str]:
+    private = not math.isinf(at["epsilon"])
     return {
-        "algorithm": LABELS[keys["method"]],
-        "p": norm(keys["p"]),
-        "epsilon": f"{keys['epsilon']:g}" if private else "no noise",
-        "noise": keys["calibration"] if private else "",
+        "algorithm": LABELS[at["method"]],
+        "p": norm(at["p"]),
+        "epsilon": f"{at['epsilon']:g}" if private else "no noise",
+        "noise": at["calibration"] if private else "",
     }
 
 
 def _interval(row: dict[str, Any]) -> str:
     if row["reason"]:
         return f"not fitted: {row['reason']}"
-    beside = row.get("bound_exponent")
-    bound = "" if beside is None or pd.isna(beside) else f", bound {beside:.2f},"
+    proved = row.get("bound_exponent")
+    bound = "" if proved is None or pd.isna(proved) else f", bound {proved:.2f},"
     return f"{_bracketed(row)}{bound} from n = {number(row['from'])}"
 
 
@@ -119,131 +104,101 @@ def _bracketed(row: dict[str, Any]) -> str:
     return f"{row['exponent']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
 
 
-def dimension_exponents(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def dimension_exponents(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of d, at the largest n where three dimensions have learnt."""
-    table = instanced(config, product)
-    rows = []
-    for keys, group in table.groupby([*KEYS, "instance"], sort=False):
-        row, instance = dict(zip(KEYS, keys[:-1], strict=True)), str(keys[-1])
+    rows, lines = [], []
+    for at, group in groups(instanced(config, product), [*KEYS, "instance"]):
+        instance = at.pop("instance")
         # the initial risk of the hard instances depends on d
-        found = row | of_dimension(group, "share" if instance == EASY else "excess")
-        found |= {"bound_exponent": local_exponent(found, "d")}
-        printed = local_exponent(found, "d", bounds.printed)
-        rows.append(found | {"instance": instance, "table1_exponent": printed})
+        row = at | of_dimension(group, "share" if instance == EASY else "excess")
+        row |= {"bound_exponent": bound_exponent(row, "d"), "instance": instance}
+        rows.append(row | {"table1_exponent": bound_exponent(row, "d", printed=True)})
     data = _sorted(rows)
-    shown = [
-        _named({key: row[key] for key in KEYS})
-        | {"instance": row["instance"]}
-        | _dimensions(row)
-        | {"Table 1": growth(row["method"], row["p"])}
-        for row in data.to_dict("records")
-    ]
-    return Table(data, pd.DataFrame(shown))
+    for row in data.to_dict("records"):
+        line = _named(row) | {"instance": row["instance"], "n": f"{row['n']:g}"}
+        cells = ["", f"not fitted: {row['reason']}", "", ""]
+        if not row["reason"]:
+            cells = [f"{row['from']:g} to {row['to']:g}", _bracketed(row)]
+            ends = ("bound_exponent", "table1_exponent")
+            cells += [f"{row[key]:.2f}" for key in ends]
+        names = ("d", "exponent of d", "of the bound", "of Table 1")
+        line |= dict(zip(names, cells, strict=True))
+        lines.append(line | {"Table 1": growth(row["method"], row["p"])})
+    return Table(data, pd.DataFrame(lines))
 
 
-def _dimensions(row: dict[str, Any]) -> dict[str, str]:
-    shown = {"n": f"{row['n']:g}"}
-    if row["reason"]:
-        text = f"not fitted: {row['reason']}"
-        return shown | {"d": "", "exponent of d": text, "of the bound": "",
-                        "of Table 1": ""}  # fmt: skip
-    return shown | {
-        "d": f"{row['from']:g} to {row['to']:g}",
-        "exponent of d": _bracketed(row),
-        "of the bound": f"{row['bound_exponent']:.2f}",
-        "of Table 1": f"{row['table1_exponent']:.2f}",
-    }
-
-
-def starts(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def starts(config: Config, product: Product, problems: list[str]) -> Table:
     """From which n on a method has learnt something."""
-    table = together(config, product)
-    rows = []
-    for keys, group in table.groupby([*KEYS, "d"], sort=False):
+    rows, lines = [], []
+    for at, group in groups(together(config, product), [*KEYS, "d"]):
         means = group.groupby("n")["share"].mean()
-        row = dict(zip([*KEYS, "d"], keys, strict=True))
-        rows.append(row | start(means) | {"largest": means.index.max()})
+        rows.append(at | start(means) | {"largest": means.index.max()})
     data = pd.DataFrame(rows).sort_values([*KEYS, "d"], ignore_index=True)
-    lines = []
-    for keys, group in data.groupby(KEYS, sort=False):
-        line = _named(dict(zip(KEYS, keys, strict=True)))
+    for at, group in groups(data, KEYS):
+        line = _named(at)
         for row in group.to_dict("records"):
-            line[f"d = {row['d']:g}"] = _start_text(row)
+            text = f"> {number(row['largest'], 2)}"
+            if not pd.isna(row["starts"]):
+                text = number(row["starts"], 2)
+            elif not pd.isna(row["extrapolated"]):
+                text += f" ({number(row['extrapolated'], 2)})"
+            line[f"d = {row['d']:g}"] = text
         lines.append(line)
     return Table(data, pd.DataFrame(lines))
 
 
-def _start_text(row: dict[str, Any]) -> str:
-    if not pd.isna(row["starts"]):
-        return number(row["starts"], 2)
-    text = f"> {number(row['largest'], 2)}"
-    if not pd.isna(row["extrapolated"]):
-        text += f" ({number(row['extrapolated'], 2)})"
-    return text
-
-
-def noise(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def noise(config: Config, product: Product, problems: list[str]) -> Table:
     """Published and strict noise, and what the published one really costs."""
-    from dperm.papers.dpsco.noise_costs import costs  # compiles the solvers
+    from dperm.papers.dpsco.proofs import costs  # compiles the solvers
 
     sizes = [1000] if config.scale.problems == "offline" else [1000, 10**5]
-    rows = [
-        row
-        for n in sizes
-        for epsilon in (1.0, 8.0)
-        for row in costs(n, epsilon, config.seed)
-    ]
-    data = pd.DataFrame(rows)
+    targets = [(n, epsilon) for n in sizes for epsilon in (1.0, 8.0)]
+    data = pd.DataFrame([row for at in targets for row in costs(*at, config.seed)])
     shown = readable(data)
     shown["algorithm"] = [LABELS[name] for name in data["algorithm"]]
     shown["p"] = [norm(p) for p in data["p"]]
     return Table(data, shown)
 
 
-def peers(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def peers(config: Config, product: Product, problems: list[str]) -> Table:
     """Seconds, their exponent and the excess risk, method by method."""
     table = together(config, product)
-    rows = []
-    for (solver, epsilon, n), group in table.groupby(["method", "epsilon", "n"]):
-        low, high = interval(group["share"].to_numpy())
-        power, *ends = of_time(table[table["method"] == solver])
-        rows.append(
-            {"algorithm": LABELS[solver], "p": group["p"].iloc[0], "epsilon": epsilon,
-             "n": n, "seconds": group["seconds"].median(),
-             "exponent": power, "exponent_low": ends[0], "exponent_high": ends[1],
-             "share": group["share"].mean(), "ci_low": low, "ci_high": high}
-        )  # fmt: skip
+    rows, texts = [], []
+    for at, group in groups(table, ["method", "epsilon", "n"], sort=True):
+        power = of_time(where(table, method=at["method"]))
+        row = {"algorithm": LABELS[at.pop("method")], "p": group["p"].iloc[0], **at}
+        row["seconds"] = group["seconds"].median()
+        row |= dict(zip(POWER, power, strict=True))
+        rows.append(row | _share(group))
+        of_power = ("exponent", "ci_low", "ci_high")
+        texts.append(_bracketed(dict(zip(of_power, power, strict=True))))
     data = pd.DataFrame(rows)
     shown = data.drop(columns=["exponent_low", "exponent_high"])
     shown = _worded(shown, "seconds", "share", "ci_low", "ci_high")
-    shown["exponent"] = [
-        _bracketed({"exponent": power, "ci_low": low, "ci_high": high})
-        for power, low, high in data[["exponent", "exponent_low", "exponent_high"]]
-        .itertuples(index=False)
-    ]  # fmt: skip
-    return Table(data, shown)
+    return Table(data, shown.assign(exponent=texts))
 
 
-def tails(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def _share(group: pd.DataFrame, column: str = "share", name: str = "") -> dict:
+    """The mean of a column and its interval, which one run does not have."""
+    names = (name or column, "ci_low", "ci_high")
+    return with_interval(group[column], *names, interval=interval)
+
+
+def tails(config: Config, product: Product, problems: list[str]) -> Table:
     """Quantiles for beta = 0.1, 0.01 and 0.001, over the median, from enough runs."""
-    table = together(config, product)
-    rows = []
-    for (solver, p, epsilon), group in table.groupby(["method", "p", "epsilon"]):
+    rows, names = [], ("beta", "median", "quantile", "ci_low", "ci_high", "over_median")
+    for at, group in groups(together(config, product), KEYS[:3], sort=True):
         values = group["share"].to_numpy()
         middle = float(np.median(values))
-        for beta, found, low, high in tail(values, (0.1, 0.01, 0.001)):
-            rows.append(
-                {"algorithm": LABELS[solver], "p": p, "epsilon": epsilon,
-                 "runs": len(values), "beta": beta, "median": middle,
-                 "quantile": found, "ci_low": low, "ci_high": high,
-                 "over_median": found / middle}
-            )  # fmt: skip
+        known = {"algorithm": LABELS[at.pop("method")], **at, "runs": len(values)}
+        for beta, *found in tail(values, (0.1, 0.01, 0.001)):
+            cells = (beta, middle, *found, found[0] / middle)
+            rows.append(known | dict(zip(names, cells, strict=True)))
+    return _table(rows, *names)
+
+
+def _table(rows: list[dict[str, Any]], *columns: str) -> Table:
     data = pd.DataFrame(rows)
-    columns = ("beta", "median", "quantile", "ci_low", "ci_high", "over_median")
     return Table(data, _worded(data, *columns))
 
 
@@ -252,150 +207,114 @@ def _worded(data: pd.DataFrame, *columns: str) -> pd.DataFrame:
     return data.assign(**readable(data[list(columns)]))
 
 
-def real(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def real(config: Config, product: Product, problems: list[str]) -> Table:
     """Test loss and errors of every method and target."""
-    table = results.load_sweep(config, product.sweeps[0])
     rows = []
-    for name, part in table.groupby("problem", sort=False):
+    table = results.load_sweep(config, product.sweeps[0])
+    for at, part in groups(table, ["problem"]):
         if (part["status"] == "unavailable").any():
-            rows.append({"problem": name, "algorithm": "not available"})
+            rows.append(at | {"algorithm": "not available"})
             continue
-        for (solver, p, epsilon, kind), group in part.groupby(KEYS):
-            low, high = interval(group["excess"].to_numpy())
-            rows.append(
-                {"problem": name, "algorithm": LABELS[solver], "p": p,
-                 "epsilon": epsilon, "noise": kind, "loss": group["excess"].mean(),
-                 "ci_low": low, "ci_high": high, "error": group["error"].mean(),
-                 "balanced_error": group["balanced_error"].mean()}
-            )  # fmt: skip
+        for known, group in groups(part, KEYS, sort=True):
+            row = at | {"algorithm": LABELS[known.pop("method")], **known}
+            row["noise"] = row.pop("calibration")
+            errors = {key: group[key].mean() for key in ("error", "balanced_error")}
+            rows.append(row | _share(group, "excess", "loss") | errors)
     return made_of(rows)
 
 
-def corollary72(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def corollary72(config: Config, product: Product, problems: list[str]) -> Table:
     """Phased SGD with noise beside that without, on the worst instances for p > 2.
 
     ``condition`` is 1 where d log(1/delta) / epsilon^2 <= n, ``shape`` the optimal
     risk's d^(1/2 - 1/p) / sqrt(n), and ``start`` that of w = 0.
     """
-    table = instanced(config, product)
-    table = table[(table["method"] == "phased_sgd") & (table["p"] > 2)]
-    keys, rows = ["p", "d", "n"], []
-    free = table[table["calibration"] == "none"].groupby(keys)["excess"].mean()
+    table, rows = _of_corollary72(config, product), []
+    keys = ["p", "d", "n"]
+    free = where(table, calibration="none").groupby(keys)["excess"].mean()
     noisy = table[table["calibration"] != "none"]
-    for key, group in noisy.groupby([*keys, "epsilon", "calibration"]):
-        p, d, n, epsilon, _ = key
-        low, high = interval(group["excess"].to_numpy())
-        inside = d * math.log(n**2) / epsilon**2 <= n
-        rows.append(
-            dict(zip([*keys, "epsilon", "noise"], key, strict=True))
-            | {"condition": float(inside), "mean": group["excess"].mean(),
-               "ci_low": low, "ci_high": high, "without_noise": free[p, d, n],
-               "shape": d ** (0.5 - (0 if math.isinf(p) else 1 / p)) / math.sqrt(n),
-               "start": group["initial"].iloc[0]}
-        )  # fmt: skip
-    data = pd.DataFrame(rows)
+    for at, group in groups(noisy, [*keys, "epsilon", "calibration"], sort=True):
+        p, d, n, epsilon, kind = at.values()
+        row = {"p": p, "d": d, "n": n, "epsilon": epsilon, "noise": kind}
+        row["condition"] = float(_needed(d, n, epsilon) <= n)
+        row |= _share(group, "excess", "mean") | {"without_noise": free[p, d, n]}
+        row["shape"] = d ** (0.5 - 1 / p) / math.sqrt(n)
+        rows.append(row | {"start": group["initial"].iloc[0]})
     columns = ("mean", "ci_low", "ci_high", "without_noise", "shape", "start")
-    return Table(data, _worded(data, *columns))
+    return _table(rows, *columns)
 
 
-def corollary72_rates(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
-    """Exponents of n where Corollary 7.2 applies, beside the optimal one, -1/2."""
+def _of_corollary72(config: Config, product: Product) -> pd.DataFrame:
     table = instanced(config, product)
-    table = table[(table["method"] == "phased_sgd") & (table["p"] > 2)]
-    needed = table["d"] * np.log(table["n"] ** 2) / table["epsilon"] ** 2
-    rows = [
-        dict(zip([*KEYS, "d"], keys, strict=True))
-        | of_risk(group, "n")
-        | {"bound_exponent": -0.5}
-        for keys, group in table[needed <= table["n"]].groupby([*KEYS, "d"])
-    ]
-    return made_of(rows)
+    return table[(table["method"] == "phased_sgd") & (table["p"] > 2)]
 
 
-def unlearnable(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def _needed(d: Any, n: Any, epsilon: Any) -> Any:
+    """Records from which on Corollary 7.2 applies, if delta is 1 / n^2."""
+    return d * np.log(n**2) / epsilon**2
+
+
+def corollary72_rates(config: Config, product: Product, problems: list[str]) -> Table:
+    """Exponents of n where Corollary 7.2 applies, beside the optimal one, -1/2."""
+    table = _of_corollary72(config, product)
+    inside = table[_needed(table["d"], table["n"], table["epsilon"]) <= table["n"]]
+    return made_of(
+        [
+            at | of_risk(group, "n") | {"bound_exponent": -0.5}
+            for at, group in groups(inside, [*KEYS, "d"], sort=True)
+        ]
+    )
+
+
+def unlearnable(config: Config, product: Product, problems: list[str]) -> Table:
     """Excess over that of w = 0 on instances as large as Theorem 5.4 hides.
 
     ``detectable`` is 1 where the bias is five times what so many records can just tell.
     """
-    table = together(config, product)
     rows = []
     keys = ["p", "d", "n", "epsilon", "constant", "calibration"]
-    for key, group in table.groupby(keys):
-        low, high = interval(group["share"].to_numpy())
-        bias = group["bias"].iloc[0]
+    for at, group in groups(together(config, product), keys, sort=True):
+        bias, bound = group[["bias", "bound"]].iloc[0]
+        row = at | {"bias": bias, "detectable": float(bias * math.sqrt(at["n"]) >= 5)}
         rows.append(
-            dict(zip(keys, key, strict=True))
-            | {"bias": bias, "detectable": float(bias * math.sqrt(key[2]) >= 5),
-               "share": group["share"].mean(), "ci_low": low, "ci_high": high,
-               "over_bound": group["excess"].mean() / group["bound"].iloc[0]}
-        )  # fmt: skip
-    data = pd.DataFrame(rows)
-    columns = ("bias", "share", "ci_low", "ci_high", "over_bound")
-    return Table(data, _worded(data, *columns))
+            row | _share(group) | {"over_bound": group["excess"].mean() / bound}
+        )
+    return _table(rows, "bias", "share", "ci_low", "ci_high", "over_bound")
 
 
-def estimator(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def estimator(config: Config, product: Product, problems: list[str]) -> Table:
     """Of all runs the largest error over the lemma's bound, at the errors' own scale.
 
     ``start`` is what an estimate of 0 has at least; the bound says something where it
     is below that, ``start_over_bound`` above 1.
     """
-    table = results.load_sweep(config, product.sweeps[0])
-    table = table.assign(ratio=table["error"] / table["bound"])
-    table = table.assign(start_over_bound=table["start"] / table["bound"])
-    keys, rows = ["instance", "p", "n", "epsilon"], []
-    for key, group in table.groupby(["method", *keys]):
-        worst = group.loc[group["ratio"].idxmax()]
-        least = group["start_over_bound"].min()
-        rows.append(
-            {"algorithm": LABELS[key[0]], **dict(zip(keys, key[1:], strict=True)),
-             "runs": len(group), "error": worst["error"], "bound": worst["bound"],
-             "start": least * worst["bound"], "start_over_bound": least}
-        )  # fmt: skip
-    data = pd.DataFrame(rows)
-    columns = ("error", "bound", "start", "start_over_bound")
-    return Table(data, _worded(data, *columns))
+    table, rows = results.load_sweep(config, product.sweeps[0]), []
+    keys = ["method", "instance", "p", "n", "epsilon"]
+    for at, group in groups(table, keys, sort=True):
+        largest = (group["error"] / group["bound"]).idxmax()
+        error, bound = group.loc[largest, ["error", "bound"]]
+        least = (group["start"] / group["bound"]).min()
+        row = {"algorithm": LABELS[at.pop("method")], **at, "runs": len(group)}
+        row |= {"error": error, "bound": bound, "start": least * bound}
+        rows.append(row | {"start_over_bound": least})
+    return _table(rows, "error", "bound", "start", "start_over_bound")
 
 
-def nonsmooth(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def nonsmooth(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of n for losses that bend, beside those of Proposition 7.3's bound."""
-    table = instanced(config, product)
-    rows = []
-    for keys, group in table.groupby(["loss", "p", "epsilon", "calibration", "d"]):
-        row = dict(zip(["loss", "p", "epsilon", "calibration", "d"], keys, strict=True))
-        found = row | of_risk(group, "n")
-        as_phased = found | {"method": "phased_sgd"}
-        rows.append(
-            found
-            | {
-                "bound_exponent": local_exponent(as_phased, "n"),
-                "worst_bias": _bias(group),
-            }
-        )
+    rows, keys = [], ["loss", "p", "epsilon", "calibration", "d"]
+    for at, group in groups(instanced(config, product), keys, sort=True):
+        row = at | of_risk(group, "n")
+        proved = bound_exponent(row | {"method": "phased_sgd"}, "n")
+        rows.append(row | {"bound_exponent": proved, "worst_bias": _bias(group)})
     return made_of(rows)
 
 
-def nonsmooth_time(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def nonsmooth_time(config: Config, product: Product, problems: list[str]) -> Table:
     """Seconds of a run on a loss that bends, and their exponent of n."""
-    table = results.load_sweep(config, product.sweeps[0])
     rows = []
-    for loss, part in table.groupby("loss"):
-        power, low, high = of_time(part)
-        rows += [
-            {"loss": loss, "n": n, "seconds": group["seconds"].median(),
-             "exponent": power, "exponent_low": low, "exponent_high": high}
-            for n, group in part.groupby("n")
-        ]  # fmt: skip
+    table = results.load_sweep(config, product.sweeps[0])
+    for at, group in groups(table, ["loss", "n"], sort=True):
+        power = dict(zip(POWER, of_time(where(table, loss=at["loss"])), strict=True))
+        rows.append(at | {"seconds": group["seconds"].median()} | power)
     return made_of(rows)

@@ -1,0 +1,290 @@
+"""The rates that the paper proves, and what the sweeps left to be held against them.
+
+Rates are measured on an easy instance and on the worst of a class: linear losses of
+coins whose bias is 2^k times what so many records can just tell, up to 1. What is
+measured is the largest mean excess risk in the class, as a rate of the worst case asks;
+w = 0 has the bias itself, and is never below the largest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import bdtr
+
+from dperm.accountants.generalised_gaussian import regularity
+from dperm.core.erm.sets import dual_exponent
+from dperm.core.experiment import results
+from dperm.core.experiment.schema import Config, Product
+from dperm.present.intervals import student
+
+LABELS = {
+    "noisy_sfw": "NoisySFW",
+    "noisy_sfw_all": "NoisySFW, all records",
+    "poly_sfw": "PolySFW",
+    "phased_sgd": "PhasedSGD",
+    "sco_dp_sgd": "DP-SGD, one pass",
+    "sco_dp_fw": "DP-FW, full batches",
+    "sco_mirror_descent": "DP mirror descent, full batches",
+}
+NOISE = {"paper": "published noise", "strict": "strict noise", "none": "no noise"}
+EASY = "well-specified least squares"
+KEYS = ["method", "p", "epsilon", "calibration"]
+KINDS = {  # of coins that are hard, and what such an instance is called
+    "poly_sfw": ("one of them", "one informative coordinate"),
+    "noisy_sfw": ("all", "linear loss, biased coins"),
+    "noisy_sfw_all": ("all", "linear loss, biased coins"),
+    "phased_sgd": ("one a record", "linear loss, one coin a record"),
+}
+
+
+def norm(p: float) -> str:
+    """The p of a norm, for titles."""
+    return "\N{INFINITY}" if math.isinf(p) else f"{p:g}"
+
+
+# --- Table 1, Theorems 5.2 and 5.4 ----------------------------------------------------
+
+_TREE = "sqrt(kappa/n) + kappa sqrt(d) / (eps n)"
+RATES = {  # Table 1's upper bounds, logarithms left out
+    "poly_sfw": "log(d) / (eps sqrt(n))",
+    "noisy_sfw": _TREE,
+    "noisy_sfw_all": _TREE,
+    "phased_sgd": "d^(1/2-1/p) / sqrt(n) + d^(1-1/p) / (eps n)",
+}
+TERMS = {  # their exponents of n: statistical term, privacy term
+    "poly_sfw": (-0.5, -0.5),
+    "noisy_sfw": (-0.5, -1.0),
+    "noisy_sfw_all": (-0.5, -1.0),
+    "phased_sgd": (-0.5, -1.0),
+}
+
+
+def bound(
+    solver: str, p: float, epsilon: float, n: float, d: float, printed: bool = False
+) -> float:
+    """A theorem's bound with its logarithms; constants, L and M left out.
+
+    Theorem 6.3 (K = 2 d vertices), Theorem 5.2, Proposition 7.1; delta = 1 / n^2, a
+    probability beta of 1/20. As it is ``printed`` in Table 1 there are no other
+    logarithms than those of ``RATES``. At epsilon infinity the terms of the noise are
+    gone; what is left of Theorem 6.3 is its sampling error, and of its print
+    log(d) / sqrt(n).
+    """
+    beta, private = 0.05, 1 / epsilon
+    delta = 1.0 if printed else math.sqrt(math.log(n**2))
+    if solver == "poly_sfw":
+        logs = math.log(d)
+        if not printed:
+            logs = math.log(n / math.log(2 * d)) * math.log(2 * d * n / beta)
+        return logs * (private * delta if private else 1.0) / math.sqrt(n)
+    if solver == "phased_sgd":
+        statistical = d ** (0.5 - 1 / p) / math.sqrt(n)
+        return statistical + d ** (1 - 1 / p) * delta * private / n
+    kappa = 2 * (1.0 if printed else math.e) * math.log(d)
+    kappa = min(kappa, 1 / (p - 1)) if p > 1 else kappa
+    if printed:
+        return math.sqrt(kappa / n) + private * kappa * math.sqrt(d) / n
+    leading = math.sqrt(kappa) + math.sqrt(math.log(n / beta))
+    noise = math.log(n) ** 3 * math.sqrt(kappa * d) * delta * private / n
+    return leading * (math.log(n) ** 2 / math.sqrt(n) + noise)
+
+
+def bound_exponent(
+    row: dict[str, Any], axis: str, printed: bool = False
+) -> float | None:
+    """Exponent of the bound between the ends of a row's fit; None without a fit.
+
+    ``axis`` is n or d; the other one stands in the row.
+    """
+    if row["exponent"] is None or pd.isna(row["exponent"]):
+        return None
+    at = {key: float(row[key]) for key in ("n", "d") if key != axis}
+    known, ends = (row["method"], row["p"], row["epsilon"]), (row["from"], row["to"])
+    first, last = (bound(*known, **at, **{axis: end}, printed=printed) for end in ends)
+    return math.log(last / first) / math.log(ends[1] / ends[0])
+
+
+def growth(solver: str, p: float) -> str:
+    """How Table 1's bound grows with d, in words."""
+    if solver == "poly_sfw":
+        return "log d"
+    if p <= 2:
+        return "0 (statistical), 0.5 (privacy)"
+    return f"{0.5 - 1 / p:g} (statistical), {1 - 1 / p:g} (privacy)"
+
+
+def privacy_terms(excess: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Upper and lower bound's privacy terms at p - 1 = ``excess``, over the last's.
+
+    They are kappa sqrt(d) / (epsilon n) of Theorem 5.2 and (p - 1) sqrt(d) /
+    (epsilon n) of Theorem 5.4; d, epsilon and n are the same along the curve. Shapes
+    (k,).
+    """
+    kappa = np.array([regularity(dual_exponent(1 + value), d) for value in excess])
+    return kappa / kappa[-1], excess / excess[-1]
+
+
+# --- what the sweeps left -------------------------------------------------------------
+
+
+def together(config: Config, product: Product) -> pd.DataFrame:
+    """All sweeps of a product in one table, with the share of the initial risk left."""
+    return _joined([results.load_sweep(config, name) for name in product.sweeps])
+
+
+def instanced(config: Config, product: Product) -> pd.DataFrame:
+    """As ``together``, with ``instance``; of a class the worst bias at each size."""
+    tables = [results.load_sweep(config, name) for name in product.sweeps]
+    return _joined(
+        [
+            worst(table) if "bias" in table else table.assign(instance=EASY)
+            for table in tables
+        ]
+    )
+
+
+def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    table = pd.concat(tables, ignore_index=True)
+    return table.assign(share=table["excess"] / table["initial"])
+
+
+def biases(kind: str, n: int, d: int) -> list[float]:
+    """1/sqrt(n), or sqrt(d/n) where a record shows one column, doubled until 1."""
+    shown = n / d if kind == "one a record" else n
+    least = 1 / math.sqrt(max(1.0, shown))
+    count = max(0, math.ceil(-math.log2(least) - 1e-9))
+    return [*(least * 2.0**k for k in range(count)), 1.0]
+
+
+def worst(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the bias with the largest mean excess, at every size.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of the sweep ``hard``: KEYS, instance, d, n, bias, excess and initial.
+
+    Returns
+    -------
+    DataFrame
+        With ``initial`` that of the largest bias: the worst case of w = 0.
+    """
+    keys = [*KEYS, "instance", "d", "n"]
+    means = table.groupby([*keys, "bias"], as_index=False)["excess"].mean()
+    chosen = means.loc[means.groupby(keys)["excess"].idxmax(), [*keys, "bias"]]
+    top = table.groupby(keys, as_index=False)["initial"].max()
+    rows = table.drop(columns="initial").merge(chosen, on=[*keys, "bias"])
+    return rows.merge(top, on=keys)
+
+
+# --- exponents, and from where on there is one to fit ---------------------------------
+
+BELOW = 0.5  # of the initial excess: above it nothing has been learnt
+LEAST_POINTS = 3
+FITTED = ("exponent", "ci_low", "ci_high", "from", "to", "runs")
+
+
+def interval(values: np.ndarray) -> tuple[float, float]:
+    """Student's 95 % interval of a mean; not a number where one run gives none."""
+    return student(values) if len(values) > 1 else (math.nan, math.nan)
+
+
+def by_replicate(table: pd.DataFrame, axis: str, column: str) -> np.ndarray:
+    """Slope in logarithms of each replicate that was run at every value of the axis.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns replicate, ``axis`` and ``column``; several rows of a replicate at one
+        value are averaged.
+
+    Returns
+    -------
+    ndarray (replicates,)
+    """
+    wide = table.pivot_table(index="replicate", columns=axis, values=column).dropna()
+    logs = np.log(np.maximum(wide.to_numpy(), 1e-300))
+    return np.polyfit(np.log(wide.columns.to_numpy(float)), logs.T, 1)[0]
+
+
+def of_risk(table: pd.DataFrame, axis: str, value: str = "share") -> dict[str, Any]:
+    """Exponent of the excess risk in an axis, where it is below half the initial one.
+
+    Each replicate gives a slope of its own; the interval is Student's. Without three
+    values of the axis, or two replicates that have them all, ``reason`` says so and
+    nothing is fitted. ``value`` is what is fitted, ``share`` or ``excess``.
+    """
+    means = table.groupby(axis)["share"].mean()
+    kept = means.index[means < BELOW]
+    nothing = dict.fromkeys(FITTED)
+    if len(kept) < LEAST_POINTS:
+        return nothing | {"reason": f"{len(kept)} of {len(means)} below half"}
+    slopes = by_replicate(table[table[axis].isin(kept)], axis, value)
+    if len(slopes) < 2:
+        return nothing | {"reason": f"{len(slopes)} run"}
+    ends = float(min(kept)), float(max(kept))
+    fit = (float(slopes.mean()), *interval(slopes), *ends, len(slopes))
+    return dict(zip(FITTED, fit, strict=True)) | {"reason": ""}
+
+
+def of_dimension(table: pd.DataFrame, value: str = "share") -> dict[str, Any]:
+    """Exponent of d at the largest n that gives one; else what the largest n lacks."""
+    sizes = sorted(table["n"].unique(), reverse=True)
+    fits = [{"n": n} | of_risk(table[table["n"] == n], "d", value) for n in sizes]
+    return next((fit for fit in fits if not fit["reason"]), fits[0])
+
+
+def of_time(table: pd.DataFrame, start: float = 1e4) -> tuple[float, float, float]:
+    """Exponent of time in n, from ``start`` on (or everywhere), with its interval."""
+    late = table[table["n"] >= start]
+    slopes = by_replicate(late if late["n"].nunique() > 1 else table, "n", "seconds")
+    return (float(slopes.mean()), *interval(slopes))
+
+
+def start(means: pd.Series) -> dict[str, float | None]:
+    """Smallest n from which the mean share stays below half; else an extrapolation.
+
+    Parameters
+    ----------
+    means : Series
+        Mean share of the initial risk, by n.
+    """
+    above = means.index[means >= BELOW]
+    later = means.index[means.index > (above.max() if len(above) else 0)]
+    reached = None
+    if len(means) > 1 and not len(later):
+        (n0, n1), (y0, y1) = means.index[-2:], np.log(means.iloc[-2:])
+        if y1 < y0 - 0.05:
+            rate = (y1 - y0) / math.log(n1 / n0)
+            reached = float(n1 * math.exp((math.log(BELOW) - y1) / rate))
+    starts = float(later.min()) if len(later) else None
+    return {"starts": starts, "extrapolated": reached}
+
+
+# --- quantiles, for what holds with probability 1 - beta ------------------------------
+
+LEAST_BEYOND = 2  # runs beyond a quantile; with fewer it is not shown
+BETAS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+
+
+def quantile(values: np.ndarray, beta: float) -> tuple[float, float, float]:
+    """The 1 - beta quantile and its 95 % interval by order statistics."""
+    ordered, size = np.sort(values), len(values)
+    below = bdtr(np.arange(size + 1.0), size, 1 - beta)  # chance of so many, or fewer
+    low, high = np.searchsorted(below, [0.025, 0.975])
+    ends = ordered[max(low - 1, 0)], ordered[min(high, size - 1)]
+    return float(np.quantile(ordered, 1 - beta)), float(ends[0]), float(ends[1])
+
+
+def tail(
+    values: np.ndarray, betas: Sequence[float] = BETAS
+) -> Iterator[tuple[float, float, float, float]]:
+    """(beta, quantile, low, high) of every beta that enough runs lie beyond."""
+    for beta in betas:
+        if len(values) * beta >= LEAST_BEYOND:
+            yield beta, *quantile(values, beta)

@@ -1,0 +1,241 @@
+"""What is run for this paper alone: phased SGD smoothed, and estimates' errors watched.
+
+Proposition 7.3 has the rate and the time of an algorithm that it cites and does not
+print (Kulkarni, Lee and Liu 2021), which smooths a loss in all d dimensions. The one
+here is another. A loss phi(<x, w>) is smoothed where it bends: phi_r(v), the mean of
+phi over [v - r, v + r], has a closed form, stays 1-Lipschitz and convex, bends by at
+most phi_r'' = bend / (2 r), and phi <= phi_r <= phi + bend r / 4. With r as large as
+phased SGD's step needs, its guarantee for smooth losses holds as it stands, the error
+of smoothing is of its own order, and the time stays linear.
+
+It is run on coins, an instance whose least risk lies at the bend: a record shows one
+coordinate's coin, e_j with a label of -1 or 1; the absolute loss and the hinge are
+least, over a box of half width 2, at the signs of the means, where both bend. Up to
+there they are linear, so that the rates of linear losses are a lower bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dperm.core.erm.sets import norms
+from dperm.core.experiment.plan import seed_of
+from dperm.core.privacy.mechanisms import Streams, streams
+from dperm.papers.dpsco.rates import EASY, KINDS
+from dperm.solvers.streams import Part, Target, noisy_sfw, phased_sgd, poly_sfw
+from dperm.solvers.streams.coins import Coins, hard
+from dperm.solvers.streams.projecting import CompiledSetup
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.smoothed import smoothed_steps
+from dperm.solvers.streams.sources import Signs, Source
+
+
+def noise_of(seed: int, name: str, setup: Setup) -> Streams:
+    """Noise of one setup; its own, so that no norm's result depends on another's."""
+    return streams(seed_of(seed, "noise", name, f"{setup.p:g}", 0, 0))
+
+
+# --- Proposition 7.3 ------------------------------------------------------------------
+
+BENDS = {"absolute": 2.0, "hinge": 1.0}  # how far phi' jumps
+ONE_COIN = "one a record"
+HALF_WIDTH = 2.0  # of the box that the ball of every p holds
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which loss: |<x, w> - y| or max(0, 1 - y <x, w>), the label being -1 or 1.
+
+    Attributes
+    ----------
+    loss : {"absolute", "hinge"}
+    """
+
+    loss: str
+
+
+def smoothing(loss: str, eta: np.ndarray) -> np.ndarray:
+    """The least r at which a step is no longer than 2 / smoothness = 4 r / bend."""
+    return eta * BENDS[loss] / 4
+
+
+def slopes(loss: str, scores: np.ndarray, labels: np.ndarray, r: float) -> np.ndarray:
+    """phi_r' in the score; shapes (n,)."""
+    if loss == "absolute":
+        return np.clip((scores - labels) / r, -1.0, 1.0)
+    return -labels * np.clip((1 - labels * scores + r) / (2 * r), 0.0, 1.0)
+
+
+def risk(loss: str, means: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Population risk of each row of W (L, d), a record being a coordinate's coin.
+
+    The row is e_j, j uniform; the label is 1 with chance (1 + means_j) / 2, else -1.
+    """
+    up, down = (1 + means) / 2, (1 - means) / 2
+    if loss == "absolute":
+        return (up * np.abs(W - 1) + down * np.abs(W + 1)).mean(axis=1)
+    return (up * np.maximum(0, 1 - W) + down * np.maximum(0, 1 + W)).mean(axis=1)
+
+
+def excess(loss: str, means: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """The same less its least value, at the signs of the means, inside the ball."""
+    best = np.where(means < 0, -1.0, 1.0)[None, :]
+    return risk(loss, means, np.atleast_2d(W)) - risk(loss, means, best)[0]
+
+
+class SmoothedSGD(phased_sgd.Run):
+    """All targets of all parts on one stream; setups of the loss ``linear``."""
+
+    def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Options):
+        super().__init__((), source, n, phased_sgd.Options())
+        self.parts = [_Part(part, n, options) for part in parts]
+
+
+class _Part(phased_sgd._Part):
+    """The targets of one setup, each with a smoothing of its own."""
+
+    def __init__(self, part: Part, n: int, options: Options):
+        super().__init__(part, n, phased_sgd.Options())
+        self.hinge = options.loss == "hinge"
+        self.width = smoothing(options.loss, self.eta)
+
+    def steps(self, lane: int, rows: Any, labels: Any, factors: Any, *at: Any) -> int:
+        """Steps of a lane on its own smoothing."""
+        rules = (self.shape, self.setup.p, self.setup.radius)
+        how = (self.hinge, self.width[lane], *rules)
+        count: int = smoothed_steps(rows, labels, factors, *how, *at)
+        return count
+
+
+def smoothed(loss: str, p: float, n: int, d: int, targets: Sequence[Target], seed: int,
+             bias: float) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Means of the coins (d,) and the points of one run, (targets, d).
+
+    The loss ``linear`` has what both have: slopes up to 1, and no cap on the step. The
+    l_p ball has (2, ..., 2) on its sphere.
+    """
+    means = hard(ONE_COIN, d, seed, bias).means
+    setup = CompiledSetup("linear", p, d, HALF_WIDTH * d ** (1 / p))
+    part = Part(setup, targets, noise_of(seed, loss, setup))
+    source = Coins(means, seed, single=True, labelled=True)
+    return means, SmoothedSGD([part], source, n, Options(loss)).solve()[0]
+
+
+# --- Lemmas 5.3 and 6.2 ---------------------------------------------------------------
+
+# Both are Lemma 4.1 with the batches and the noise of an algorithm put in. They hold
+# with probability 1 - beta at all points of a walk at once, so that a run is summed up
+# by the largest ratio of error to bound. An estimate of 0 has the gradient itself for
+# its error: where that is below the bound too, the lemma says nothing there.
+
+BETA = 0.05
+LOOKS = 2000  # points of PolySFW's walk that are looked at, about
+
+
+class Seen(NamedTuple):
+    """Estimates and gradients at a point of the walk, (L, d), and the bounds, (L,)."""
+
+    estimate: np.ndarray
+    gradient: np.ndarray
+    bound: np.ndarray
+
+
+def tree_bound(setup: Setup, b: int, t: int, target: Target) -> float:
+    """Lemma 5.3 for all nodes of phase t, with probability 1 - ``BETA``."""
+    kappa = min(setup.q - 1, 2 * math.e * math.log(setup.d))
+    leading = math.sqrt(math.e * kappa) + math.sqrt(3 * math.log(2**t / BETA))
+    L0, L1M = setup.lipschitz, setup.smoothness * setup.diameter
+    noise = 0.0
+    if math.isfinite(target.epsilon):
+        unit = math.sqrt(kappa * setup.d * math.log(1 / target.delta))
+        noise = (2 * L0 + 8 * L1M * t) * unit / (b * target.epsilon)
+    return 2 * leading * ((L0 + L1M) / math.sqrt(b) + noise)
+
+
+def walk_bound(setup: Setup, n: int, t: int) -> float:
+    """Lemma 6.2 after t steps, K = 2d vertices, with probability 1 - ``BETA``."""
+    vertices = poly_sfw.vertices_of(setup)
+    eta = poly_sfw.step(n, vertices)
+    leading = math.e * math.sqrt(2 * math.log(vertices))
+    leading += math.sqrt(3 * math.log(n / BETA))
+    L0, L1M = setup.lipschitz, setup.smoothness * setup.diameter
+    first = math.sqrt(2) * (1 - eta) ** t * L0 / math.sqrt(n)
+    return 2 * leading * (first + eta * math.sqrt(t) * (L1M + L0))
+
+
+def gradient(source: Signs | Coins, W: np.ndarray, setup: Setup) -> np.ndarray:
+    """Gradient of the population risk at each row of W (L, d), in closed form."""
+    if isinstance(source, Coins):
+        return np.broadcast_to(-source.mean(setup.q), W.shape)
+    unit = source.optimum(setup)[0] ** (setup.p - 1)  # d^(-1/q), the radius being 1
+    away = W - source.optimum(setup)
+    square = source.mean**2
+    common = square * away.sum(axis=1, keepdims=True)
+    return unit**2 * ((1 - square) * away + common)
+
+
+def known(
+    solver: str, d: int, seed: int, bias: float
+) -> list[tuple[str, str, Signs | Coins]]:
+    """Instances of closed gradient, fresh: name, loss and source."""
+    kind, name = KINDS[solver]
+    return [
+        (EASY, "least_squares", Signs(d, seed)),
+        (name, "linear", hard(kind, d, seed, bias)),
+    ]
+
+
+def errors(run: Any, targets: list[Target]) -> list[dict[str, Any]]:
+    """What ``summed`` says of a run of one part, which this runs."""
+    (of,) = run.parts
+    tree = isinstance(run, noisy_sfw.Run)
+    walk = on_tree(run, targets, run.source) if tree else on_walk(run, run.source)
+    return summed(walk, of.setup.q)
+
+
+def on_tree(
+    run: noisy_sfw.Run, targets: list[Target], source: Signs | Coins
+) -> Iterator[Seen]:
+    """The estimates at the leaves of NoisySFW's trees; runs the algorithm."""
+    (of,) = run.parts
+    leaves = (t for t in range(1, run.tree.phases + 1) for _ in range(2**t))
+    for t, _ in zip(leaves, run.releases(), strict=True):
+        bounds = [tree_bound(of.setup, run.tree.batch, t, to) for to in targets]
+        at = of.points[t]
+        yield Seen(of.estimates[t], gradient(source, at, of.setup), np.array(bounds))
+
+
+def on_walk(run: poly_sfw.Run, source: Signs | Coins) -> Iterator[Seen]:
+    """The estimates of PolySFW, at some of its steps; runs the algorithm."""
+    (of,) = run.parts
+    most = max(1, run.n // LOOKS)
+    for k, _ in enumerate(run._blocks(most)):
+        t = min(k * most, run.n - run.n // 2)
+        before = (of.x - of.eta * of.vertices().reshape(of.x.shape)) / (1 - of.eta)
+        bound = np.full(len(of.x), walk_bound(of.setup, run.n, t))
+        yield Seen(of.d, gradient(source, before, of.setup), bound)
+
+
+def summed(walk: Iterator[Seen], q: float) -> list[dict[str, Any]]:
+    """Of each target the largest error over bound, and what an estimate of 0 has.
+
+    ``bound`` is that at the point of the largest ratio, which ``error`` and ``start``
+    are given in.
+    """
+    error, start, bound = (np.zeros(0) for _ in range(3))
+    for seen in walk:
+        ratio = norms(seen.estimate - seen.gradient, q) / seen.bound
+        zero = norms(seen.gradient, q) / seen.bound
+        if not len(error):
+            error, start, bound = 0 * ratio, 0 * ratio, np.ones(len(ratio))
+        bound = np.where(ratio > error, seen.bound, bound)
+        error, start = np.fmax(error, ratio), np.fmax(start, zero)
+    return [
+        {"error": float(worst * of), "bound": float(of), "start": float(zero * of)}
+        for worst, zero, of in zip(error, start, bound, strict=True)
+    ]
