@@ -103,9 +103,12 @@ def bound_exponent(
     """
     if row["exponent"] is None or pd.isna(row["exponent"]):
         return None
-    at = {key: float(row[key]) for key in ("n", "d") if key != axis}
-    known, ends = (row["method"], row["p"], row["epsilon"]), (row["from"], row["to"])
-    first, last = (bound(*known, **at, **{axis: end}, printed=printed) for end in ends)
+    ends, values = (row["from"], row["to"]), []
+    for end in ends:
+        n, d = (end, row["d"]) if axis == "n" else (row["n"], end)
+        known = (row["method"], row["p"], row["epsilon"], float(n), float(d))
+        values.append(bound(*known, printed))
+    first, last = values
     return math.log(last / first) / math.log(ends[1] / ends[0])
 
 
