@@ -10,7 +10,8 @@ from conftest import make_problem
 from dperm.core.erm.optimum import solve
 from dperm.core.experiment.unit import lane_rows
 from dperm.core.lanes import Lanes, dp_skgd
-from dperm.papers.dpskgd import finalists, sweeps
+from dperm.papers.dpskgd import sweeps, tables
+from dperm.papers.dpskgd.measures import POINT
 
 STEPS, CLIPS = (0.05, 0.3, 1.0), (0.5, 4.0)
 NOISE = {1.0: 5.0, 4.0: 10.0}  # by passes
@@ -50,22 +51,33 @@ def test_the_best_are_those_of_the_strict_tuning_that_never_diverged():
     table = tuned()
     lost = (table["step"] == 0.05) & (table["clip"] == 0.5) & (table["replicate"] == 1)
     table.loc[lost, "status"] = "diverged"
-    found = finalists.best(table, 3)
+    found = sweeps._best(table, 3)
     assert len(found) == 3 and set(found["step"]) == {0.05, 0.3}
     assert not ((found["step"] == 0.05) & (found["clip"] == 0.5)).any()
     assert (found["noise_multiplier"] == found["passes"].map(NOISE)).all()
 
 
-def test_the_winner_has_the_least_mean_and_runs_afresh(job):
-    found = finalists.played(job, tuned(), 7, 8, (3, 4, 5))
+AT = {"problem": "small", "solver": "dp_skgd"}
+
+
+@pytest.fixture
+def swept(job, monkeypatch):
+    """The sweep on that job and its tuning."""
+    monkeypatch.setattr(sweeps, "job_of", lambda config, point: job)
+    monkeypatch.setattr(sweeps, "tuned", lambda config, point, calibration: tuned())
+    return lambda *given: pd.DataFrame(sweeps.finalists(None, AT, *given))
+
+
+def test_the_winner_has_the_least_mean_and_runs_afresh(job, swept):
+    found = swept(7, 8, 3, 4, 5)
     chosen, fresh = (found[found["stage"] == name] for name in ("choose", "fresh"))
     assert len(chosen) == 8 * 3 and len(fresh) == 5
     made = np.random.SeedSequence(7).generate_state(17, np.uint64).tolist()
-    means = chosen.groupby(finalists.POINT)["objective"].mean().reset_index()
+    means = chosen.groupby(POINT)["objective"].mean().reset_index()
     for at in means.itertuples():
         assert at.objective == pytest.approx(mean_objective(job, at, made[:12]))
     winner = means.loc[means["objective"].idxmin()]
-    assert (fresh[finalists.POINT] == winner[finalists.POINT]).all(axis=None)
+    assert (fresh[POINT] == winner[POINT]).all(axis=None)
     for seed, row in zip(made[12:], fresh.itertuples(), strict=True):
         assert row.objective == pytest.approx(mean_objective(job, row, [seed]))
     assert winner["step"] != 0.05  # which the tuning held to be the best
@@ -76,28 +88,23 @@ def test_a_setting_that_diverges_does_not_win(job):
     job.optimum = solve(job.problem)
     settings = pd.DataFrame({"passes": [4.0, 4.0], "step": [0.3, 1e9],
                              "clip": [0.5, 0.5], "noise_multiplier": 1.0})  # fmt: skip
-    rows = finalists.transcripts(job, settings, [1, 2])
+    rows = sweeps._transcripts(job, settings, [1, 2])
     assert np.isinf(rows.loc[rows["step"] == 1e9, "objective"]).all()
     assert np.isfinite(rows.loc[rows["step"] == 0.3, "objective"]).all()
 
 
-def test_what_the_sweep_left_reads_as_results(job, monkeypatch):
-    monkeypatch.setattr(sweeps, "job_of", lambda config, point: job)
-    monkeypatch.setattr(sweeps, "tuned", lambda config, point, calibration: tuned())
-    point = {"problem": "small", "solver": "dp_skgd"}
-    config = SimpleNamespace(paper=SimpleNamespace(name="dpskgd"))
-    given = {"most": 4, "groups": 4, "transcripts": 2, "fresh": 6}
-    rows = [point | row for row in sweeps.finalists(config, point, 3, **given)]
-    monkeypatch.setattr(finalists.plan, "label", lambda config, solver: "DP-SkGD")
-    first = pd.DataFrame(rows).assign(replicate=0)
+def test_what_the_sweep_left_reads_as_results(swept, monkeypatch):
+    rows = swept(3, 4, 4, 2, 6).assign(**AT)
+    monkeypatch.setattr(tables.plan, "label", lambda config, solver: "DP-SkGD")
+    first = rows.assign(replicate=0)
     again = first.assign(replicate=1, objective=-1.0)  # small scales have several
     table = pd.concat([first, again])
-    found = finalists.loaded(config, table, ["small", "other"])
+    found = tables.last_round(None, table, ["small", "other"])
     assert found["other"] == []
     (result,) = found["small"]
     assert result.available and result.label == "DP-SkGD"
-    fresh = [row["relative_error"] for row in rows if row["stage"] == "fresh"]
+    fresh = rows.loc[rows["stage"] == "fresh", "relative_error"].tolist()
     assert result.final("strict")["relative_error"].tolist() == fresh
     assert set(result.tuned["replicate"]) == {0, 1, 2, 3}
-    empty = pd.DataFrame([point | {"status": "unavailable"}])
-    assert finalists.loaded(config, empty, ["small"]) == {"small": []}
+    empty = pd.DataFrame([AT | {"status": "unavailable"}])
+    assert tables.last_round(None, empty, ["small"]) == {"small": []}

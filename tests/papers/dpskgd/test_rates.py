@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.papers.dpskgd import figures, rates, tables, theorem42
+from dperm.papers.dpskgd import figures, measures, tables, theorem42
 from dperm.report.rules.special import bounded
 
 KEYS = ["instance", "case", "n", "epsilon"]
@@ -41,12 +41,12 @@ def swept(runs=60, spread=0.3, exponent=-1.5, ns=(2**8, 2**10, 2**12, 2**14, 2**
 
 
 def test_samplings_have_the_names_of_the_theorem():
-    assert (rates.BASE, rates.AGAIN) == (theorem42.BASE, theorem42.AGAIN)
-    assert theorem42.SAMPLINGS[rates.AGAIN] == theorem42.SAMPLINGS[rates.BASE]
+    assert (measures.BASE, measures.AGAIN) == (theorem42.BASE, theorem42.AGAIN)
+    assert theorem42.SAMPLINGS[measures.AGAIN] == theorem42.SAMPLINGS[measures.BASE]
 
 
 def test_exponents_are_those_of_the_law_where_the_bound_speaks():
-    found = pd.DataFrame(rates.exponents(swept(spread=0.05)))
+    found = pd.DataFrame(measures.exponents(swept(spread=0.05)))
     n = found[found["axis"] == "n"]
     np.testing.assert_allclose(n["exponent"], -1.5, atol=0.05)
     np.testing.assert_allclose(n["bound"], -1.0)
@@ -57,32 +57,32 @@ def test_exponents_are_those_of_the_law_where_the_bound_speaks():
     assert (n["theorem"] == -1).all()
     assert found[found["axis"] == "epsilon"].empty  # three points fit no line
     more = swept(epsilons=(0.125, 0.25, 0.5, 1.0), ns=(2**8, 2**16), spread=0.05)
-    along = pd.DataFrame(rates.exponents(more))
+    along = pd.DataFrame(measures.exponents(more))
     assert set(along["axis"]) == {"epsilon"}
     np.testing.assert_allclose(along["exponent"], -1.5, atol=0.05)
 
 
 def test_where_nothing_is_run_a_row_says_so():
-    found = pd.DataFrame(rates.beside_bounds(swept()))
+    found = pd.DataFrame(measures.beside_bounds(swept()))
     none = found[found["n"] == 2**8]
     assert none["excess"].isna().all() and (none["epochs"] < 1).all()
     assert (none["runs"] == 0).all() and (found[found["n"] > 2**8]["runs"] == 60).all()
 
 
 def test_orders_and_what_the_rows_say_of_them():
-    found = pd.DataFrame(rates.orders(swept(), KEYS))
+    found = pd.DataFrame(measures.orders(swept(), KEYS))
     assert (found["n"] > 2**8).all()
-    control = found[found["question"] == rates.CONTROL]
+    control = found[found["question"] == measures.CONTROL]
     assert set(control["first"]) == {"single again"}
     widest = np.exp(np.abs(np.log(control["ratio"])).max())
-    asked = found[found["question"] != rates.CONTROL]
+    asked = found[found["question"] != measures.CONTROL]
     assert (asked["band"] == widest).all() and 1 < widest < 1.4
     by = asked.groupby("first")
     assert (by.get_group("single IS")["right"] == "yes").all()  # 3 and 2: both worse
     assert (by.get_group("full")["right"] == "no").all()  # 0.4, said to be worse
     assert (by.get_group("4 blocks")["verdict"] == "undecided").all()
     np.testing.assert_allclose(by.get_group("full")["expected"], 0.4)
-    shown = pd.DataFrame(rates.by_row(found.to_dict("records"))).set_index("first")
+    shown = pd.DataFrame(measures.by_row(found.to_dict("records"))).set_index("first")
     assert shown.loc["full", "right"].startswith("0 of ")
     # rows whose bound is above the excess of w = 0 are not counted
     counted = shown.loc["full", ["helps", "hurts", "undecided"]].sum()
@@ -90,18 +90,18 @@ def test_orders_and_what_the_rows_say_of_them():
 
 
 def test_more_transcripts_narrow_the_band():
-    found = rates.enough(swept(spread=0.5), KEYS)
+    found = measures.enough(swept(spread=0.5), KEYS)
     assert [row["transcripts"] for row in found] == [3, 6, 10, 20, 30, 60]
     bands = [row["band"] for row in found]
     assert bands == sorted(bands, reverse=True) and bands[0] > 1.5 * bands[-1]
     assert found[0]["undecided"] > found[-1]["undecided"]
-    whole = max(row["band"] for row in rates.orders(swept(spread=0.5), KEYS))
+    whole = max(row["band"] for row in measures.orders(swept(spread=0.5), KEYS))
     assert bands[-1] == pytest.approx(whole)
 
 
 def test_the_bound_is_judged_where_it_says_anything():
     """And w = 0 would not pass there."""
-    table = pd.DataFrame(rates.beside_bounds(swept()))
+    table = pd.DataFrame(measures.beside_bounds(swept()))
     evidence = SimpleNamespace(rows=lambda file, where: table)
     given = {"file": "theorem42", "start": "start", "per": "bound",
              "requires": {"epochs": 1, "start_over_bound": 1},

@@ -6,9 +6,10 @@ from scipy import stats
 
 from dperm.core.lanes import dp_skgd
 from dperm.core.privacy.mechanisms import streams
-from dperm.papers.dpskgd import groups, sweeps
-from dperm.papers.dpskgd import quadratics as law
-from dperm.papers.dpskgd.noise import releases
+from dperm.papers.dpskgd import instances as law
+from dperm.papers.dpskgd import sweeps
+from dperm.papers.dpskgd.instances import Method
+from dperm.papers.dpskgd.theory import release_noise
 
 N = 2.0**20
 
@@ -32,34 +33,24 @@ def test_the_design_has_the_declared_smoothness():
 def test_the_solver_follows_the_law(regime, name):
     """Excess of 400 runs of the solver and 400 draws of the law: the same sample."""
     f = law.quadratic(regime, 4, 20.0, 0.0)
-    method, count, noise = law.method_of(name, f, 8), 12, 3e3
-    drawn, ran = (
-        [kind(seed) for seed in range(400)]
-        for kind in (
-            lambda seed: law.drawn_excess(f, method, 0.5, count, noise, N,
-                                             streams(seed)),
-            lambda seed: law.run_solver(f, method, 0.5, count, noise, N, 8,
-                                           streams(1000 + seed)),
-        )
-    )  # fmt: skip
+    method, setting = Method.of(name, f, N), (0.5, 12, 3e3)
+    drawn = [method.drawn_excess(*setting, streams(seed)) for seed in range(400)]
+    ran = [method.run_solver(*setting, 8, streams(1000 + seed)) for seed in range(400)]
     assert stats.ks_2samp(drawn, ran).pvalue > 1e-4
-    expected = law.expected_excess(f, method, 0.5, count, noise, N)
+    expected = method.expected_excess(*setting)
     assert np.mean(drawn) == pytest.approx(expected, rel=0.25)
 
 
 def test_expectations_are_exact():
     f = law.quadratic("steep", 8, 100.0, 0.3)
-    method = law.method_of("DP-SkGD single IS", f, 16)
-    drawn = [
-        law.drawn_excess(f, method, 0.3, 40, 2e4, N, streams(seed))
-        for seed in range(4000)
-    ]
-    expected = law.expected_excess(f, method, 0.3, 40, 2e4, N)
+    method, setting = Method.of("DP-SkGD single IS", f, N), (0.3, 40, 2e4)
+    drawn = [method.drawn_excess(*setting, streams(seed)) for seed in range(4000)]
+    expected = method.expected_excess(*setting)
     assert abs(np.mean(drawn) - expected) < 5 * np.std(drawn) / np.sqrt(len(drawn))
 
 
 def test_noise_of_k_releases():
-    one = releases(1.0, 1e-6, 1, "strict")
+    one = release_noise(1.0, 1e-6, 1, "strict")
     from dperm.core.privacy.strict import gaussian_epsilon
 
     assert gaussian_epsilon(1 / one, 1e-6) == pytest.approx(1.0, rel=1e-6)
@@ -69,14 +60,14 @@ def test_noise_of_k_releases():
 @pytest.mark.parametrize(("regime", "name"), cases())
 def test_the_chosen_step_and_length_lie_inside_the_grid(regime, name, n):
     """And nothing on a finer and wider grid is 5 % better."""
-    unit = releases(1.0, 1 / n**2, 1, "strict")
+    unit = release_noise(1.0, 1 / n**2, 1, "strict")
     f = law.quadratic(regime, 16, 10240.0, 0.0)
-    method = law.method_of(name, f, 32)
-    step, count, expected = law.tuned(f, method, unit, n)
+    method = Method.of(name, f, n)
+    step, count, expected = method.tuned(unit)
     assert min(law.STEPS) < step < max(law.STEPS)
     assert count < law.LONGEST
     wider = [
-        law.expected_excess(f, method, s, int(k), unit * np.sqrt(k), n)
+        method.expected_excess(s, int(k), unit * np.sqrt(k))
         for s in np.geomspace(1e-4, 1.95, 60) for k in np.geomspace(1, 1e8, 60)
     ]  # fmt: skip
     assert expected < 1.05 * min(wider)
@@ -97,14 +88,13 @@ def test_terms_are_those_of_table_1():
     """Against the formulas of the table on the same instance."""
     f = law.quadratic("flat", 5, 10.0, 0.2)
     M, w, L, d = f.M, f.optimum, f.lipschitz, 5
-    full = law.terms(f, law.method_of("DP-SkGD full", f, 8), "DP-SkGD full")
+    full = Method.of("DP-SkGD full", f, N).terms()
     weighted = np.sqrt((M * w * w).sum())
     assert full["convex"] == pytest.approx(L * np.sqrt((1 / M).sum()) * weighted)
     assert full["strong"] == pytest.approx(L**2 * (1 / M).sum() * M.max() / M.min())
-    sgd = law.terms(f, law.method_of("DP-SGD", f, 8), "DP-SGD")
+    sgd = Method.of("DP-SGD", f, N).terms()
     assert sgd["convex"] == pytest.approx(L * np.sqrt(d) * np.linalg.norm(w))
-    single = law.method_of("DP-SkGD single IS", f, 8)
-    found = law.terms(f, single, "DP-SkGD single IS")
+    found = Method.of("DP-SkGD single IS", f, N).terms()
     noise = d * L**2 / M.sum()  # L_j = sqrt(M_j / sum M) L, so L_j^2 / M_j is the same
     assert found["strong"] == pytest.approx(noise * M.sum() / M.min())
     assert found["convex"] == pytest.approx(
@@ -113,12 +103,12 @@ def test_terms_are_those_of_table_1():
 
 
 def test_aligned_blocks_are_the_groups():
-    aligned = groups.options_of("aligned", 8, 2)
-    crossed = groups.options_of("misaligned IS", 8, 2)
+    aligned = law.partition("aligned", 8, 2)
+    crossed = law.partition("misaligned IS", 8, 2)
     assert aligned.groups == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert crossed.groups == [[0, 2, 4, 6], [1, 3, 5, 7]]
     assert crossed.probabilities == "importance"
-    problem = groups.problem_of(4000, 8, 2, 100.0, 0.5, 1.0)
+    problem = law.grouped(4000, 8, 2, 100.0, 0.5, 1.0)
     ratio = problem.smoothness[4:].mean() / problem.smoothness[:4].mean()
     assert ratio == pytest.approx(100.0, rel=0.2)
     factors = [dp_skgd.Sketch(problem, each).factors.max()
@@ -128,11 +118,11 @@ def test_aligned_blocks_are_the_groups():
 
 
 def test_random_blocks_are_equally_large_and_the_seeds():
-    chosen = [groups.options_of("random", 8, 2, seed).groups for seed in range(6)]
+    chosen = [law.partition("random", 8, 2, seed).groups for seed in range(6)]
     assert all(sorted(np.concatenate(each)) == list(range(8)) for each in chosen)
     assert all(len(block) == 4 for each in chosen for block in each)
     assert len({tuple(map(tuple, each)) for each in chosen}) > 1
-    assert groups.options_of("random", 8, 2, 3).groups == chosen[3]
+    assert law.partition("random", 8, 2, 3).groups == chosen[3]
     point = {"method": "random IS", "ratio": 100.0, "correlation": 0.0}
     grid = {"passes": [2.0], "step": [1.0], "clip": [0.5]}
     given = {"n": 512, "p": 8, "groups": 2, "epsilon": 4.0, "fresh": 1, "grid": grid}

@@ -1,14 +1,12 @@
 """The reading of DP-SkGD: controls make the band, the band makes the verdicts."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from dperm.core.experiment.results import Result
-from dperm.papers.dpskgd import comparisons as comparing
 from dperm.papers.dpskgd import tables
+from dperm.papers.dpskgd.measures import CONTROL_TUNED
 from dperm.papers.dpskgd.theory import Bound
 
 SOLVERS = ("dp_skgd", "dp_skgd_importance", "dp_skgd_full", "dp_sgd")
@@ -42,20 +40,18 @@ def read(monkeypatch):
             for name, row in errors.items()
         }  # fmt: skip
         bound = Bound("full", 1.0, 1.0, 1.0)
-        monkeypatch.setattr(comparing.results, "load", lambda config, names: found)
-        monkeypatch.setattr(comparing, "loaded", lambda config, name: (name, None))
+        monkeypatch.setattr(tables, "problem_of", lambda config, name: (name, None))
         monkeypatch.setattr(
-            comparing,
+            tables.bounds,
             "solver_bounds",
             lambda config, name, names: dict.fromkeys(names, bound),
         )
         monkeypatch.setattr(
-            comparing, "same_law",
+            tables, "same_law",
             lambda name, a, b: name == "flat" and a == "dp_skgd_importance"
             and b == "dp_skgd",
         )  # fmt: skip
-        product = SimpleNamespace(calibration="strict")
-        return pd.DataFrame(comparing.comparisons(None, product, list(errors)))
+        return pd.DataFrame(tables.comparisons(None, found, "strict"))
 
     return comparisons
 
@@ -63,10 +59,10 @@ def read(monkeypatch):
 def test_the_widest_control_bounds_what_is_decided(read):
     # a control apart by 1.5; on "steep" factors of 1.3 and of 4
     rows = read({"flat": (1.0, 1.5, 1.0, 1.0), "steep": (1.0, 1.3, 0.25, 1.0)})
-    control = rows[rows["question"] == comparing.CONTROL]
+    control = rows[rows["question"] == CONTROL_TUNED]
     assert len(control) == 1 and control["ratio"].iloc[0] == pytest.approx(1.5, rel=0.1)
     assert control["verdict"].iloc[0] == "hurts"  # by its interval alone
-    rest = rows[rows["question"] != comparing.CONTROL]
+    rest = rows[rows["question"] != CONTROL_TUNED]
     assert (rest["band"] == control["ratio"].iloc[0]).all()
     steep = rest[rest["problem"] == "steep"].set_index(["first", "second"])
     small = steep.loc[("dp_skgd_importance", "dp_skgd")]
@@ -82,7 +78,7 @@ def test_without_controls_the_interval_decides(read):
 
 def test_the_reading_states_the_band(read):
     rows = read({"flat": (1.0, 1.5, 1.0, 1.0)}).to_dict("records")
-    line = tables._band(rows)
+    line = tables.band_line(rows)
     assert line["measured"].startswith("1.4") or line["measured"].startswith("1.5")
     assert "1 of 1 controls" in line["measured"]
-    assert tables._band([])["measured"] == "no control"
+    assert tables.band_line([])["measured"] == "no control"

@@ -10,14 +10,15 @@ from dperm.core.erm.constants import strong_convexity
 from dperm.core.lanes import dp_skgd
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.strict import gaussian_epsilon
-from dperm.papers.dpskgd import moments, pairs, sweeps, theorem42, theory
+from dperm.papers.dpskgd import instances, sweeps, theorem42, theory
+from dperm.papers.dpskgd.theorem42 import Algorithm
 
 N = 2.0**18
 
 
 @pytest.fixture
 def f():
-    return pairs.instance(groups=2, levels=2, ratio=9.0, spacing=5.0, placement=-0.25)
+    return instances.pairs(groups=2, levels=2, ratio=9.0, spacing=5.0, placement=-0.25)
 
 
 def test_the_design_has_the_declared_constants(f):
@@ -37,7 +38,7 @@ def test_the_design_has_the_declared_constants(f):
 
 def test_placement_is_where_the_optimum_sits():
     for placement in (-1.0, 0.0, 1.0):
-        at = pairs.instance(4, 1, 100.0, 1.0, placement)
+        at = instances.pairs(4, 1, 100.0, 1.0, placement)
         assert at.optimum[0] / at.optimum[1] == pytest.approx(100.0**placement)
 
 
@@ -56,8 +57,8 @@ def test_clipped_single_coordinates_are_hubers_loss(f):
 @pytest.mark.parametrize("sampling", ["single IS", "4 random blocks, 2", "full"])
 def test_expectations_are_those_of_a_plain_loop(f, sampling):
     """Algorithm 1 written out in numpy, 3000 times, with averages of two periods."""
-    sketch, counts, noise = theorem42.sketch_of(f, sampling), (7, 2), 4e3
-    expected = moments.expected_excess(f, sketch, counts, noise, N)
+    algorithm, counts, noise = Algorithm.of(f, sampling), (7, 2), 4e3
+    sketch, expected = algorithm.sketch, algorithm.expected_excess(counts, noise, N)
     H = f.problem.A.T @ f.problem.A / f.p
     rng = np.random.default_rng(0)
     runs = 3000
@@ -81,16 +82,15 @@ def test_expectations_are_those_of_a_plain_loop(f, sampling):
 @pytest.mark.parametrize("sampling", list(theorem42.SAMPLINGS))
 @pytest.mark.parametrize("counts", [(40, 1), (20, 3)])
 def test_the_solver_has_the_expectation(f, sampling, counts):
-    sketch, noise = theorem42.sketch_of(f, sampling), 1e3
-    given = (f, sketch, counts, noise, N)
-    found = np.array([theorem42.run(*given, streams(seed)) for seed in range(300)])
-    expected = moments.expected_excess(*given)
+    algorithm, setting = Algorithm.of(f, sampling), (counts, 1e3, N)
+    found = np.array([algorithm.run(*setting, streams(seed)) for seed in range(300)])
+    expected = algorithm.expected_excess(*setting)
     assert abs(found.mean() - expected) < 4.5 * found.std() / math.sqrt(len(found))
 
 
 def test_without_noise_a_run_ends_in_the_average_of_its_iterates(f):
     """Line 9: theta^1 to theta^K, without theta^0; then on from there."""
-    sketch, w = theorem42.sketch_of(f, "full"), np.zeros(f.p)
+    w = np.zeros(f.p)
     H = f.problem.A.T @ f.problem.A / f.p
     for _ in range(2):
         iterates = []
@@ -98,20 +98,21 @@ def test_without_noise_a_run_ends_in_the_average_of_its_iterates(f):
             w = w - (w - f.w) @ H / f.dominating
             iterates.append(w)
         w = np.mean(iterates, axis=0)
-    ended = theorem42.run(f, sketch, (3, 2), 0.0, N, streams(0))
+    ended = Algorithm.of(f, "full").run((3, 2), 0.0, N, streams(0))
     assert ended == pytest.approx(f.problem.objective(w)[0])
 
 
 @pytest.mark.parametrize("sampling", list(theorem42.SAMPLINGS))
 def test_terms_are_those_of_the_theorem(f, sampling):
-    sketch, M = theorem42.sketch_of(f, sampling), f.dominating
+    algorithm, M = Algorithm.of(f, sampling), f.dominating
+    sketch = algorithm.sketch
     size = sum(
         q * f.clip**2 * f.smoothness[S].sum() / f.smoothness.sum()
         * sum(1 / (sketch.probability[j] * M[j]) for j in S)
         for q, S in zip(sketch.q, sketch.sets, strict=True)
     )  # fmt: skip
     log, n, epsilon = 2 * math.log(N), N, 0.5
-    convex = theorem42.terms(f, sketch, "convex", n, epsilon)
+    convex = algorithm.terms("convex", n, epsilon)
     radius = theory.sketched(
         f.problem, SimpleNamespace(w=f.w), sketch.options, dominating=True
     ).radius
@@ -120,7 +121,7 @@ def test_terms_are_those_of_the_theorem(f, sampling):
     after = radius**2 / inner + 12 * inner * log * size / (n * epsilon) ** 2
     assert convex.bound == pytest.approx(after, rel=1e-6)
 
-    strong = theorem42.terms(f, sketch, "strongly convex", n, epsilon)
+    strong = algorithm.terms("strongly convex", n, epsilon)
     top = 1 + (M / sketch.probability).max() / f.convexity
     assert strong.inner == pytest.approx(2 * top)
     level = top * size * log / (n * epsilon) ** 2
@@ -134,20 +135,18 @@ def test_terms_are_those_of_the_theorem(f, sampling):
 def test_the_row_of_dp_cd_is_the_tighter_one_of_uniform_draws(f):
     mu_M = min(f.flatness) / max(2 - f.flatness)
     for sampling in ("single", "single IS", "full"):
-        sketch = theorem42.sketch_of(f, sampling)
-        found = theorem42.terms(f, sketch, "strongly convex", N, 1.0)
-        size = theorem42.noise_size(f, sketch)
+        algorithm = Algorithm.of(f, sampling)
+        found, size = algorithm.terms("strongly convex", N, 1.0), algorithm.noise_size
         wanted = size * f.p / mu_M if sampling == "single" else found.row
         assert found.tight == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("case", theorem42.CASES)
 def test_with_so_many_records_the_bound_is_the_excess_of_doing_nothing(f, case):
-    sketch = theorem42.sketch_of(f, "single")
-    needed = theorem42.n_needed(f, sketch, case, 0.5)
-    found = theorem42.terms(f, sketch, case, needed, 0.5)
-    assert found.bound == pytest.approx(f.start)
-    assert theorem42.terms(f, sketch, case, 2 * needed, 0.5).bound < f.start
+    algorithm = Algorithm.of(f, "single")
+    needed = algorithm.n_needed(case, 0.5)
+    assert algorithm.terms(case, needed, 0.5).bound == pytest.approx(f.start)
+    assert algorithm.terms(case, 2 * needed, 0.5).bound < f.start
 
 
 def test_the_noise_is_that_of_theorem_4_1(f):
@@ -161,13 +160,13 @@ def test_the_noise_is_that_of_theorem_4_1(f):
 
 
 def test_the_best_length_beats_the_longest_and_the_theorems(f):
-    sketch = theorem42.sketch_of(f, "single")
-    inner = theorem42.terms(f, sketch, "convex", N, 1.0).counts[0]
-    best = theorem42.best_inner(f, sketch, inner, N, 1.0)
+    algorithm = Algorithm.of(f, "single")
+    inner = algorithm.terms("convex", N, 1.0).counts[0]
+    best = algorithm.best_inner(inner, N, 1.0)
 
     def at(count):
         noise = theorem42.multiplier(count, 1.0, N)
-        return moments.expected_excess(f, sketch, (count, 1), noise, N)
+        return algorithm.expected_excess((count, 1), noise, N)
 
     tried = [round(inner * length) for length in theorem42.LENGTHS]
     assert best in tried
@@ -215,7 +214,7 @@ def test_where_t_is_negative_nothing_is_run():
 
 
 def test_the_law_and_the_run_are_given_the_same_partition(f):
-    options = theorem42.sketch_of(f, "4 random blocks, 3").options
+    options = Algorithm.of(f, "4 random blocks, 3").sketch.options
     assert options.partition == "random" and options.seed == 3
-    others = [theorem42.sketch_of(f, f"4 random blocks, {k}").sets for k in (1, 2, 3)]
+    others = [Algorithm.of(f, f"4 random blocks, {k}").sketch.sets for k in (1, 2, 3)]
     assert len({tuple(map(tuple, sets)) for sets in others}) > 1

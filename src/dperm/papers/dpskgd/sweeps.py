@@ -6,22 +6,27 @@ import math
 from itertools import product
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from dperm.core.calibrations import STRICT
-from dperm.core.experiment import schema
-from dperm.core.lanes import dp_skgd, trials
+from dperm.core.experiment import results
+from dperm.core.experiment.schema import Config
+from dperm.core.experiment.unit import Job, lane_rows
+from dperm.core.lanes import Lanes, dp_skgd, trials
 from dperm.core.privacy.mechanisms import streams
 from dperm.kinds.sweeps import job_of, tuned
-from dperm.papers.dpskgd import finalists as rounds
-from dperm.papers.dpskgd import groups as groups_of
-from dperm.papers.dpskgd import pairs, theorem42
-from dperm.papers.dpskgd import quadratics as law
-from dperm.papers.dpskgd.moments import expected_excess
-from dperm.papers.dpskgd.noise import releases
+from dperm.papers.dpskgd import instances, theorem42
+from dperm.papers.dpskgd.measures import FINAL_CALIBRATION, POINT
+from dperm.papers.dpskgd.theory import release_noise
+
+Point = dict[str, Any]
+Rows = list[dict[str, Any]]
 
 
 def regimes(
-    config: schema.Config,
-    point: dict[str, Any],
+    config: Config,
+    point: Point,
     seed: int,
     ratio: float,
     others: float,
@@ -29,7 +34,7 @@ def regimes(
     draws: int,
     solver_steps: int,
     solver_dimension: int,
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Excess of the two methods of a regime, each at its best step and length.
 
     Clipping at the Lipschitz bound leaves the dynamics linear, so that the iterate
@@ -40,29 +45,27 @@ def regimes(
     few records, each standing for n / rows of them.
     """
     d, n = int(point["d"]), float(point["n"])
-    f = law.quadratic(point["regime"], d, ratio, others)
-    unit = releases(epsilon, 1 / n**2, 1, STRICT)
+    f = instances.quadratic(point["regime"], d, ratio, others)
+    unit = release_noise(epsilon, 1 / n**2, 1, STRICT)
     rows = []
-    for index, name in enumerate(law.REGIMES[point["regime"]]):
-        design = 1 << d.bit_length()
-        method = law.method_of(name, f, design)
-        step, count, expected = law.tuned(f, method, unit, n)
-        noise = unit * math.sqrt(count)
-        drawn = streams(seed + index)
-        common = {"algorithm": name, "step": step, "steps": count, "expected": expected,
-                  "start": f.start, **law.terms(f, method, name)}  # fmt: skip
+    for index, name in enumerate(instances.REGIMES[point["regime"]]):
+        method, drawn = instances.Method.of(name, f, n), streams(seed + index)
+        step, count, expected = method.tuned(unit)
+        setting = (step, count, unit * math.sqrt(count))
+        known = {"algorithm": name, "step": step, "steps": count, "expected": expected}
+        known |= {"start": f.start, **method.terms()}
         for draw in range(draws):
-            seen = law.drawn_excess(f, method, step, count, noise, n, drawn)
-            rows.append({**common, "source": "law", "draw": draw, "excess": seen})
+            excess = method.drawn_excess(*setting, drawn)
+            rows.append({**known, "source": "law", "draw": draw, "excess": excess})
         if count <= solver_steps and d <= solver_dimension:
-            ran = law.run_solver(f, method, step, count, noise, n, design, drawn)
-            rows.append({**common, "source": "solver", "draw": 0, "excess": ran})
+            excess = method.run_solver(*setting, 1 << d.bit_length(), drawn)
+            rows.append({**known, "source": "solver", "draw": 0, "excess": excess})
     return rows
 
 
 def blocks(
-    config: schema.Config,
-    point: dict[str, Any],
+    config: Config,
+    point: Point,
     seed: int,
     n: int,
     p: int,
@@ -70,57 +73,57 @@ def blocks(
     epsilon: float,
     fresh: int,
     grid: dict[str, list[float]],
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Relative error where smoothness comes in groups, tuned and then on fresh runs.
 
     Group g of the coordinates has M_j proportional to ratio^(g / (groups - 1)) and the
     given correlation inside. An aligned partition takes a group as a block, a
     misaligned one takes coordinates from every group; the seed draws a random one.
     """
-    problem = groups_of.problem_of(n, p, groups, point["ratio"], point["correlation"],
-                                   epsilon)  # fmt: skip
-    least = groups_of.least_value(problem)
-    options = groups_of.options_of(point["method"], p, groups, seed)
+    structure = (point["ratio"], point["correlation"])
+    problem = instances.grouped(n, p, groups, *structure, epsilon)
+    least = instances.least_value(problem)
+    options = instances.partition(point["method"], p, groups, seed)
     scale = math.sqrt(float(problem.smoothness.sum()))
     points = [
         {"passes": passes, "step": step, "clip": clip * scale}
         for passes, step, clip in product(grid["passes"], grid["step"], grid["clip"])
     ]
     on = trials.Trials(problem, dp_skgd, options, STRICT)
-    found = on.tried(points, seed, (5, fresh))
-    lifted = float(dp_skgd.Sketch(problem, options).factors.max())
-    return [
-        {"fresh": index, **found.point, "relative_error": (value - least) / least,
-         "factor": lifted}
-        for index, value in enumerate(found.objective.tolist())
-    ]  # fmt: skip
+    best = on.tried(points, seed, (5, fresh))
+    factor = float(dp_skgd.Sketch(problem, options).factors.max())
+    rows = []
+    for index, value in enumerate(best.objective.tolist()):
+        error = {"relative_error": (value - least) / least, "factor": factor}
+        rows.append({"fresh": index, **best.point, **error})
+    return rows
 
 
 def theorem(
-    config: schema.Config,
-    point: dict[str, Any],
+    config: Config,
+    point: Point,
     seed: int,
     shapes: dict[str, dict[str, Any]],
     ratio: float,
     transcripts: int,
     placement: float = -0.5,
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Theorem 4.2 at its own K, T, step, average and noise, beside its bound.
 
     Parameters
     ----------
-    config : schema.Config
+    config : Config
     point : dict
         instance, of ``shapes``; case, of ``theorem42.CASES``; sampling, of
         ``theorem42.SAMPLINGS``; n; epsilon, of Theorem 4.1's noise. It may have a
-        placement, of ``pairs.instance``, and a length: ``theorem``, or ``best`` for
+        placement, of ``instances.pairs``, and a length: ``theorem``, or ``best`` for
         the K of the least expected excess.
     seed : int
         Of all runs.
     shapes : dict
-        Instances by name: groups, levels and spacing of ``pairs.instance``.
+        Instances by name: groups, levels and spacing of ``instances.pairs``.
     ratio, placement : float
-        Of ``pairs.instance``.
+        Of ``instances.pairs``.
     transcripts : int
         Runs.
 
@@ -131,43 +134,53 @@ def theorem(
         is the exact expectation where nothing is clipped. ``n_needed`` records would
         bring the bound down to the excess of w = 0.
     """
-    where = point.get("placement", placement)
-    f = pairs.instance(**shapes[point["instance"]], ratio=ratio, placement=where)
-    sketch = theorem42.sketch_of(f, point["sampling"])
+    where, case = point.get("placement", placement), point["case"]
+    f = instances.pairs(**shapes[point["instance"]], ratio=ratio, placement=where)
+    algorithm = theorem42.Algorithm.of(f, point["sampling"])
     n, epsilon = float(point["n"]), float(point["epsilon"])
-    found = theorem42.terms(f, sketch, point["case"], n, epsilon)
-    row = {**vars(found), "epochs": found.epochs, "start": f.start, "d": f.p,
-           "start_over_bound": f.start / found.bound,
-           "n_needed": theorem42.n_needed(f, sketch, point["case"], epsilon),
-           "true_epsilon": theorem42.true_epsilon(epsilon, n)}  # fmt: skip
-    if found.epochs < 1:
+    terms = algorithm.terms(case, n, epsilon)
+    row = {
+        **vars(terms),
+        "epochs": terms.epochs,
+        "start": f.start,
+        "d": f.p,
+        "start_over_bound": f.start / terms.bound,
+        "n_needed": algorithm.n_needed(case, epsilon),
+        "true_epsilon": theorem42.true_epsilon(epsilon, n),
+    }
+    if terms.epochs < 1:
         return [row]
-    inner, periods = found.counts
+    inner, periods = terms.counts
     if point.get("length") == "best":
-        inner = theorem42.best_inner(f, sketch, inner, n, epsilon)
+        inner = algorithm.best_inner(inner, n, epsilon)
     noise = theorem42.multiplier(inner * periods, epsilon, n)
-    given = (f, sketch, (inner, periods), noise, n)
-    row |= {"steps": inner * periods, "expected": expected_excess(*given)}
+    setting = ((inner, periods), noise, n)
+    expected = algorithm.expected_excess(*setting)
+    row |= {"steps": inner * periods, "expected": expected}
     return [
-        {**row, "draw": draw, "excess": theorem42.run(*given, streams(each))}
+        {**row, "draw": draw, "excess": algorithm.run(*setting, streams(each))}
         for draw, each in enumerate(trials.seeds_of(seed, transcripts))
     ]
 
 
 def finalists(
-    config: schema.Config,
-    point: dict[str, Any],
+    config: Config,
+    point: Point,
     seed: int,
     most: int,
     groups: int,
     transcripts: int,
     fresh: int,
-) -> list[dict[str, Any]]:
+) -> Rows:
     """The best settings of a solver's tuning on more transcripts, and the best afresh.
+
+    What a tuning on five transcripts chooses is mostly luck where many settings are
+    nearly as good. The best of its settings are run again, and the choice made among
+    them.
 
     Parameters
     ----------
-    config : schema.Config
+    config : Config
     point : dict
         problem and solver; its tuning under strict noise is read.
     seed : int
@@ -178,10 +191,55 @@ def finalists(
         Groups of transcripts that choose, and transcripts of a group.
     fresh : int
         Runs of the chosen setting.
+
+    Returns
+    -------
+    list of dict
+        ``stage`` choose: means of every setting over each group (``number``); ``stage``
+        fresh: runs of the setting with the least mean over all groups.
     """
     job = job_of(config, point)
     if job is None:
         return [{"status": "unavailable"}]
-    rows = tuned(config, point, rounds.CALIBRATION)
-    found = rounds.played(job, rows, seed, most, (groups, transcripts, fresh))
-    return found.to_dict("records")
+    seeds = trials.seeds_of(seed, groups * transcripts + fresh)
+    settings = _best(tuned(config, point, FINAL_CALIBRATION), most)
+    runs = _transcripts(job, settings, seeds[: groups * transcripts])
+    runs["number"] //= transcripts
+    chosen = runs.groupby([*POINT, "number"], as_index=False).agg(
+        objective=("objective", "mean"),
+        relative_error=("relative_error", "mean"),
+        status=("status", lambda all_of: next((s for s in all_of if s != "ok"), "ok")),
+    )
+    winner = chosen.groupby(POINT)["objective"].mean().idxmin()
+    at = settings[(settings[POINT] == list(winner)).all(axis=1)]
+    ended = _transcripts(job, at, seeds[groups * transcripts :])
+    stages = [chosen.assign(stage="choose"), ended.assign(stage="fresh")]
+    return pd.concat(stages).to_dict("records")
+
+
+def _best(rows: pd.DataFrame, most: int) -> pd.DataFrame:
+    """So many settings of the least mean objective, with their noise multipliers."""
+    strict = rows[rows["calibration"] == FINAL_CALIBRATION]
+    noise = strict.groupby("passes")["noise_multiplier"].first()
+    settings = results.means(strict).nsmallest(most, "objective")[POINT]
+    return settings.assign(noise_multiplier=settings["passes"].map(noise))
+
+
+def _transcripts(job: Job, settings: pd.DataFrame, seeds: list[int]) -> pd.DataFrame:
+    """Rows of every setting on every seed; settings of equal passes share their draws.
+
+    ``number`` is the place of the seed; a run that diverged has an infinite objective.
+    """
+    tables = []
+    for passes, part in settings.groupby("passes"):
+        step, clip = (part[key].to_numpy() for key in ("step", "clip"))
+        noise = float(part["noise_multiplier"].iloc[0])
+        lanes = Lanes(step, clip, noise, FINAL_CALIBRATION)
+        inputs = (job.module, job.options, job.problem, job.optimum, lanes, passes)
+        for number, seed in enumerate(seeds):
+            rows = lane_rows(*inputs, (passes,), seed, 1)
+            tables.append(rows.assign(passes=passes, number=number))
+    columns = [*POINT, "number", "objective", "relative_error", "status"]
+    runs = pd.concat(tables, ignore_index=True)[columns]
+    diverged = runs["status"] != "ok"
+    return runs.assign(objective=runs["objective"].mask(diverged, np.inf))

@@ -5,163 +5,255 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import results, schema
-from dperm.papers.dpskgd import bounds, partitions, rates
-from dperm.papers.dpskgd import finalists as rounds
-from dperm.papers.dpskgd.comparisons import QUESTIONS, comparisons
-from dperm.papers.dpskgd.directions import CONTROL
-from dperm.papers.dpskgd.exponents import fitted
-from dperm.papers.dpskgd.noise import costs
-from dperm.present.intervals import student, verdict, widest
+from dperm.core.erm.problem import Problem
+from dperm.core.experiment import plan, results
+from dperm.core.experiment.results import Result
+from dperm.core.experiment.schema import Config, Product
+from dperm.core.lanes.dp_skgd import Sketch
+from dperm.kinds.sweeps import problem_of
+from dperm.papers.dpskgd import measures
+from dperm.papers.dpskgd import theory as bounds
+from dperm.papers.dpskgd.measures import CONTROL_TUNED, FINAL_CALIBRATION
+from dperm.present.intervals import compared, measured, student, verdict, widest
 from dperm.present.tables import Rows, Table, made_of, number, readable
 
+_SINGLE, _IMPORTANCE, _FULL = "dp_skgd", "dp_skgd_importance", "dp_skgd_full"
+# question: (first solver, second solver); below 1 the first is better
+QUESTIONS: dict[str, list[tuple[str, str]]] = {
+    "importance against uniform": [
+        (_IMPORTANCE, _SINGLE),
+        ("dp_skgd_blocks4_importance", "dp_skgd_blocks4"),
+        ("dp_skgd_blocks2_importance", "dp_skgd_blocks2"),
+    ],
+    "blocks against single coordinates": [
+        (_FULL, _SINGLE),
+        *((f"dp_skgd_blocks{count}", _SINGLE) for count in (2, 4, 20, 100)),
+    ],
+    "tau-nice against a partition": [
+        ("dp_skgd_nice2", "dp_skgd_blocks4"),
+        ("dp_skgd_nice4", "dp_skgd_blocks2"),
+    ],
+    "sketches against DP-SGD": [
+        (name, "dp_sgd") for name in (_FULL, _SINGLE, _IMPORTANCE)
+    ],
+    "sketches against DP-SVRG": [(name, "dp_svrg") for name in (_FULL, _SINGLE)],
+    "uniform draws against a cycle": [(_SINGLE, "dp_cd")],
+}
 
-def utility(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+
+def utility(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 1: symbols, and numbers for each problem and sampling that is run."""
-    found = results.load(config, problems)
-    rows = (bounds.terms(config, name, found[name]) for name in problems)
+    ran = results.load(config, problems)
+    rows = (bounds.table1(config, name, ran[name]) for name in problems)
     return made_of([row for group in rows for row in group])
 
 
-def theory(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def theory(config: Config, product: Product, problems: list[str]) -> Table:
     """Theorem 4.2 beside the measured excess; ranks within each problem."""
     return made_of(_theory_rows(config, product, problems))
 
 
-def _theory_rows(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Rows:
-    found, kind = results.load(config, problems), product.calibration
+def _theory_rows(config: Config, product: Product, problems: list[str]) -> Rows:
+    ran, kind = results.load(config, problems), product.calibration
     return [
         row
         for name in problems
-        for row in bounds.beside_errors(config, name, found[name], kind)
+        for row in bounds.beside_errors(config, name, ran[name], kind)
     ]
 
 
-def exponents(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def exponents(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponent in d of each regime's gain: measured, and of the rows of Table 1."""
-    return made_of(fitted(results.load_sweep(config, "regimes")))
+    return made_of(measures.fitted(_swept(config, product)))
 
 
-def blocks(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def blocks(config: Config, product: Product, problems: list[str]) -> Table:
     """Relative error of every partition where smoothness comes in groups.
 
     Intervals are over replicates, each tuned anew; step and passes are medians.
     """
-    table = results.load_sweep(config, "blocks")
-    rows = []
-    for key, group in table.groupby(["correlation", "ratio", "method"], sort=False):
-        values = partitions.errors(group)
-        low, high = student(values)
-        rows.append(
-            {"correlation": key[0], "ratio": key[1], "method": key[2],
-             "relative_error": values.mean(), "ci_low": low, "ci_high": high,
-             "tunings": len(values), "runs": len(group),
-             "step": group["step"].median(), "passes": group["passes"].median(),
-             "factor": group["factor"].iloc[0]}
-        )  # fmt: skip
-    data = pd.DataFrame(rows).sort_values(["correlation", "ratio"], kind="stable")
-    return made_of(data.to_dict("records"))
+    rows, keys = [], ["correlation", "ratio", "method"]
+    for values, group in _swept(config, product).groupby(keys, sort=False):
+        errors = measures.partition_errors(group)
+        low, high = student(errors)
+        row = {
+            **dict(zip(keys, values, strict=True)),
+            "relative_error": errors.mean(),
+            "ci_low": low,
+            "ci_high": high,
+            "tunings": len(errors),
+            "runs": len(group),
+            "step": group["step"].median(),
+            "passes": group["passes"].median(),
+            "factor": group["factor"].iloc[0],
+        }
+        rows.append(row)
+    return made_of(sorted(rows, key=lambda row: (row["correlation"], row["ratio"])))
 
 
-def noise(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def noise(config: Config, product: Product, problems: list[str]) -> Table:
     """Theorem 4.1's noise, its Renyi curve's and the exact one; cost of the first."""
-    found = (bounds.loaded(config, name)[0] for name in problems)
-    return made_of([row for problem in found if problem for row in costs(problem)])
+    loaded = (problem_of(config, name) for name in problems)
+    return made_of(
+        [row for each in loaded if each for row in bounds.noise_costs(each[0])]
+    )
 
 
-def theorem(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def theorem(config: Config, product: Product, problems: list[str]) -> Table:
     """Theorem 4.2 at its own parameters: the excess beside the bound."""
-    return made_of(rates.beside_bounds(_swept(config, product)))
+    return made_of(measures.beside_bounds(_swept(config, product)))
 
 
-def rate(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def rate(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents in n and epsilon at the theorem's parameters, beside its own."""
-    return made_of(rates.exponents(_swept(config, product)))
+    return made_of(measures.exponents(_swept(config, product)))
 
 
-def orders(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def orders(config: Config, product: Product, problems: list[str]) -> Table:
     """Which samplings beat single uniform draws, and whether Table 1's rows say so.
 
-    The data have every comparison; shown are counts by row. ``options``: ``keys``,
+    The data have every comparison; the text has counts by row. ``options``: ``keys``,
     columns that make a problem.
     """
-    rows = rates.orders(_swept(config, product), product.options["keys"])
-    return Table(pd.DataFrame(rows), readable(pd.DataFrame(rates.by_row(rows))))
+    rows = measures.orders(_swept(config, product), product.options["keys"])
+    return Table(pd.DataFrame(rows), readable(pd.DataFrame(measures.by_row(rows))))
 
 
-def placement(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def placement(config: Config, product: Product, problems: list[str]) -> Table:
     """Importance against uniform draws by where w* sits among the M_j.
 
     Inside Section 4.3.2's regime the steep coordinates are the farthest from w = 0.
     """
-    keys = product.options["keys"]
-    rows = rates.orders(_swept(config, product), keys)
+    rows = measures.orders(_swept(config, product), product.options["keys"])
     inside = {True: "inside", False: "outside"}
     return made_of([{"regime": inside[row["placement"] > 0], **row} for row in rows])
 
 
-def transcripts(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def transcripts(config: Config, product: Product, problems: list[str]) -> Table:
     """The band of the controls by the number of transcripts."""
-    keys = product.options["keys"]
-    return made_of(rates.enough(_swept(config, product), keys))
+    return made_of(measures.enough(_swept(config, product), product.options["keys"]))
 
 
-def _swept(config: schema.Config, product: schema.Product) -> pd.DataFrame:
+def _swept(config: Config, product: Product) -> pd.DataFrame:
     return results.load_sweep(config, product.sweeps[0])
 
 
-def reading(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+# --- what helps, what hurts, and whether Table 1 said so ------------------------------
+
+
+def reading(config: Config, product: Product, problems: list[str]) -> Table:
     """One page: what helps, what hurts, and whether Table 1 said so."""
     beside = _theory_rows(config, product, problems)
-    rows = with_epochs(comparisons(config, product, problems), beside)
-    lines = _answers(rows)
-    ranks = bounds.rank_correlations(beside)
-    lines += [_rank_line(row) for row in ranks]
-    regimes, groups = (
-        results.load_sweep(config, name) for name in ("regimes", "blocks")
-    )
-    lines += [_regime_line(row) for row in fitted(regimes)]
-    lines += [_alignment_line(row) for row in partitions.alignment(groups)]
+    ran = results.load(config, problems)
+    rows = with_epochs(comparisons(config, ran, product.calibration), beside)
+    regimes, groups = (results.load_sweep(config, name) for name in product.sweeps)
+    lines = [
+        *_answers(rows),
+        *(_rank_line(row) for row in bounds.rank_correlations(beside)),
+        *(_regime_line(row) for row in measures.fitted(regimes)),
+        *(_alignment_line(row) for row in measures.alignment(groups)),
+    ]
     return Table(pd.DataFrame(rows), pd.DataFrame(lines).fillna(""))
 
 
-def finalists(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def finalists(config: Config, product: Product, problems: list[str]) -> Table:
     """The comparisons of the reading, after one more round of every tuning."""
-    found = rounds.loaded(config, _swept(config, product), problems)
-    rows = comparisons(config, product, problems, found)
-    rows = with_epochs(rows, _theory_rows(config, product, problems))
+    last = last_round(config, _swept(config, product), problems)
+    beside = _theory_rows(config, product, problems)
+    rows = with_epochs(comparisons(config, last, product.calibration), beside)
     return Table(pd.DataFrame(rows), pd.DataFrame(_answers(rows)).fillna(""))
 
 
-def _answers(rows: Rows) -> list[dict[str, str]]:
-    """The band, counts of each question, and its first two line by line."""
-    told = (*list(QUESTIONS)[:2], CONTROL)
-    counts = [_summary(question, rows) for question in (*QUESTIONS, CONTROL)]
-    return [_band(rows), *counts, *(_line(r) for r in rows if r["question"] in told)]
+def last_round(
+    config: Config, swept: pd.DataFrame, problems: list[str]
+) -> dict[str, list[Result]]:
+    """The sweep of finalists as results of tuning and evaluation, by problem."""
+    by_problem: dict[str, list[Result]] = {name: [] for name in problems}
+    if "stage" not in swept:
+        return by_problem
+    first = swept["replicate"] == swept["replicate"].min()  # small scales have several
+    usable = swept[first & (swept["status"] != "unavailable")]
+    usable = usable.assign(
+        calibration=FINAL_CALIBRATION,
+        replicate=usable["number"],
+        checkpoint=usable["passes"],
+    )
+    for (problem, solver), part in usable.groupby(["problem", "solver"], sort=False):
+        if problem in by_problem:
+            choose, fresh = (
+                part[part["stage"] == name] for name in ("choose", "fresh")
+            )
+            label = plan.label(config, solver)
+            result = Result(problem, solver, label, choose, fresh, "")
+            by_problem[problem].append(result)
+    return by_problem
+
+
+def comparisons(config: Config, ran: dict[str, list[Result]], calibration: str) -> Rows:
+    """Every question on every problem: measured ratio, predicted ratios, verdict.
+
+    Where two samplings have one law, their ratio is a control: it shows what luck alone
+    can do.
+
+    Parameters
+    ----------
+    ran : dict
+        Results by problem.
+    """
+    rows: Rows = []
+    for name, listed in ran.items():
+        by_name = {result.solver: result for result in listed if result.available}
+        rows += _of_problem(config, name, by_name, calibration)
+    answers = {f"{key}_right": f"predicted_{key}" for key in bounds.TERMS}
+    return measures.decide(rows, CONTROL_TUNED, answers)
+
+
+def _of_problem(
+    config: Config, name: str, ran: dict[str, Result], calibration: str
+) -> Rows:
+    """The questions that a problem's solvers can answer."""
+    terms = bounds.solver_bounds(config, name, list(ran)) if ran else {}
+    loaded = problem_of(config, name)
+    known = {}
+    for solver, result in ran.items():
+        tuning = result.tuned[result.tuned["calibration"] == calibration]
+        errors = result.final(calibration)["relative_error"].to_numpy()
+        known[solver] = measured(errors, tuning)
+    rows: Rows = []
+    for question, pairs in QUESTIONS.items():
+        for first, second in pairs:
+            if first not in known or second not in known:
+                continue
+            same = loaded is not None and same_law(loaded[0], first, second)
+            one, other = terms[first], terms[second]
+            finite = math.isfinite(one.strong) and math.isfinite(other.strong)
+            row = {
+                "question": CONTROL_TUNED if same else question,
+                "problem": name,
+                "first": ran[first].label,
+                "second": ran[second].label,
+                **compared(known[first], known[second]),
+                "predicted_convex": one.convex / other.convex,
+                "predicted_strong": one.strong / other.strong if finite else math.nan,
+            }
+            rows.append(row)
+    return rows
+
+
+def same_law(problem: Problem, first: str, second: str) -> bool:
+    """Whether two samplings coincide on a problem: importance where all M are equal."""
+    chosen = [bounds.sketching(solver) for solver in (first, second)]
+    if not all(chosen):
+        return False
+    a, b = (Sketch(problem, options) for options in chosen if options)
+    if a.nice or b.nice or len(a.sets) != len(b.sets):
+        return False
+    return np.allclose(a.q, b.q, rtol=1e-9) and all(
+        np.array_equal(*pair) for pair in zip(a.sets, b.sets, strict=True)
+    )
 
 
 def with_epochs(rows: Rows, beside: Rows) -> Rows:
@@ -169,19 +261,26 @@ def with_epochs(rows: Rows, beside: Rows) -> Rows:
 
     Strongly convex case; where T is negative the theorem does not apply.
     """
-    epochs = {(row["problem"], row["algorithm"]): row["theorem_epochs"]
-              for row in beside}  # fmt: skip
-    known = (
-        [epochs.get((row["problem"], row[name]), math.nan) for name in
-         ("first", "second")]
-        for row in rows
-    )  # fmt: skip
-    return [row | {"epochs": min(both)} for row, both in zip(rows, known, strict=True)]
+    epochs = {
+        (row["problem"], row["algorithm"]): row["theorem_epochs"] for row in beside
+    }
+    for row in rows:
+        keys = ((row["problem"], row[name]) for name in ("first", "second"))
+        row["epochs"] = min([epochs.get(key, math.nan) for key in keys])
+    return rows
 
 
-def _band(rows: list[dict[str, Any]]) -> dict[str, str]:
+def _answers(rows: Rows) -> list[dict[str, str]]:
+    """The band, counts of each question, and its first two line by line."""
+    in_full = (*list(QUESTIONS)[:2], CONTROL_TUNED)
+    counts = [_summary(question, rows) for question in (*QUESTIONS, CONTROL_TUNED)]
+    lines = [_line(row) for row in rows if row["question"] in in_full]
+    return [band_line(rows), *counts, *lines]
+
+
+def band_line(rows: list[dict[str, Any]]) -> dict[str, str]:
     """The rule, with what the controls say about it."""
-    controls = [row for row in rows if row["question"] == CONTROL]
+    controls = [row for row in rows if row["question"] == CONTROL_TUNED]
     if not controls:
         return {"what": "band of the controls", "measured": "no control"}
     wrong = sum(row["verdict"] != "undecided" for row in controls)
@@ -193,48 +292,42 @@ def _band(rows: list[dict[str, Any]]) -> dict[str, str]:
     }
 
 
+def _cells(what: str, measured: str, convex: str, strong: str) -> dict[str, str]:
+    cells = {"what": what, "measured": measured, "convex row": convex}
+    return cells | {"strongly convex row": strong}
+
+
 def _summary(question: str, rows: list[dict[str, Any]]) -> dict[str, str]:
-    asked = [row for row in rows if row["question"] == question]
-    count = {
-        verdict: sum(row["verdict"] == verdict for row in asked)
-        for verdict in ("helps", "hurts", "undecided")
-    }
-    decided = count["helps"] + count["hurts"]
-    right = {
-        key: sum(row[f"{key}_right"] == "yes" for row in asked)
-        for key in ("convex", "strong")
-    }
-    return {
-        "what": question,
-        "measured": f"better in {count['helps']}, worse in {count['hurts']}, undecided "
-        f"in {count['undecided']} of {len(asked)}",
-        "convex row": f"direction right in {right['convex']} of {decided}",
-        "strongly convex row": f"direction right in {right['strong']} of {decided}",
-    }
+    answers = [row for row in rows if row["question"] == question]
+    verdicts = [row["verdict"] for row in answers]
+    helps, hurts, open_ = map(verdicts.count, ("helps", "hurts", "undecided"))
+    right = (
+        sum(row[f"{key}_right"] == "yes" for row in answers) for key in bounds.TERMS
+    )
+    text = (
+        f"better in {helps}, worse in {hurts}, undecided in {open_} of {len(answers)}"
+    )
+    directions = (f"direction right in {each} of {helps + hurts}" for each in right)
+    return _cells(question, text, *directions)
 
 
 def _line(row: dict[str, Any]) -> dict[str, str]:
-    said = {
-        key: f"{number(row[f'predicted_{key}'], 2)} {row[f'{key}_right']}".strip()
-        for key in ("convex", "strong")
-    }
-    return {
-        "what": f"{row['problem']}: {row['first']} / {row['second']}",
-        "measured": _ratio(row),
-        "convex row": said["convex"],
-        "strongly convex row": said["strong"],
-    }
+    what = f"{row['problem']}: {row['first']} / {row['second']}"
+    predicted = (
+        f"{number(row[f'predicted_{key}'], 2)} {row[f'{key}_right']}".strip()
+        for key in bounds.TERMS
+    )
+    return _cells(what, _ratio(row, row["verdict"]), *predicted)
 
 
 def _regime_line(row: dict[str, Any]) -> dict[str, str]:
+    what = (
+        f"Section 4.3, {row['regime']}: {row['worse']} / {row['better']}, "
+        f"n = {row['n']}, exponent in d"
+    )
     interval = f"[{number(row['ci_low'])}, {number(row['ci_high'])}]"
-    return {
-        "what": f"Section 4.3, {row['regime']}: {row['worse']} / {row['better']}, "
-        f"n = {row['n']}, exponent in d",
-        "measured": f"{number(row['exponent'])} {interval}",
-        "convex row": number(row["convex_row"]),
-        "strongly convex row": number(row["strong_row"]),
-    }
+    of_rows = (number(row[f"{key}_row"]) for key in bounds.TERMS)
+    return _cells(what, f"{number(row['exponent'])} {interval}", *of_rows)
 
 
 def _rank_line(row: dict[str, Any]) -> dict[str, str]:
@@ -248,14 +341,11 @@ def _rank_line(row: dict[str, Any]) -> dict[str, str]:
 
 def _alignment_line(row: dict[str, Any]) -> dict[str, str]:
     where = f"groups, M ratio {row['spread']:g}, correlation {row['correlation']:g}"
-    return {
-        "what": f"{where}: {row['first']} / {row['second']}",
-        "measured": _ratio(row),
-    }
+    what = f"{where}: {row['first']} / {row['second']}"
+    return {"what": what, "measured": _ratio(row, verdict(row))}
 
 
-def _ratio(found: dict[str, Any]) -> str:
-    """A ratio with its interval and its verdict, its own where it has one."""
-    low, high = (number(found[key], 2) for key in ("ci_low", "ci_high"))
-    said = found.get("verdict", verdict(found))
-    return f"{number(found['ratio'], 2)} [{low}, {high}], {said}"
+def _ratio(row: dict[str, Any], decision: str) -> str:
+    """A ratio with its interval and its verdict."""
+    low, high = (number(row[key], 2) for key in ("ci_low", "ci_high"))
+    return f"{number(row['ratio'], 2)} [{low}, {high}], {decision}"

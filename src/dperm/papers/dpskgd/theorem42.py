@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,22 +13,22 @@ import scipy
 from dperm.core.lanes import Lanes, dp_skgd
 from dperm.core.privacy.mechanisms import Streams
 from dperm.core.privacy.strict import gaussian_epsilon
-from dperm.papers.dpskgd.moments import expected_excess
-from dperm.papers.dpskgd.pairs import Pairs
+from dperm.papers.dpskgd.instances import Pairs
+from dperm.papers.dpskgd.measures import AGAIN, BASE
 
 CASES = ("convex", "strongly convex")
-BASE, AGAIN = "single", "single again"  # a control: the same law on other seeds
+_RANDOM = {"blocks": 4, "partition": "random"}
 SAMPLINGS: dict[str, dict[str, Any]] = {
     BASE: {},
     AGAIN: {},
     "single IS": {"probabilities": "importance"},
     "4 blocks": {"blocks": 4},
     "4 blocks IS": {"blocks": 4, "probabilities": "importance"},
-    **{f"4 random blocks, {number}": {"blocks": 4, "partition": "random",
-                                      "seed": number} for number in (1, 2, 3)},
+    **{f"4 random blocks, {seed}": {**_RANDOM, "seed": seed} for seed in (1, 2, 3)},
     "full": {"blocks": 1},
-}  # fmt: skip
+}
 LENGTHS = 2.0 ** np.arange(-8, 2)  # of K over the theorem's, among which the best is
+_STATE = 4  # two errors and two sums of a pair
 
 
 @dataclass(frozen=True)
@@ -66,59 +67,6 @@ class Terms:
         return max(1, round(self.inner)), max(1, round(self.periods))
 
 
-def sketch_of(f: Pairs, sampling: str) -> dp_skgd.Sketch:
-    """A sampling of ``SAMPLINGS`` on an instance."""
-    return dp_skgd.Sketch(f.problem, dp_skgd.Options(**SAMPLINGS[sampling]))
-
-
-def noise_size(f: Pairs, sketch: dp_skgd.Sketch) -> float:
-    """Sigma_S^2 = E[L_S^2 sum_{j in S} 1 / (p_j M_j)], with L_S the clip of S."""
-    M, chances = f.dominating, sketch.probability
-    bounds = f.clip * dp_skgd.shares(f.smoothness, sketch.sets)
-    return sum(
-        float(q * L**2 * (1.0 / (chances[S] * M[S])).sum())
-        for q, L, S in zip(sketch.q, bounds, sketch.sets, strict=True)
-    )
-
-
-def terms(
-    f: Pairs, sketch: dp_skgd.Sketch, case: str, n: float, epsilon: float
-) -> Terms:
-    """K, T and the bounds, delta = 1 / n^2; ``case`` is one of ``CASES``.
-
-    K of the convex case and T of the other are the printed ones: the first leaves a 12
-    out, the second a 24 that the printed bound has.
-    """
-    size, M = noise_size(f, sketch), f.dominating
-    rate = 2 * math.log(n) / (n * epsilon) ** 2
-    if case == "convex":
-        radius = math.sqrt(float((M / sketch.probability * f.w**2).sum()))
-        inner = radius / math.sqrt(size * rate)
-        row = math.sqrt(size) * radius
-        bound = 13 * row * math.sqrt(rate)
-        return Terms(row, row, inner, 1.0, bound, bound)
-    condition = float((M / sketch.probability).max()) / f.convexity
-    level = (1 + condition) * size * rate
-    periods = math.log2(f.start / level)
-    bound = 24 * level * (1 + max(0.0, math.log2(f.start / (24 * level))))
-    proved = level * (1 + 48 * max(0.0, periods))
-    tight = size * f.p / float((f.flatness * f.smoothness[::2] / M[::2]).min())
-    row = condition * size
-    kept = tight if sketch.single and np.ptp(sketch.q) == 0 else row
-    return Terms(row, kept, 2 * (1 + condition), periods, bound, proved)
-
-
-def n_needed(f: Pairs, sketch: dp_skgd.Sketch, case: str, epsilon: float) -> float:
-    """Records with which the bound is as low as the excess of w = 0."""
-
-    def above(log_n: float) -> float:
-        return math.log(
-            terms(f, sketch, case, math.exp(log_n), epsilon).bound / f.start
-        )
-
-    return math.exp(scipy.optimize.brentq(above, math.log(4.0), math.log(2.0**60)))
-
-
 def multiplier(count: int, epsilon: float, n: float) -> float:
     """Noise of Theorem 4.1 over the sensitivity 2 L_S / n, delta = 1 / n^2."""
     return math.sqrt(6 * count * math.log(n)) / epsilon
@@ -129,49 +77,162 @@ def true_epsilon(epsilon: float, n: float) -> float:
     return gaussian_epsilon(1 / multiplier(1, epsilon, n), n**-2.0)
 
 
-def best_inner(
-    f: Pairs, sketch: dp_skgd.Sketch, inner: int, n: float, epsilon: float
-) -> int:
-    """The K of one period with the least expected excess, of multiples of a given one.
+@dataclass(frozen=True)
+class Algorithm:
+    """Algorithm 1 with Gamma = P M^-1, M that of Assumption 3.6, on an instance.
 
-    The least K within 2 % of it: longer runs may approach a limit.
+    Attributes
+    ----------
+    f : Pairs
+    sketch : Sketch
+        Of its problem; a partition.
     """
-    counts = sorted({max(1, round(inner * length)) for length in LENGTHS})
-    found = {
-        count: expected_excess(f, sketch, (count, 1), multiplier(count, epsilon, n), n)
-        for count in counts
-    }
-    least = min(found.values())
-    return min(count for count, excess in found.items() if excess <= 1.02 * least)
 
+    f: Pairs
+    sketch: dp_skgd.Sketch
 
-class AsPrinted(dp_skgd.Run):
-    """Algorithm 1 with Gamma = P M^-1, M that of Assumption 3.6."""
+    @classmethod
+    def of(cls, f: Pairs, sampling: str) -> Algorithm:
+        """With a sampling of ``SAMPLINGS``."""
+        options = dp_skgd.Options(**SAMPLINGS[sampling])
+        return cls(f, dp_skgd.Sketch(f.problem, options))
 
-    dominating: np.ndarray
+    @property
+    def clips(self) -> np.ndarray:
+        """C_S of every set."""
+        return self.f.clip * dp_skgd.shares(self.f.smoothness, self.sketch.sets)
 
-    def __init__(self, *given: Any, **named: Any):
-        super().__init__(*given, **named)
-        self.step[:] = 1.0 / self.dominating
+    @property
+    def noise_size(self) -> float:
+        """Sigma_S^2 = E[L_S^2 sum_{j in S} 1 / (p_j M_j)], with L_S the clip of S."""
+        M, chances = self.f.dominating, self.sketch.probability
+        return sum(
+            float(q * L**2 * (1.0 / (chances[S] * M[S])).sum())
+            for q, L, S in zip(self.sketch.q, self.clips, self.sketch.sets, strict=True)
+        )
 
+    def terms(self, case: str, n: float, epsilon: float) -> Terms:
+        """K, T and the bounds, delta = 1 / n^2; ``case`` is one of ``CASES``.
 
-def run(
-    f: Pairs,
-    sketch: dp_skgd.Sketch,
-    counts: tuple[int, int],
-    noise: float,
-    n: float,
-    drawn: Streams,
-) -> float:
-    """Excess of one run of the solver, with K and T given and so much noise.
+        K of the convex case and T of the other are the printed ones: the first leaves a
+        12 out, the second a 24 that the printed bound has.
+        """
+        f, sketch = self.f, self.sketch
+        size, M = self.noise_size, f.dominating
+        rate = 2 * math.log(n) / (n * epsilon) ** 2
+        if case == "convex":
+            radius = math.sqrt(float((M / sketch.probability * f.w**2).sum()))
+            inner = radius / math.sqrt(size * rate)
+            row = math.sqrt(size) * radius
+            bound = 13 * row * math.sqrt(rate)
+            return Terms(row, row, inner, 1.0, bound, bound)
+        condition = float((M / sketch.probability).max()) / f.convexity
+        level = (1 + condition) * size * rate
+        periods = math.log2(f.start / level)
+        bound = 24 * level * (1 + max(0.0, math.log2(f.start / (24 * level))))
+        proved = level * (1 + 48 * max(0.0, periods))
+        row = tight = condition * size
+        if sketch.single and np.ptp(sketch.q) == 0:
+            flattest = float((f.flatness * f.smoothness[::2] / M[::2]).min())
+            tight = size * f.p / flattest
+        return Terms(row, tight, 2 * (1 + condition), periods, bound, proved)
 
-    Parameters are those of ``moments.expected_excess``; a record of the design stands
-    for n / p of them.
-    """
-    inner, periods = counts
-    options = replace(sketch.options, periods=periods)
-    lanes = Lanes(np.ones(1), np.full(1, f.clip), noise * f.p / n)
-    kind = type("Run", (AsPrinted,), {"dominating": f.dominating})
-    made = kind(f.problem, lanes, drawn, options, total=inner * periods)
-    made.advance(inner * periods)
-    return float(f.problem.objective(made.weights)[0])
+    def n_needed(self, case: str, epsilon: float) -> float:
+        """Records with which the bound is as low as the excess of w = 0."""
+
+        def above(log_n: float) -> float:
+            bound = self.terms(case, math.exp(log_n), epsilon).bound
+            return math.log(bound / self.f.start)
+
+        ends = math.log(4.0), math.log(2.0**60)
+        return math.exp(scipy.optimize.brentq(above, *ends))
+
+    def best_inner(self, inner: int, n: float, epsilon: float) -> int:
+        """The K of one period with the least expected excess, of multiples of one.
+
+        The least K within 2 % of it: longer runs may approach a limit.
+        """
+        counts = sorted({max(1, round(inner * length)) for length in LENGTHS})
+        excesses = {
+            count: self.expected_excess((count, 1), multiplier(count, epsilon, n), n)
+            for count in counts
+        }
+        close = 1.02 * min(excesses.values())
+        return min(count for count, excess in excesses.items() if excess <= close)
+
+    def run(
+        self, counts: tuple[int, int], noise: float, n: float, drawn: Streams
+    ) -> float:
+        """Excess of one run of the solver, with K and T given and so much noise.
+
+        Parameters are those of ``expected_excess``; a record of the design stands for
+        n / p of them.
+        """
+        f, (inner, periods) = self.f, counts
+        options = replace(self.sketch.options, periods=periods)
+        lanes = Lanes(np.ones(1), np.full(1, f.clip), noise * f.p / n)
+        steps = inner * periods
+        engine = dp_skgd.Run(f.problem, lanes, drawn, options, total=steps)
+        engine.step[:] = 1.0 / f.dominating
+        engine.advance(steps)
+        return float(f.problem.objective(engine.weights)[0])
+
+    def expected_excess(self, counts: tuple[int, int], noise: float, n: float) -> float:
+        """E[f(w^T) - f*], exactly, by second moments.
+
+        Where nothing is clipped a pair's errors follow a random linear map in each
+        step, so that the second moments of the iterate and of its running sum follow a
+        fixed linear map; its K-th power takes 2 log2(K) products of small matrices.
+
+        Parameters
+        ----------
+        counts : tuple of int
+            K and T.
+        noise : float
+            Multiplier of the sensitivity 2 C_S / n.
+        n : float
+            Records.
+        """
+        inner, periods = counts
+        total = 0.0
+        for pair in range(len(self.f.M)):
+            power = np.linalg.matrix_power(self._step(pair, noise, n), inner)
+            error = self.f.optimum[pair] * np.array([-1.0, 1.0])
+            squares = np.outer(error, error)
+            for _ in range(periods):
+                state = np.zeros((_STATE, _STATE))
+                state[:2, :2] = squares
+                moved = power @ np.append(state.ravel(), 1.0)
+                squares = moved[:-1].reshape(_STATE, _STATE)[2:, 2:] / inner**2
+            total += 0.5 * float((self.f.hessian(pair) * squares).sum())
+        return total
+
+    def _step(self, pair: int, noise: float, n: float) -> np.ndarray:
+        """One step on the moments (row by row) and a constant 1, shape (17, 17)."""
+        whole = np.zeros((_STATE**2 + 1, _STATE**2 + 1))
+        whole[-1, -1] = 1.0
+        rest = 1.0
+        for chance, touched, deviation in self._touches(pair, noise, n):
+            rest -= chance
+            onto = touched / self.f.dominating[2 * pair : 2 * pair + 2]
+            keeps = np.eye(2) - onto[:, None] * self.f.hessian(pair)
+            moves = np.block([[keeps, np.zeros((2, 2))], [keeps, np.eye(2)]])
+            added = np.tile(np.diag((onto * deviation) ** 2), (2, 2))
+            whole[:-1, :-1] += chance * np.kron(moves, moves)
+            whole[:-1, -1] += chance * added.ravel()
+        idle = np.block([[np.eye(2), np.zeros((2, 2))], [np.eye(2), np.eye(2)]])
+        whole[:-1, :-1] += rest * np.kron(idle, idle)
+        return whole
+
+    def _touches(
+        self, pair: int, noise: float, n: float
+    ) -> Iterator[tuple[float, np.ndarray, float]]:
+        """Sets that touch a pair: chance, which of the two, deviation of the noise."""
+        shares = dp_skgd.shares(self.f.smoothness, self.sketch.sets)
+        deviations = noise * 2 * self.f.clip / n * shares
+        both = np.array([2 * pair, 2 * pair + 1])
+        sets = zip(self.sketch.q, self.sketch.sets, deviations, strict=True)
+        for q, members, deviation in sets:
+            touched = np.isin(both, members).astype(float)
+            if touched.any():
+                yield float(q), touched, float(deviation)

@@ -9,30 +9,50 @@ released.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.constants import largest_derivatives, strong_convexity
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes.dp_skgd import Options, Sketch, lift
+from dperm.core.experiment.results import Result
+from dperm.core.experiment.schema import Config
+from dperm.core.lanes import dp_skgd
+from dperm.core.lanes.dp_skgd import Options, Sketch
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import LIFTS, SMOOTHNESS, Gaussian, Ledger, united
+from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
+from dperm.core.solvers import make_options
+from dperm.kinds.sweeps import problem_of
+from dperm.papers.dpskgd.measures import family, solver
+from dperm.present.drawing import summary
+from dperm.present.intervals import student
 
+Rows = list[dict[str, Any]]
 _SETS = 2000  # nice sets that are averaged over; all of them where there are fewer
+_RELEASES = (1, 10, 100, 1000)
+TERMS = ("convex", "strong")  # the rows of Table 1
 SYMBOLS = {
     "uniform": ("‖L_B‖_{M⁻¹} R_M √b", "‖L_B‖²_{M⁻¹} M_max b / μ"),
-    "importance": ("‖L_B‖_{M⁻¹} R_I √(Σ_i max_{A_i} M)",
-                   "‖L_B‖²_{M⁻¹} Σ_i max_{A_i} M / μ"),
+    "importance": (
+        "‖L_B‖_{M⁻¹} R_I √(Σ_i max_{A_i} M)",
+        "‖L_B‖²_{M⁻¹} Σ_i max_{A_i} M / μ",
+    ),
     "single uniform": ("‖L‖_{M⁻¹} R_M √d", "‖L‖²_{M⁻¹} M_max d / μ"),
     "single importance": ("‖L‖_{M⁻¹} R_I √(Tr M)", "‖L‖²_{M⁻¹} Tr M / μ"),
     "full": ("L √(Tr M⁻¹) R_M", "L² Tr M⁻¹ M_max / μ"),
     "nice": ("Σ_S R_{MP⁻¹}", "Σ_S² max(M/p) / μ"),
     "DP-CD": ("‖L‖_{M⁻¹} R_M √d", "‖L‖²_{M⁻¹} d / μ_M"),
     "DP-SGD, DP-SVRG": ("L √d R_I", "L² d / μ_I"),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -83,15 +103,17 @@ def sketched(
         the sets, which the algorithm runs with.
     """
     sketch = Sketch(problem, options)
-    M = sketch.smoothness
+    M, chances, w = sketch.smoothness, sketch.probability, optimum.w
     if dominating:
-        M = lift(problem, np.arange(problem.p)) * problem.smoothness
-    chances, w = sketch.probability, optimum.w
-    noise = math.sqrt(_noise(problem, optimum, sketch, M))
-    radius = math.sqrt(float((M / chances * w * w).sum()))
+        M = dp_skgd.lift(problem, np.arange(problem.p)) * problem.smoothness
+    weights = 1.0 / (chances * M)  # Sigma_S^2 = E[L_S^2 sum_{j in S} 1 / (p_j M_j)]
+    size = sum(
+        chance * lipschitz(problem, optimum, members) ** 2 * weights[members].sum()
+        for chance, members in _sets(sketch)
+    )
+    noise, radius = math.sqrt(size), math.sqrt(float((M / chances * w * w).sum()))
     _, mu = strong_convexity(problem)
-    top = float((M / chances).max())
-    strong = noise**2 * top / mu if mu > 0 else math.inf
+    strong = noise**2 * float((M / chances).max()) / mu if mu > 0 else math.inf
     return Bound(_kind(sketch), noise, radius, strong)
 
 
@@ -153,15 +175,6 @@ def lipschitz(problem: Problem, optimum: Optimum, members: np.ndarray) -> float:
     return float((norms * slopes).max())
 
 
-def _noise(problem: Problem, optimum: Optimum, sketch: Sketch, M: np.ndarray) -> float:
-    """Sigma_S^2 = E[L_S^2 sum_{j in S} 1 / (p_j M_j)]."""
-    weights = 1.0 / (sketch.probability * M)
-    return sum(
-        chance * lipschitz(problem, optimum, members) ** 2 * weights[members].sum()
-        for chance, members in _sets(sketch)
-    )
-
-
 def _sets(sketch: Sketch) -> Iterator[tuple[float, np.ndarray]]:
     """The sets and their chances; a sample where nice sampling has too many."""
     if not sketch.nice:
@@ -185,3 +198,183 @@ def _kind(sketch: Sketch) -> str:
         return "full"
     probabilities = sketch.options.probabilities
     return f"single {probabilities}" if sketch.single else probabilities
+
+
+# --- for each solver that is run, beside the errors measured --------------------------
+
+
+@functools.cache
+def sketching(name: str) -> Options | None:
+    """How a solver draws coordinates; None for what is no sketch."""
+    if not family(name):
+        return None
+    return make_options(dp_skgd, solver(name).options)
+
+
+def solver_bounds(
+    config: Config, name: str, solvers: list[str], dominating: bool = False
+) -> dict[str, Bound]:
+    """Table 1's row of each solver on a problem; empty without its data."""
+    loaded = problem_of(config, name)
+    if loaded is None:
+        return {}
+    bounds = {}
+    for each in solvers:
+        options = sketching(each)
+        if options:
+            bounds[each] = sketched(*loaded, options, dominating)
+        elif each.startswith("dp_cd"):
+            bounds[each] = coordinate_descent(*loaded)
+        else:
+            bounds[each] = stochastic_gradient(*loaded)
+    return bounds
+
+
+def table1(config: Config, name: str, results: list[Result]) -> Rows:
+    """Table 1 on a problem: symbols and numbers, a row for each solver."""
+    labels = {result.solver: result.label for result in results}
+    safe = solver_bounds(config, name, list(labels), dominating=True)
+    rows = []
+    for each, bound in solver_bounds(config, name, list(labels)).items():
+        convex, strong = SYMBOLS[bound.kind]
+        row = {
+            "problem": name,
+            "algorithm": labels[each],
+            "row": bound.kind,
+            "convex_symbol": convex,
+            "convex": bound.convex,
+            "convex_dominating": safe[each].convex,
+            "strongly_convex_symbol": strong,
+            "strongly_convex": bound.strong,
+            "noise": bound.noise,
+            "radius": bound.radius,
+        }
+        rows.append(row)
+    return rows
+
+
+def beside_errors(
+    config: Config, name: str, results: list[Result], calibration: str
+) -> Rows:
+    """Theorem 4.2 beside the measured excess on a problem; ranks of both.
+
+    ``n_needed`` records would bring the convex bound down to the excess of w = 0.
+    """
+    loaded, rows = problem_of(config, name), list[dict[str, Any]]()
+    if loaded is None:
+        return rows
+    problem, optimum = loaded
+    once, twice = rates(problem)
+    start = gap_at_start(problem, optimum)
+    usable = [result for result in results if result.available]
+    bounds = solver_bounds(config, name, [result.solver for result in usable])
+    for result in usable:
+        bound, options = bounds[result.solver], sketching(result.solver)
+        convex, strong = math.nan, (math.nan, math.nan)
+        if options:
+            convex = theorem_convex(problem, bound)
+            strong = theorem_strong(problem, optimum, options, bound)
+        errors = result.final(calibration)["relative_error"].to_numpy()
+        low, high = student(errors)
+        row = {
+            "problem": problem.name,
+            "algorithm": result.label,
+            "convex": bound.convex * once,
+            "strongly_convex": bound.strong * twice,
+            "theorem_convex": convex,
+            "theorem_strongly_convex": strong[0],
+            "theorem_epochs": strong[1],
+            "start": start,
+            "excess": errors.mean() * optimum.value,
+            "ci_low": low * optimum.value,
+            "ci_high": high * optimum.value,
+            "n": problem.n,
+            "n_needed": problem.n * convex / start,
+        }
+        rows.append(row)
+    for key in ("convex", "strongly_convex", "excess"):
+        ranks = pd.Series([row[key] for row in rows], dtype=float).rank()
+        for row, rank in zip(rows, ranks, strict=True):
+            row[f"rank_{key}"] = rank
+    return rows
+
+
+def rank_correlations(rows: Rows) -> Rows:
+    """How well the order of the bounds is the order of the errors, by problem.
+
+    Spearman's, of the ranks of ``beside_errors``; NaN where a bound is infinite.
+    """
+    correlations = []
+    frame = pd.DataFrame(rows, columns=None if rows else ["problem"])
+    for name, group in frame.groupby("problem", sort=False):
+        row: dict[str, Any] = {"problem": name, "methods": len(group)}
+        for key in ("convex", "strongly_convex"):
+            usable = np.isfinite(group[key]).all() and len(group) > 2
+            ranks = group[f"rank_{key}"], group["rank_excess"]
+            row[key] = np.corrcoef(*ranks)[0, 1] if usable else math.nan
+        correlations.append(row)
+    return correlations
+
+
+def over_single_uniform(
+    config: Config, name: str, results: list[Result], calibration: str
+) -> dict[str, Rows]:
+    """Bounds and errors of a problem over those of single uniform sampling.
+
+    Returns
+    -------
+    dict
+        Rows of a figure for each of ``TERMS``: x the ratio of the bounds, mean and
+        interval those of the errors; nothing where the base is missing or infinite.
+    """
+    errors = {
+        result.solver: result.final(calibration)["relative_error"].to_numpy()
+        for result in results
+        if result.available
+    }
+    bounds = solver_bounds(config, name, list(errors))
+    points: dict[str, Rows] = {key: [] for key in TERMS}
+    if "dp_skgd" not in bounds:
+        return points
+    base, middle = bounds.pop("dp_skgd"), errors["dp_skgd"].mean()
+    for key, rows in points.items():
+        for each, bound in bounds.items():
+            x = getattr(bound, key) / getattr(base, key)
+            if np.isfinite(x):
+                rows.append(summary(f"{name}: {key}", each, x, errors[each] / middle))
+    return points
+
+
+# --- the noise of Theorem 4.1 beside the noise that its epsilon needs -----------------
+
+
+def release_noise(epsilon: float, delta: float, count: int, calibration: str) -> float:
+    """Noise multiplier of so many Gaussian releases of sensitivity 2 C_S / n."""
+
+    def ledger(multiplier: float) -> Ledger:
+        return Ledger((Gaussian(1.0, multiplier, count, "2 C_S / n", "Theorem 4.1"),))
+
+    return calibrate(ledger, epsilon, delta, calibration).noise_multiplier
+
+
+def noise_costs(problem: Problem) -> Rows:
+    """Theorem 4.1's noise, its Renyi curve's and the exact one; cost of the first."""
+    epsilon, delta, rows = problem.epsilon, problem.delta, []
+    for count in _RELEASES:
+        printed = math.sqrt(3 * count * math.log(1 / delta)) / epsilon
+        mu = math.sqrt(count) / printed
+        exact = gaussian_epsilon(mu, delta)
+        row = {
+            "problem": problem.name,
+            "epsilon": epsilon,
+            "releases": count,
+            "theorem": printed,
+            "paper": release_noise(epsilon, delta, count, "paper"),
+            "strict": release_noise(epsilon, delta, count, STRICT),
+            "renyi_epsilon": gaussian_renyi_epsilon(mu**2 / 2, delta),
+            "true_epsilon": exact,
+            "epsilon_low": exact,
+            "given": ", ".join(united(problem.given, (SMOOTHNESS, LIFTS))),
+        }
+        rows.append(row)
+    return rows

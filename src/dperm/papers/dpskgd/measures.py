@@ -1,0 +1,376 @@
+"""What the sweeps left, as figures and tables read it; no solver is woken.
+
+The regimes of Section 4.3 and how their gains grow with the dimension, partitions where
+smoothness comes in groups, and runs of Theorem 4.2 at its own parameters.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dperm.core.calibrations import STRICT
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import schema
+from dperm.present.intervals import (
+    Measured,
+    compared,
+    power,
+    retuned,
+    student,
+    verdict,
+    widest,
+)
+
+Rows = list[dict[str, Any]]
+FINAL_CALIBRATION = STRICT  # of the last round of a tuning
+POINT = ["passes", "step", "clip"]
+
+
+# --- solvers by how they draw coordinates, as their YAML says -------------------------
+
+
+@functools.cache
+def solver(name: str) -> schema.Solver:
+    """The section of a solver's YAML."""
+    return configuration.read("solver", name)
+
+
+def family(name: str) -> str:
+    """``uniform``, ``importance`` or ``nice``; empty for what is no sketch."""
+    options = solver(name).options
+    if solver(name).algorithm != "dp_skgd":
+        return ""
+    if options.get("sampling") == "nice":
+        return "nice"
+    return options.get("probabilities", "uniform")
+
+
+def block_count(name: str, p: int) -> float:
+    """Number of blocks of p coordinates; p / tau for tau-nice sampling."""
+    options = solver(name).options
+    if family(name) == "nice":
+        return p / options["size"]
+    return float(options.get("blocks") or p)
+
+
+# --- whether a ratio of bounds has the direction of what was measured -----------------
+
+CONTROL_TUNED = "control: one law twice, tuned twice"
+DECIDED = 1.02  # a predicted ratio nearer to 1 than this is no prediction
+
+
+def agrees(predicted: float, decision: str) -> str:
+    """Whether a ratio of bounds has the direction of a decided comparison."""
+    if decision == "undecided" or math.isnan(predicted):
+        return ""
+    if 1 / DECIDED < predicted < DECIDED:
+        return "says nothing"
+    return "yes" if (predicted < 1) == (decision == "helps") else "no"
+
+
+def decide(rows: Rows, control: str, predictions: dict[str, str]) -> Rows:
+    """The same rows with band and verdict, and whether predictions were right.
+
+    The widest ratio of the controls, which compare a law with itself, is a band: no
+    ratio inside it is called decided elsewhere.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Of ``compared``, with a ``question``.
+    control : str
+        The question of the controls.
+    predictions : dict
+        Keys of the answers, and of the predicted ratios.
+    """
+    band = widest([row["ratio"] for row in rows if row["question"] == control])
+    for row in rows:
+        row["band"] = 1.0 if row["question"] == control else band
+        row["verdict"] = verdict(row, row["band"])
+        for answer, predicted in predictions.items():
+            row[answer] = agrees(row[predicted], row["verdict"])
+    return rows
+
+
+# --- Section 4.3: gains against the dimension -----------------------------------------
+
+
+def relative(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the sweep with the excess, drawn and expected, over that of the start."""
+    return table.assign(
+        n=table["n"].astype(int),
+        share=table["excess"] / table["start"],
+        expected_share=table["expected"] / table["start"],
+    )
+
+
+def fitted(table: pd.DataFrame) -> Rows:
+    """One row a regime and n: slopes in log d of ratios worse / better.
+
+    Dimensions where either method's mean excess is above half its start are left out:
+    there the noise has drowned the problem.
+    """
+    rows, law = [], _of_law(table)
+    for (regime, n), group in law.groupby(["regime", "n"], sort=False):
+        worse, better = group["algorithm"].unique()
+        excess = group.pivot(
+            index=["replicate", "draw"], columns=["algorithm", "d"], values="excess"
+        )
+        start = group.groupby("d")["start"].first()
+        means = {name: excess[name].mean() for name in (worse, better)}
+        highest = pd.concat(means.values(), axis=1).max(axis=1)
+        kept = [d for d in start.index if highest[d] < start[d] / 2]
+        if len(kept) < 2:
+            continue
+        low, high = _bootstrap(kept, excess[worse], excess[better])
+        gain, rows_of_1 = means[worse] / means[better], _row_ratios(group)
+        row = {
+            "regime": regime,
+            "worse": worse,
+            "better": better,
+            "n": int(n),
+            "d_from": kept[0],
+            "d_to": kept[-1],
+            "exponent": _slope(kept, gain),
+            "ci_low": low,
+            "ci_high": high,
+            "gain_at_d_to": gain[kept[-1]],
+            **{f"{key}_row": _slope(kept, each) for key, each in rows_of_1.items()},
+            "runs": len(excess),
+        }
+        rows.append(row)
+    return rows
+
+
+def _of_law(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the sweep that were drawn from the law of the iterate."""
+    return table[table["source"] == "law"]
+
+
+def _row_ratios(table: pd.DataFrame) -> dict[str, pd.Series]:
+    """Rows of Table 1 of a regime's worse method over the better's, against d."""
+    worse, better = table["algorithm"].unique()
+    terms = table.groupby(["algorithm", "d"])[["convex", "strong"]].first()
+    return {key: terms.loc[worse, key] / terms.loc[better, key] for key in terms}
+
+
+def _slope(dims: list[int], ratio: pd.Series) -> float:
+    return float(np.polyfit(np.log(dims), np.log(ratio[dims].to_numpy()), 1)[0])
+
+
+def _bootstrap(
+    dims: list[int], worse: pd.DataFrame, better: pd.DataFrame, draws: int = 2000
+) -> tuple[float, float]:
+    """95 % percentile interval of the slope, runs drawn anew for each dimension."""
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(0)))
+    tops, bottoms = worse[dims].to_numpy(), better[dims].to_numpy()
+    pick = rng.integers(0, len(tops), (2, draws, *tops.shape))
+    over = np.take_along_axis(tops[None], pick[0], 1).mean(axis=1)
+    under = np.take_along_axis(bottoms[None], pick[1], 1).mean(axis=1)
+    slopes = np.polyfit(np.log(dims), np.log(over / under).T, 1)[0]
+    low, high = np.quantile(slopes, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def gains(table: pd.DataFrame) -> dict[int, pd.Series]:
+    """Mean excess of a regime's worse method over the better's, by n, against d."""
+    worse, better = table["algorithm"].unique()
+    means = _of_law(table).groupby(["n", "algorithm", "d"])["excess"].mean()
+    return {
+        int(n): means[n, worse] / means[n, better]
+        for n in means.index.unique("n").sort_values()
+    }
+
+
+def predicted_gains(table: pd.DataFrame) -> dict[str, tuple[pd.Series, float]]:
+    """What the rows of Table 1 say of a regime: gain against d, and its exponent."""
+    ratios = _row_ratios(_of_law(table))
+    return {key: (each, _slope(list(each.index), each)) for key, each in ratios.items()}
+
+
+# --- partitions where smoothness comes in groups --------------------------------------
+
+ALIGNED = [
+    *(("aligned", "misaligned"), ("aligned", "single"), ("aligned IS", "aligned")),
+    *(("aligned", "random"), ("random", "misaligned")),
+]
+
+
+def partition_errors(group: pd.DataFrame) -> np.ndarray:
+    """Mean error of each replicate (r,), which was tuned anew, over its fresh runs."""
+    return group.groupby("replicate")["relative_error"].mean().to_numpy()
+
+
+def alignment(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Ratios of methods, aligned against misaligned, for each strength of structure."""
+    for (correlation, spread), group in table.groupby(["correlation", "ratio"]):
+        by = {name: retuned(part) for name, part in group.groupby("method")}
+        for first, second in ALIGNED:
+            if first in by and second in by:
+                names = {"first": first, "second": second}
+                known = {"correlation": correlation, "spread": spread, **names}
+                yield known | compared(by[first], by[second])
+
+
+# --- Theorem 4.2 at its own parameters ------------------------------------------------
+
+BASE, AGAIN = "single", "single again"  # of theorem42, which wakes the solvers
+CONTROL = "control: one law twice"
+AXES = {"n": "epsilon", "epsilon": "n"}  # and what is held along it
+KNOWN = [
+    *("d", "true_epsilon", "inner", "periods", "epochs", "row", "bound", "proved"),
+    *("start", "start_over_bound", "n_needed", "steps", "expected"),
+]
+FEWEST = 4  # points of a fit
+RUNS = (3, 6, 10, 20, 30, 60)
+
+
+def beside_bounds(swept: pd.DataFrame) -> Rows:
+    """Excess at the theorem's parameters beside its bound, by problem and sampling.
+
+    Where K or T is below 1 there is no excess: the theorem does not apply.
+    """
+    rows: Rows = []
+    keys = ["instance", "case", "sampling", "n", "epsilon"]
+    for values, group in swept.groupby(keys, sort=False):
+        row = dict(zip(keys, values, strict=True)) | group[KNOWN].iloc[0].to_dict()
+        excess = group["excess"].dropna().to_numpy()
+        mean, low, high = math.nan, math.nan, math.nan
+        if len(excess):
+            mean, (low, high) = excess.mean(), student(excess)
+        row |= {"excess": mean, "ci_low": low, "ci_high": high, "runs": len(excess)}
+        rows.append(row)
+    return rows
+
+
+def exponents(swept: pd.DataFrame) -> Rows:
+    """Exponents in n and in epsilon of what was measured, expected and bounded.
+
+    Fitted where the bound is below the excess of w = 0, to the means over the
+    transcripts, by least squares in logarithms: Student's interval holds their noise
+    and the departure from a power law. ``theorem`` is the exponent without logarithms,
+    ``bound`` that of the bound on the same points.
+    """
+    means = pd.DataFrame(beside_bounds(swept)).dropna(subset="excess")
+    means = means[means["start_over_bound"] >= 1]
+    rows: Rows = []
+    for axis, held in AXES.items():
+        names = ["instance", "case", "sampling"]
+        for values, group in means.groupby([*names, held], sort=False):
+            if len(group) < FEWEST:
+                continue
+            x, share = group[axis].to_numpy(float), group["excess"] / group["start"]
+            slope, low, high = power(x, group["excess"].to_numpy())
+            row = {
+                "axis": axis,
+                **dict(zip(names, values, strict=False)),
+                "exponent": slope,
+                "ci_low": low,
+                "ci_high": high,
+                "bound": power(x, group["bound"].to_numpy())[0],
+                "expected": power(x, group["expected"].to_numpy())[0],
+                "theorem": -1 if values[1] == "convex" else -2,
+                "points": len(group),
+                "runs": int(group["runs"].min()),
+                "least_share": share.min(),
+                "largest_share": share.max(),
+            }
+            rows.append(row)
+    return rows
+
+
+def orders(swept: pd.DataFrame, keys: list[str]) -> Rows:
+    """Every sampling against single uniform draws, and what Table 1's rows say of it.
+
+    The control is the same law on other seeds, and its band that of the whole sweep.
+    ``predicted`` is the ratio of the rows, ``predicted_tight`` that to DP-CD's row.
+
+    Parameters
+    ----------
+    swept : DataFrame
+        Rows of the sweep of the theorem; those without an excess are left out.
+    keys : list of str
+        Columns that make a problem.
+    """
+    rows: Rows = []
+    for values, group in swept.dropna(subset="excess").groupby(keys, sort=False):
+        by = dict(list(group.groupby("sampling", sort=False)))
+        if BASE not in by:
+            continue
+        base = by.pop(BASE)
+        for name, part in by.items():
+            one, other = part.iloc[0], base.iloc[0]
+            start = min(one["start_over_bound"], other["start_over_bound"])
+            row = {
+                **dict(zip(keys, values, strict=True)),
+                "question": "against single uniform draws",
+                "first": name,
+                "second": BASE,
+                **compared(_measured(part), _measured(base)),
+                "expected": one["expected"] / other["expected"],
+                "predicted": one["row"] / other["row"],
+                "predicted_tight": one["tight"] / other["tight"],
+                "start_over_bound": start,
+            }
+            rows.append(row | ({"question": CONTROL} if name == AGAIN else {}))
+    answers = {"right": "predicted", "right_tight": "predicted_tight"}
+    return decide(rows, CONTROL, answers)
+
+
+def _measured(part: pd.DataFrame) -> Measured:
+    """No setting was tuned: the spread of the transcripts is all there is."""
+    logs = np.log(part["excess"].to_numpy())
+    size = len(logs)
+    return Measured(float(logs.mean()), float(logs.var(ddof=1)) / size, 0.0, size, size)
+
+
+def by_row(rows: Rows) -> Rows:
+    """How often each row of Table 1 has the direction right, by case and instance.
+
+    Where both bounds are below the excess of w = 0; a row that predicts no difference
+    is neither right nor wrong.
+    """
+    table, keys = pd.DataFrame(rows), ["case", "instance", "first"]
+    if table.empty:
+        return []
+    table = table[(table["question"] != CONTROL) & (table["start_over_bound"] >= 1)]
+    counts: Rows = []
+    for values, group in table.groupby(keys, sort=False):
+        row = dict(zip(keys, values, strict=True))
+        for name in ("ratio", "predicted", "predicted_tight"):
+            row[name] = float(np.exp(np.log(group[name]).mean()))
+        for kind in ("helps", "hurts", "undecided"):
+            row[kind] = int((group["verdict"] == kind).sum())
+        for name in ("right", "right_tight"):
+            right, wrong = ((group[name] == each).sum() for each in ("yes", "no"))
+            row[name] = f"{right} of {right + wrong}"
+        counts.append(row)
+    return counts
+
+
+def enough(swept: pd.DataFrame, keys: list[str]) -> Rows:
+    """The band of the controls, and what stays undecided, with fewer transcripts.
+
+    Each is a mean over the disjoint parts of so many transcripts that there are.
+    """
+    most = int(swept["draw"].max()) + 1
+    rows: Rows = []
+    for runs in (each for each in RUNS if each <= most):
+        bands, undecided = [], []
+        for start in range(0, most - runs + 1, runs):
+            drawn = swept["draw"].between(start, start + runs - 1)
+            part = orders(swept[drawn], keys)
+            bands.append(max(row["band"] for row in part))
+            others = [row["verdict"] for row in part if row["question"] != CONTROL]
+            undecided.append(np.mean([each == "undecided" for each in others]))
+        low, high = student(np.array(bands))
+        row = {"transcripts": runs, "band": float(np.mean(bands))}
+        row |= {"ci_low": low, "ci_high": high, "undecided": float(np.mean(undecided))}
+        rows.append(row)
+    return rows
