@@ -216,11 +216,11 @@ def least_epsilon(
     points = p.masses.size + q.masses.size
     if not cells.size:
         return 0.0, points
-    (found, off), (other, beside) = (_beyond(law, cells) for law in (p, q))
-    above = found - off > delta  # and a number
+    (lower, short), (upper, over) = (_beyond(law, cells) for law in (p, q))
+    above = lower - short > delta  # and a number
     if not above.any():
         return 0.0, points
-    ratios = (found - off - delta)[above] / (other + beside)[above]
+    ratios = (lower - short - delta)[above] / (upper + over)[above]
     best = float(np.log(np.nanmax(ratios, initial=1.0)))
     return best * (1 - 1e-12), points
 
@@ -254,9 +254,9 @@ def _beyond(law: Composed, cells: NDArray[np.int64]) -> tuple[Array, Array]:
     kept = steps * law.tilt < 2 * _WINDOW + 80  # below, nothing that counts is left
     summed = np.cumsum((masses * np.exp(-law.tilt * steps))[kept][::-1])[::-1]
     scale = np.exp(law.log_scale - law.tilt * cells[0])
-    found = np.full(cells.size, np.nan)
-    found[: min(summed.size, stop - start + 1)] = scale * summed[: stop - start + 1]
+    chances = np.full(cells.size, np.nan)
+    chances[: min(summed.size, stop - start + 1)] = scale * summed[: stop - start + 1]
     weight = np.exp(law.log_scale - law.tilt * (cells + 1.0))
     norm = 1 / math.sqrt(-math.expm1(-2 * law.tilt))
     off = weight * (law.error * norm + law.wrapped + math.exp(-70))
-    return found, off + found * (law.relative + 4 * U * masses.size)
+    return chances, off + chances * (law.relative + 4 * U * masses.size)

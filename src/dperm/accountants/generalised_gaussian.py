@@ -128,10 +128,10 @@ def renyi_epsilon(kappa: float, multiplier: float, delta: float) -> float:
         return spent - (math.log(delta) + math.log(alpha)) / (alpha - 1)
 
     start = 0.5 * math.log1p(2 * multiplier**2 / kappa * math.log(1 / delta))
-    found = scipy.optimize.minimize_scalar(
+    least = scipy.optimize.minimize_scalar(
         bound, bounds=(start - 6, start + 6), method="bounded", options={"xatol": 1e-10}
     )
-    return max(float(found.fun), 0.0)
+    return max(float(least.fun), 0.0)
 
 
 def strict_epsilon(r: float, kappa: float, multiplier: float, delta: float) -> float:

@@ -69,14 +69,14 @@ def lower_epsilon(events: tuple[Event, ...], delta: float) -> float:
     ways = [_way(known, mu, delta, *each) for each in _ways(known)]
 
     def on_grid(interval: float) -> tuple[float, int]:
-        found = [least_epsilon(way, interval, delta) for way in ways]
-        best = max(each for each, _ in found)
+        ends = [least_epsilon(way, interval, delta) for way in ways]
+        best = max(each for each, _ in ends)
         ways[:] = [
             way
-            for way, (each, _) in zip(ways, found, strict=True)
+            for way, (each, _) in zip(ways, ends, strict=True)
             if each >= HOPELESS * best
         ]
-        return best, max(points for _, points in found)
+        return best, max(points for _, points in ends)
 
     return refined(on_grid, max(top for _, _, top in ways[0]), 5e-3, max)
 
@@ -98,13 +98,13 @@ def _way(
 ) -> list[tuple[Pair, int, float]]:
     """A pair, count and largest loss for every event, the Gaussians as one."""
     profiles = [profile(event) for event in events]
-    found = [(pair(event, gap), event.count) for event in events]
+    pairs = [(pair(event, gap), event.count) for event in events]
     if mu:
         profiles.append(Profile(lambda losses: gaussian_delta(losses, mu)))
-        found.append((gaussian_pair(mu), 1))
+        pairs.append((gaussian_pair(mu), 1))
     return [
         (one.turned() if turned else one, count, _top(curve, delta / len(profiles)))
-        for (one, count), curve in zip(found, profiles, strict=True)
+        for (one, count), curve in zip(pairs, profiles, strict=True)
         if one is not None
     ]
 

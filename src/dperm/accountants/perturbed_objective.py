@@ -142,13 +142,13 @@ def parts(event: PerturbedObjective) -> tuple[Array, Array]:
 def tilted_delta(event: PerturbedObjective, mu: float, epsilon: float) -> float:
     """The bound at an epsilon, with Gaussian releases of that mu beside it."""
     shifts, J = parts(event)
-    found = _total(shifts, J, mu, epsilon)
+    bound = _total(shifts, J, mu, epsilon)
     if event.curvature <= epsilon:
         joint = np.array([2.0, 1.0, 1.0]) * event.reach
         last = np.array([0.0, 0.0, event.curvature])
         none = _total(np.zeros(1), np.full(1, event.curvature), mu, epsilon)
-        found = min(found, _total(joint, last, mu, epsilon) + none)
-    return min(found, 1.0)
+        bound = min(bound, _total(joint, last, mu, epsilon) + none)
+    return min(bound, 1.0)
 
 
 def _total(shifts: Array, J: Array, mu: float, epsilon: float) -> float:
@@ -163,16 +163,16 @@ def _total(shifts: Array, J: Array, mu: float, epsilon: float) -> float:
 @beside_gaussians.register
 def _(event: PerturbedObjective, mu: float, delta: float) -> float:
     def excess(epsilon: float) -> float:
-        found = max(tilted_delta(event, mu, epsilon), 1e-300)
-        return math.log(found / delta)
+        bound = max(tilted_delta(event, mu, epsilon), 1e-300)
+        return math.log(bound / delta)
 
     high = 1e-3
     while excess(high) > 0:
         high *= 2
-    found = float(brentq(excess, 0.0, high, xtol=1e-13, rtol=1e-13))
-    while excess(found) > 0:
-        found *= 1 + 1e-12
-    return found
+    epsilon = float(brentq(excess, 0.0, high, xtol=1e-13, rtol=1e-13))
+    while excess(epsilon) > 0:
+        epsilon *= 1 + 1e-12
+    return epsilon
 
 
 @gaussian_mu.register
@@ -189,13 +189,13 @@ def _(event: PerturbedObjective) -> Profile:
     """
 
     def delta(losses: Any) -> Any:
-        asked = np.atleast_1d(np.asarray(losses, dtype=float))
-        top = max(float(asked.max(initial=0.0)), 4.0)
-        nodes = np.unique(np.append(np.linspace(0.0, min(top, 40.0), 800), asked))
+        points = np.atleast_1d(np.asarray(losses, dtype=float))
+        top = max(float(points.max(initial=0.0)), 4.0)
+        nodes = np.unique(np.append(np.linspace(0.0, min(top, 40.0), 800), points))
         raw = np.array([tilted_delta(event, 0.0, one) for one in nodes])
         kept = _hull(np.exp(np.minimum(nodes, 700.0)), raw)
-        found = np.interp(np.exp(np.minimum(asked, 700.0)), *kept)
-        return found if np.ndim(losses) else float(found[0])
+        deltas = np.interp(np.exp(np.minimum(points, 700.0)), *kept)
+        return deltas if np.ndim(losses) else float(deltas[0])
 
     return Profile(delta, event.count)
 

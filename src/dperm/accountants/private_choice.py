@@ -76,8 +76,8 @@ class Held:
 
     def excess(self, ledger: Ledger) -> float:
         """What a run has over what it may have; at most 1 where it is held."""
-        found = values(ledger, self.closed, self.at)
-        pairs = [one for one in zip(found, self.most, strict=True) if any(one)]
+        bounds = values(ledger, self.closed, self.at)
+        pairs = [one for one in zip(bounds, self.most, strict=True) if any(one)]
         return max((one / most if most else math.inf for one, most in pairs), default=0)
 
 
@@ -190,14 +190,14 @@ def calibrate_choice(
         The least for the first setting that can meet the target, and for the others
         what makes them as private as that one where it matters; None if none does.
     """
-    found: list[float | None] = []
+    multipliers: list[float | None] = []
     bound: Held | None = None
     for way in ways:
         noise = _least(way, bound, epsilon, delta, gamma)
         if bound is None and noise is not None:
             bound = held(way(noise), delta, gamma)
-        found.append(noise)
-    return found
+        multipliers.append(noise)
+    return multipliers
 
 
 def _least(

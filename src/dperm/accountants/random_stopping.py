@@ -185,13 +185,13 @@ def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:
     x = _sampled(loss[kept], rate)
     log_weight = x + log_mass[kept]
     tail = _log_tail(rate, mu, orders)
-    found = np.empty_like(orders)
+    divergences = np.empty_like(orders)
     for place, a in enumerate(orders):
         logs = log_weight + _log_expm1((a - 1) * x) + np.log(-np.expm1(-a * x))
         excess = np.logaddexp(scipy.special.logsumexp(logs), tail[place])
-        found[place] = np.logaddexp(0.0, excess) / (a - 1)
+        divergences[place] = np.logaddexp(0.0, excess) / (a - 1)
     whole = orders * mu**2 / 2
-    return event.count * np.minimum(found * (1 + _ROUNDING), whole)
+    return event.count * np.minimum(divergences * (1 + _ROUNDING), whole)
 
 
 def _sampled(loss: Array, rate: float) -> Array:

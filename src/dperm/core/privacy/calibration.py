@@ -70,31 +70,31 @@ class Calibration:
     @cached_property
     def interval(self) -> Interval:
         """What the true epsilon is proved to lie between; found when asked for."""
-        found: Interval = importlib.import_module(INTERVALS).epsilon_interval(
+        interval: Interval = importlib.import_module(INTERVALS).epsilon_interval(
             self.ledger, self.delta
         )
-        return found
+        return interval
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, the true epsilon's interval too; infinities stay."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        said = {
+        stored = {each.name: getattr(self, each.name) for each in fields(self)}
+        bounds = {
             "epsilon_low": self.interval.low,
             "epsilon_high": self.interval.high,
             "given": list(self.ledger.given),
             "unconditional_epsilon": unconditional(self.ledger, self.delta),
         }
-        return {**own, **said, "ledger": self.ledger.to_dict()}
+        return {**stored, **bounds, "ledger": self.ledger.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """Return the calibration that :meth:`to_dict` wrote."""
-        own = {each.name: values[each.name] for each in fields(cls)}
-        made = cls(**{**own, "ledger": Ledger.from_dict(values["ledger"])})
+        stored = {each.name: values[each.name] for each in fields(cls)}
+        calibration = cls(**{**stored, "ledger": Ledger.from_dict(values["ledger"])})
         if "epsilon_low" in values:
             ends = (values["epsilon_low"], values["epsilon_high"])
-            made.__dict__["interval"] = Interval(*ends)  # not found anew
-        return made
+            calibration.__dict__["interval"] = Interval(*ends)  # not found anew
+        return calibration
 
 
 def calibrate(

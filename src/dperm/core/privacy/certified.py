@@ -93,17 +93,17 @@ class Composed:
         losses = self.losses[start : start + count]  # beyond, weights are below e^-700
         logs = self.log_scale - self.tilt * losses / self.interval
         weights = np.exp(np.minimum(logs, _EXPONENT)) * -np.expm1(epsilon - losses)
-        found = max(float(weights @ self.masses[start : start + count]), 0.0)
+        share = max(float(weights @ self.masses[start : start + count]), 0.0)
         off = float(scipy.linalg.norm(weights)) * self.error  # without overflow
         off += self.wrapped * math.exp(min(at, _EXPONENT)) + 2 * math.exp(-_EXPONENT)
-        return found, off + found * self.relative
+        return share, off + share * self.relative
 
     def least(self, delta: float, lost: float) -> float:
         """The least epsilon, nearly, whose delta stays below with all errors added."""
 
         def is_above(epsilon: float) -> bool:
-            found, error = self.delta(epsilon)
-            return found + error + lost > delta
+            share, error = self.delta(epsilon)
+            return share + error + lost > delta
 
         if not is_above(0.0):
             return 0.0
@@ -134,11 +134,11 @@ class Composed:
         grown = np.exp(np.minimum(losses, _EXPONENT))
         above = np.flatnonzero((a - grown * b)[:-1] > delta)
         cell = int(above[-1]) + 1 if above.size else 0
-        found = float(losses[cell])
+        epsilon = float(losses[cell])
         if b[cell] > 0:  # it may have underflowed
             inside = max((a[cell] - delta) / b[cell], 1.0)
-            found = min(math.log(inside), found)
-        return max(found, _CLOSE)
+            epsilon = min(math.log(inside), epsilon)
+        return max(epsilon, _CLOSE)
 
 
 def upper_epsilon(
@@ -200,11 +200,11 @@ def _raised(profile: Profile, top: float, interval: float) -> Scaled:
         inside = scipy.signal.lfilter([1.0], [1.0, -keep], positive[::-1])[::-1]
     curve = -math.expm1(-interval) * _summed_back(inside)
     curve = np.append(curve, 0.0) + release.infinite
-    asked = np.asarray(profile.delta(losses), dtype=float)
+    exact = np.asarray(profile.delta(losses), dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        short = np.where(asked > 0, asked / curve - 1, 0.0).max()
-    own = CURVE_ERROR + 8 * U * terms
-    return Scaled(release, max(float(short), 0.0) + own)
+        short = np.where(exact > 0, exact / curve - 1, 0.0).max()
+    rounding = CURVE_ERROR + 8 * U * terms
+    return Scaled(release, max(float(short), 0.0) + rounding)
 
 
 def _summed_back(values: Array) -> Array:
@@ -218,8 +218,8 @@ def _summed_back(values: Array) -> Array:
     blocks = padded.reshape(-1, size)
     within = np.cumsum(blocks[:, ::-1], axis=1)[:, ::-1]
     after = np.append(np.cumsum(within[::-1, 0])[::-1][1:], 0.0)
-    found: Array = (within + after[:, None]).ravel()[: values.size]
-    return found
+    sums: Array = (within + after[:, None]).ravel()[: values.size]
+    return sums
 
 
 # --- composing ------------------------------------------------------------------------
@@ -244,13 +244,11 @@ def compose(releases: Sequence[Scaled], interval: float, tilt: float) -> Compose
         error += off
         first += start - count * cells
         log_scale += count * cumulant
-        own = U * (16 + 4 * tilt * cells + 2 * abs(cumulant))
-        relative += count * (one.relative + own) + 4 * U * masses.size
+        rounding = U * (16 + 4 * tilt * cells + 2 * abs(cumulant))
+        relative += count * (one.relative + rounding) + 4 * U * masses.size
     wrapped = TILTED_TAIL * sum(one.release.count > 1 for one in releases)
-    return Composed(
-        interval, first, masses, tilt, log_scale, 1.01 * error,
-        math.expm1(relative), wrapped,
-    )  # fmt: skip
+    errors = (1.01 * error, math.expm1(relative), wrapped)
+    return Composed(interval, first, masses, tilt, log_scale, *errors)
 
 
 def _power(tilted: Array, count: int) -> tuple[int, Array, float]:
@@ -291,8 +289,8 @@ def _product(one: Array, other: Array, off: float) -> tuple[Array, float]:
     if one.size == 1:
         return one[0] * other, off
     norm = max(float(np.linalg.norm(one)), float(np.linalg.norm(other)))
-    found = scipy.signal.fftconvolve(one, other)
-    return found, off + 3 * _transform_error(found.size) * norm
+    product = scipy.signal.fftconvolve(one, other)
+    return product, off + 3 * _transform_error(product.size) * norm
 
 
 def _transform_error(size: int) -> float:

@@ -11,7 +11,8 @@ Steinke 2020, arXiv:2004.00010), the snapping mechanism, and libraries that have
 OpenDP, Google's differential privacy library.
 
 Every draw passes through :func:`handed`, where a listener can note it and hand out
-other numbers instead (:func:`heard`): that is how an audit looks at any solver.
+other numbers instead (:func:`heard`): that is how an audit looks at any solver. A draw
+advances its generator `rng`; `size` is the shape, filled in row-major order.
 """
 
 from __future__ import annotations
@@ -75,18 +76,18 @@ class Streams:
         if name not in STREAMS:
             raise AttributeError(name)
         child = SeedSequence(self.seed, spawn_key=(STREAMS.index(name),))
-        made = Generator(PCG64(child))
-        setattr(self, name, made)
-        return made
+        generator = Generator(PCG64(child))
+        setattr(self, name, generator)
+        return generator
 
     def __iter__(self) -> Iterator[Generator]:
         return (getattr(self, name) for name in STREAMS)
 
     def replaced(self, **others: Any) -> Streams:
         """The same with other generators; what it was made of is not to be used on."""
-        made = Streams(seed=self.seed)
-        vars(made).update(vars(self) | others)
-        return made
+        copy = Streams(seed=self.seed)
+        vars(copy).update(vars(self) | others)
+        return copy
 
 
 def streams(seed: int) -> Streams:
@@ -149,15 +150,7 @@ def handed(
 
 
 def gaussian(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-    """Return standard normal noise, in units of the Gaussian mechanism's scale.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream to draw from; it advances.
-    size : int or tuple of int
-        Shape; filled in row-major order.
-    """
+    """Return standard normal noise, in units of the Gaussian mechanism's scale."""
     return handed("gaussian", rng.standard_normal(size))
 
 
@@ -184,28 +177,12 @@ def laplace(rng: Generator, scale: ArrayLike) -> NDArray[np.float64]:
 
 
 def exponential(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-    """Return standard exponential noise, density exp(-x) for x >= 0.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream to draw from; it advances.
-    size : int or tuple of int
-        Shape; filled in row-major order.
-    """
+    """Return standard exponential noise, density exp(-x) for x >= 0."""
     return handed("exponential", rng.standard_exponential(size))
 
 
 def gumbel(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-    """Return standard Gumbel noise, distribution function exp(-exp(-x)).
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream to draw from; it advances.
-    size : int or tuple of int
-        Shape; filled in row-major order.
-    """
+    """Return standard Gumbel noise, distribution function exp(-exp(-x))."""
     return handed("gumbel", -np.log(rng.standard_exponential(size)))
 
 
@@ -236,13 +213,6 @@ def unit_laplace(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.floa
 
     Four times as fast as :func:`laplace`, which matters where every candidate of a
     selection needs a draw.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream to draw from; it advances.
-    size : int or tuple of int
-        Shape; filled in row-major order.
     """
     noise = rng.standard_exponential(size)
     flat = noise.reshape(-1)

@@ -141,10 +141,10 @@ def refined(
     interval, points = top / FIRST_CELLS, 0
     bound = math.inf if better is min else 0.0
     while points * REFINEMENT <= LARGEST_GRID:
-        found, points = on_grid(interval)
-        close = abs(bound - found) <= tolerance * found
-        bound, interval = better(found, bound), interval / REFINEMENT
-        if 0 < found < math.inf and close:
+        value, points = on_grid(interval)
+        close = abs(bound - value) <= tolerance * value
+        bound, interval = better(value, bound), interval / REFINEMENT
+        if 0 < value < math.inf and close:
             return bound
     return bound
 

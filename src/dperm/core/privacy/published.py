@@ -127,9 +127,9 @@ def advanced_epsilon(releases: Iterable[tuple[float, int]], delta: float) -> flo
     Dwork and Roth 2014, Theorem 3.20; dpgcd (Mangold et al. 2023), Appendix A, equation
     2, has 2T releases at epsilon'.
     """
-    found = list(releases)
-    squares = sum(count * pure**2 for pure, count in found)
-    drift = sum(count * pure * math.expm1(min(pure, 700.0)) for pure, count in found)
+    pures = list(releases)
+    squares = sum(count * pure**2 for pure, count in pures)
+    drift = sum(count * pure * math.expm1(min(pure, 700.0)) for pure, count in pures)
     return math.sqrt(2 * math.log(1 / delta) * squares) + drift
 
 

@@ -166,7 +166,7 @@ class Dask:
         self.arguments = [
             (part, public, seed) for part, seed in zip(parts, seeds, strict=True)
         ]
-        self.told: list[bytes] = []
+        self.sent: list[bytes] = []
         self.answers: list[list[bytes]] = [[] for _ in parts]
         self.places = [""] * len(parts)  # address of each node's worker
         self.nodes = [self._start(k) for k in range(len(parts))]
@@ -179,13 +179,13 @@ class Dask:
         WorkerLostError
             If that does not succeed.
         """
-        asked = [self._ask(k, content) for k in range(len(self.nodes))]
-        found = [self._wait(future) for future in asked]
-        for k, answer in enumerate(found):
+        futures = [self._ask(k, content) for k in range(len(self.nodes))]
+        replies = [self._wait(future) for future in futures]
+        for k, answer in enumerate(replies):
             if isinstance(answer, Exception):
                 answer = self._revive(k, content, answer)
             self.answers[k].append(answer)
-        self.told.append(content)
+        self.sent.append(content)
         return [answers[-1] for answers in self.answers]
 
     def close(self) -> None:
@@ -233,8 +233,8 @@ class Dask:
         self._see_the_loss(k, error)
         log.warning("node %d was lost with its worker; it is started again", k)
         self.nodes[k] = self._start(k)
-        for told, before in zip(self.told, self.answers[k], strict=True):
-            if self._wait(self._ask(k, told)) != before:
+        for sent, before in zip(self.sent, self.answers[k], strict=True):
+            if self._wait(self._ask(k, sent)) != before:
                 raise WorkerLostError(
                     f"node {k} was lost, and its successor does not answer as it did"
                 )
