@@ -17,131 +17,119 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
 from dperm import __version__
 from dperm.core.experiment import locate
 
-Stage = Callable[..., Any]
+SOLVES, DRAWS = "solves", "draws"  # stages; the first has problem and solver checked
+OPTIONS = "options"  # argparse's: the module's ``arguments`` adds them to a parser
+KEYS = "keys"  # key=value of its own
 
 
 class Command(NamedTuple):
-    """A command of our own: what it does, ``module:function``, and how it is called."""
+    """A command of our own: ``module:function``, what it does, and what follows it."""
 
-    help: str
     function: str
-    is_stage: bool = True  # of a configuration; False: it reads the command line itself
-    solves: bool = True  # uses problem and solver, which are checked; False: draws
+    help: str
+    form: str = SOLVES
+    paper: str = ""  # whose command it is; its name is not in front of key=value
 
 
-COMMANDS: dict[str, Command] = {
-    "fetch": Command(
-        "fetch the data set of a problem", "pipeline.inputs:fetch_required"
-    ),
-    "prepare": Command("prepare the arrays of a problem", "pipeline.inputs:prepare"),
-    "optimum": Command(
-        "solve a problem without privacy, with a certificate",
+# By the words that call it: the first, and one that must follow. What a paper's own
+# command needs is its name, the last of a row.
+_ROWS: dict[str, tuple[str, ...]] = {
+    "fetch": ("pipeline.inputs:fetch_required", "fetch a problem's data set"),
+    "prepare": ("pipeline.inputs:prepare", "prepare the arrays of a problem"),
+    "optimum": (
         "pipeline.inputs:optimum",
+        "solve a problem without privacy, certified",
     ),
-    "tune": Command(
-        "run a solver on a problem over the grid of a paper",
-        "pipeline.stages:tune",
-    ),
-    "evaluate": Command(
-        "run the chosen settings on fresh seeds", "pipeline.stages:evaluate"
-    ),
-    "solve": Command("tune, then evaluate", "pipeline.stages:solve"),
-    "timing": Command(
-        "run again, with nothing beside, what a paper shows against time",
+    "tune": ("pipeline.stages:tune", "run a solver over the grid of a paper"),
+    "evaluate": ("pipeline.stages:evaluate", "run what was chosen on fresh seeds"),
+    "solve": ("pipeline.stages:solve", "tune, then evaluate"),
+    "timing": (
         "pipeline.stages:timing",
-        solves=False,
+        "run alone what a paper shows against time",
+        DRAWS,
     ),
-    "sweep": Command("run the sweeps of a paper", "pipeline.stages:sweep"),
-    "figure": Command(
-        "draw the figures of a paper", "pipeline.products:figure", solves=False
-    ),
-    "table": Command(
-        "make the tables of a paper", "pipeline.products:table", solves=False
-    ),
-    "draw": Command(
-        "make those of some figures and tables that are not up to date",
+    "sweep": ("pipeline.stages:sweep", "run the sweeps of a paper"),
+    "figure": ("pipeline.products:figure", "draw the figures of a paper", DRAWS),
+    "table": ("pipeline.products:table", "make the tables of a paper", DRAWS),
+    "draw": (
         "pipeline.products:draw",
-        solves=False,
+        "make what is not up to date of figures and tables",
+        DRAWS,
     ),
-    "audit": Command(
-        "audit a solver's privacy, or any function's: audit module:fit --epsilon 1",
-        "pipeline.auditing:audit",
+    "audit module:function": (
+        "audit.blackbox.command:main",
+        "audit the privacy of a function of yours",
+        OPTIONS,
     ),
-    "try": Command(
-        "compare private methods on a file of yours, at one true epsilon",
-        "compare.command:main",
-        is_stage=False,
-    ),
-    "privacy": Command(
-        "what a setting costs, and the noise it needs", "pipeline.prices:report"
-    ),
-    "complete": Command(
-        "say whether a paper is complete, and write its manifest",
+    "audit": ("pipeline.auditing:audit", "audit a solver's privacy"),
+    "try": ("compare.request:main", "compare private methods on a file of yours", KEYS),
+    "privacy": ("pipeline.prices:report", "what a setting costs, the noise it needs"),
+    "complete": (
         "pipeline.completion:complete",
-        solves=False,
+        "judge whether a paper is complete; its manifest",
+        DRAWS,
     ),
-    "claims": Command(
-        "judge the claims of the papers", "report.judging:claims", solves=False
-    ),
-    "report": Command("write the report", "report.page:report", solves=False),
-    "readme": Command(
-        "put the scorecard and three figures into README.md",
+    "claims": ("report.judging:claims", "judge the claims of the papers", DRAWS),
+    "report": ("report.page:report", "write the report", DRAWS),
+    "readme": (
         "report.scorecard:readme",
-        solves=False,
+        "put scorecard and figures into README.md",
+        DRAWS,
     ),
-    "bundle": Command(
-        "pack the data sets of the papers for a machine without a network",
+    "bundle": (
         "pipeline.inputs:bundle",
-        solves=False,
+        "pack the data sets for a machine without a network",
+        DRAWS,
     ),
-    "results": Command(
-        "pack the rows of a full run into one archive, or unpack one",
+    "results": (
         "pipeline.packed:main",
-        is_stage=False,
+        "pack the rows of a run, or unpack them",
+        OPTIONS,
     ),
-    "crate": Command(
-        "write runs as a Workflow Run RO-Crate, for an archive",
-        "pipeline.crate:main",
-        is_stage=False,
-    ),
-    "adopt": Command(
-        "keep lanes of older code where a sample has the same bits",
+    "crate": ("pipeline.crate:main", "write runs as a Workflow Run RO-Crate", OPTIONS),
+    "adopt": (
         "pipeline.adopt:adopt",
+        "keep rows of older code where a sample has the same bits",
     ),
-    "plan": Command(
-        "predict how long a run takes on so many cores, and why",
+    "plan": (
         "pipeline.forecast:main",
-        is_stage=False,
+        "how long a run takes on so many cores, and why",
+        OPTIONS,
     ),
-    "compare": Command(
-        "compare two trees of results row by row", "pipeline.compare:main", False
+    "compare": (
+        "pipeline.compare:main",
+        "compare two trees of results row by row",
+        OPTIONS,
     ),
-}
-DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
-FUNCTION = Command(  # dperm audit module:function
-    COMMANDS["audit"].help, "audit.blackbox.command:main", is_stage=False
-)
-PEERS = {  # dperm arena --peers: other libraries beside a paper's methods
-    "arena": Command(
-        "run other libraries on the same problems", "papers.arena.peers:run"
-    )
-}
-ON_ONE = {  # dperm arena problem=mine: a paper on a single problem
-    "arena": Command(
-        "run every private method on one problem, and say which to take",
+    "arena --peers": (
+        "papers.arena.peers:run",
+        "run other libraries on the same problems",
+        SOLVES,
+        "arena",
+    ),
+    "arena problem=": (
         "papers.arena.single:recommend",
+        "run every private method on one problem; which to take",
+        SOLVES,
+        "arena",
     ),
 }
+COMMANDS = {name: Command(*row) for name, row in _ROWS.items()}
+MARKS = {"module:function": "[^=]*:[^=]*", "problem=": "problem=.*"}
+# Snakemake's options that say how many jobs run at once, or where that is said.
+CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
+DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 GROUPS = ("paper", "problem", "solver", "scale")
-KEYS = """
+STAGE_HELP = """
   any key of the configuration: product=figure1 problem.privacy.epsilon=2 seed=7
 flags, which are Hydra's:
   --cfg job   show the configuration, run nothing
@@ -149,9 +137,9 @@ flags, which are Hydra's:
 """
 EXAMPLES = """
 examples:
-  dperm dpcd -j 2                            a paper on two cores
+  dperm dpcd                                 a paper, on all cores
   dperm -n all                               what would run, and why
-  dperm figures/dpcd/figure1.svg -j 2        one figure and what it needs
+  dperm figures/dpcd/figure1.svg -j 2        one figure and what it needs, on two
   dperm arena problem=diabetes               every private method; which to take
   dperm try problem=mine.csv target=y        a few of them, and yours, on your data
   dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help says more
@@ -176,53 +164,70 @@ def _run(arguments: list[str]) -> None:
         import argcomplete
 
         argcomplete.autocomplete(parser())
+    name = name_of(arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
         parser().print_help()
     elif arguments[0] == "--version":
         print(f"dperm {__version__}")
-    elif arguments[0] in PEERS and "--peers" in arguments:
-        _on_paper(PEERS, [one for one in arguments if one != "--peers"])
-    elif _names_problem(arguments):
-        _on_paper(ON_ONE, arguments)
-    elif arguments[0] in COMMANDS:
-        sys.argv = [f"dperm {arguments[0]}", *arguments[1:]]
-        command = FUNCTION if _names_function(arguments) else COMMANDS[arguments[0]]
-        if command.is_stage and {"-h", "--help"} & {*arguments[1:]}:
-            print(stage_help(arguments[0]))
-        elif command.is_stage:
-            run_stage(command, arguments[1:])
-        else:
-            run_alone(command)
-    else:
+    elif name is None:
         _refuse_unknown(arguments[0])
         _snakemake(arguments)
+    else:
+        sys.argv = [f"dperm {arguments[0]}", *arguments[1:]]
+        _call(name, [word for word in arguments[1:] if word not in name.split()])
 
 
-def _names_function(arguments: list[str]) -> bool:
-    """Whether an audit is asked of ``module:function``, and not of a solver."""
-    return arguments[0] == "audit" and any(
-        ":" in word and "=" not in word for word in arguments[1:]
-    )
+def name_of(arguments: list[str]) -> str | None:
+    """The entry of ``COMMANDS`` that is called; None if Snakemake is."""
+    for name in COMMANDS:
+        first, _, mark = name.partition(" ")
+        rest = [
+            word for word in arguments[1:] if re.fullmatch(MARKS.get(mark, mark), word)
+        ]
+        if arguments[:1] == [first] and (rest or not mark):
+            return name
+    return None
 
 
-def _on_paper(known: dict[str, Command], arguments: list[str]) -> None:
-    """Run a command of a paper's own."""
-    paper, rest = arguments[0], arguments[1:]
-    sys.argv = [f"dperm {paper}", *rest]
-    run_stage(known[paper], [f"paper={paper}", *rest])
+def _call(name: str, words: list[str]) -> None:
+    command = COMMANDS[name]
+    if command.form == OPTIONS:
+        with _refusing():
+            run(function_of(command), _parsed(name, words))
+    elif command.form == KEYS:
+        _log()
+        with _refusing():
+            run(function_of(command), words)
+    elif {"-h", "--help"} & {*words}:
+        print(stage_help(name))
+    else:
+        run_stage(
+            command, [f"paper={command.paper}", *words] if command.paper else words
+        )
 
 
-def _names_problem(arguments: list[str]) -> bool:
-    """Whether a paper is asked for on a single problem."""
-    return arguments[0] in ON_ONE and any(
-        word.startswith("problem=") for word in arguments[1:]
-    )
+def _parsed(name: str, words: list[str]) -> argparse.Namespace:
+    """What follows a command that has options."""
+    command = COMMANDS[name]
+    module = importlib.import_module(f"dperm.{command.function.partition(':')[0]}")
+    made = Parser(f"dperm {name.split()[0]}", description=command.help)
+    module.arguments(made)
+    return made.parse_args(words)
+
+
+class Parser(argparse.ArgumentParser):
+    """One that refuses in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, exit code 2."""
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        raise SystemExit(2)
 
 
 # --- stages ---------------------------------------------------------------------------
 
 
-def function_of(command: Command) -> Stage:
+def function_of(command: Command) -> Callable[..., Any]:
     """The function behind a command."""
     module, _, name = command.function.partition(":")
     return getattr(importlib.import_module(f"dperm.{module}"), name)
@@ -235,9 +240,7 @@ def run_stage(command: Command, arguments: list[str]) -> None:
     Whatever goes wrong ends with one line and exit code 1; the environment variable
     ``DPERM_DEBUG`` has it end with a traceback.
     """
-    logging.basicConfig(format="%(message)s", stream=sys.stderr)
-    logging.getLogger("dperm").setLevel(logging.INFO)
-    logging.captureWarnings(True)
+    _log()
     if any(argument.startswith("-") for argument in arguments):
         from dperm import flags
 
@@ -246,22 +249,35 @@ def run_stage(command: Command, arguments: list[str]) -> None:
         _composed(command, arguments)
 
 
+def _log() -> None:
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("dperm").setLevel(logging.INFO)
+    logging.captureWarnings(True)
+
+
 def _composed(command: Command, overrides: list[str]) -> None:
     from dperm.core.experiment import config
 
-    place = ""
-    try:
+    with _refusing() as place:
         made = config.compose(overrides)
-        if command.solves:
+        if command.form == SOLVES:
             from dperm.pipeline import checks  # brings the solvers and what they need
 
-            place = _place(command, made)
+            place.append(_place(command, made))
             checks.check(made)
         run(function_of(command), made)
+
+
+@contextmanager
+def _refusing() -> Iterator[list[str]]:
+    """End in one line; to the list the caller adds where memory is asked for."""
+    place: list[str] = []
+    try:
+        yield place
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        raise SystemExit(_said(error, place)) from error
+        raise SystemExit(_message(error, "".join(place))) from error
 
 
 def _place(command: Command, made: Any) -> str:
@@ -272,7 +288,7 @@ def _place(command: Command, made: Any) -> str:
     return f"conf/problem/{made.problem.name}.yaml: dataset: "
 
 
-def _said(error: Exception, place: str) -> str:
+def _message(error: Exception, place: str) -> str:
     """What is said of a failed stage: a line, or several that were meant as such."""
     kind, where = type(error).__name__, own_place(error)
     if isinstance(error, locate.ConfigError | OSError | RuntimeError | ValueError):
@@ -292,20 +308,12 @@ def own_place(error: BaseException) -> str:
     return found
 
 
-def run_alone(command: Command) -> None:
-    """Run a command that reads the command line itself, BLAS on one thread."""
+def run(function: Callable[..., Any], given: Any) -> None:
+    """Call it with BLAS on one thread: results would depend on their number."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        function_of(command)()
-
-
-def run(stage: Stage, config: Any) -> Any:
-    """Run a stage with BLAS on one thread: its results would depend on their number."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        return stage(config)
+        function(given)
 
 
 # --- papers, files and Snakemake's options --------------------------------------------
@@ -313,7 +321,7 @@ def run(stage: Stage, config: Any) -> Any:
 
 def _refuse_unknown(word: str) -> None:
     """A plain word must be a stage or a paper; options and files are Snakemake's."""
-    known = [*COMMANDS, *papers(), "all"]
+    known = [*{name.split()[0]: None for name in COMMANDS}, *papers(), "all"]
     if re.fullmatch(r"[A-Za-z0-9_]+", word) and word not in known:
         raise SystemExit(
             f"dperm: {word!r}: expected one of {', '.join(known)}"
@@ -329,6 +337,8 @@ def _snakemake(arguments: list[str]) -> None:
     root = locate.home()
     profile = str(root / "profiles" / "default")
     given = ["--snakefile", str(root / "Snakefile"), "--workflow-profile", profile]
+    if not any(CORES.match(word) for word in arguments):
+        given.append("--cores=all")
     sys.argv = ["snakemake", *given, *arguments]  # where the Snakefile finds targets
     snakemake()
 
@@ -340,9 +350,8 @@ def stage_help(name: str) -> str:
     """What a stage does, and what may follow it."""
     names = {f"{group}=": ", ".join(locate.available(group)) for group in GROUPS}
     given = textwrap.indent("\n".join(_list(names)), "  ")
-    return (
-        f"usage: dperm {name} [key=value ...]\n\n{COMMANDS[name].help}\n\n{given}{KEYS}"
-    )
+    usage = f"usage: dperm {name.split()[0]} [key=value ...]\n\n"
+    return f"{usage}{COMMANDS[name].help}\n\n{given}{STAGE_HELP}"
 
 
 def _list(names: dict[str, str]) -> Iterator[str]:
@@ -368,7 +377,7 @@ def _title(paper: str) -> str:
 def parser() -> argparse.ArgumentParser:
     """The command line, as ``--help`` and completion see it."""
     lists = {
-        "stages": {name: command.help for name, command in sorted(COMMANDS.items())},
+        "commands": {name: command.help for name, command in sorted(COMMANDS.items())},
         "papers, or all": papers(),
     }
     text = "\n".join(
@@ -384,7 +393,7 @@ def parser() -> argparse.ArgumentParser:
     rest = made.add_argument(
         "rest", nargs="*", help="key=value, or Snakemake's options"
     )
-    known = [name for names in lists.values() for name in names]
+    known = {name.split()[0] for names in lists.values() for name in names}
     first.completer = lambda **_: [*known, "all"]  # type: ignore[attr-defined]
     rest.completer = _values  # type: ignore[attr-defined]
     return made

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dperm import cli
 from dperm.compare import contest, contestants, methods, results, run
-from dperm.compare.command import main
 from dperm.compare.contest import Seeds
 from dperm.compare.contestants import clip_unit
 from dperm.compare.request import KEYS, parse
@@ -176,9 +176,9 @@ def test_the_command_answers_at_once_and_in_lines_for_people(folder, word):
 
 
 def test_a_failure_is_one_line(mine, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["dperm try", "problem=a.csv"])
+    monkeypatch.setattr(sys, "argv", ["dperm", "try", "problem=a.csv"])
     monkeypatch.setattr(run, "compare", lambda given: 1 / 0)
     with pytest.raises(
         SystemExit, match=r"^ZeroDivisionError: .*; DPERM_DEBUG=1 shows"
     ):
-        main()
+        cli.main()

@@ -8,6 +8,7 @@ import sys
 import pandas as pd
 import pytest
 
+from dperm import cli
 from dperm.core.experiment.locate import available
 from dperm.data.fetching import FetchRecord
 from dperm.pipeline import forecast
@@ -224,9 +225,9 @@ def test_its_jobs_are_the_snakefile_s(tmp_path, monkeypatch):
 def test_the_command_writes_plans_and_costs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     benchmark(tmp_path / "logs/smoke", "solve/dpcd/diabetes/dp_cd", 1000.0, 100.0)
-    arguments = ["dperm plan", "--scale", "smoke", "-j", "4"]
+    arguments = ["dperm", "plan", "--scale", "smoke", "-j", "4"]
     monkeypatch.setattr(sys, "argv", arguments)
-    forecast.main()
+    cli.main()
     said = capsys.readouterr().out
     assert "1 recorded" in said and "solve/dpcd/diabetes/dp_cd" in said
     plans = pd.read_csv(tmp_path / "results/smoke/plan.csv")

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dperm import cli
 from dperm.core.experiment import files as store
 from dperm.core.experiment import racing
 from dperm.core.experiment.results import best
@@ -109,9 +110,9 @@ def test_choices_of_two_trees_side_by_side(configured, tmp_path, monkeypatch, ca
         )
     )
     trees = [str(tmp_path / name) for name in ("results", "whole")]
-    monkeypatch.setattr("sys.argv", ["dperm compare", *trees, "--chosen"])
+    monkeypatch.setattr("sys.argv", ["dperm", "compare", *trees, "--chosen"])
     with pytest.raises(SystemExit) as ended:
-        compare.main()
+        cli.main()
     assert ended.value.code == 0
     (row,) = compare.choices(*map(Path, trees)).to_dict("records")
     assert row["chosen"] == row["same"] == len(best(whole))
@@ -120,5 +121,5 @@ def test_choices_of_two_trees_side_by_side(configured, tmp_path, monkeypatch, ca
     whole.loc[whole["step"] == whole["step"].max(), "objective"] = 0.0
     store.write_table(path, whole)
     with pytest.raises(SystemExit) as ended:
-        compare.main()
+        cli.main()
     assert ended.value.code == 1 and "0 of" in capsys.readouterr().out.split("\n\n")[-1]

@@ -341,11 +341,8 @@ def _choices_text(table: pd.DataFrame) -> str:
     )
 
 
-def main() -> None:
-    """Print the differences and how far the trees agree; exit with that."""
-    parser = argparse.ArgumentParser(
-        prog="dperm compare", description="Compare two trees of results."
-    )
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What follows ``dperm compare``."""
     parser.add_argument("A", type=Path, help="folder, such as results/dpcd")
     parser.add_argument("B", type=Path, help="another one")
     parser.add_argument(
@@ -366,16 +363,16 @@ def main() -> None:
         action="store_true",
         help="compare what tunings chose and ran, raced and whole, and nothing else",
     )
-    options = parser.parse_args()
+
+
+def main(options: argparse.Namespace) -> None:
+    """Print the differences and how far the trees agree; exit with that."""
     if options.chosen:
         settings = choices(options.A, options.B)
         print(_choices_text(settings))
         raise SystemExit(int((settings["same"] < settings["chosen"]).any()))
-    try:
-        found = list(agreements(options.A, options.B, options.shared, options.rtol))
-        level = overall(found, options.A, options.B)
-    except (ValueError, OSError) as error:
-        raise SystemExit(f"{type(error).__name__}: {error}") from error
+    found = list(agreements(options.A, options.B, options.shared, options.rtol))
+    level = overall(found, options.A, options.B)
     enough = Level[options.level.upper()] if options.level else Level.BITS
     for each in found:
         if each.level > enough or not options.level:

@@ -187,13 +187,13 @@ def _named(made: Any, identifier: str, kind: str, name: str, **properties: Any) 
     return made.add(ContextEntity(made, identifier, properties=properties))
 
 
-def main() -> None:
-    """``dperm crate``: write ``results/crate.zip``."""
-    parser = argparse.ArgumentParser(
-        prog="dperm crate", description="Runs as a Workflow Run RO-Crate."
-    )
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What follows ``dperm crate``."""
     parser.add_argument("papers", nargs="*", help="papers that were run (default all)")
     parser.add_argument("-o", "--output", type=Path, default=Path("results/crate.zip"))
-    options = parser.parse_args()
+
+
+def main(options: argparse.Namespace) -> None:
+    """``dperm crate``: write ``results/crate.zip``."""
     papers = options.papers or available("paper")
     print(f"{crate(papers, options.output)}: the runs of {', '.join(papers)}")

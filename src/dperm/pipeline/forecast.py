@@ -342,9 +342,8 @@ def _critical(jobs: dict[str, Task]) -> list[Task]:
 # --- the command ----------------------------------------------------------------------
 
 
-def main() -> None:
+def main(options: argparse.Namespace) -> None:
     """Print the plan for a number of cores; keep costs and plans below results/."""
-    options = _parser().parse_args()
     papers = available("paper")
     for name in options.papers:
         one_of("dperm plan", name, [*papers, "all"])
@@ -372,15 +371,14 @@ def main() -> None:
     print(summary(jobs, [*plans.values()], plans[options.cores]))
 
 
-def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="dperm plan", description="How long a run takes on so many cores, and why."
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What follows ``dperm plan``."""
+    parser.add_argument(
+        "papers", nargs="*", help="papers, or all, which is the default"
     )
-    made.add_argument("papers", nargs="*", help="papers, or all, which is the default")
-    made.add_argument("-j", "--cores", type=int, default=2, help="cores; default 2")
-    made.add_argument("--scale", default="full", help="full, quickstart or smoke")
-    made.add_argument("--logs", type=Path, help="of an earlier run, instead of logs/")
-    return made
+    parser.add_argument("-j", "--cores", type=int, default=2, help="cores; default 2")
+    parser.add_argument("--scale", default="full", help="full, quickstart or smoke")
+    parser.add_argument("--logs", type=Path, help="of an earlier run, instead of logs/")
 
 
 def costs_of(graph: Graph, logs: Path) -> dict[str, Cost]:

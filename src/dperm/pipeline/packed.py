@@ -214,11 +214,8 @@ def _move(work: Path, names: Iterable[str]) -> None:
 # --- the command ----------------------------------------------------------------------
 
 
-def main() -> None:
-    """``dperm results pack`` and ``dperm results unpack``."""
-    parser = argparse.ArgumentParser(
-        prog="dperm results", description="The rows of a full run as one archive."
-    )
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What follows ``dperm results``."""
     actions = parser.add_subparsers(dest="action", required=True)
     one = actions.add_parser("pack", help="pack what figures and claims are made of")
     one.add_argument("what", nargs="*", help="papers (default all), and key=value")
@@ -228,14 +225,14 @@ def main() -> None:
     other.add_argument(
         "--replace", action="store_true", help="other data and rows that are there"
     )
-    options = parser.parse_args()
-    try:
-        if options.action == "pack":
-            print(pack(*_papers_and_overrides(options.what), options.output))
-        else:
-            print(unpack(options.archive, options.replace))
-    except (ArchiveError, OSError, ValueError) as error:
-        raise SystemExit(f"{type(error).__name__}: {error}") from error
+
+
+def main(options: argparse.Namespace) -> None:
+    """``dperm results pack`` and ``dperm results unpack``."""
+    if options.action == "pack":
+        print(pack(*_papers_and_overrides(options.what), options.output))
+    else:
+        print(unpack(options.archive, options.replace))
 
 
 def _papers_and_overrides(words: list[str]) -> tuple[list[str], list[str]]:

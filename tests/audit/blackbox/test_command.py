@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm.audit.blackbox import command
+from dperm import cli
 from dperm.audit.blackbox.command import NOT_REFUTED, REFUSED, REFUTED
 
 MINE = """
@@ -46,9 +46,9 @@ def here(tmp_path, monkeypatch):
 
 
 def call(monkeypatch, *words):
-    monkeypatch.setattr(sys, "argv", ["dperm audit", *words])
+    monkeypatch.setattr(sys, "argv", ["dperm", "audit", *words])
     with pytest.raises(SystemExit) as ended:
-        command.main()
+        cli.main()
     return ended.value.code
 
 

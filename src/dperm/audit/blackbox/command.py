@@ -9,7 +9,7 @@ import re
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -22,33 +22,21 @@ NOT_REFUTED, REFUTED, REFUSED = 0, 1, 2  # exit codes
 MOST = 10**4  # records, features
 FEATURES = (1, 2, 4)  # the last for extreme records: few sums of two overflow
 
+DESCRIPTION = "Try to refute that fit(X, y, seed) is (epsilon, delta)-private."
 EPILOG = """
 exit code: 0 not refuted, 1 refuted, 2 cannot be audited
 not refuted is not private: docs/howto/audit.md says how to read a verdict
 """
 
 
-class Parser(argparse.ArgumentParser):
-    """One that refuses in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong, exit code 2."""
-        _refuse(message)
-
-
-def _refuse(text: str) -> NoReturn:
-    print(f"dperm audit: {text}", file=sys.stderr)
-    raise SystemExit(REFUSED)
-
-
-def main() -> None:
+def main(given: argparse.Namespace) -> None:
     """Audit the function that the command line names."""
-    given = parser().parse_args()
     try:
         claim, domains = _claim(given), _domains(given)
         verdict, domain = _best(load(given.function), claim, domains, given.seed)
     except RefusedError as error:
-        _refuse(str(error))
+        print(f"dperm audit: {error}", file=sys.stderr)
+        raise SystemExit(REFUSED) from error
     folder = Path(given.out or f"results/audit/functions/{_slug(given.function)}")
     text = verdict_text(given.function, claim, domain, verdict, folder)
     save(folder, verdict, {**vars(given), "relation": domain.relation}, text)
@@ -86,15 +74,12 @@ def _slug(place: str) -> str:
     return re.sub(r"[^\w.]+", "-", place).strip("-.")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    made = Parser(
-        "dperm audit",
-        description="Try to refute that fit(X, y, seed) is (epsilon, delta)-private.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = made.add_argument
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What follows ``dperm audit``."""
+    parser.description = DESCRIPTION
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add = parser.add_argument
     add("function", type=_place, help="module:function or path.py:function")
     add("--epsilon", type=float, required=True, help="what it claims, above 0")
     add("--delta", type=float, default=0.0, help="what it claims, from 0; default 0")
@@ -117,7 +102,6 @@ def parser() -> argparse.ArgumentParser:
     add("--confidence", type=float, default=0.999, help="of a refutation; 0.999")
     add("--seed", type=int, default=0, help="of the audit; default 0")
     add("--out", help="folder; default results/audit/functions/<function>")
-    return made
 
 
 def _place(text: str) -> str:
