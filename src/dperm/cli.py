@@ -181,29 +181,26 @@ def name_of(arguments: list[str]) -> str | None:
     """The entry of ``COMMANDS`` that is called; None if Snakemake is."""
     for name in COMMANDS:
         first, _, mark = name.partition(" ")
-        rest = [
-            word for word in arguments[1:] if re.fullmatch(MARKS.get(mark, mark), word)
-        ]
-        if arguments[:1] == [first] and (rest or not mark):
+        marked = re.compile(MARKS.get(mark, mark))
+        if arguments[:1] == [first] and (
+            not mark or any(map(marked.fullmatch, arguments[1:]))
+        ):
             return name
     return None
 
 
 def _call(name: str, words: list[str]) -> None:
     command = COMMANDS[name]
-    if command.form == OPTIONS:
-        with _refusing():
-            run(function_of(command), _parsed(name, words))
-    elif command.form == KEYS:
+    if command.form in (OPTIONS, KEYS):
         _log()
         with _refusing():
-            run(function_of(command), words)
+            given = _parsed(name, words) if command.form == OPTIONS else words
+            run(function_of(command), given)
     elif {"-h", "--help"} & {*words}:
         print(stage_help(name))
     else:
-        run_stage(
-            command, [f"paper={command.paper}", *words] if command.paper else words
-        )
+        paper = [f"paper={command.paper}"] if command.paper else []
+        run_stage(command, [*paper, *words])
 
 
 def _parsed(name: str, words: list[str]) -> argparse.Namespace:
@@ -348,16 +345,13 @@ def _snakemake(arguments: list[str]) -> None:
 
 def stage_help(name: str) -> str:
     """What a stage does, and what may follow it."""
-    names = {f"{group}=": ", ".join(locate.available(group)) for group in GROUPS}
-    given = textwrap.indent("\n".join(_list(names)), "  ")
-    usage = f"usage: dperm {name.split()[0]} [key=value ...]\n\n"
-    return f"{usage}{COMMANDS[name].help}\n\n{given}{STAGE_HELP}"
-
-
-def _list(names: dict[str, str]) -> Iterator[str]:
-    for name, text in names.items():
-        space = " " * 10
-        yield textwrap.fill(f"{name:10}{text}", 86, subsequent_indent=space)
+    lines = [
+        f"usage: dperm {name.split()[0]} [key=value ...]\n\n{COMMANDS[name].help}\n"
+    ]
+    for group in GROUPS:
+        text = f"  {group + '=':10}{', '.join(locate.available(group))}"
+        lines.append(textwrap.fill(text, 88, subsequent_indent=" " * 12))
+    return "\n".join(lines) + STAGE_HELP
 
 
 def papers() -> dict[str, str]:
@@ -384,15 +378,11 @@ def parser() -> argparse.ArgumentParser:
         "\n".join([f"{head}:", *(f"  {name:14} {line}" for name, line in made.items())])
         for head, made in lists.items()
     )
-    made = argparse.ArgumentParser(
-        "dperm", description=text, epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    made = argparse.ArgumentParser("dperm", description=text, epilog=EXAMPLES)
+    made.formatter_class = argparse.RawDescriptionHelpFormatter
     made.add_argument("--version", action="version", version=f"dperm {__version__}")
     first = made.add_argument("what", help="a stage, a paper, all, or a file to make")
-    rest = made.add_argument(
-        "rest", nargs="*", help="key=value, or Snakemake's options"
-    )
+    rest = made.add_argument("rest", nargs="*", help="options and key=value")
     known = {name.split()[0] for names in lists.values() for name in names}
     first.completer = lambda **_: [*known, "all"]  # type: ignore[attr-defined]
     rest.completer = _values  # type: ignore[attr-defined]

@@ -25,7 +25,6 @@ MOST = 10**7  # points of a grid
 Point = dict[str, Any]
 Group = tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]  # axes, rows of values
 _RANGES: dict[str, Any] = {"logspace": np.geomspace, "linspace": np.linspace}
-_FORMS = ("product", "zip")
 
 
 @dataclass(frozen=True)
@@ -99,9 +98,7 @@ class Grid(Sequence[Point]):
         return sum(1 for _ in self)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return list(self)[index]
-        if index < 0:
+        if isinstance(index, slice) or index < 0:
             return list(self)[index]
         for point in itertools.islice(self, index, None):
             return point
@@ -176,21 +173,24 @@ def _parts(grid: Any, where: str, axes: tuple[str, ...] | None) -> Iterator[Prod
 
 
 def _one_grid(grid: Any, where: str, axes: tuple[str, ...] | None) -> Product:
+    plain = dict(_mapping(grid, where))
+    crossed, paired = plain.pop("product", {}), plain.pop("zip", {})
     named = axes is None
-    plain = {key: value for key, value in _mapping(grid, where).items()
-             if key not in _FORMS}  # fmt: skip
-    groups = _product(plain, where, named)
-    if "product" in grid:
-        groups += _product(grid["product"], f"{where}.product", named)
-    if "zip" in grid:
-        groups += _zip(grid["zip"], f"{where}.zip", named)
-    made = Product(tuple(groups))
-    for name in made.axes:
-        if made.axes.count(name) > 1:
+    alone = _lists(plain, where, named) + _lists(crossed, f"{where}.product", named)
+    groups = [_group([one]) for one in alone]
+    together = _lists(paired, f"{where}.zip", named)
+    if len({len(values) for _, values in together}) > 1:
+        lengths = ", ".join(f"{name} {len(values)}" for name, values in together)
+        raise ConfigError(f"{where}.zip: axes must be equally long, found {lengths}")
+    if together:
+        groups.append(_group(together))
+    names = [name for name, _ in alone + together]
+    for name in names:
+        if names.count(name) > 1:
             raise ConfigError(f"{where}: axis {name!r} is given twice; expected once")
     if axes is not None and groups:
-        _check_axes(made.axes, axes, where)
-    return made if groups else Product((((), ()),))
+        _check_axes(names, axes, where)
+    return Product(tuple(groups) or (((), ()),))
 
 
 def _mapping(grid: Any, where: str) -> Mapping[str, Any]:
@@ -202,36 +202,25 @@ def _mapping(grid: Any, where: str) -> Mapping[str, Any]:
     return grid
 
 
-def _check_axes(found: Sequence[str], axes: tuple[str, ...], where: str) -> None:
-    unknown = sorted(set(found) - set(axes))
-    missing = sorted(set(axes) - set(found))
-    if unknown:
-        raise ConfigError(
-            f"{where}: unknown axis {unknown[0]!r}; expected {', '.join(axes)}"
-        )
-    if missing:
-        raise ConfigError(f"{where}: axis {missing[0]!r} is missing")
+def _check_axes(names: Sequence[str], axes: tuple[str, ...], where: str) -> None:
+    for name in sorted(set(names) - set(axes)):
+        raise ConfigError(f"{where}: unknown axis {name!r}; expected {', '.join(axes)}")
+    for name in sorted(set(axes) - set(names)):
+        raise ConfigError(f"{where}: axis {name!r} is missing")
 
 
-def _product(axes: Any, where: str, named: bool) -> list[Group]:
-    found = _mapping(axes, where).items()
-    return [_group((key,), [axis(one, f"{where}.{key}", named)]) for key, one in found]
+def _lists(axes: Any, where: str, named: bool) -> list[tuple[str, list[Any]]]:
+    """The axes of a mapping, each with its values."""
+    return [
+        (name, axis(values, f"{where}.{name}", named))
+        for name, values in _mapping(axes, where).items()
+    ]
 
 
-def _zip(axes: Any, where: str, named: bool) -> list[Group]:
-    found = _mapping(axes, where).items()
-    lists = [axis(value, f"{where}.{key}", named) for key, value in found]
-    if len({len(values) for values in lists}) > 1:
-        lengths = ", ".join(
-            f"{key} {len(values)}" for key, values in zip(axes, lists, strict=True)
-        )
-        raise ConfigError(f"{where}: axes must be equally long, found {lengths}")
-    return [_group(tuple(axes), lists)] if lists else []
-
-
-def _group(axes: tuple[str, ...], lists: list[list[Any]]) -> Group:
+def _group(lists: list[tuple[str, list[Any]]]) -> Group:
     """Axes that move together, each of their rows once."""
-    return axes, tuple(dict.fromkeys(zip(*lists, strict=True)))
+    names, values = zip(*lists, strict=True)
+    return names, tuple(dict.fromkeys(zip(*values, strict=True)))
 
 
 def axis(values: Any, where: str, named: bool = False) -> list[Any]:
