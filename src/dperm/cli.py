@@ -124,7 +124,7 @@ _ROWS: dict[str, tuple[str, ...]] = {
     ),
 }
 COMMANDS = {name: Command(*row) for name, row in _ROWS.items()}
-MARKS = {"module:function": "[^=]*:[^=]*", "problem=": "problem=.*"}
+MARKS = {"module:function": "[^=]*:[^=]*|--epsilon(=.*)?", "problem=": "problem=.*"}
 # Snakemake's options that say how many jobs run at once, or where that is said.
 CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback

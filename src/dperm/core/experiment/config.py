@@ -55,10 +55,6 @@ _SENSELESS = (
 _PLAIN = re.compile(
     r"[A-Za-z_][\w.]*=(?:(0|-?[1-9]\d{0,15})|((?!(?i:true|false|null|inf|nan)$)[A-Za-z]\w*))"
 )
-# What Hydra reads as an order to place settings elsewhere, escaped or not.
-_REACHING = re.compile(
-    r"@\s*package|(?:^|[\s{\[,'\"])/?[\w/-]+@[\w.]*['\"]?\s*:|\\(x|u00|U000000)40"
-)
 
 
 def read(group: str, name: str, overrides: Iterable[str] = ()) -> Any:
@@ -287,8 +283,8 @@ def _loaded(file: str) -> tuple[DictConfig, list[Any]]:
 
 @functools.lru_cache(512)
 def _parsed(file: str, text: bytes) -> tuple[DictConfig, list[Any]]:
-    if file != ROOT:
-        _refuse_reach(file, text)
+    if file != ROOT and re.search(rb"@\s*package", text):  # an order to Hydra
+        raise ConfigError(f"conf/{file}: expected settings of its group, not @package")
     content = load_yaml(f"conf/{file}", text)
     if not content or not isinstance(content, dict):
         raise ConfigError(f"conf/{file}: expected keys and values, name first of all")
@@ -298,27 +294,6 @@ def _parsed(file: str, text: bytes) -> tuple[DictConfig, list[Any]]:
     content.pop("hydra" if file == ROOT else None, None)
     check(content, CLASSES.get(file.partition("/")[0], schema.Config), f"conf/{file}: ")
     return OmegaConf.create(content), taken
-
-
-def _refuse_reach(file: str, content: bytes) -> None:
-    """Refuse a group's file that sets more than its group, such as folders of output.
-
-    Raises
-    ------
-    ConfigError
-        For a ``@package`` line, a defaults list that reaches for another package, or
-        a file that is no text.
-    """
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"conf/{file}: expected UTF-8 text: {error}") from error
-    found = _REACHING.search(text.replace("@dataset:", ":"))
-    if found:
-        raise ConfigError(
-            f"conf/{file}: expected settings of its group only, "
-            f"found {found[0].strip()!r}"
-        )
 
 
 def _root(keys: Iterable[str]) -> DictConfig:
