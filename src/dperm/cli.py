@@ -173,7 +173,6 @@ def _run(arguments: list[str]) -> None:
         _refuse_unknown(arguments[0])
         _snakemake(arguments)
     else:
-        sys.argv = [f"dperm {arguments[0]}", *arguments[1:]]
         _call(name, [word for word in arguments[1:] if word not in name.split()])
 
 
@@ -199,6 +198,7 @@ def _call(name: str, words: list[str]) -> None:
     elif {"-h", "--help"} & {*words}:
         print(stage_help(name))
     else:
+        sys.argv = [f"dperm {name.split()[0]}", *words]  # of which Hydra's help speaks
         paper = [f"paper={command.paper}"] if command.paper else []
         run_stage(command, [*paper, *words])
 
