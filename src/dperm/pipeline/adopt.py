@@ -86,9 +86,9 @@ def adopt(config: schema.Config) -> Path:
         If anything differs; groups that do not differ have been adopted.
     """
     groups: dict[Group, list[Candidate]] = {}
-    found: list[str] = []
+    differences: list[str] = []
     for paper in _papers(config):
-        for candidate in candidates(paper, found):
+        for candidate in candidates(paper, differences):
             groups.setdefault(candidate.group, []).append(candidate)
     chosen = {group: _sample(of, EXTRA / len(groups)) for group, of in groups.items()}
     path = plan.results_folder(config, "adopted.json")
@@ -102,13 +102,13 @@ def adopt(config: schema.Config) -> Path:
             _note(path, group, verdicts[group], members[0].key.code)
             _restamp(members)
     _print(verdicts)
-    found += [
+    differences += [
         f"{_title(group)}: {verdict.difference}"
         for group, verdict in verdicts.items()
         if verdict.difference
     ]
-    if found:
-        raise DifferentBitsError("not adopted:\n" + "\n".join(found))
+    if differences:
+        raise DifferentBitsError("not adopted:\n" + "\n".join(differences))
     return path
 
 
@@ -160,8 +160,8 @@ class Candidate:
     def rows(self) -> pd.DataFrame:
         """What is kept; without the files that were damaged."""
         tables = [store.read_or_drop(path) for path in self.paths]
-        found = [table for table in tables if table is not None]
-        return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+        readable = [table for table in tables if table is not None]
+        return pd.concat(readable, ignore_index=True) if readable else pd.DataFrame()
 
 
 def candidates(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
@@ -300,14 +300,14 @@ def _penalty(problem: Problem) -> str:
 
 def _recorded(*tables: Path) -> dict[str, float]:
     """Seconds of every part, by its key, as far as a stage's tables know them."""
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for path in tables:
         if path.is_file():
             rows = store.read_table(path)
             if {"config_digest", "seconds", *POINT} <= set(rows):
                 lanes = rows.groupby(["config_digest", *POINT])["seconds"].max()
-                found |= lanes.groupby(level=0).sum().to_dict()
-    return found
+                seconds |= lanes.groupby(level=0).sum().to_dict()
+    return seconds
 
 
 # --- points of sweeps -----------------------------------------------------------------
@@ -433,11 +433,11 @@ def _judged(
             points = _lanes_of(one, kept)
             if len(points) and one.stage != "sweep":
                 kept = kept.merge(points, on=POINT)
-            said = NAMED if one.stage == "sweep" else SAID
-            found = first_difference(kept, one.replay(points), said)
+            apart = NAMED if one.stage == "sweep" else SAID
+            difference = first_difference(kept, one.replay(points), apart)
             verdict.replayed.append(_described(one, kept))
-            if found:
-                verdict.difference = f"{one.name}: {found}"
+            if difference:
+                verdict.difference = f"{one.name}: {difference}"
                 return verdict
         meter.advance(1, _seconds(one))
     if not verdict.replayed:
@@ -451,23 +451,23 @@ def _described(one: Candidate, kept: pd.DataFrame) -> dict[str, Any]:
 
 
 def first_difference(
-    kept: pd.DataFrame, made: pd.DataFrame, said: Sequence[str] = SAID
+    kept: pd.DataFrame, fresh: pd.DataFrame, apart: Sequence[str] = SAID
 ) -> str:
     """Where the first bit differs, column, lane and both values; empty if none does.
 
-    What is ``said`` apart; -0.0 is not 0.0, NaN is NaN. The rows' order counts
-    where they are no lanes.
+    Columns of ``apart`` are left out; -0.0 is not 0.0, NaN is NaN. The order of rows
+    counts where they are no lanes.
     """
-    kept, made = (_ordered(table, said) for table in (kept, _stored(made)))
-    if list(kept) != list(made):
-        return f"columns {sorted(set(kept) ^ set(made))}"
-    if len(kept) != len(made):
-        return f"{len(kept)} rows were kept, {len(made)} are made"
+    kept, fresh = (_ordered(table, apart) for table in (kept, _stored(fresh)))
+    if list(kept) != list(fresh):
+        return f"columns {sorted(set(kept) ^ set(fresh))}"
+    if len(kept) != len(fresh):
+        return f"{len(kept)} rows were kept, {len(fresh)} are made"
     for name in kept:
-        where = np.flatnonzero(_bits(kept[name]) != _bits(made[name]))
+        where = np.flatnonzero(_bits(kept[name]) != _bits(fresh[name]))
         if len(where):
             at = int(where[0])
-            old, new = kept[name].tolist()[at], made[name].tolist()[at]
+            old, new = kept[name].tolist()[at], fresh[name].tolist()[at]
             return f"{name} at {_place(kept, at)}: {old!r} was kept, {new!r} is made"
     return ""
 
@@ -479,11 +479,11 @@ def _stored(table: pd.DataFrame) -> pd.DataFrame:
     return store.unthreaded(buffer)
 
 
-def _ordered(table: pd.DataFrame, said: Sequence[str]) -> pd.DataFrame:
+def _ordered(table: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
     keys = [*POINT, "checkpoint"]
     if set(keys) <= set(table):
         table = table.sort_values(keys)
-    left = [name for name in table if name in said]
+    left = [name for name in table if name in apart]
     return table.drop(columns=left).reset_index(drop=True)
 
 

@@ -101,10 +101,10 @@ def _epsilon(config: schema.Config) -> writing.Table:
 
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:
-    shown = table.copy()
-    for key in shown.select_dtypes("float"):
-        shown[key] = shown[key].map(writing.number)
-    return shown
+    rounded = table.copy()
+    for key in rounded.select_dtypes("float"):
+        rounded[key] = rounded[key].map(writing.number)
+    return rounded
 
 
 def _controls(config: schema.Config) -> writing.Table:

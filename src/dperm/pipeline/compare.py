@@ -99,9 +99,9 @@ def agreements(
         yield Agreement(name, level, lines)
 
 
-def overall(found: Iterable[Agreement], one: Path, other: Path) -> Level:
+def overall(agreed: Iterable[Agreement], one: Path, other: Path) -> Level:
     """How far two trees agree: as their worst tables, or at least in their verdicts."""
-    worst = max((each.level for each in found), default=Level.BITS)
+    worst = max((each.level for each in agreed), default=Level.BITS)
     if worst <= Level.STATISTICS:
         return worst
     paths = (one / "claims.csv", other / "claims.csv")
@@ -185,7 +185,7 @@ def _level_of_intervals(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> 
 
 
 def _tables(folder: Path, timed: set[tuple[str, str]]) -> dict[str, Path]:
-    found = {
+    tables = {
         str(path.relative_to(folder)): path
         for kind in ("*.parquet", "*.csv")
         for path in sorted(folder.rglob(kind))
@@ -193,11 +193,11 @@ def _tables(folder: Path, timed: set[tuple[str, str]]) -> dict[str, Path]:
         and not path.name.startswith(".")
         and (path.absolute().parent.name, path.stem) not in timed
     }
-    if not found:
+    if not tables:
         raise ValueError(
             f"{folder}: expected Parquet or CSV files below it, found none"
         )
-    return found
+    return tables
 
 
 def _timed() -> set[tuple[str, str]]:
@@ -381,9 +381,9 @@ def main(options: argparse.Namespace) -> None:
     raise SystemExit(0 if level <= enough else int(level))
 
 
-def _summary(found: list[Agreement], level: Level) -> str:
-    if not any(each.lines for each in found):
+def _summary(tables: list[Agreement], level: Level) -> str:
+    if not any(each.lines for each in tables):
         return "no difference"
-    counts = Counter(each.level for each in found)
+    counts = Counter(each.level for each in tables)
     parts = [f"{counts[one]} in {one.name.lower()}" for one in Level if counts[one]]
-    return f"agree in {level.name.lower()}: of {len(found)} tables {', '.join(parts)}"
+    return f"agree in {level.name.lower()}: of {len(tables)} tables {', '.join(parts)}"

@@ -98,7 +98,7 @@ def _reason(table: pd.DataFrame) -> str:
 
 def _write(
     path: Path,
-    made: dict[str, Any],
+    content: dict[str, Any],
     rows: Callable[[dict[str, Any]], Any],
     run: Iterable[str],
 ) -> None:
@@ -111,9 +111,9 @@ def _write(
     except ValueError as error:
         log.warning("made anew: %s", error)
         before = {}
-    if rows(before) == rows(made):
-        made |= {key: before[key] for key in run if key in before}
-    store.write_json(path, made)
+    if rows(before) == rows(content):
+        content |= {key: before[key] for key in run if key in before}
+    store.write_json(path, content)
 
 
 def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
@@ -242,7 +242,7 @@ def _platform() -> dict[str, Any]:
 def _processor() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            found = [line for line in lines if line.startswith("model name")]
+            names = [line for line in lines if line.startswith("model name")]
     except OSError:
-        found = []
-    return found[0].partition(":")[2].strip() if found else platform.processor()
+        names = []
+    return names[0].partition(":")[2].strip() if names else platform.processor()

@@ -54,24 +54,26 @@ def crate(papers: list[str], path: Path) -> Path:
         raise ConfigError("dperm crate needs `pip install 'dperm[crate]'`") from error
     runs = {name: _records(name) for name in papers}
     _require_of_now(papers)
-    made = ROCrate(version="1.1")
-    made.name = f"dperm: runs of {', '.join(papers)}"
-    made.description = (
+    archive = ROCrate(version="1.1")
+    archive.name = f"dperm: runs of {', '.join(papers)}"
+    archive.description = (
         "Papers on differentially private convex optimisation, run again: figures and "
         "tables, and the record of the runs that made them"
     )
-    made.license = LICENCE
-    made.root_dataset["conformsTo"] = [
-        _named(made, PROFILES[name], "CreativeWork", name, version=PROFILES[name][-3:])
+    archive.license = LICENCE
+    archive.root_dataset["conformsTo"] = [
+        _named(
+            archive, PROFILES[name], "CreativeWork", name, version=PROFILES[name][-3:]
+        )
         for name in PROFILES
     ]
-    workflow = _workflow(made)
+    workflow = _workflow(archive)
     actions = [
-        _action(made, workflow, name, *records) for name, records in runs.items()
+        _action(archive, workflow, name, *records) for name, records in runs.items()
     ]
-    made.root_dataset["mentions"] = actions
+    archive.root_dataset["mentions"] = actions
     with store.whole(path) as beside:
-        made.write_zip(beside)
+        archive.write_zip(beside)
     return path
 
 
@@ -87,35 +89,35 @@ def _require_of_now(papers: list[str]) -> None:
 
 def _records(paper: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Manifest and record of a paper's run."""
-    found = []
+    records = []
     for name in ("manifest.json", "record.json"):
         path = Path("results", paper, name)
         if not path.is_file():
             raise ConfigError(f"{path} is not there: run `dperm {paper}` first")
-        found.append(store.read_json(path))
-    return found[0], found[1]
+        records.append(store.read_json(path))
+    return records[0], records[1]
 
 
-def _workflow(made: Any) -> Any:
+def _workflow(archive: Any) -> Any:
     """The Snakefile, and the environment it runs in."""
     root = locate.home()
     properties = {"name": "dperm", "version": __version__, "license": LICENCE}
-    workflow = made.add_workflow(
+    workflow = archive.add_workflow(
         root / "Snakefile",
         "Snakefile",
         main=True,
         lang="snakemake",
         properties=properties,
     )
-    made.root_dataset["conformsTo"] = [made.get(one) for one in PROFILES.values()]
+    archive.root_dataset["conformsTo"] = [archive.get(one) for one in PROFILES.values()]
     workflow["softwareRequirements"] = [
-        _file(made, root / name, name) for name in ENVIRONMENT
+        _file(archive, root / name, name) for name in ENVIRONMENT
     ]
     return workflow
 
 
 def _action(
-    made: Any,
+    archive: Any,
     workflow: Any,
     paper: str,
     manifest: dict[str, Any],
@@ -131,7 +133,7 @@ def _action(
     }
     read = [
         _named(
-            made,
+            archive,
             f"#{paper}-{kind}-{name}",
             "PropertyValue",
             f"{kind} {name}",
@@ -139,8 +141,8 @@ def _action(
         )
         for kind, name, value in _inputs(manifest, record)
     ]
-    left = [_file(made, path, str(path)) for path in _outputs(paper)]
-    return made.add_action(workflow, f"#run-{paper}", read, left, properties)
+    left = [_file(archive, path, str(path)) for path in _outputs(paper)]
+    return archive.add_action(workflow, f"#run-{paper}", read, left, properties)
 
 
 def _inputs(
@@ -169,7 +171,7 @@ def _outputs(paper: str) -> list[Path]:
     return [path for path in every if path.is_file() and path.suffix in TYPES]
 
 
-def _file(made: Any, path: Path, name: str) -> Any:
+def _file(archive: Any, path: Path, name: str) -> Any:
     content = path.read_bytes()
     properties = {
         "name": name,
@@ -177,14 +179,16 @@ def _file(made: Any, path: Path, name: str) -> Any:
         "encodingFormat": TYPES[path.suffix],
         "sha256": hashlib.sha256(content).hexdigest(),
     }
-    return made.add_file(path, name, properties=properties)
+    return archive.add_file(path, name, properties=properties)
 
 
-def _named(made: Any, identifier: str, kind: str, name: str, **properties: Any) -> Any:
+def _named(
+    archive: Any, identifier: str, kind: str, name: str, **properties: Any
+) -> Any:
     from rocrate.model.contextentity import ContextEntity
 
     properties = {"@type": kind, "name": name, **properties}
-    return made.add(ContextEntity(made, identifier, properties=properties))
+    return archive.add(ContextEntity(archive, identifier, properties=properties))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

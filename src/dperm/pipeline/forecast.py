@@ -384,12 +384,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def costs_of(graph: Graph, logs: Path) -> dict[str, Cost]:
     """What is recorded of earlier runs, the longest part of a sweep with it."""
     known = Costs(graph).known | recorded(logs)
-    found = dict(known)
+    costs = dict(known)
     for job, cost in known.items():
         if job.startswith("sweep/"):
             longest = _longest(graph, job) or cost.longest
-            found[job] = cost._replace(longest=min(longest, cost.cpu))
-    return found
+            costs[job] = cost._replace(longest=min(longest, cost.cpu))
+    return costs
 
 
 def _longest(graph: Graph, job: str) -> float:

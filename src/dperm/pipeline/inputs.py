@@ -220,14 +220,14 @@ def optimum(config: schema.Config) -> Path:
         if problem is None:
             say_unavailable(config)
         else:
-            found = _certified(problem)
+            certified = _certified(problem)
             with store.whole(folder / "w.npy") as beside:
-                np.save(beside, found.w)
-            record |= _described(config, problem, found)
+                np.save(beside, certified.w)
+            record |= _described(config, problem, certified)
             log.info(
                 "%s: F* = %.9g, relative gap %.1e, relative error at zero %.6g",
                 problem.name,
-                found.value,
+                certified.value,
                 record["relative_gap"],
                 record["relative_error_at_zero"],
             )
@@ -245,19 +245,19 @@ def _certified(problem: Problem) -> Optimum:
     """
     where = f"conf/problem/{problem.name}.yaml: loss, penalty"
     try:
-        found = solve(problem)
+        optimum = solve(problem)
     except ArithmeticError as error:
         raise ValueError(f"{where}: {error}") from error
-    if found.value == 0:
+    if optimum.value == 0:
         raise ValueError(
             f"{where}: problem {problem.name}: F* = 0, to which no error is relative; "
             "expected a penalty, or labels that the features do not give exactly"
         )
-    return found
+    return optimum
 
 
 def _described(
-    config: schema.Config, problem: Problem, found: Optimum
+    config: schema.Config, problem: Problem, optimum: Optimum
 ) -> dict[str, Any]:
     """What ``optimum.json`` says."""
     start = float(problem.objective(np.zeros(problem.p))[0])
@@ -265,14 +265,14 @@ def _described(
         "status": "ok",
         "made_by": digests.optimum(config.problem),
         "digest": problem.digest,
-        "w_digest": store.digest(found.w.tolist()),
-        "value": found.value,
-        "gap": found.gap,
-        "relative_gap": found.gap / found.value,
+        "w_digest": store.digest(optimum.w.tolist()),
+        "value": optimum.value,
+        "gap": optimum.gap,
+        "relative_gap": optimum.gap / optimum.value,
         "start": start,
-        "relative_error_at_zero": (start - found.value) / found.value,
-        "support_size": int(found.support.sum()),
-        "l1_norm": float(np.abs(found.w).sum()),
+        "relative_error_at_zero": (start - optimum.value) / optimum.value,
+        "support_size": int(optimum.support.sum()),
+        "l1_norm": float(np.abs(optimum.w).sum()),
     }
 
 

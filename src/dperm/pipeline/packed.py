@@ -110,10 +110,10 @@ def require_of_now(graph: Graph, paper: str) -> None:
 def stages(graph: Graph) -> dict[str, str]:
     """Digests of code and configuration behind all that an archive holds."""
     data = ("prepare/", "optimum/", "audit/")
-    found = {k: made for k, made in graph.digests.items() if k.startswith(data)}
+    digests = {k: made for k, made in graph.digests.items() if k.startswith(data)}
     for paper in graph.papers:
-        found |= graph.row_digests(paper)
-    return found
+        digests |= graph.row_digests(paper)
+    return digests
 
 
 # --- unpack ---------------------------------------------------------------------------

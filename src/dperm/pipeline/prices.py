@@ -69,10 +69,10 @@ class Request:
 
     def ledger(self, noise: float, kind: str) -> Ledger:
         """The ledger under a noise multiplier."""
-        made: Ledger = self.module.ledger(
+        ledger: Ledger = self.module.ledger(
             self.problem, self.count, noise, self.options, kind
         )
-        return made.assuming(*self.problem.given)
+        return ledger.assuming(*self.problem.given)
 
     def _calibrated(self, kind: str) -> tuple[str, Ledger]:
         found = trials.noise(self.problem, self.module, self.options, self.passes, kind)
@@ -109,8 +109,8 @@ class Fitted(Request):
 
     def ledger(self, noise: float, kind: str) -> Ledger:
         """The ledger under a noise multiplier."""
-        made: Ledger = self.module.ledger(self.at, noise, self.options)
-        return made.assuming(*self.problem.given)
+        ledger: Ledger = self.module.ledger(self.at, noise, self.options)
+        return ledger.assuming(*self.problem.given)
 
 
 def report(config: Config) -> None:

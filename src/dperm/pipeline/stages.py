@@ -204,7 +204,7 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
     ]
     tuned = {pair: _tuned(config, *pair) for pair in plan.sweep_tuned(config, name)}
     given = [config.paper.name, name, what.kind, what.options, config.seed, read]
-    found = []
+    every_task = []
     for point in every:
         if what.apart:
             own = [point[key] for key in ("solver",) if key in point]
@@ -215,8 +215,8 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
             identity = [*given, point, replicate, *solver_section(point)]
             if what.tuned:
                 identity.append(tuned[point["problem"], point["solver"]])
-            found.append((point, replicate, Key(store.digest(identity), code)))
-    return found
+            every_task.append((point, replicate, Key(store.digest(identity), code)))
+    return every_task
 
 
 def _solved(config: schema.Config, problem: str) -> list[Any]:
@@ -290,8 +290,8 @@ def measured(
     )
     start = time.perf_counter()
     with threadpool_limits(1):
-        found = function(config, point, seed, **options_of(what, point))
-    rows = pd.DataFrame(found if isinstance(found, list) else [found])
+        result = function(config, point, seed, **options_of(what, point))
+    rows = pd.DataFrame(result if isinstance(result, list) else [result])
     if "seconds" not in rows:
         rows["seconds"] = (time.perf_counter() - start) / len(rows)
     if "status" not in rows:

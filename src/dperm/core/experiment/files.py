@@ -305,11 +305,11 @@ class Parts:
 
     def by_identity(self) -> dict[str, dict[str, list[Path]]]:
         """All parts by their identity and the code that made them."""
-        found: dict[str, dict[str, list[Path]]] = {}
+        parts: dict[str, dict[str, list[Path]]] = {}
         for path in sorted(self.folder.glob("[!.]*-*.parquet")):
             identity, code = path.stem.split("-")[:2]
-            found.setdefault(identity, {}).setdefault(code, []).append(path)
-        return found
+            parts.setdefault(identity, {}).setdefault(code, []).append(path)
+        return parts
 
     def restamp(self, path: Path, code: str) -> None:
         """Let a part be one of other code: renamed, whole or not at all."""

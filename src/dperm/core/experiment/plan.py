@@ -123,9 +123,9 @@ def run_calibrations(config: schema.Config) -> list[str]:
 
 def label(config: schema.Config, solver: str) -> str:
     """What a solver is called in the paper."""
-    own = config.paper.runs[solver].label if solver in config.paper.runs else None
-    if own:
-        return own
+    label = config.paper.runs[solver].label if solver in config.paper.runs else None
+    if label:
+        return label
     is_chosen = config.solver.name == solver
     named = config.solver if is_chosen else read("solver", solver, config.overrides)
     return str(named.label)
@@ -221,7 +221,7 @@ def seed_of(
 
 def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
     """(problem, solver) to the calibrations whose seconds the paper's products show."""
-    found: dict[tuple[str, str], set[str]] = {}
+    kinds: dict[tuple[str, str], set[str]] = {}
     names, paper = problem_names(config), config.paper
     for product in (*paper.figures.values(), *paper.tables.values()):
         chosen = product.options.get("solvers") or list(paper.runs)
@@ -229,5 +229,5 @@ def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
         shown = product_problems(product, names) if product.timed else []
         for problem, solver in runs(config):
             if problem in shown and solver in chosen and solver not in hidden:
-                found.setdefault((problem, solver), set()).add(product.calibration)
-    return found
+                kinds.setdefault((problem, solver), set()).add(product.calibration)
+    return kinds

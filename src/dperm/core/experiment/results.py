@@ -53,8 +53,8 @@ class Result:
 
     def chosen(self, calibration: str) -> pd.DataFrame:
         """Best (step, clip) of every number of passes, with the tuning mean and sd."""
-        found = self._best
-        return found[found["calibration"] == calibration].reset_index(drop=True)
+        best = self._best
+        return best[best["calibration"] == calibration].reset_index(drop=True)
 
     def best(self, calibration: str) -> pd.Series:
         """The row of ``chosen`` with the lowest tuning mean.
@@ -64,13 +64,13 @@ class Result:
         ValueError
             If every setting diverged.
         """
-        found = self.chosen(calibration)
-        if found.empty:
+        chosen = self.chosen(calibration)
+        if chosen.empty:
             raise ValueError(
                 f"{self.problem}, {self.solver}: with calibration {calibration} every "
                 "setting of the grid diverged"
             )
-        return found.loc[found["mean"].idxmin()]
+        return chosen.loc[chosen["mean"].idxmin()]
 
     def best_passes(self, calibration: str) -> float:
         """The number of passes with the lowest tuning mean; as ``best``."""
@@ -163,13 +163,13 @@ def load(
     """
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     timing = store.read_table(path) if timed else None
-    found: dict[str, list[Result]] = {name: [] for name in problems}
+    loaded: dict[str, list[Result]] = {name: [] for name in problems}
     shown = set(config.paper.runs if solvers is None else solvers) - set(leave_out)
     for problem, solver in plan.runs(config):
-        if problem in found and solver in shown:
+        if problem in loaded and solver in shown:
             result = _load_one(config, problem, solver)
-            found[problem].append(replace(result, timing=timing))
-    return found
+            loaded[problem].append(replace(result, timing=timing))
+    return loaded
 
 
 def _load_one(config: schema.Config, problem: str, solver: str) -> Result:
@@ -206,11 +206,11 @@ def calibrated(
 
     Of several entries the first counts: those after it are of an earlier run.
     """
-    found: dict[float, dict[str, dict[str, Any]]] = {}
+    by_passes: dict[float, dict[str, dict[str, Any]]] = {}
     for entry in ledgers(config, result.problem, result.solver):
         made = entry["calibrated"]
-        found.setdefault(entry["passes"], {}).setdefault(made["calibration"], made)
-    return dict(sorted(found.items()))
+        by_passes.setdefault(entry["passes"], {}).setdefault(made["calibration"], made)
+    return dict(sorted(by_passes.items()))
 
 
 def proved(made: dict[str, Any]) -> dict[str, Any]:
