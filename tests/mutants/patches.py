@@ -662,7 +662,7 @@ MUTANTS = (
         "x, weight = _sampled(loss, rate), np.exp(log_mass)\n"
         "logs = [np.log1p(weight @ (np.expm1(a * x) - a * np.expm1(x)))"
         " for a in orders]\n"
-        "found = np.array(logs) / (orders - 1)\n"
+        "divergences = np.array(logs) / (orders - 1)\n"
         "whole = orders * mu**2 / 2",
     ),
     plant("ledger_sum_forgets", "",

@@ -33,7 +33,7 @@ from dperm.solvers.fits import (
     output_perturbation,
 )
 from dperm.solvers.fits.minimise import minimise
-from dperm.solvers.fits.quadratics import floored, minimised
+from dperm.solvers.fits.moments import floored, minimised
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import in_rounds, symmetric_noise
 from dperm.solvers.records import ContributionError, Records

@@ -24,10 +24,12 @@ import numpy as np
 
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.solvers.options import positive
-from dperm.solvers.fits import Fit, Steps, too_wide
-from dperm.solvers.fits.quadratics import floored, minimised
+from dperm.solvers.fits import Fit, Steps
+from dperm.solvers.fits.moments import floored, minimised, refuses
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.records import Records, gram
+
+__all__ = ["Options", "Run", "ledger", "refuses"]
 
 DOUBT = 0.05  # chance that the ridge is too small
 _MARGIN = 1.645  # standard deviations below which the smallest eigenvalue seldom is
@@ -52,13 +54,6 @@ class Options:
     def __post_init__(self) -> None:
         positive("radius", self.radius)
         positive("label", self.label)
-
-
-def refuses(options: Options, at: Scaled) -> str:
-    """As for moments."""
-    if not at.loss.quadratic:
-        return f"loss {at.loss.name}: second moments determine no other than squares"
-    return too_wide(at)
 
 
 def sensitivities(at: Scaled, options: Options) -> tuple[float, float, float]:

@@ -22,7 +22,7 @@ from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.solvers.options import at_least, positive, share
 from dperm.solvers.fits import Fit, Steps, too_wide
 from dperm.solvers.fits.dp_gd import threshold
-from dperm.solvers.fits.quadratics import floored, minimised
+from dperm.solvers.fits.moments import floored, minimised
 from dperm.solvers.fits.scaled import Scaled
 
 

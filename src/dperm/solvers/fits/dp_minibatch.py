@@ -19,8 +19,10 @@ from dataclasses import dataclass
 from dperm.core.privacy.ledger import Ledger, SampledGaussian
 from dperm.core.solvers.options import at_least, positive
 from dperm.solvers.fits import Fit, Steps
-from dperm.solvers.fits.dp_gd import threshold
+from dperm.solvers.fits.dp_gd import refuses, threshold
 from dperm.solvers.fits.scaled import Scaled
+
+__all__ = ["Options", "Run", "batch", "ledger", "refuses"]
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,6 @@ class Options:
             raise ValueError(
                 f"options.momentum: expected in [0, 1), found {self.momentum}"
             )
-
-
-def refuses(options: Options, at: Scaled) -> str:
-    """Every loss and penalty."""
-    return ""
 
 
 def batch(at: Scaled, options: Options) -> int:

@@ -1,11 +1,18 @@
-"""Sums of clipped gradients over a batch of records, compiled."""
+"""Sums of clipped gradients over batches, and methods that keep all their batches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 from numba import njit
 
 from dperm.core.compiled import KERNEL, apart, clamp
 from dperm.core.erm.losses import slope
+from dperm.solvers.streams import Noise, Part, Stream, Target
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Batch, Source, chunks
 
 
 @njit(**KERNEL)
@@ -42,3 +49,64 @@ def difference_sums(rows, labels, factors, bound, W, V, out):
             g = c * (g - clamp(slope(c * before, y), bound))
             for j in range(w.shape[0]):
                 total[j] += g * rows[i, j]
+
+
+Batches = list[tuple[Batch, np.ndarray]]
+
+
+class Alone(Stream):
+    """One method, one target, on the next n records of a source, which it keeps.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        One, with one target.
+    source : Source
+    n : int
+    options : Options
+
+    Raises
+    ------
+    ValueError
+        If there are more.
+    """
+
+    noise_of: Callable[[Setup, int, Target, Any], Noise]
+
+    def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Any):
+        if len(parts) != 1 or len(parts[0].targets) != 1:
+            raise ValueError("parts: expected one with one target")
+        (part,) = parts
+        self.setup, self.streams, self.n = part.setup, part.streams, n
+        found = self.noise_of(part.setup, n, part.targets[0], options)
+        (self.scale,) = found.scales
+        self.w = np.zeros(part.setup.d)
+        self.batches: Batches = []
+        for size in chunks(n, source.d):
+            batch = source.take(size)
+            self.batches.append((batch, source.factors(batch, part.setup.q)))
+
+    @property
+    def weights(self) -> list[np.ndarray]:
+        """The released point, one of (1, d)."""
+        return [self.w[None, :]]
+
+    def gradient(self, w: np.ndarray, batches: Batches | None = None) -> np.ndarray:
+        """Mean of the clipped gradients at w (d,), of all records or of some."""
+        total, count = np.zeros((1, self.setup.d)), 0
+        sums, bound = self.setup.compiled(gradient_sums), self.setup.lipschitz
+        for batch, factors in batches or self.batches:
+            sums(*batch, factors, bound, w[None, :], total)
+            count += len(factors)
+        return total[0] / count
+
+    def groups(self, size: int) -> Batches:
+        """Disjoint batches of ``size`` records; what is left over is not read."""
+        rows = np.concatenate([batch.rows for batch, _ in self.batches])
+        labels = np.concatenate([batch.labels for batch, _ in self.batches])
+        factors = np.concatenate([factors for _, factors in self.batches])
+        return [
+            (Batch(rows[low : low + size], labels[low : low + size]),
+             factors[low : low + size])
+            for low in range(0, self.n - size + 1, size)
+        ]  # fmt: skip

@@ -16,8 +16,8 @@ from dperm.core.privacy.ledger import Ledger, N
 from dperm.core.privacy.mechanisms import laplace_rows
 from dperm.solvers.frank_wolfe.dp_fw import published_root, selections
 from dperm.solvers.streams import Noise, Target, silent
-from dperm.solvers.streams.alone import Alone
 from dperm.solvers.streams.gaussian_releases import concentrated_budget
+from dperm.solvers.streams.gradients import Alone
 from dperm.solvers.streams.setup import Setup
 
 ALONE = True

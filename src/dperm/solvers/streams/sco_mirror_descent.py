@@ -18,12 +18,12 @@ from dperm.core.erm.sets import norms
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import gaussian
 from dperm.solvers.streams import Noise, Target
-from dperm.solvers.streams.alone import Alone
 from dperm.solvers.streams.gaussian_releases import (
     euclidean_lipschitz,
     gaussian_noise,
     gaussian_releases,
 )
+from dperm.solvers.streams.gradients import Alone
 from dperm.solvers.streams.setup import Setup
 
 ALONE = True
