@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dperm import flags
-from dperm.cli import COMMANDS, function_of, papers
+from dperm.cli import COMMANDS, function_of, main, papers
 from dperm.core.experiment.locate import available
 
 DPERM = [sys.executable, "-m", "dperm"]
@@ -85,6 +85,26 @@ def test_flags_keep_the_overrides_for_the_record(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["dperm tune"])
     flags.run(seen.append, ["-m", "paper=dpcd,dpgcd", "seed=3"])
     assert seen == [[f"paper={name}", "seed=3"] for name in ("dpcd", "dpgcd")]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_added"),
+    [
+        (["dpcd"], True),
+        (["dpcd", "-n", "--config", "scale=smoke"], True),
+        (["dpcd", "-j", "2"], False),
+        (["dpcd", "-c1"], False),
+        (["all", "--cores=1"], False),
+        (["all", "--profile", "profiles/slurm"], False),
+    ],
+)
+def test_all_cores_are_taken_where_none_are_named(words, is_added, monkeypatch):
+    seen = []
+    monkeypatch.setattr(sys, "argv", ["dperm", *words])
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    monkeypatch.setattr("snakemake.cli.main", lambda: seen.extend(sys.argv))
+    main()
+    assert ("--cores=all" in seen) == is_added and seen[-len(words) :] == words
 
 
 def test_anything_else_is_snakemakes():

@@ -37,7 +37,7 @@ EXPECTED = {
     "float_type": "a number",
     "string_type": "text",
     "string_too_short": "text",
-    "missing": "text",
+    "missing": "a value",
     "string_pattern_mismatch": "letters, digits, _ and -",
     "list_type": "a list",
     "sequence_str": "a list",
@@ -352,7 +352,12 @@ def load_yaml(where: str, text: bytes) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        reason = " ".join(str(error).split())
+        mark, reason = (
+            getattr(error, "problem_mark", None),
+            " ".join(str(error).split()),
+        )
+        if mark is not None:
+            reason = f"line {mark.line + 1}: {getattr(error, 'problem', reason)}"
         raise ConfigError(f"{where}: not valid YAML: {reason}") from error
 
 
