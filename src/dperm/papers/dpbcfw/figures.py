@@ -242,17 +242,17 @@ def by_noise(config: Config, product: Product, problems: list[str]) -> Drawing:
     beside, what panels differ in beside their noise, of ``BESIDE``; columns, those of
     the legend.
     """
-    table, beside = read(config, product.sweeps[0]), product.options.get("beside")
+    table, apart = read(config, product.sweeps[0]), product.options.get("beside")
     ours = where(table, method="dp_bcfw")
-    keys = ["noise"] if beside is None else ["noise", beside]
+    keys = ["noise"] if apart is None else ["noise", apart]
     kinds = ours[keys].drop_duplicates().to_dict("records")
     panels = Curves(len(kinds), 3)
     for kind, axis in panels.over(kinds):
         panel, title = kind["noise"], NOISES[kind["noise"]]
-        if beside is not None:
-            named, titled = BESIDE[beside]
-            panel += named.format(kind[beside])
-            title += titled.format(kind[beside])
+        if apart is not None:
+            named, titled = BESIDE[apart]
+            panel += named.format(kind[apart])
+            title += titled.format(kind[apart])
         ball = {"share": kind["share"]} if "share" in kind else {}
         panels.baselines(axis, panel, where(table, **ball), kind["noise"])
         panels.family(axis, panel, where(ours, **kind), product.options["along"])

@@ -18,8 +18,8 @@ def node_selections(
     2 G eta / n: the K of the printed scale cancels.
     """
     pure = epsilon / (2 * math.sqrt(2 * iterations * math.log(2 / delta)))
-    found = advanced_epsilon([(pure, int(nodes * iterations))], delta / 2)
-    return Case(found, epsilon / 2, "advanced composition of all nodes' selections")
+    spent = advanced_epsilon([(pure, int(nodes * iterations))], delta / 2)
+    return Case(spent, epsilon / 2, "advanced composition of all nodes' selections")
 
 
 def sketched_features(
@@ -39,5 +39,5 @@ def sketched_features(
     leading = 1 + math.sqrt(n / length)
     logs = math.sqrt(2 * (math.log(1 / delta) + epsilon / 2))
     noise = leading * math.sqrt(count) * logs / (n * epsilon / 2)
-    found = gaussian_epsilon(math.sqrt(count) / noise, delta)
-    return Case(found, epsilon / 2, "exact composition of K T Gaussian releases")
+    spent = gaussian_epsilon(math.sqrt(count) / noise, delta)
+    return Case(spent, epsilon / 2, "exact composition of K T Gaussian releases")

@@ -264,8 +264,8 @@ def _quadrants(axes: Axes, title: str) -> None:
 def rates(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Excess against n beside the bound, the exponents, the band of the controls."""
     swept = results.load_sweep(config, product.sweeps[0])
-    beside = pd.DataFrame(measures.beside_bounds(swept))
-    whole = beside[beside["epsilon"] == beside["epsilon"].max()]
+    means = pd.DataFrame(measures.beside_bounds(swept))
+    whole = means[means["epsilon"] == means["epsilon"].max()]
     groups = list(whole.groupby(["case", "instance"], sort=False))
     panels = Panels(len(groups) + 2)
     for axis, ((case, instance), part) in zip(panels.axes, groups, strict=False):

@@ -146,13 +146,13 @@ def _swept(config: Config, product: Product) -> pd.DataFrame:
 
 def reading(config: Config, product: Product, problems: list[str]) -> Table:
     """One page: what helps, what hurts, and whether Table 1 said so."""
-    beside = _theory_rows(config, product, problems)
+    theorem_rows = _theory_rows(config, product, problems)
     ran = results.load(config, problems)
-    rows = with_epochs(comparisons(config, ran, product.calibration), beside)
+    rows = with_epochs(comparisons(config, ran, product.calibration), theorem_rows)
     regimes, groups = (results.load_sweep(config, name) for name in product.sweeps)
     lines = [
         *_answers(rows),
-        *(_rank_line(row) for row in bounds.rank_correlations(beside)),
+        *(_rank_line(row) for row in bounds.rank_correlations(theorem_rows)),
         *(_regime_line(row) for row in measures.fitted(regimes)),
         *(_alignment_line(row) for row in measures.alignment(groups)),
     ]
@@ -162,8 +162,8 @@ def reading(config: Config, product: Product, problems: list[str]) -> Table:
 def finalists(config: Config, product: Product, problems: list[str]) -> Table:
     """The comparisons of the reading, after one more round of every tuning."""
     last = last_round(config, _swept(config, product), problems)
-    beside = _theory_rows(config, product, problems)
-    rows = with_epochs(comparisons(config, last, product.calibration), beside)
+    theorem_rows = _theory_rows(config, product, problems)
+    rows = with_epochs(comparisons(config, last, product.calibration), theorem_rows)
     return Table(pd.DataFrame(rows), pd.DataFrame(_answers(rows)).fillna(""))
 
 
@@ -256,13 +256,14 @@ def same_law(problem: Problem, first: str, second: str) -> bool:
     )
 
 
-def with_epochs(rows: Rows, beside: Rows) -> Rows:
+def with_epochs(rows: Rows, theorem_rows: Rows) -> Rows:
     """Comparisons with the fewer epochs T that Theorem 4.2 has for the two methods.
 
     Strongly convex case; where T is negative the theorem does not apply.
     """
     epochs = {
-        (row["problem"], row["algorithm"]): row["theorem_epochs"] for row in beside
+        (row["problem"], row["algorithm"]): row["theorem_epochs"]
+        for row in theorem_rows
     }
     for row in rows:
         keys = ((row["problem"], row[name]) for name in ("first", "second"))

@@ -1,0 +1,165 @@
+"""Gains, partitions and samplings: the numbers of their tables and figures."""
+
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from dperm.core.experiment.results import Result
+from dperm.papers.dpskgd import figures, measures, tables, theory
+from dperm.papers.dpskgd.theory import Bound
+
+DIMENSIONS = (4, 16, 64, 256)
+WORSE, BETTER = "DP-SGD", "DP-SkGD full"
+
+
+def drawn(figure, product, problems=()):
+    """The data behind a figure."""
+    made, rows = figure(None, product, list(problems))
+    plt.close(made)
+    return pd.DataFrame(rows)
+
+
+def patched(monkeypatch, **of_results):
+    for module in (figures, tables):
+        monkeypatch.setattr(module, "results", SimpleNamespace(**of_results))
+
+
+# --- regimes --------------------------------------------------------------------------
+
+
+def swept(exponent=0.75, drowned=(), seed=0):
+    """Draws of two methods, their excess a power of d; the start is low if drowned."""
+    rng, rows = np.random.default_rng(seed), []
+    for d in DIMENSIONS:
+        for name, power, row in ((WORSE, exponent, 1.0), (BETTER, 0.0, 0.5)):
+            known = {"regime": "flat", "algorithm": name, "d": d, "n": 2**20,
+                     "start": 1.0 if d in drowned else 1e6, "expected": d**power,
+                     "convex": d**row, "strong": d ** (2 * row)}  # fmt: skip
+            for replicate in range(6):
+                rows += [{**known, "replicate": replicate, "source": "law", "draw": k,
+                          "excess": d**power * rng.lognormal(0, 0.05)}
+                         for k in range(4)]  # fmt: skip
+            rows.append({**known, "replicate": 0, "source": "solver", "draw": 0,
+                         "excess": 1e9})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("exponent", [0.75, 0.0])
+def test_the_gain_grows_with_its_exponent(exponent):
+    (row,) = measures.fitted(swept(exponent))
+    assert row["exponent"] == pytest.approx(exponent, abs=0.02)
+    assert row["ci_low"] < row["exponent"] < row["ci_high"]
+    assert row["ci_high"] - row["ci_low"] < 0.05
+    assert (row["worse"], row["better"], row["runs"]) == (WORSE, BETTER, 24)
+    assert row["convex_row"] == pytest.approx(0.5)  # d over d^(1/2)
+    assert row["strong_row"] == pytest.approx(1.0)
+    assert row["gain_at_d_to"] == pytest.approx(256**exponent, rel=0.1)
+
+
+def test_dimensions_that_the_noise_drowns_are_left_out():
+    (row,) = measures.fitted(swept(drowned=(256,)))
+    assert (row["d_from"], row["d_to"]) == (4, 64)
+    assert measures.fitted(swept(drowned=(16, 64, 256))) == []
+
+
+def test_the_figure_of_regimes_has_the_gains_of_the_draws(monkeypatch):
+    table = swept()
+    patched(monkeypatch, load_sweep=lambda config, name: table)
+    rows = drawn(figures.regimes, None).set_index(["panel", "algorithm", "x"])["mean"]
+    law = table[table["source"] == "law"]
+    means = law.groupby(["algorithm", "d"])["excess"].mean()
+    for d in DIMENSIONS:
+        gain = rows["flat: gain", f"{WORSE} / {BETTER} (n = 1048576)", d]
+        assert gain == pytest.approx(means[WORSE, d] / means[BETTER, d])
+        assert rows["flat: gain", "Table 1, convex", d] == pytest.approx(d**0.5)
+        share = rows["flat: excess", f"{WORSE} (law, n = 1048576)", d]
+        assert share == pytest.approx(means[WORSE, d] / 1e6)
+        assert rows["flat: excess", f"{BETTER} (solver, n = 1048576)", d] == 1e3
+
+
+# --- partitions -----------------------------------------------------------------------
+
+
+def test_partitions_are_averaged_within_their_tunings(monkeypatch):
+    errors = {"aligned": 1.0, "misaligned": 4.0}
+    table = pd.DataFrame(
+        {"correlation": 0.5, "ratio": 100.0, "method": method, "replicate": r,
+         "relative_error": error * (1 + r) * (1 + 0.1 * fresh), "step": 0.1,
+         "passes": 2.0, "factor": 1.5}
+        for method, error in errors.items() for r in range(3) for fresh in (-1, 1)
+    )  # fmt: skip
+    patched(monkeypatch, load_sweep=lambda config, name: table)
+    product = SimpleNamespace(sweeps=["blocks"])
+    data = tables.blocks(None, product, []).data.set_index("method")
+    rows = drawn(figures.blocks, product).set_index("algorithm")
+    for method, error in errors.items():
+        assert data.loc[method, "relative_error"] == pytest.approx(2 * error)
+        assert (data.loc[method, "tunings"], data.loc[method, "runs"]) == (3, 6)
+        for key in ("ci_low", "ci_high"):
+            assert rows.loc[method, key] == pytest.approx(data.loc[method, key])
+        ends = rows.loc[method, ["x", "min", "max"]].tolist()
+        assert ends == pytest.approx([100.0, error, 3 * error])
+    (line,) = measures.alignment(table)
+    assert line["ratio"] == pytest.approx(0.25)
+    assert (line["first"], line["second"]) == ("aligned", "misaligned")
+
+
+# --- samplings and Table 1 ------------------------------------------------------------
+
+ERRORS = {"dp_skgd": 1.0, "dp_skgd_importance": 3.0, "dp_skgd_blocks4": 0.5,
+          "dp_skgd_full": 0.25, "dp_skgd_nice2": 2.0, "dp_sgd": 8.0}  # fmt: skip
+
+
+@pytest.fixture
+def ran():
+    """Results whose fresh errors lie around ``ERRORS``."""
+    return [
+        Result("one", name, {"dp_sgd": "DP-SGD"}.get(name, name), pd.DataFrame(),
+               pd.DataFrame({"calibration": "strict", "passes": 2.0, "checkpoint": 2.0,
+                             "relative_error": error * np.array([0.9, 1.1])}), "")
+        for name, error in ERRORS.items()
+    ]  # fmt: skip
+
+
+def test_samplings_stand_at_their_numbers_of_blocks(ran, monkeypatch):
+    patched(
+        monkeypatch,
+        load=lambda config, problems: {"one": ran},
+        titles=lambda config, problems: {"one": SimpleNamespace(title="One")},
+    )
+    optimum = SimpleNamespace(w=np.zeros(8))
+    monkeypatch.setattr(figures.inputs, "load_optimum", lambda at: optimum)
+    monkeypatch.setattr(figures.plan, "at_problem", lambda config, name: name)
+    monkeypatch.setattr(Result, "final", lambda self, kind, passes=None: self.evaluated)
+    product = SimpleNamespace(options={}, calibration="strict")
+    rows = drawn(figures.samplings, product, ["one"])
+    places = {"dp_skgd": 8, "dp_skgd_importance": 8, "dp_skgd_blocks4": 4}
+    places |= {"dp_skgd_full": 1, "dp_skgd_nice2": 4, "DP-SGD": 0}
+    for name, x in places.items():
+        seen = rows[rows["algorithm"] == name]
+        assert set(seen["x"]) == {x}
+        assert seen["mean"].iloc[0] == pytest.approx(ERRORS.get(name, ERRORS["dp_sgd"]))
+    # one block has one probability: it ends the curves of both families
+    assert (rows["algorithm"] == "dp_skgd_full").sum() == 2
+
+
+def test_bounds_and_errors_are_over_those_of_single_draws(ran, monkeypatch):
+    bounds = {name: Bound("full", 1.0 + k, 2.0, 4.0 + k)
+              for k, name in enumerate(ERRORS)}  # fmt: skip
+    bounds["dp_sgd"] = Bound("full", 1.0, 1.0, np.inf)
+    monkeypatch.setattr(theory, "solver_bounds", lambda *_: dict(bounds))
+    monkeypatch.setattr(Result, "final", lambda self, kind, passes=None: self.evaluated)
+    points = theory.over_single_uniform(None, "one", ran, "strict")
+    convex = {row["algorithm"]: row for row in points["convex"]}
+    assert set(convex) == set(ERRORS) - {"dp_skgd"}
+    for k, name in list(enumerate(ERRORS))[1:-1]:
+        assert convex[name]["x"] == pytest.approx(1.0 + k)
+        assert convex[name]["mean"] == pytest.approx(ERRORS[name])
+    assert "dp_sgd" not in {row["algorithm"] for row in points["strong"]}
+    assert points["strong"][0]["x"] == pytest.approx(5 / 4)
+    del bounds["dp_skgd"]
+    empty = theory.over_single_uniform(None, "one", ran, "strict")
+    assert empty == {"convex": [], "strong": []}
