@@ -6,8 +6,8 @@ import pytest
 
 from dperm.core.privacy.pld import (
     Profile,
-    _discretise,
     composed_epsilon,
+    discretise,
     epsilon_on_grid,
 )
 from dperm.core.privacy.strict import (
@@ -109,7 +109,7 @@ def test_rounding_of_millions_of_steps_is_relative_to_delta():
     from dp_accounting.pld import pld_pmf
 
     release, delta, interval = sgd(45_312, 50, 0.6506), 45_312**-2, 7.3671e-5
-    one = _discretise(release, 2.4140625, interval)
+    one = discretise(release, 2.4140625, interval)
     cells = one.masses.size // 2
     untilted = (
         pld_pmf.DensePLDPmf(interval, -cells, one.masses, one.infinite, True)
@@ -122,7 +122,7 @@ def test_rounding_of_millions_of_steps_is_relative_to_delta():
 
 
 def test_masses_are_a_symmetric_distribution():
-    one = _discretise(sgd(1000, 1, 0.7), 6.0, 1e-2)
+    one = discretise(sgd(1000, 1, 0.7), 6.0, 1e-2)
     losses = 1e-2 * np.arange(-600, 601)
     assert one.masses.min() >= 0
     assert one.masses[::-1] == pytest.approx(one.masses * np.exp(-losses), rel=1e-9)

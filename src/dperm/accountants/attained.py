@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dperm.core.privacy.certified import Composed, Scaled, U, compose, order
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
 from dperm.core.privacy.noisy_max import NoisyMax
-from dperm.core.privacy.pld import _Release
+from dperm.core.privacy.pld import Release
 
 Array = NDArray[np.float64]
 
@@ -238,7 +238,7 @@ def _laws(pair: Pair, count: int, top: float, interval: float) -> tuple[Scaled, 
     def law(mass: Array) -> Scaled:
         split = np.concatenate([mass * (1 - up), mass * up])
         masses = np.asarray(np.bincount(both, split, 2 * cells + 1), dtype=float)
-        return Scaled(_Release(masses, 0.0, count), 2 * U * math.sqrt(split.size))
+        return Scaled(Release(masses, 0.0, count), 2 * U * math.sqrt(split.size))
 
     return law(pair.p * (1 - pair.error)), law(pair.q * (1 + pair.error))
 

@@ -17,7 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from dperm.accountants.attained import Pair, gaussian_pair, pair
-from dperm.core.privacy.ledger import Event, LedgerError, _require_positive
+from dperm.core.privacy.ledger import Event, LedgerError, require_positive
 from dperm.core.privacy.mechanisms import handed
 from dperm.core.privacy.pld import Profile
 from dperm.core.privacy.published import PublishedCost, published_cost
@@ -206,7 +206,7 @@ class GeneralisedGaussian(Event):
         super().__post_init__()
         self._plain("order", float)
         self._plain("kappa", float)
-        _require_positive("kappa", self.kappa)
+        require_positive("kappa", self.kappa)
         if not self.order >= 2:
             raise NormError(f"order must be at least 2, got {self.order}")
 

@@ -24,7 +24,7 @@ from dperm.accountants.attained import (
 from dperm.core.privacy.accounting import Interval, true_epsilon
 from dperm.core.privacy.ledger import Event, Ledger
 from dperm.core.privacy.noisy_max import NoisyMax
-from dperm.core.privacy.pld import TAIL, Profile, _largest_loss, refined
+from dperm.core.privacy.pld import TAIL, Profile, largest_loss, refined
 from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon, profile
 
 GAPS = (0.0, 0.5, 2.0, 5.0, 12.0)  # noise scales that a leader is ahead by
@@ -112,4 +112,4 @@ def _way(
 def _top(curve: Profile, delta: float) -> float:
     """Largest loss worth a cell."""
     known = curve.top
-    return _largest_loss(curve, TAIL * delta / curve.count) if known is None else known
+    return largest_loss(curve, TAIL * delta / curve.count) if known is None else known

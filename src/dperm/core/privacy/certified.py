@@ -34,10 +34,10 @@ from numpy.typing import NDArray
 from dperm.core.privacy.pld import (
     TILTED_TAIL,
     Profile,
-    _discretise,
-    _Release,
+    Release,
     chernoff,
     composed_epsilon,
+    discretise,
 )
 
 Array = NDArray[np.float64]
@@ -177,7 +177,7 @@ def _on_grid(
 class Scaled:
     """Masses of a release, and how far they may be off: by a factor of 1 + this."""
 
-    release: _Release
+    release: Release
     relative: float
 
 
@@ -187,7 +187,7 @@ def _raised(profile: Profile, top: float, interval: float) -> Scaled:
     The curve that the masses have, as they are in floating point, is computed by sums
     of positive numbers and held against the profile at every node.
     """
-    release = _discretise(profile, top, interval)
+    release = discretise(profile, top, interval)
     cells = release.masses.size // 2
     positive = release.masses[cells + 1 :]
     losses = interval * np.arange(cells + 1)
@@ -297,7 +297,7 @@ def _transform_error(size: int) -> float:
     return _LEVEL * U * math.log2(max(2 * size, 2))
 
 
-def _tilted(release: _Release, tilt: float) -> tuple[Array, float]:
+def _tilted(release: Release, tilt: float) -> tuple[Array, float]:
     """Masses * exp(tilt * cell), of sum one, and the logarithm of what it was.
 
     Weights are relative to the last cell with mass, so that the sum cannot vanish.
@@ -311,7 +311,7 @@ def _tilted(release: _Release, tilt: float) -> tuple[Array, float]:
     return weighted / total, math.log(total) + tilt * (last - middle)
 
 
-def order(releases: Sequence[_Release], delta: float, interval: float) -> float:
+def order(releases: Sequence[Release], delta: float, interval: float) -> float:
     """The order, per cell, of the best Chernoff bound on epsilon, to a quarter of 2."""
     best, bound = chernoff(releases, _tilted, delta, interval)
     return float(min(best * np.exp2(np.arange(-3, 4) / 4), key=bound))

@@ -96,7 +96,8 @@ class UnsupportedEventError(TypeError):
     """An event for which an accountant has no formula."""
 
 
-def _require_positive(name: str, value: float) -> None:
+def require_positive(name: str, value: float) -> None:
+    """Refuse a value that is no sensitivity: not positive, or not finite."""
     if not (value > 0 and math.isfinite(value)):
         raise SensitivityError(f"{name} must be positive and finite, got {value}")
 
@@ -139,7 +140,7 @@ class Event:
         Event.kinds[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        _require_positive("sensitivity", self.sensitivity)
+        require_positive("sensitivity", self.sensitivity)
         if not self.scale >= 0:
             raise ScaleError(f"scale must not be negative, got {self.scale}")
         if self.count < 1:
@@ -270,7 +271,7 @@ class Laplace(Event):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.published_sensitivity is not None:
-            _require_positive("published_sensitivity", self.published_sensitivity)
+            require_positive("published_sensitivity", self.published_sensitivity)
             self._plain("published_sensitivity", float)
 
 

@@ -66,7 +66,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class _Release:
+class Release:
     """Masses of one release at the losses of -n, ..., n cells, `infinite` beyond."""
 
     masses: Array
@@ -81,7 +81,7 @@ class _Release:
         return weighted / total, math.log(total) + tilt * cells
 
 
-Tilting = Callable[[_Release, float], tuple[Array, float]]
+Tilting = Callable[[Release, float], tuple[Array, float]]
 
 
 def composed_epsilon(
@@ -168,8 +168,8 @@ def epsilon_on_grid(
     from dp_accounting.pld import pld_pmf  # 0.5 s to import
 
     pairs = zip(profiles, tops, strict=True)
-    releases = [_discretise(profile, top, interval) for profile, top in pairs]
-    tilt = chernoff(releases, _Release.tilted, delta, interval)[0] / 2
+    releases = [discretise(profile, top, interval) for profile, top in pairs]
+    tilt = chernoff(releases, Release.tilted, delta, interval)[0] / 2
     first, tilted, log_scale = _compose(releases, tilt)
     masses, first = np.maximum(tilted[max(-first, 0) :], 0.0), max(first, 0)
     log_weights = log_scale - tilt * (first + np.arange(masses.size))
@@ -182,7 +182,7 @@ def epsilon_on_grid(
     return epsilon if sound else math.inf, tilted.size
 
 
-def _discretise(profile: Profile, top: float, interval: float) -> _Release:
+def discretise(profile: Profile, top: float, interval: float) -> Release:
     """Return the masses whose curve is the profile's chords.
 
     Symmetric curves have P(L = -l) = exp(-l) P(L = l). Taken from differences of
@@ -197,11 +197,11 @@ def _discretise(profile: Profile, top: float, interval: float) -> _Release:
     negative = positive * np.exp(-losses[1:])
     zero = max(1 - (positive.sum() + negative.sum() + deltas[-1]), 0.0)
     masses = np.concatenate([negative[::-1], [zero], positive])
-    return _Release(masses, float(deltas[-1]), profile.count)
+    return Release(masses, float(deltas[-1]), profile.count)
 
 
 def chernoff(
-    releases: Sequence[_Release], tilted: Tilting, delta: float, interval: float
+    releases: Sequence[Release], tilted: Tilting, delta: float, interval: float
 ) -> tuple[float, Callable[[float], float]]:
     """The order, per cell, of the best Chernoff bound on epsilon, and the bound.
 
@@ -221,7 +221,7 @@ def chernoff(
     return float(min(np.exp2(np.arange(-13.0, 9.0)) / widest, key=bound)), bound
 
 
-def _compose(releases: Sequence[_Release], tilt: float) -> tuple[int, Array, float]:
+def _compose(releases: Sequence[Release], tilt: float) -> tuple[int, Array, float]:
     """Return the first cell, the tilted masses and the logarithm of their scale."""
     from dp_accounting.pld import common
     from scipy import signal  # 0.4 s to import
@@ -240,14 +240,14 @@ def largest_losses(profiles: Sequence[Profile], delta: float) -> list[float]:
     """The largest loss of each profile; what lies beyond weighs ``TAIL * delta``."""
     mass = TAIL * delta / len(profiles)
     return [
-        _largest_loss(profile, mass / profile.count)
+        largest_loss(profile, mass / profile.count)
         if profile.top is None
         else profile.top
         for profile in profiles
     ]
 
 
-def _largest_loss(profile: Profile, mass: float) -> float:
+def largest_loss(profile: Profile, mass: float) -> float:
     """Return the smallest loss beyond which at most `mass` remains."""
 
     def beyond(loss: float) -> float:
