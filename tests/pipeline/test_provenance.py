@@ -10,7 +10,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.tune import tuning_units
 from dperm.core.experiment.unit import part_key
-from dperm.pipeline import digests, inputs, runtable
+from dperm.pipeline import digests, inputs, products, runtable
 from dperm.pipeline import stages as sweeping
 from dperm.store import closure
 
@@ -226,7 +226,7 @@ def product(paper, kind, name):
     def made():
         if kind != "sweeps":
             return digests.product(config, kind, name, [])
-        points = plan.sweep_points(config, config.paper.sweeps[name])
+        points = products.sweep_points(config, config.paper.sweeps[name])
         return digests.sweep(config, name, points, [])
 
     return made

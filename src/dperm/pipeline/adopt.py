@@ -42,7 +42,7 @@ from dperm.core.experiment.unit import (
     seed,
 )
 from dperm.pipeline import digests, inputs
-from dperm.pipeline.products import function_of
+from dperm.pipeline.products import function_of, sweep_problems
 from dperm.pipeline.stages import Task, measured, sweep_path, tasks
 
 log = logging.getLogger(__name__)
@@ -321,7 +321,7 @@ def _points(
     kept = parts.by_identity()
     if not kept:
         return
-    for problem in plan.sweep_problems(config, what):
+    for problem in sweep_problems(config, what):
         _solve_again(plan.at_problem(config, problem), moved)
     try:
         every = tasks(config, name, what)

@@ -146,8 +146,8 @@ class _Composer:
 
     def _add_sweep(self, config: schema.Config, name: str) -> None:
         paper, sweep = config.paper, config.paper.sweeps[name]
-        solved = plan.sweep_problems(config, sweep)
-        prepared = plan.sweep_prepared(config, sweep)
+        solved = products.sweep_problems(config, sweep)
+        prepared = products.sweep_prepared(config, sweep)
         for problem in (*solved, *prepared):
             if problem not in self.graph.dataset_of:
                 self._add_problem(self._problem(problem))
@@ -157,9 +157,9 @@ class _Composer:
         arrays = [f for problem in prepared for f in self._outputs("prepare", problem)]
         tuned = [
             self._tuned(paper.name, name, *run)
-            for run in plan.sweep_tuned(config, name)
+            for run in products.sweep_tuned(config, name)
         ]
-        points = plan.sweep_points(config, sweep)
+        points = products.sweep_points(config, sweep)
         for solver in points.values("solver"):
             self._solver(solver)
         inputs = optima + arrays + tuned
@@ -190,7 +190,7 @@ class _Composer:
 
     def _add_timing(self, config: schema.Config) -> None:
         """Add what is run again to be timed, if a product shows seconds."""
-        paper, clocked = config.paper, plan.clocked(config)
+        paper, clocked = config.paper, products.clocked(config)
         shown = [*paper.figures.values(), *paper.tables.values()]
         inputs = [self._outputs("solve", paper.name, *run)[1] for run in clocked]
         kinds = [sorted(found) for found in clocked.values()]
@@ -213,7 +213,7 @@ class _Composer:
         inputs = product_inputs(
             self.graph.below("results"),
             paper.name,
-            plan.product_runs(config, product),
+            products.product_runs(config, product),
             product.sweeps,
             product.timed,
         )

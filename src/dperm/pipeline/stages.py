@@ -27,7 +27,7 @@ from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
-from dperm.pipeline import checks, digests
+from dperm.pipeline import checks, digests, products
 from dperm.pipeline.inputs import load_job, load_optimum_record, unavailable_reason
 from dperm.pipeline.products import chosen, function_of
 
@@ -108,7 +108,7 @@ def timing(config: schema.Config) -> Path:
     Path
         Of ``timing.parquet`` of the paper.
     """
-    pairs = plan.clocked(config)
+    pairs = products.clocked(config)
     meter = tuning.Meter(
         f"timing {config.paper.name}", len(pairs), "solvers on problems"
     )
@@ -191,18 +191,18 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
 def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
     """Every point and replicate of a sweep, and the key of its part."""
     replicates = config.scale.replicates or what.replicates
-    every = plan.sweep_points(config, what)
+    every = products.sweep_points(config, what)
     code = digests.swept(config, what, every.values("solver"))
     optima = {
         problem: _solved(config, problem)
-        for problem in plan.sweep_problems(config, what)
+        for problem in products.sweep_problems(config, what)
     }
     read = [*optima.values()]
     read += [
         [data.load_prepared(problem, config.data).meta["digest"]]
-        for problem in plan.sweep_prepared(config, what)
+        for problem in products.sweep_prepared(config, what)
     ]
-    tuned = {pair: _tuned(config, *pair) for pair in plan.sweep_tuned(config, name)}
+    tuned = {pair: _tuned(config, *pair) for pair in products.sweep_tuned(config, name)}
     given = [config.paper.name, name, what.kind, what.options, config.seed, read]
     every_task = []
     for point in every:

@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
+from dperm.pipeline import products
 from dperm.present import looks
 from dperm.present.drawing import write_palette
 from dperm.present.tables import number
@@ -170,7 +171,7 @@ def figures(
         texts = _texts(product, ledgers, settings)
         missing = []
         if product.kind == "trajectories":
-            names = plan.product_problems(product, plan.problem_names(config))
+            names = products.product_problems(product, plan.problem_names(config))
             missing = [name for name in names if name not in set(points["panel"])]
         paths = {kind: stem.with_suffix(f".{kind}") for kind in KEPT}
         yield Figure(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dperm.core.experiment import grid, schema
-from dperm.core.experiment.config import read, small_points
+from dperm.core.experiment.config import read
 from dperm.core.experiment.locate import ConfigError
 
 
@@ -26,62 +26,6 @@ def problem_names(config: schema.Config) -> list[str]:
     """The problems of the paper at this scale."""
     offline = config.scale.problems == "offline"
     return config.paper.offline if offline else config.paper.problems
-
-
-def product_problems(product: schema.Product, names: list[str]) -> list[str]:
-    """The product's problems as far as the scale has them; all where it has none."""
-    return [name for name in product.problems or () if name in names] or names
-
-
-def product_runs(
-    config: schema.Config, product: schema.Product
-) -> list[tuple[str, str]]:
-    """(problem, solver) whose results a product is made of; of sweeps alone none."""
-    if product.sweeps and product.problems is None:
-        return []
-    shown = product_problems(product, problem_names(config))
-    return [run for run in runs(config) if run[0] in shown]
-
-
-def sweep_points(config: schema.Config, what: schema.Sweep) -> grid.Grid:
-    """The points of a sweep at the configured scale."""
-    if config.scale.problems == "offline":
-        return small_points(config.paper, what)
-    return grid.points(what.grid, axes=None)
-
-
-def sweep_problems(config: schema.Config, what: schema.Sweep) -> list[str]:
-    """The problems a sweep needs at the configured scale; offline ones at the small."""
-    offline = config.scale.problems == "offline"
-    kept = config.paper.offline if offline else what.problems
-    return [name for name in what.problems if name in kept]
-
-
-def sweep_prepared(config: schema.Config, sweep: schema.Sweep) -> list[str]:
-    """Problems whose arrays a sweep reads; at the small scales the offline ones."""
-    offline = config.scale.problems == "offline" and sweep.prepared
-    return config.paper.offline if offline else sweep.prepared
-
-
-def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
-    """(problem, solver) whose tuning a sweep starts from, by its points.
-
-    Raises
-    ------
-    ConfigError
-        If its points do not say which.
-    """
-    what = config.paper.sweeps[name]
-    if not what.tuned:
-        return []
-    every = sweep_points(config, what)
-    for key in ("problem", "solver"):
-        if any(key not in at for at in every):
-            raise ConfigError(
-                f"conf/paper/{config.paper.name}/paper.yaml: sweeps.{name}: expected "
-                f"an axis {key!r}, as tuned: true starts from a tuning"
-            )
-    return list(dict.fromkeys((at["problem"], at["solver"]) for at in every))
 
 
 def runs(config: schema.Config) -> list[tuple[str, str]]:
@@ -217,17 +161,3 @@ def seed_of(
     """
     name = f"{master}/{stage}/{problem}/{solver}/{float(passes)!r}/{replicate}"
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1
-
-
-def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
-    """(problem, solver) to the calibrations whose seconds the paper's products show."""
-    kinds: dict[tuple[str, str], set[str]] = {}
-    names, paper = problem_names(config), config.paper
-    for product in (*paper.figures.values(), *paper.tables.values()):
-        chosen = product.options.get("solvers") or list(paper.runs)
-        hidden = product.options.get("leave_out", ())
-        shown = product_problems(product, names) if product.timed else []
-        for problem, solver in runs(config):
-            if problem in shown and solver in chosen and solver not in hidden:
-                kinds.setdefault((problem, solver), set()).add(product.calibration)
-    return kinds

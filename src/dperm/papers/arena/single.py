@@ -16,7 +16,7 @@ from dperm.compare.run import Plan, runs, write
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import points
 from dperm.papers.arena import outcomes
-from dperm.pipeline import digests
+from dperm.pipeline import digests, products
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def recommend(config: schema.Config) -> list[Path]:
         If its data cannot be had.
     """
     source, what = sources.of_configuration(config), config.paper.sweeps["contest"]
-    every = plan.sweep_points(config, replace(what, small=None))
+    every = products.sweep_points(config, replace(what, small=None))
     grids, defaults = what.options["grids"], what.options["defaults"]
     methods = [
         Method(
