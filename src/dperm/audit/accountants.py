@@ -60,8 +60,8 @@ def bounds(ledger: Ledger, delta: float) -> tuple[float, float]:
         return exact, exact
     tilts = [event for event in events if isinstance(event, PerturbedObjective)]
     if tilts:
-        found = _tilted(tilts, mu, delta)
-        return found if math.isfinite(found) else 0.0, found
+        tilted = _tilted(tilts, mu, delta)
+        return tilted if math.isfinite(tilted) else 0.0, tilted
     renyi = _renyi_epsilon(events, delta)
     others = [event for event in events if not isinstance(event, Gaussian)]
     if any(_has_no_curve(event) for event in others):
@@ -102,8 +102,9 @@ def _tilted(tilts: Sequence[PerturbedObjective], mu: float, delta: float) -> flo
         for k in range(21):
             ends = [t for t in (k - 1, k, k + 1, 10) if max(k - 1, 0) <= t <= k + 1]
             J = max(math.log1p(K * t * (20 - t) / 400) for t in ends if t <= 20)
-            total += sum(_at(epsilon - J, math.hypot((k / 20 + b) * M, mu))
-                         for b in (0, 1))  # fmt: skip
+            total += sum(
+                _at(epsilon - J, math.hypot((k / 20 + b) * M, mu)) for b in (0, 1)
+            )
         return total
 
     def joint(epsilon: float) -> float:
@@ -131,17 +132,19 @@ def _at(epsilon: float, mu: float) -> float:
 
 
 def _composed(events: Sequence[Event], mu: float, delta: float, up: bool) -> float:
-    given = {"pessimistic_estimate": up,
-             "value_discretization_interval": _interval(events)}  # fmt: skip
-    made = [
-        _distribution(event, given).self_compose(event.count)
+    grid = {
+        "pessimistic_estimate": up,
+        "value_discretization_interval": _interval(events),
+    }
+    parts = [
+        _distribution(event, grid).self_compose(event.count)
         if event.count > 1
-        else _distribution(event, given)
+        else _distribution(event, grid)
         for event in events
     ]
     if mu:
-        made.append(_gaussian(1 / mu, given))
-    total = reduce(lambda a, b: a.compose(b), made)
+        parts.append(_gaussian(1 / mu, grid))
+    total = reduce(lambda a, b: a.compose(b), parts)
     return float(total.get_epsilon_for_delta(delta))
 
 
@@ -162,47 +165,47 @@ def _pure(event: NoisyMax) -> float:
     return 2 * event.sensitivity / event.scale
 
 
-def _gaussian(multiplier: float, given: dict[str, Any], rate: float = 1.0) -> Any:
+def _gaussian(multiplier: float, grid: dict[str, Any], rate: float = 1.0) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    dots = given["pessimistic_estimate"]
+    dots = grid["pessimistic_estimate"]
     return pld.from_gaussian_mechanism(
-        multiplier, sampling_prob=rate, use_connect_dots=dots, **given
+        multiplier, sampling_prob=rate, use_connect_dots=dots, **grid
     )
 
 
 @singledispatch
-def _distribution(event: Event, given: dict[str, Any]) -> Any:
+def _distribution(event: Event, grid: dict[str, Any]) -> Any:
     raise TypeError(f"{type(event).__name__}: no loss distribution")
 
 
 @_distribution.register
-def _(event: SampledGaussian, given: dict[str, Any]) -> Any:
-    return _gaussian(event.noise_multiplier, given, event.batch / event.population)
+def _(event: SampledGaussian, grid: dict[str, Any]) -> Any:
+    return _gaussian(event.noise_multiplier, grid, event.batch / event.population)
 
 
 @_distribution.register
-def _(event: GeneralisedGaussian, given: dict[str, Any]) -> Any:
-    return _gaussian(event.noise_multiplier, given)
+def _(event: GeneralisedGaussian, grid: dict[str, Any]) -> Any:
+    return _gaussian(event.noise_multiplier, grid)
 
 
 @_distribution.register
-def _(event: Laplace, given: dict[str, Any]) -> Any:
+def _(event: Laplace, grid: dict[str, Any]) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     return pld.from_laplace_mechanism(
-        event.noise_multiplier, use_connect_dots=given["pessimistic_estimate"], **given
+        event.noise_multiplier, use_connect_dots=grid["pessimistic_estimate"], **grid
     )
 
 
 @_distribution.register
-def _(event: NoisyMax, given: dict[str, Any]) -> Any:
+def _(event: NoisyMax, grid: dict[str, Any]) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     pure = _pure(event)
     true, false = -math.log1p(math.exp(-pure)), -math.log1p(math.exp(pure))
     pair = ({0: true, 1: false}, {0: false, 1: true})  # randomised response
-    return pld.from_two_probability_mass_functions(*pair, **given)
+    return pld.from_two_probability_mass_functions(*pair, **grid)
 
 
 def _without_replacement(
@@ -273,7 +276,7 @@ def _(event: NoisyMax) -> Any:
     logs = [
         a * math.log(x) + (1 - a) * math.log(y) for x, y in ((p, 1 - p), (1 - p, p))
     ]
-    found = np.logaddexp(*logs) / (a - 1)
+    curve = np.logaddexp(*logs) / (a - 1)
     if event.noise == "gumbel":
-        found = np.minimum(found, a * pure**2 / 8)
-    return event.count * found
+        curve = np.minimum(curve, a * pure**2 / 8)
+    return event.count * curve

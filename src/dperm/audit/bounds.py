@@ -90,12 +90,12 @@ def bets(one: Array, two: Array, points: Iterable[Point]) -> Array:
     ndarray, shape (rounds,)
         Logarithms.
     """
-    found = []
+    logs = []
     for epsilon, delta in points:
         ratio = math.exp(min(epsilon, 500.0))
         forth, back = one - ratio * two - delta, two - ratio * one - delta
-        found.append(capital(np.concatenate([forth, back], axis=1), ratio + delta))
-    return logsumexp(found, axis=0) - math.log(len(found))
+        logs.append(capital(np.concatenate([forth, back], axis=1), ratio + delta))
+    return logsumexp(logs, axis=0) - math.log(len(logs))
 
 
 def refuted(one: Array, two: Array, delta: float, level: float) -> float:
@@ -104,12 +104,12 @@ def refuted(one: Array, two: Array, delta: float, level: float) -> float:
     Going up a ladder of values until one stands, a wrong bound takes a wrong refutation
     of the first value that is true, which is one test.
     """
-    found = 0.0
+    refuted_up_to = 0.0
     for epsilon in EPSILONS:
         if best(bets(one, two, [(float(epsilon), delta)])) < -math.log(level):
             break
-        found = float(epsilon)
-    return found
+        refuted_up_to = float(epsilon)
+    return refuted_up_to
 
 
 def thresholds(values: Sequence[float]) -> Array:
@@ -222,7 +222,7 @@ def norm_bound(
     pilot, noise = (
         generalised_noise(rng, order, m, shift.size) for m in (_PILOT, SIZE)
     )
-    found, place = 0.0, len(_FAR) // 2
+    least, place = 0.0, len(_FAR) // 2
     for epsilon in EPSILONS:
         # where to draw is decided on other numbers than those that are bet on
         near = range(max(place - 2, 0), min(place + 3, len(_FAR)))
@@ -233,8 +233,8 @@ def norm_bound(
         logs = capital((terms - delta)[:, None], delta)
         if best(logs) < -np.log(level):
             break
-        found = float(epsilon)
-    return found
+        least = float(epsilon)
+    return least
 
 
 def _terms(

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian
-from dperm.audit import bounds
-from dperm.audit.bounds import norm_bound
-from dperm.audit.measured import has_many, losses, measured_epsilon
+from dperm.audit.bounds import losses_bound, norm_bound
+from dperm.audit.measured import Steps, has_many, losses, measured_epsilon
 from dperm.audit.neighbours import Pair, odd_pairs, pairs
 from dperm.audit.replay import Coupling, Replay, Script, Shift, margins
 from dperm.audit.subjects import Draw, Subject, Transcript
@@ -106,6 +105,7 @@ class Ladder:
 
     def __init__(self, subject: Subject, effort: Effort, seed: int):
         self.subject, self.seed = subject, seed
+        self._steps: Steps = {}
         fewest = max(min(effort.pairs, FEWEST), 4 * len(subject.positions))
         self.effort = replace(
             effort,
@@ -161,7 +161,8 @@ class Ladder:
         shifts: list[Shift] = []
         if not self.subject.selects:
             return shifts
-        some = self.pairs if self.has_many else self._spread(self.pairs, CLOSELY)
+        count = min(CLOSELY, self.effort.pairs)
+        some = self.pairs if self.has_many else self._spread(self.pairs, count)
         for seed, pair in zip(self.seeds(6, len(some)), some, strict=True):
             at = (pair.first, pair.second, seed)
             shifts += margins(Replay(self.subject, *at, self.taken(pair)))
@@ -177,31 +178,27 @@ class Ladder:
         The noise drives the run as far as it goes to one side, and, from some view
         before the record is read on, to the other.
         """
-        found: list[Shift] = []
+        shifts: list[Shift] = []
         for at in self.subject.positions:
             near = [one for one in self.couplings[::2] if one[0].position == at]
             for pair, coupling in near[:3]:
-                found += self._driven(pair, coupling)
-        return found
+                read = coupling.shifts[0].step if coupling.shifts else 0
+                turns = sorted({max(read - back, 0) for back in BACK})
+                seeds = self.seeds(8, len(turns))
+                for turn, seed in zip(turns, seeds, strict=True):
+                    history = loud_history(coupling.seen, turn)
+                    shifts += self._couple(pair, seed, history).shifts
+        return shifts
 
     @cached_property
     def odd(self) -> list[Coupling]:
         """Records of numbers that overflow, underflow or are none, after loud noise."""
-        found = []
-        for seed, pair in enumerate(odd_pairs(self.subject)):
-            loud = [draw.moved(self.subject.far * np.ones(draw.unit.size))
-                    for draw in self.plain.draws]  # fmt: skip
-            found.append(self._couple(pair, self.seed + seed, loud))
-        return found
-
-    def _driven(self, pair: Pair, coupling: Coupling) -> list[Shift]:
-        read = coupling.shifts[0].step if coupling.shifts else 0
-        turns = sorted({max(read - back, 0) for back in BACK})
-        coupled = [
-            self._couple(pair, seed, loud_history(coupling.seen, turn))
-            for turn, seed in zip(turns, self.seeds(8, len(turns)), strict=True)
+        far = self.subject.far
+        loud = [draw.moved(far * np.ones(draw.unit.size)) for draw in self.plain.draws]
+        return [
+            self._couple(pair, self.seed + k, loud)
+            for k, pair in enumerate(odd_pairs(self.subject))
         ]
-        return [shift for one in coupled for shift in one.shifts]
 
     @staticmethod
     def _spread(every: Sequence[Any], count: int) -> list[Any]:
@@ -221,8 +218,8 @@ class Ladder:
     def worst_at_first(self) -> Pair:
         """The pair whose noise is shifted most in the first release that moves."""
 
-        def total(found: tuple[Pair, Coupling]) -> float:
-            shifts = found[1].shifts
+        def total(coupled: tuple[Pair, Coupling]) -> float:
+            shifts = coupled[1].shifts
             first = min((shift.step for shift in shifts), default=0)
             return sum(shift.ratio**2 for shift in shifts if shift.step == first)
 
@@ -233,25 +230,26 @@ class Ladder:
     @cached_property
     def audited(self) -> Audited:
         """The largest epsilon that follows from a law, or else from sampled losses."""
-        found, candidates = list[Audited](), self._candidates()
+        bounds, candidates = list[Audited](), self._candidates()
         for pair in candidates[:TRIED]:
             exact = self._measured(pair, HISTORIES)
             if exact is not None:
-                found.append(Audited(pair, exact, True))
+                bounds.append(Audited(pair, exact, True))
             elif pair is candidates[0]:
-                found.append(self._sampled(pair))
-            if sum(one.exact for one in found) == KNOWN:
+                bounds.append(self._sampled(pair))
+            if sum(one.exact for one in bounds) == KNOWN:
                 break
-        return max(found, key=lambda one: (one.epsilon, one.exact))
+        return max(bounds, key=lambda one: (one.epsilon, one.exact))
 
     def _measured(self, pair: Pair, histories: int) -> float | None:
         if self.has_many:
             return None
         seeds = self.seeds(7, histories)
-        known = self.subject.law(pair.first, pair.second, seeds[0])
-        if known is not None:
-            return known
-        return measured_epsilon(self.subject, pair, seeds, self.taken(pair))
+        exact = self.subject.law(pair.first, pair.second, seeds[0])
+        if exact is not None:
+            return exact
+        given = (seeds, self.taken(pair), self._steps)
+        return measured_epsilon(self.subject, pair, *given)
 
     def _candidates(self) -> list[Pair]:
         """Pairs that move the run most, best first."""
@@ -259,10 +257,10 @@ class Ladder:
             apart = [self._measured(pair, 1) or 0.0 for pair in self.pairs]
             return [self.pairs[k] for k in np.argsort(apart, kind="stable")[:-3:-1]]
 
-        def total(found: tuple[Pair, Coupling]) -> float:
-            return round(sum(shift.ratio**2 for shift in found[1].shifts), 6)
+        def total(coupled: tuple[Pair, Coupling]) -> float:
+            return round(sum(shift.ratio**2 for shift in coupled[1].shifts), 6)
 
-        ranked = sorted(self.couplings[::2], key=lambda found: -total(found))
+        ranked = sorted(self.couplings[::2], key=lambda coupled: -total(coupled))
         return [pair for pair, _ in ranked]
 
     def _sampled(self, pair: Pair) -> Audited:
@@ -273,14 +271,14 @@ class Ladder:
         shifts = self._couple(pair, self.seed).shifts
         if len(shifts) == 1 and isinstance(shifts[0].event, GeneralisedGaussian):
             event, units = shifts[0].event, shifts[0].units
-            found = norm_bound(units, event.order, *given, self.seed)
-            return Audited(pair, found, False)
-        found = 0.0
+            least = norm_bound(units, event.order, *given, self.seed)
+            return Audited(pair, least, False)
+        least = 0.0
         for k, one in enumerate((pair, pair.reverse)):
             replay = Replay(self.subject, one.first, one.second, self.seed)
             sample = losses(replay, self.seeds(10 + k, self.effort.losses // 2))
-            found = max(found, bounds.losses_bound(sample, *given))
-        return Audited(pair, found, False)
+            least = max(least, losses_bound(sample, *given))
+        return Audited(pair, least, False)
 
     def sample(
         self,

@@ -98,8 +98,8 @@ def rebuilt(run: Any, change: Callable[..., tuple]) -> Any:
     """A Run that is made of what ``change`` makes of its arguments."""
 
     class Rebuilt(run):
-        def __init__(self, *given: Any):
-            super().__init__(*change(*given))
+        def __init__(self, *args: Any):
+            super().__init__(*change(*args))
 
     return Rebuilt
 
@@ -107,9 +107,9 @@ def rebuilt(run: Any, change: Callable[..., tuple]) -> Any:
 def bent(run: Any, stream: Callable[[PCG64], Generator]) -> Any:
     """A Run whose noise comes from another stream."""
 
-    def change(problem: Any, lanes: Any, own: Any, *rest: Any) -> tuple:
-        seed = int(own.noise.integers(2**62))
-        return problem, lanes, own.replaced(noise=stream(PCG64(seed))), *rest
+    def change(problem: Any, lanes: Any, generators: Any, *rest: Any) -> tuple:
+        seed = int(generators.noise.integers(2**62))
+        return problem, lanes, generators.replaced(noise=stream(PCG64(seed))), *rest
 
     return rebuilt(run, change)
 
@@ -120,8 +120,8 @@ def altered(
     """A Run that is changed before its first step; values, by name, of the run."""
 
     class Altered(run):
-        def __init__(self, *given: Any):
-            super().__init__(*given)
+        def __init__(self, *args: Any):
+            super().__init__(*args)
             self.__dict__.update({name: value(self) for name, value in values.items()})
             if change is not None:
                 change(self)
@@ -166,14 +166,17 @@ def _without_two(problem: Any, lanes: Any, *rest: Any) -> tuple:
     return problem, Forgetful(**vars(lanes)), *rest
 
 
-def _one_stream(problem: Any, lanes: Any, own: Any, *rest: Any) -> tuple:
+def _one_stream(problem: Any, lanes: Any, generators: Any, *rest: Any) -> tuple:
     """Records are read by the stream of the noise."""
-    return problem, lanes, own.replaced(sampling=own.noise), *rest
+    return problem, lanes, generators.replaced(sampling=generators.noise), *rest
 
 
-def _spending(problem: Any, lanes: Any, own: Any, options: Any, *rest: Any) -> tuple:
+def _spending(
+    problem: Any, lanes: Any, generators: Any, options: Any, *rest: Any
+) -> tuple:
     """Twice the share that the ledger states is spent."""
-    return problem, lanes, own, replace(options, share=2 * options.share), *rest
+    options = replace(options, share=2 * options.share)
+    return problem, lanes, generators, options, *rest
 
 
 def _each(change: Callable[[Any], Event]) -> Callable[[Ledger], Ledger]:
@@ -217,8 +220,8 @@ def _shallow(subject: StreamSubject) -> None:
         return lambda t, depth, leaf: scale(t, depth, leaf) / (2 if depth >= 3 else 1)
 
     class Shallow(subject.kind):  # type: ignore[misc, name-defined]
-        def __init__(self, *given: Any):
-            super().__init__(*given)
+        def __init__(self, *args: Any):
+            super().__init__(*args)
             for part in self.parts:
                 part.noise_scale = halved(part.noise_scale)
 

@@ -108,12 +108,12 @@ class FitSubject(Subject):
         base = shape.records()
         return Scaled(shape.problem(base, epsilon, base))
 
-    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+    def start(self, data: Records, generators: Streams) -> AbstractContextManager[Any]:
         """One run, made from scratch."""
         problem = self.shape.problem(data, self.epsilon, self.base)
         at = Scaled(replace(problem, public=self.problem.known))
         self._before(at)
-        return nullcontext(self.kind(at, self.ledger, [own], self.options))
+        return nullcontext(self.kind(at, self.ledger, [generators], self.options))
 
     def _before(self, at: Scaled) -> None:
         """Another run asks for its first release, which it never gets.
@@ -157,12 +157,12 @@ class FitSubject(Subject):
             u = self.run(data, seed, script).weights[None] * self.at.S
             pair, unit = planar(X, other, R, Lambda, scale), tilt.unit.ravel()
             b = (pair if sign > 0 else pair.turned).tilts(u)[0]
-            found = float(b @ unit / (unit @ unit))
-            if np.abs(b - found * unit).max() > ALIKE * np.abs(b).max() or (
-                sign < 0 and abs(found - scale) > ALIKE * scale
+            size = float(b @ unit / (unit @ unit))
+            if np.abs(b - size * unit).max() > ALIKE * np.abs(b).max() or (
+                sign < 0 and abs(size - scale) > ALIKE * scale
             ):
                 return None
-            scale = found
+            scale = size
         return cost(planar(X, other, R, Lambda, scale), DELTA).epsilon
 
     def published(self, run: Any) -> Array:
@@ -176,11 +176,11 @@ class FitSubject(Subject):
 
 def rounds(ledger: Ledger) -> tuple[Event, ...]:
     """What each draw is for: all events once, in order, then those that are left."""
-    counts, found = [event.count for event in ledger.events], list[Event]()
+    counts, events = [event.count for event in ledger.events], list[Event]()
     while any(counts):
-        found += [e for e, left in zip(ledger.events, counts, strict=True) if left]
+        events += [e for e, left in zip(ledger.events, counts, strict=True) if left]
         counts = [max(left - 1, 0) for left in counts]
-    return tuple(found)
+    return tuple(events)
 
 
 def _vectors(S: Array, first: Records, second: Records) -> tuple[Array, Array]:

@@ -61,8 +61,8 @@ def solver(
     seed : int
     """
     every = [*subjects(name, algorithm, options), *estimators(name, algorithm)]
-    found = [_climbed(one, effort, seed) for one in every]
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    findings = [_climbed(one, effort, seed) for one in every]
+    return pd.concat(findings, ignore_index=True) if findings else pd.DataFrame()
 
 
 def _climbed(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
@@ -87,8 +87,8 @@ def _climbed(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
 def stated(subject: Subject) -> dict[str, Any]:
     """What is proved of the ledger's epsilon, and what it takes for granted."""
     low, high = epsilon_interval(subject.ledger, subject.delta)
-    given = "; ".join(united((N,), subject.ledger.given))
-    return {"epsilon_low": low, "epsilon_high": high, "given": given}
+    assumed = "; ".join(united((N,), subject.ledger.given))
+    return {"epsilon_low": low, "epsilon_high": high, "given": assumed}
 
 
 def epsilons(findings: pd.DataFrame) -> pd.DataFrame:
@@ -156,10 +156,10 @@ def _kept(group: pd.DataFrame) -> str:
 
 def controls(effort: Effort, seed: int, workers: int) -> pd.DataFrame:
     """Which rungs catch which broken mechanism, a row a mechanism."""
-    found = Parallel(n_jobs=workers)(
+    rows = Parallel(n_jobs=workers)(
         delayed(_control)(place, effort, seed) for place in range(len(CONTROLS))
     )
-    return pd.DataFrame(found)
+    return pd.DataFrame(rows)
 
 
 def _control(place: int, effort: Effort, seed: int) -> dict[str, Any]:

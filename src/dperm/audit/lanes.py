@@ -74,11 +74,11 @@ class Shape:
         given = ("audit", data.X, data.y, self.loss, self.penalty, epsilon, DELTA)
         if self.kept == "sparse":
             return build("audit", sparse.csc_array(data.X), *given[2:])
-        made = build(*given)
+        problem = build(*given)
         if self.kept == "centred":
-            found = _centred(data.X, made.loss.signs(data.y), base.X)
-            return replace(made, A=found)
-        return made
+            found = _centred(data.X, problem.loss.signs(data.y), base.X)
+            return replace(problem, A=found)
+        return problem
 
 
 def _centred(X: Array, signs: Array, known: Array) -> Centred:
@@ -188,9 +188,9 @@ class LaneSubject(Subject):
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
         self._neighbours: dict[int, tuple[Records, Problem]] = {}
 
-    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+    def start(self, data: Records, generators: Streams) -> AbstractContextManager[Any]:
         """One lane."""
-        given = (self.lanes, own, self.options, 1, self.count)
+        given = (self.lanes, generators, self.options, 1, self.count)
         return nullcontext(self.kind(self._problem(data), *given))
 
     def releases(self, run: Any) -> Iterator[Array]:

@@ -66,10 +66,10 @@ class Cells:
 
 def mixed(parts: Iterable[tuple[float, float, Cells]]) -> Cells:
     """A release that follows a selection, whose chances on D and D' come first."""
-    given = list(parts)
+    every = list(parts)
     return Cells(
-        np.concatenate([p * cells.first for p, _, cells in given]),
-        np.concatenate([q * cells.second for _, q, cells in given]),
+        np.concatenate([p * cells.first for p, _, cells in every]),
+        np.concatenate([q * cells.second for _, q, cells in every]),
     )
 
 
@@ -166,15 +166,15 @@ class Losses:
         if 1 - self.finite >= delta:
             return math.inf
         most = (self.lowest + len(self.masses)) * GRID
-        found = brentq(lambda e: self.delta(e) - delta, 0.0, most, xtol=1e-12)
-        return float(found)
+        root = brentq(lambda e: self.delta(e) - delta, 0.0, most, xtol=1e-12)
+        return float(root)
 
 
 def losses(cells: Cells) -> Losses:
     """Of one release."""
     known = (cells.second > 0) & (cells.first > 0)
-    found = np.log(cells.first[known] / cells.second[known])
-    places = np.floor(found / GRID + 1e-9).astype(int)
+    logs = np.log(cells.first[known] / cells.second[known])
+    places = np.floor(logs / GRID + 1e-9).astype(int)
     lowest = int(places.min(initial=0))
     lost = float(cells.first[(cells.second == 0) & (cells.first > _NOTHING)].sum())
     return Losses(
@@ -235,5 +235,5 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     if gaussian_delta(0.0, mu) <= delta:
         return 0.0
     most = mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta))
-    found = brentq(lambda e: gaussian_delta(e, mu) - delta, 0.0, most, xtol=1e-13)
-    return float(found)
+    root = brentq(lambda e: gaussian_delta(e, mu) - delta, 0.0, most, xtol=1e-13)
+    return float(root)

@@ -64,8 +64,15 @@ class Step:
         )
 
 
+Steps = dict[tuple[int, int], list[Step] | None]  # by a pair's identity and a seed
+
+
 def measured_epsilon(
-    subject: Subject, pair: Pair, seeds: Sequence[int], taken: Sequence[int] | None
+    subject: Subject,
+    pair: Pair,
+    seeds: Sequence[int],
+    taken: Sequence[int] | None,
+    known: Steps | None = None,
 ) -> float | None:
     """Epsilon of the whole run on a pair; None where it cannot be known this way.
 
@@ -77,7 +84,10 @@ def measured_epsilon(
         Of the histories.
     taken : sequence of int, optional
         The replaced record in every step, where a step reads a secret one.
+    known : dict, optional
+        Steps that were measured before, of pairs that live on; more are added.
     """
+    known = {} if known is None else known
     replay = Replay(subject, pair.first, pair.second, seeds[0], taken)
     if subject.hidden and not _others_are_alike(subject, pair, seeds[0]):
         return None
@@ -86,7 +96,10 @@ def measured_epsilon(
         return None
     if not first.coupling.possible:
         return math.inf
-    steps = first.steps()
+    at = (id(pair), seeds[0])
+    if at not in known:
+        known[at] = first.steps()
+    steps = known[at]
     if steps is None:
         return None
     for seed in seeds[1:]:

@@ -48,11 +48,11 @@ def loud_records(subject: Subject, rng: Generator, random: int = 6) -> list[Reco
     at_random = [
         10.0 ** rng.uniform(-2, 3) * rng.standard_normal(p) for _ in range(random)
     ]
-    found = [(x, 1.0) for x in (*signs, like, *axes, *at_random, np.zeros(p))]
-    found += [(x, -1.0) for x in at_random]
+    records = [(x, 1.0) for x in (*signs, like, *axes, *at_random, np.zeros(p))]
+    records += [(x, -1.0) for x in at_random]
     if subject.real:
-        found += [(x / LOUD, s * LOUD) for x in signs[:2] for s in (1.0, -1.0)]
-    return [(_within(subject, x), y) for x, y in found]
+        records += [(x / LOUD, s * LOUD) for x in signs[:2] for s in (1.0, -1.0)]
+    return [(_within(subject, x), y) for x, y in records]
 
 
 def corners(p: int, most: int = 16) -> list[Array]:
@@ -87,8 +87,8 @@ def pairs(subject: Subject, seed: int, count: int) -> Iterator[Pair]:
     if subject.hidden:
         crowded = _crowded(subject, pool)
         known = itertools.chain(itertools.islice(crowded, CROWDS), known)
-    found = itertools.islice((pair for pair in known if pair is not None), count)
-    return itertools.chain(found, _thinned(subject))
+    tried = itertools.islice((pair for pair in known if pair is not None), count)
+    return itertools.chain(tried, _thinned(subject))
 
 
 def odd_pairs(subject: Subject) -> Iterator[Pair]:

@@ -284,10 +284,14 @@ def worst(
 
     short = math.log(_SHORT * math.sqrt(Lambda / n))
     tried = [
-        minimize(lambda at: -_typical(pair_at(at), far), [*angles, short],
-                 method="Nelder-Mead", options=_SEARCH)
+        minimize(
+            lambda at: -_typical(pair_at(at), far),
+            [*angles, short],
+            method="Nelder-Mead",
+            options=_SEARCH,
+        )
         for angles in _ANGLES
-    ]  # fmt: skip
+    ]
     best = min(tried, key=lambda one: float(one.fun)).x
     (base, replacement), kinds, counts = _records(n, R, *best)
     X = np.vstack([base[None], np.repeat(kinds, counts, axis=0)])

@@ -20,7 +20,7 @@ from dperm.audit.lanes import LaneSubject, Shape
 from dperm.audit.sequences import FrankWolfeSubject, SequenceNeeds, StreamSubject
 from dperm.audit.subjects import Array, Order, Subject
 from dperm.core import solvers
-from dperm.core.calibrations import OURS, STRICT
+from dperm.core.calibrations import OURS, PAPER, STRICT
 from dperm.core.erm.penalties import Penalty
 from dperm.core.privacy.ledger import NonPrivate
 from dperm.core.solvers.capabilities import Asked
@@ -39,7 +39,7 @@ STRONG = Penalty(l2=0.3)  # of weights: another ridge in units of every scale
 Subjects = list[Subject]
 
 
-def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
+def subjects(name: str, algorithm: str, options: dict[str, Any]) -> list[Subject]:
     """The subjects of a solver under both calibrations; none if it is not private.
 
     Other data and options are tried with the solver that has the algorithm's name, and
@@ -49,12 +49,12 @@ def subjects(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
     ----------
     name, algorithm : str
         As in the solver's YAML.
-    given : dict
+    options : dict
         Its options.
     """
     every: Subjects = []
     for kind in OURS:
-        quiet = _order(name, algorithm, given, kind)
+        quiet = _order(name, algorithm, options, kind)
         varied = name == algorithm or algorithm not in solvers.names()
         quiet = replace(quiet, varied=varied)
         loud = replace(quiet, epsilon=LOUD * EPSILON, steps=1)
@@ -72,28 +72,28 @@ def estimators(name: str, algorithm: str) -> list[Subject]:
     return importlib.import_module(ESTIMATORS).subjects(name)
 
 
-def plain(name: str, algorithm: str, given: dict[str, Any]) -> list[Subject]:
+def plain(name: str, algorithm: str, options: dict[str, Any]) -> list[Subject]:
     """The subjects of a solver on the plain problem, strict noise; none if not private.
 
     Parameters
     ----------
-    name, algorithm, given
+    name, algorithm, options
         As for ``subjects``.
     """
-    return _ordered(algorithm, _order(name, algorithm, given, STRICT))
+    return _ordered(algorithm, _order(name, algorithm, options, STRICT))
 
 
-def _order(name: str, algorithm: str, given: dict[str, Any], kind: str) -> Order:
+def _order(name: str, algorithm: str, options: dict[str, Any], kind: str) -> Order:
     module = solvers.load(algorithm)
-    return Order(name, module, solvers.make_options(module, given), kind, EPSILON)
+    return Order(name, module, solvers.make_options(module, options), kind, EPSILON)
 
 
 def _ordered(algorithm: str, at: Order) -> Subjects:
     """What is ordered, without what states no privacy that could be refuted."""
-    own = algorithm if algorithm in solvers.names() else ""
+    known = algorithm if algorithm in solvers.names() else ""
     return [
         subject
-        for subject in MAKERS[solvers.family(at.module)](own, at)
+        for subject in MAKERS[solvers.family(at.module)](known, at)
         if not all(isinstance(event, NonPrivate) for event in subject.ledger.events)
     ]
 
@@ -133,8 +133,8 @@ class LaneNeeds:
     reason: str = ""
 
 
-def _lanes(own: str, at: Order) -> Subjects:
-    needs = LANES.get(own, LaneNeeds())
+def _lanes(algorithm: str, at: Order) -> Subjects:
+    needs = LANES.get(algorithm, LaneNeeds())
     p = needs.shape.p
     capped = {key: min(getattr(at.options, key), p) for key in needs.capped}
     at = replace(at, options=replace(at.options, **capped))
@@ -177,7 +177,7 @@ def shapes(
 
 def _greedy(at: Order, needs: LaneNeeds) -> Subjects:
     """DP-GCD, its noise inside the rule as published; a ridge that flattens it."""
-    if at.options.noise == "laplace" and at.kind == "paper":
+    if at.options.noise == "laplace" and at.kind == PAPER:
         return [lane(at, needs, f"{at.name}, L1", crowd(), view=choice)]
     shape = replace(needs.shape, penalty=Penalty(l2=RIDGE), balance=1.0)
     once = replace(needs, steps=1)  # later steps hang on the weights: no law to compute
@@ -219,17 +219,17 @@ LANES = {
 # --- Frank-Wolfe methods and streams --------------------------------------------------
 
 
-def _streams(own: str, at: Order) -> Subjects:
-    needs = STREAMS.get(own, SequenceNeeds())
-    found: Subjects = [StreamSubject(at, needs, *ball) for ball in needs.balls]
+def _streams(algorithm: str, at: Order) -> Subjects:
+    needs = STREAMS.get(algorithm, SequenceNeeds())
+    every: Subjects = [StreamSubject(at, needs, *ball) for ball in needs.balls]
     for name, changes in needs.others.items() if at.varied else ():
         other, more = replace(at, name=f"{at.name}, {name}"), replace(needs, **changes)
-        found += [StreamSubject(other, more, *ball) for ball in more.balls]
-    return found
+        every += [StreamSubject(other, more, *ball) for ball in more.balls]
+    return every
 
 
-def _frank_wolfe(own: str, at: Order) -> Subjects:
-    needs = FRANK_WOLFE.get(own, _VERTICES)
+def _frank_wolfe(algorithm: str, at: Order) -> Subjects:
+    needs = FRANK_WOLFE.get(algorithm, _VERTICES)
     return [FrankWolfeSubject(at, needs, *ball) for ball in needs.balls]
 
 
@@ -319,11 +319,11 @@ class FitNeeds:
     ridge: Penalty = STRONG
 
 
-def _fits(own: str, at: Order) -> Subjects:
+def _fits(algorithm: str, at: Order) -> Subjects:
     """Strict noise alone: no paper prints another."""
     if at.kind != STRICT:
         return []
-    needs = FITS.get(own, FitNeeds())
+    needs = FITS.get(algorithm, FitNeeds())
     options = replace(at.options, **needs.options)
     if at.steps and hasattr(options, "steps"):
         options = replace(options, steps=at.steps)

@@ -106,15 +106,15 @@ def additive(subject: Subject, seen: Transcript, t: int) -> list[tuple[int, Even
     if subject.draw_events:
         return [(place, subject.draw_events[place]) for place in places]
     left = [e for e in subject.ledger.events if not isinstance(e, NoisyMax)]
-    found: list[tuple[int, Event]] = []
+    added: list[tuple[int, Event]] = []
     for place in reversed(places):
         kinds = _HIDES.get(seen.draws[place].kind, ())
         able = [k for k, event in enumerate(left) if isinstance(event, kinds)]
         if able:
-            found.insert(0, (place, left[able[-1]]))
+            added.insert(0, (place, left[able[-1]]))
             if len(able) > 1:
                 left.pop(able[-1])
-    return found
+    return added
 
 
 def is_bent(subject: Subject) -> bool:

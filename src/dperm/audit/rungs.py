@@ -92,12 +92,14 @@ def _norm_law(draws: list[Draw], order: float) -> float:
     rows = np.array([draw.unit.ravel() for draw in draws])
     powers, d = np.abs(rows) ** order, rows.shape[1]
     sizes = powers.sum(axis=1) ** (2 / order)
-    found = [stats.kstest(sizes, stats.chi2(d).cdf).pvalue]
+    pvalues = [stats.kstest(sizes, stats.chi2(d).cdf).pvalue]
     share = stats.beta(1 / order, max(d - 1, 0.5) / order)
     for j in range(d if d > 1 else 0):
-        found.append(stats.kstest(powers[:, j] / powers.sum(axis=1), share.cdf).pvalue)
-        found.append(stats.binomtest(int((rows[:, j] > 0).sum()), len(rows)).pvalue)
-    return float(min(min(found) * len(found), 1.0))
+        pvalues.append(
+            stats.kstest(powers[:, j] / powers.sum(axis=1), share.cdf).pvalue
+        )
+        pvalues.append(stats.binomtest(int((rows[:, j] > 0).sum()), len(rows)).pvalue)
+    return float(min(min(pvalues) * len(pvalues), 1.0))
 
 
 def dependence(runs: list[Transcript]) -> float:
@@ -159,12 +161,12 @@ def independent(ladder: Ladder) -> Finding:
     return Finding("streams", len(wrong), 0.0, bool(wrong), "; ".join(wrong))
 
 
-def shares(own: Streams, others: Streams | None = None) -> bool:
+def shares(generators: Streams, others: Streams | None = None) -> bool:
     """Whether any two streams have a generator or a number in common."""
-    generators = [stream.bit_generator for stream in (*own, *(others or ()))]
-    if len({id(one) for one in generators}) < len(generators):
+    bits = [stream.bit_generator for stream in (*generators, *(others or ()))]
+    if len({id(one) for one in bits}) < len(bits):
         return True
-    words = np.concatenate([one.random_raw(WORDS) for one in generators])
+    words = np.concatenate([one.random_raw(WORDS) for one in bits])
     return len(np.unique(words)) < len(words)
 
 
@@ -181,9 +183,9 @@ def _is_changed_by_the_tap(ladder: Ladder) -> bool:
 
 def _ends_elsewhere(ladder: Ladder) -> bool:
     """Whether what is published hangs on how many steps are taken at a time."""
-    found = ladder.subject.ended(ladder.subject.base, ladder.seed)
-    own = ladder.plain.weights
-    return not np.allclose(found, own, rtol=1e-6, atol=1e-9, equal_nan=True)
+    ended = ladder.subject.ended(ladder.subject.base, ladder.seed)
+    plain = ladder.plain.weights
+    return not np.allclose(ended, plain, rtol=1e-6, atol=1e-9, equal_nan=True)
 
 
 def _has_unheard(ladder: Ladder) -> bool:
@@ -218,10 +220,10 @@ def sensitivity(ladder: Ladder) -> Finding:
     worst = max(tightness.values(), default=0.0)
     if not any(shift.size > SAME for shift in ladder.shifts):
         return Finding("sensitivity", 0.0, 1.0, True, BLIND)
-    found = [s.size / s.published for s in ladder.shifts if s.published]
+    published = [s.size / s.published for s in ladder.shifts if s.published]
     notes = [f"{kind} {ratio:.3f}" for kind, ratio in tightness.items()]
-    if max(found, default=0.0) > max(worst, 1.0) + ROUNDING:
-        notes.append(f"{max(found):.2f} times the published bound")
+    if max(published, default=0.0) > max(worst, 1.0) + ROUNDING:
+        notes.append(f"{max(published):.2f} times the published bound")
     caught = worst > 1 + ROUNDING
     return Finding("sensitivity", worst, 1.0, caught, ", ".join(notes))
 
@@ -267,14 +269,14 @@ def count(ladder: Ladder) -> Finding:
 
 def _moved(shifts: list[Shift]) -> Counter[str]:
     """Releases whose noise is moved; Laplace numbers count one by one."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for shift in shifts:
         if isinstance(shift.event, NoisyMax):
             continue
         many = isinstance(shift.event, Laplace)
         moved = int((np.abs(shift.units) > SAME).sum()) if many else 1
-        found[type(shift.event).__name__] += moved
-    return found
+        counts[type(shift.event).__name__] += moved
+    return counts
 
 
 def _selections(ladder: Ladder) -> int:
@@ -296,14 +298,14 @@ def _selections(ladder: Ladder) -> int:
 
 def transcript(ladder: Ladder) -> Finding:
     """What the run costs on the worst pair; at most what the ledger costs."""
-    true, found = ladder.subject.true_epsilon, ladder.audited
-    note = "exact" if found.exact else "sampled"
+    true, audited = ladder.subject.true_epsilon, ladder.audited
+    note = "exact" if audited.exact else "sampled"
     if ladder.has_many:
         note = "too many candidates"
     if math.isinf(true):
         note = f"{note}, no bound is stated"
-    caught = found.epsilon > true * (1 + _GRID)
-    return Finding("transcript", found.epsilon, true, caught, note, found.epsilon)
+    caught = audited.epsilon > true * (1 + _GRID)
+    return Finding("transcript", audited.epsilon, true, caught, note, audited.epsilon)
 
 
 # --- D and D' told apart by what comes out of runs, in rounds of bets ---------------

@@ -101,16 +101,16 @@ class SequenceSubject(Subject):
 class StreamSubject(SequenceSubject):
     """A solver over a stream of records; ``source`` may be a broken one."""
 
-    def __init__(self, *given: Any):
-        super().__init__(*given)
+    def __init__(self, *args: Any):
+        super().__init__(*args)
         self.source: Any = Rows
         self.target = family.Target(self.epsilon, self.delta, self.calibration)
         noise = self.module.noise(self.setup, self.n, self.target, self.options)
         self.ledger = noise.ledger
 
-    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+    def start(self, data: Records, generators: Streams) -> AbstractContextManager[Any]:
         """One setup with one target."""
-        part = family.Part(self.setup, [self.target], own)
+        part = family.Part(self.setup, [self.target], generators)
         source = self.source(data.X, data.y)
         return nullcontext(self.kind([part], source, self.n, self.options))
 
@@ -138,9 +138,9 @@ class FrankWolfeSubject(SequenceSubject):
         self.noise = self.module.noise(self._problem(self.base), self.steps, *goal)
         self.ledger = self.noise.ledger
 
-    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+    def start(self, data: Records, generators: Streams) -> AbstractContextManager[Any]:
         """The noise is that of the base: its scales are public."""
-        return self.kind(self._problem(data), own, self.options, self.noise)
+        return self.kind(self._problem(data), generators, self.options, self.noise)
 
     def releases(self, run: Any) -> Iterator[Array]:
         """The vertex that a release's signed index names, and its numbers."""

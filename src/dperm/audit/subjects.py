@@ -262,7 +262,7 @@ class Subject(ABC):
     whole = True
 
     @abstractmethod
-    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+    def start(self, data: Records, generators: Streams) -> AbstractContextManager[Any]:
         """A run on the data, made from scratch."""
 
     @abstractmethod
@@ -301,9 +301,12 @@ class Subject(ABC):
         heard : bool
             Whether the tap listens; without, there are no draws and no script.
         """
-        own, tap = _streams(seed, taken), Tap(script)
+        generators, tap = _streams(seed, taken), Tap(script)
         views, ends = list[Array](), [0]
-        with tapped(tap) if heard else nullcontext(), self.start(data, own) as run:
+        with (
+            tapped(tap) if heard else nullcontext(),
+            self.start(data, generators) as run,
+        ):
             for view in self.releases(run):
                 views.append(np.array(view, dtype=float))
                 ends.append(len(tap.draws))
@@ -347,10 +350,10 @@ class Subject(ABC):
 
 def _streams(seed: Seed, taken: Sequence[int] | None) -> Streams:
     if isinstance(seed, tuple):
-        made = zip(STREAMS, map(streams, seed), strict=True)
-        own = Streams(**{name: getattr(each, name) for name, each in made})
+        each = zip(STREAMS, map(streams, seed), strict=True)
+        generators = Streams(**{name: getattr(one, name) for name, one in each})
     else:
-        own = streams(seed)
+        generators = streams(seed)
     if taken is None:
-        return own
-    return own.replaced(sampling=Taken(0, taken))
+        return generators
+    return generators.replaced(sampling=Taken(0, taken))

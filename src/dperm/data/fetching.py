@@ -198,9 +198,9 @@ def _is_current(dataset: Dataset, data: Data, record: FetchRecord) -> bool:
     A declared digest stands for the code, and for sources that would have to be asked.
     """
     local = (record.source or "").split(" ")[0] not in REMOTE
-    asked = record.config == _config_digest(dataset) or not local
-    read = bool(dataset.digest) or record.code == reading_code(dataset)
-    return asked and read and _same_contents(dataset, data, record)
+    is_asked = record.config == _config_digest(dataset) or not local
+    is_read = bool(dataset.digest) or record.code == reading_code(dataset)
+    return is_asked and is_read and _same_contents(dataset, data, record)
 
 
 def _is_contradicted(record: FetchRecord) -> bool:

@@ -85,11 +85,11 @@ def law(target: Target, data: Data, seed: int) -> Law | None:
     if any(c.shape != centre.shape for c in columns) or not np.isfinite(columns).all():
         return None
     laws = tuple(d.kind for d in plain.record.draws for _ in range(d.unit.size))
-    found = Law(centre, np.column_stack(columns) - centre[:, None], laws)
-    return found if _holds(target, data, seed, found, plain) else None
+    fitted = Law(centre, np.column_stack(columns) - centre[:, None], laws)
+    return fitted if _holds(target, data, seed, fitted, plain) else None
 
 
-def _holds(target: Target, data: Data, seed: int, found: Law, plain: Run) -> bool:
+def _holds(target: Target, data: Data, seed: int, fitted: Law, plain: Run) -> bool:
     """Whether runs on fresh noise, with other seeds, end where the law says."""
     rng = np.random.Generator(np.random.PCG64([seed, 5]))
     for k in range(CHECKS):
@@ -97,10 +97,10 @@ def _holds(target: Target, data: Data, seed: int, found: Law, plain: Run) -> boo
         units = [(1 + k % 3) * unit for unit in units]
         run = target(data, seed + 1 + k, units, careful=True)
         z = np.concatenate([np.ravel(unit) for unit in units])
-        if run.record.others or run.output.shape != found.centre.shape:
+        if run.record.others or run.output.shape != fitted.centre.shape:
             return False
-        error = np.abs(run.output - found.centre - found.slopes @ z)
-        reach = np.abs(found.centre) + np.abs(found.slopes) @ np.abs(z)
+        error = np.abs(run.output - fitted.centre - fitted.slopes @ z)
+        reach = np.abs(fitted.centre) + np.abs(fitted.slopes) @ np.abs(z)
         if not (error <= EXACT * reach.max(initial=1e-300)).all():
             return False
     return True
@@ -212,11 +212,11 @@ def _noise(names: Sequence[str], delta: float) -> Array:
     return z if delta else z * 10.0 ** rng.uniform(0, 1.5, SAMPLES)
 
 
-def _used(found: Law) -> Law:
+def _used(fitted: Law) -> Law:
     """Without the noise that reaches nothing."""
-    used = np.abs(found.slopes).max(axis=0) > ZERO * np.abs(found.slopes).max()
-    laws = tuple(name for name, keep in zip(found.laws, used, strict=True) if keep)
-    return Law(found.centre, found.slopes[:, used], laws)
+    used = np.abs(fitted.slopes).max(axis=0) > ZERO * np.abs(fitted.slopes).max()
+    laws = tuple(name for name, keep in zip(fitted.laws, used, strict=True) if keep)
+    return Law(fitted.centre, fitted.slopes[:, used], laws)
 
 
 def _density(names: Sequence[str], z: Array) -> Array:

@@ -75,9 +75,9 @@ class _Now:
 _now = _Now()
 
 
-def _shape(size: Any, *given: Any) -> Any:
+def _shape(size: Any, *parameters: Any) -> Any:
     """The shape of a draw: ``size``, or what the parameters broadcast to."""
-    return np.broadcast(*given).shape or None if size is None else size
+    return np.broadcast(*parameters).shape or None if size is None else size
 
 
 class _Noted:
@@ -112,9 +112,9 @@ def _two_parameters(law: str) -> Callable[..., Any]:
 
 
 def _not_replayed(name: str) -> Callable[..., Any]:
-    def draw(self: Any, *given: Any, **named: Any) -> Any:
+    def draw(self: Any, *args: Any, **named: Any) -> Any:
         _now.record.others.add(name)
-        return getattr(super(_Noted, self), name)(*given, **named)
+        return getattr(super(_Noted, self), name)(*args, **named)
 
     return draw
 

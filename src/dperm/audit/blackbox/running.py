@@ -133,11 +133,11 @@ def load(place: str) -> Fit:
     """
     module, _, name = place.rpartition(":")
     try:
-        found = _by_path(module) if module.endswith(".py") else _by_name(module)
+        loaded = _by_path(module) if module.endswith(".py") else _by_name(module)
     except Exception as error:
         text = f"{type(error).__name__}: {error}".split("\n")[0]
         raise RefusedError(f"{place}: {module} does not import: {text}") from error
-    fit: Any = found
+    fit: Any = loaded
     for part in name.split("."):
         fit = getattr(fit, part, None)
     if not callable(fit):
@@ -159,7 +159,7 @@ def _by_path(module: str) -> Any:
     sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = found
-    spec.loader.exec_module(found)
-    return found
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded

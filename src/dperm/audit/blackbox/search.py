@@ -278,12 +278,12 @@ class Search:
 
     def _outputs(self, data: Data, seeds: list[int]) -> Array:
         """Outputs on seeds, (m, k); what raised or is too short ends in NaN."""
-        found = np.full((len(seeds), self.size), np.nan)
+        outputs = np.full((len(seeds), self.size), np.nan)
         for k, seed in enumerate(seeds):
             run: Run = self.target(data, seed)
-            found[k, : run.output.size] = run.output[: self.size]
+            outputs[k, : run.output.size] = run.output[: self.size]
             self.raised = run.raised
-        return found
+        return outputs
 
     def _say(self) -> None:
         self.notes += [self.clue] if self.clue else []
@@ -401,9 +401,14 @@ class Search:
         limit = self.claim.epsilon * (1 + SLACK if frozen else 1)
         if epsilon > self.best.epsilon:
             self.best = Verdict(
-                epsilon > limit, epsilon, pair, proof, frozen, outputs=outputs,
+                epsilon > limit,
+                epsilon,
+                pair,
+                proof,
+                frozen,
+                outputs=outputs,
                 ordinary=self.stage.ordinary,
-            )  # fmt: skip
+            )
 
     def _level(self, test: int) -> float:
         """The share of the level of one count; all of them sum up to a half."""
@@ -496,12 +501,12 @@ def _no_numbers(outputs: Array) -> Array:
     return np.isnan(outputs).all(axis=1)
 
 
-def event_text(found: Judged) -> str:
+def event_text(judged: Judged) -> str:
     """An event and its counts in words."""
-    event = found.event
+    event = judged.event
     return (
-        f"{event.text}: {found.on_first} of {found.runs} runs on D,"
-        f" {found.on_second} of {found.runs} on D'"
+        f"{event.text}: {judged.on_first} of {judged.runs} runs on D,"
+        f" {judged.on_second} of {judged.runs} on D'"
     )
 
 

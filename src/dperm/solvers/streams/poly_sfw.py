@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -159,6 +160,7 @@ def _decaying(scores: Scores, size: float, scale: float) -> list[NoisyMax]:
     ]  # fmt: skip
 
 
+@lru_cache
 def costlier(one: Ledger, other: Ledger, delta: float) -> Ledger:
     """The ledger of larger epsilon, exactly only where Rényi bounds are close."""
     bounds = [renyi_epsilon(each, delta) for each in (one, other)]
