@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial, reduce, singledispatch
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -132,19 +132,38 @@ def _at(epsilon: float, mu: float) -> float:
 
 
 def _composed(events: Sequence[Event], mu: float, delta: float, up: bool) -> float:
-    grid = {
-        "pessimistic_estimate": up,
-        "value_discretization_interval": _interval(events),
-    }
-    parts = [
-        _distribution(event, grid).self_compose(event.count)
-        if event.count > 1
-        else _distribution(event, grid)
-        for event in events
-    ]
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    interval = _interval(events)
+    grid = {"pessimistic_estimate": up, "value_discretization_interval": interval}
+    dots = {"use_connect_dots": up, **grid}
+
+    def distribution(event: Event) -> Any:
+        if isinstance(event, NoisyMax):
+            pure = _pure(event)
+            true, false = -math.log1p(math.exp(-pure)), -math.log1p(math.exp(pure))
+            pair = ({0: true, 1: false}, {0: false, 1: true})  # randomised response
+            return pld.from_two_probability_mass_functions(*pair, **grid)
+        noise = event.noise_multiplier
+        if isinstance(event, Laplace):
+            return pld.from_laplace_mechanism(noise, **dots)
+        if isinstance(event, GeneralisedGaussian):
+            return pld.from_gaussian_mechanism(noise, sampling_prob=1.0, **dots)
+        if isinstance(event, SampledGaussian):
+            rate = event.batch / event.population
+            return pld.from_gaussian_mechanism(noise, sampling_prob=rate, **dots)
+        raise TypeError(f"{type(event).__name__}: no loss distribution")
+
+    parts = [distribution(event) for event in events]
+    counts = [event.count for event in events]
     if mu:
-        parts.append(_gaussian(1 / mu, grid))
-    total = reduce(lambda a, b: a.compose(b), parts)
+        parts.append(pld.from_gaussian_mechanism(1 / mu, sampling_prob=1.0, **dots))
+        counts.append(1)
+    composed = [
+        part.self_compose(count) if count > 1 else part
+        for part, count in zip(parts, counts, strict=True)
+    ]
+    total = reduce(lambda one, two: one.compose(two), composed)
     return float(total.get_epsilon_for_delta(delta))
 
 
@@ -163,49 +182,6 @@ def _top(event: Event) -> float:
 def _pure(event: NoisyMax) -> float:
     """Of one selection: two scores may move, one up and the other down."""
     return 2 * event.sensitivity / event.scale
-
-
-def _gaussian(multiplier: float, grid: dict[str, Any], rate: float = 1.0) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    dots = grid["pessimistic_estimate"]
-    return pld.from_gaussian_mechanism(
-        multiplier, sampling_prob=rate, use_connect_dots=dots, **grid
-    )
-
-
-@singledispatch
-def _distribution(event: Event, grid: dict[str, Any]) -> Any:
-    raise TypeError(f"{type(event).__name__}: no loss distribution")
-
-
-@_distribution.register
-def _(event: SampledGaussian, grid: dict[str, Any]) -> Any:
-    return _gaussian(event.noise_multiplier, grid, event.batch / event.population)
-
-
-@_distribution.register
-def _(event: GeneralisedGaussian, grid: dict[str, Any]) -> Any:
-    return _gaussian(event.noise_multiplier, grid)
-
-
-@_distribution.register
-def _(event: Laplace, grid: dict[str, Any]) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    return pld.from_laplace_mechanism(
-        event.noise_multiplier, use_connect_dots=grid["pessimistic_estimate"], **grid
-    )
-
-
-@_distribution.register
-def _(event: NoisyMax, grid: dict[str, Any]) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    pure = _pure(event)
-    true, false = -math.log1p(math.exp(-pure)), -math.log1p(math.exp(pure))
-    pair = ({0: true, 1: false}, {0: false, 1: true})  # randomised response
-    return pld.from_two_probability_mass_functions(*pair, **grid)
 
 
 def _without_replacement(
@@ -239,44 +215,32 @@ def _renyi_epsilon(events: Sequence[Event], delta: float) -> float:
     return float(compute_epsilon(ORDERS, np.sum(curves, axis=0), delta)[0])
 
 
-@singledispatch
 def _curve(event: Event) -> Any:
-    return None
+    """The Rényi curve of an event's releases; None where none is known.
 
-
-@_curve.register
-def _(event: Gaussian) -> Any:
-    return event.count * ORDERS / 2 * (event.sensitivity / event.scale) ** 2
-
-
-@_curve.register
-def _(event: GeneralisedGaussian) -> Any:
-    """Bassily, Guzmán and Nandi 2021, Proposition 3.2 (c)."""
+    Of Laplace noise: Mironov 2017, Table II; of generalised Gaussian noise: Bassily,
+    Guzmán and Nandi 2021, Proposition 3.2 (c); of a selection: randomised response, or
+    a range of losses (Cesar and Rogers 2021, Lemma 3).
+    """
+    a = ORDERS
+    if isinstance(event, NoisyMax):
+        pure = _pure(event)
+        p = 1 / (1 + math.exp(-pure))
+        pairs = ((p, 1 - p), (1 - p, p))
+        logs = [a * math.log(x) + (1 - a) * math.log(y) for x, y in pairs]
+        curve = np.logaddexp(*logs) / (a - 1)
+        if event.noise == "gumbel":
+            curve = np.minimum(curve, a * pure**2 / 8)
+        return event.count * curve
+    if isinstance(event, Laplace):
+        pure = event.sensitivity / event.scale
+        weights = a / (2 * a - 1), (a - 1) / (2 * a - 1)
+        terms = (a - 1) * pure, -a * pure
+        logs = [np.log(w) + t for w, t in zip(weights, terms, strict=True)]
+        return event.count * np.logaddexp(*logs) / (a - 1)
+    if not isinstance(event, Gaussian | GeneralisedGaussian):
+        return None
     square = (event.sensitivity / event.scale) ** 2
-    if event.order == 2:
-        return event.count * ORDERS / 2 * square
-    return event.count * event.kappa * ORDERS**2 * square / (2 * (ORDERS - 1))
-
-
-@_curve.register
-def _(event: Laplace) -> Any:
-    """Mironov 2017, Table II."""
-    a, pure = ORDERS, event.sensitivity / event.scale
-    weights = a / (2 * a - 1), (a - 1) / (2 * a - 1)
-    terms = (a - 1) * pure, -a * pure
-    logs = [np.log(w) + t for w, t in zip(weights, terms, strict=True)]
-    return event.count * np.logaddexp(*logs) / (a - 1)
-
-
-@_curve.register
-def _(event: NoisyMax) -> Any:
-    """Randomised response, or a range of losses (Cesar and Rogers 2021, Lemma 3)."""
-    a, pure = ORDERS, _pure(event)
-    p = 1 / (1 + math.exp(-pure))
-    logs = [
-        a * math.log(x) + (1 - a) * math.log(y) for x, y in ((p, 1 - p), (1 - p, p))
-    ]
-    curve = np.logaddexp(*logs) / (a - 1)
-    if event.noise == "gumbel":
-        curve = np.minimum(curve, a * pure**2 / 8)
-    return event.count * curve
+    if isinstance(event, GeneralisedGaussian) and event.order != 2:
+        return event.count * event.kappa * a**2 * square / (2 * (a - 1))
+    return event.count * a / 2 * square
