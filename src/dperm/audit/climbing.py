@@ -161,8 +161,7 @@ class Ladder:
         shifts: list[Shift] = []
         if not self.subject.selects:
             return shifts
-        count = min(CLOSELY, self.effort.pairs)
-        some = self.pairs if self.has_many else self._spread(self.pairs, count)
+        some = self.pairs if self.has_many else self._spread(self.pairs, CLOSELY)
         for seed, pair in zip(self.seeds(6, len(some)), some, strict=True):
             at = (pair.first, pair.second, seed)
             shifts += margins(Replay(self.subject, *at, self.taken(pair)))
