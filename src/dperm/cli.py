@@ -207,9 +207,9 @@ def _parsed(name: str, words: list[str]) -> argparse.Namespace:
     """What follows a command that has options."""
     command = COMMANDS[name]
     module = importlib.import_module(f"dperm.{command.function.partition(':')[0]}")
-    made = Parser(f"dperm {name.split()[0]}", description=command.help)
-    module.arguments(made)
-    return made.parse_args(words)
+    options = Parser(f"dperm {name.split()[0]}", description=command.help)
+    module.arguments(options)
+    return options.parse_args(words)
 
 
 class Parser(argparse.ArgumentParser):
@@ -256,13 +256,13 @@ def _composed(command: Command, overrides: list[str]) -> None:
     from dperm.core.experiment import config
 
     with _refusing() as place:
-        made = config.compose(overrides)
+        composed = config.compose(overrides)
         if command.form == SOLVES:
             from dperm.pipeline import checks  # brings the solvers and what they need
 
-            place.append(_place(command, made))
-            checks.check(made)
-        run(function_of(command), made)
+            place.append(_place(command, composed))
+            checks.check(composed)
+        run(function_of(command), composed)
 
 
 @contextmanager
@@ -277,12 +277,12 @@ def _refusing() -> Iterator[list[str]]:
         raise SystemExit(_message(error, "".join(place))) from error
 
 
-def _place(command: Command, made: Any) -> str:
+def _place(command: Command, config: Any) -> str:
     """Where the size of what a stage holds is decided."""
     if command is COMMANDS["sweep"]:
-        swept = "sweeps" if made.product is None else f"sweeps.{made.product}"
-        return f"conf/paper/{made.paper.name}/paper.yaml: {swept}: "
-    return f"conf/problem/{made.problem.name}.yaml: dataset: "
+        swept = "sweeps" if config.product is None else f"sweeps.{config.product}"
+        return f"conf/paper/{config.paper.name}/paper.yaml: {swept}: "
+    return f"conf/problem/{config.problem.name}.yaml: dataset: "
 
 
 def _message(error: Exception, place: str) -> str:
@@ -298,11 +298,11 @@ def _message(error: Exception, place: str) -> str:
 
 def own_place(error: BaseException) -> str:
     """Where in a module of the reader's own an error arose; empty if in none."""
-    own, found = locate.own_conf(), ""
+    folder, place = locate.own_conf(), ""
     for frame in traceback.extract_tb(error.__traceback__):
-        if own is not None and own.parent in Path(frame.filename).parents:
-            found = f" ({frame.filename}:{frame.lineno}, in {frame.name})"
-    return found
+        if folder is not None and folder.parent in Path(frame.filename).parents:
+            place = f" ({frame.filename}:{frame.lineno}, in {frame.name})"
+    return place
 
 
 def run(function: Callable[..., Any], given: Any) -> None:
@@ -375,18 +375,18 @@ def parser() -> argparse.ArgumentParser:
         "papers, or all": papers(),
     }
     text = "\n".join(
-        "\n".join([f"{head}:", *(f"  {name:14} {line}" for name, line in made.items())])
-        for head, made in lists.items()
+        "\n".join([f"{head}:", *(f"  {name:14} {line}" for name, line in rows.items())])
+        for head, rows in lists.items()
     )
-    made = argparse.ArgumentParser("dperm", description=text, epilog=EXAMPLES)
-    made.formatter_class = argparse.RawDescriptionHelpFormatter
-    made.add_argument("--version", action="version", version=f"dperm {__version__}")
-    first = made.add_argument("what", help="a stage, a paper, all, or a file to make")
-    rest = made.add_argument("rest", nargs="*", help="options and key=value")
+    line = argparse.ArgumentParser("dperm", description=text, epilog=EXAMPLES)
+    line.formatter_class = argparse.RawDescriptionHelpFormatter
+    line.add_argument("--version", action="version", version=f"dperm {__version__}")
+    first = line.add_argument("what", help="a stage, a paper, all, or a file to make")
+    rest = line.add_argument("rest", nargs="*", help="options and key=value")
     known = {name.split()[0] for names in lists.values() for name in names}
     first.completer = lambda **_: [*known, "all"]  # type: ignore[attr-defined]
     rest.completer = _values  # type: ignore[attr-defined]
-    return made
+    return line
 
 
 def _values(prefix: str, **_: object) -> list[str]:

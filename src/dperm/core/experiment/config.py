@@ -94,8 +94,8 @@ def settings(overrides: Sequence[str]) -> schema.Config:
         For anything that is wrong with it, or a paper, problem or solver among the
         overrides.
     """
-    chosen, given = _choices(overrides), {key_of(text) for text in overrides}
-    for group in given & {*CHOSEN[:-1]}:
+    chosen, keys = _choices(overrides), {key_of(text) for text in overrides}
+    for group in keys & {*CHOSEN[:-1]}:
         raise ConfigError(
             f"{group}={chosen[group]}: expected a key below it, {group}.<key>=value: "
             "what is made is chosen by the target"
@@ -104,15 +104,15 @@ def settings(overrides: Sequence[str]) -> schema.Config:
     tree = OmegaConf.masked_copy(OmegaConf.structured(schema.Config), rest)
     inner = [text for text in overrides if key_of(text).split(".")[0] not in CLASSES]
     _merge(tree, {}, _root(rest), inner)
-    made = schema.Config(**_object(tree))
-    made = replace(
-        made,
+    composed = schema.Config(**_object(tree))
+    composed = replace(
+        composed,
         scale=read("scale", chosen["scale"], overrides),
-        data=_with_mirror(made.data),
+        data=_with_mirror(composed.data),
         overrides=list(overrides),
     )
-    validate_settings(made)
-    return made
+    validate_settings(composed)
+    return composed
 
 
 def compose(overrides: Sequence[str]) -> schema.Config:
@@ -132,14 +132,14 @@ def compose(overrides: Sequence[str]) -> schema.Config:
     tree = OmegaConf.structured(schema.Config)
     inner = [text for text in overrides if text.partition("=")[0] not in CHOSEN]
     _merge(tree, chosen, _root(schema.Config.__dataclass_fields__), inner)
-    made: schema.Config = _object(tree, chosen)
-    validate(made, _narrowed(overrides))
+    composed: schema.Config = _object(tree, chosen)
+    validate(composed, _narrowed(overrides))
     for group, name in chosen.items():
-        _check_own_name(group, name, getattr(made, group))
+        _check_own_name(group, name, getattr(composed, group))
     return replace(
-        made,
-        paper=at_scale(made.paper, made.scale),
-        data=_with_mirror(made.data),
+        composed,
+        paper=at_scale(composed.paper, composed.scale),
+        data=_with_mirror(composed.data),
         overrides=list(overrides),
     )
 
@@ -160,9 +160,10 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
     }
     kept: dict[str, Any] = {
         kind: {
-            name: made
-            for name, made in getattr(paper, kind).items()
-            if (made.smoke or scale.thorough) and sweeps.keys() >= set(made.sweeps)
+            name: product
+            for name, product in getattr(paper, kind).items()
+            if (product.smoke or scale.thorough)
+            and sweeps.keys() >= set(product.sweeps)
         }
         for kind in ("figures", "tables")
     }
@@ -171,8 +172,8 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
 
 def small_points(paper: schema.Paper, sweep: schema.Sweep) -> grid.Grid:
     """The points of a sweep at the small scales: those on problems that these run."""
-    found = grid.points(sweep.grid if sweep.small is None else sweep.small, axes=None)
-    return found.keeping("problem", set(paper.offline))
+    points = grid.points(sweep.grid if sweep.small is None else sweep.small, axes=None)
+    return points.keeping("problem", set(paper.offline))
 
 
 def with_paper(config: schema.Config, name: str) -> schema.Config:
@@ -188,8 +189,8 @@ def _narrowed(overrides: Iterable[str]) -> bool:
 
 
 def _with_mirror(data: schema.Data) -> schema.Data:
-    given = os.environ.get("DPERM_MIRROR") or None
-    return data if data.mirror is not None else replace(data, mirror=given)
+    folder = os.environ.get("DPERM_MIRROR") or None
+    return data if data.mirror is not None else replace(data, mirror=folder)
 
 
 def _check_own_name(group: str, name: str, section: Any) -> None:
@@ -332,24 +333,24 @@ def _dataset_file(problem: str) -> str | None:
 
 def _choices(overrides: Iterable[str]) -> dict[str, str]:
     """The name of every group: what the command line chooses, else the defaults."""
-    found: dict[str, str] = {}
+    named: dict[str, str] = {}
     for group, _, name in (text.partition("=") for text in overrides):
         if group in CHOSEN:
             check_name(group, name, "command line")
-            found[group] = name
-    return {**_defaults(), **found}
+            named[group] = name
+    return {**_defaults(), **named}
 
 
 def _defaults() -> dict[str, str]:
     """The paper, problem, solver and scale that ``config.yaml`` chooses."""
     _, taken = _loaded(ROOT)
-    found = {}
+    names = {}
     for entry in taken:
         for group, name in entry.items() if isinstance(entry, dict) else ():
-            found[group] = str(name).removesuffix("/paper")
+            names[group] = str(name).removesuffix("/paper")
     for group in CHOSEN:
-        check_name(group, found.get(group, ""), f"conf/{ROOT}: defaults")
-    return {group: found[group] for group in CHOSEN}
+        check_name(group, names.get(group, ""), f"conf/{ROOT}: defaults")
+    return {group: names[group] for group in CHOSEN}
 
 
 def key_of(override: str) -> str:
@@ -368,24 +369,24 @@ def _override(tree: DictConfig, text: str) -> None:
 
     spelt = re.sub(r"(?<=[=,\[])(-?)\.inf\b", r"\1inf", text)
     try:
-        given = OverridesParser.create().parse_override(spelt)
+        order = OverridesParser.create().parse_override(spelt)
     except HydraException as error:
         what = str(error).splitlines()[0]
         raise _refused(text, f"expected key=value: {what}") from error
-    key, value = given.key_or_group, given.value()
-    if given.package is not None or given.is_sweep_override():
+    key, value = order.key_or_group, order.value()
+    if order.package is not None or order.is_sweep_override():
         raise _refused(text, "expected key=value, one value; --multirun takes several")
     is_there = OmegaConf.select(tree, key, throw_on_missing=False) is not None
-    if given.is_delete():
+    if order.is_delete():
         if not is_there:
             raise _refused(text, f"there is no {key}")
         above, _, last = key.rpartition(".")
         with open_dict(tree):
             del OmegaConf.select(tree, above)[last]
-    elif given.is_add() and is_there and not isinstance(value, dict | list):
+    elif order.is_add() and is_there and not isinstance(value, dict | list):
         raise _refused(text, "is there; expected it without the +")
     else:
-        _put(tree, text, key, value, given.is_add() or given.is_force_add())
+        _put(tree, text, key, value, order.is_add() or order.is_force_add())
 
 
 def _put(tree: DictConfig, text: str, key: str, value: Any, add: bool = False) -> None:

@@ -117,7 +117,7 @@ class Grid(Sequence[Point]):
         if not self._is_disjoint():
             return math.fsum(point[axis] for point in self)
         every = ((part, part.values(axis)) for part in self.parts)
-        return math.fsum(sum(found) * (len(part) / len(found)) for part, found in every)
+        return math.fsum(sum(each) * (len(part) / len(each)) for part, each in every)
 
     def _is_disjoint(self) -> bool:
         return not any(
@@ -272,15 +272,15 @@ def _range(spec: Mapping[str, Any], where: str) -> list[float]:
     return [float(value) for value in _RANGES[kind](start, stop, num)]
 
 
-def thin(found: Grid, keep: Mapping[str, int]) -> Grid:
+def thin(grid: Grid, keep: Mapping[str, int]) -> Grid:
     """The points whose values survive keeping only ``keep[axis]`` values of an axis.
 
     The kept values are spread evenly over the axis, its ends included.
     """
     for name, count in keep.items():
-        values = sorted(found.values(name))
+        values = sorted(grid.values(name))
         chosen = np.linspace(0, len(values) - 1, min(count, len(values)))
         kept = {values[round(index)] for index in chosen}
-        parts = (part.keeping(name, kept) for part in found.parts)
-        found = Grid(tuple(part for part in parts if len(part)))
-    return found
+        parts = (part.keeping(name, kept) for part in grid.parts)
+        grid = Grid(tuple(part for part in parts if len(part)))
+    return grid

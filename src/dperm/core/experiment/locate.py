@@ -23,9 +23,9 @@ class ConfigError(ValueError):
     """A configuration that is refused; the text says where and why, in one line."""
 
 
-def hint(found: str, known: Iterable[str]) -> str:
+def hint(word: str, known: Iterable[str]) -> str:
     """The known name nearest to what was found, as the end of a message; or nothing."""
-    near = difflib.get_close_matches(found, list(known), n=1)
+    near = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
@@ -72,17 +72,17 @@ def conf_dir() -> Path:
 
 def conf_file(name: str) -> Path | None:
     """A file of the configuration by its path below ``conf/``; None without one."""
-    found = (folder / name for folder in conf_dirs())
-    return next((path for path in found if path.is_file()), None)
+    paths = (folder / name for folder in conf_dirs())
+    return next((path for path in paths if path.is_file()), None)
 
 
 def available(group: str) -> list[str]:
     """Names of the YAML files of a group; a paper is a folder with a ``paper.yaml``."""
     if group == "paper":
-        found = (folder.glob("paper/*/paper.yaml") for folder in conf_dirs())
-        return sorted({path.parent.name for paths in found for path in paths})
-    found = (folder.glob(f"{group}/*.yaml") for folder in conf_dirs())
-    return sorted({path.stem for paths in found for path in paths})
+        folders = (folder.glob("paper/*/paper.yaml") for folder in conf_dirs())
+        return sorted({path.parent.name for paths in folders for path in paths})
+    folders = (folder.glob(f"{group}/*.yaml") for folder in conf_dirs())
+    return sorted({path.stem for paths in folders for path in paths})
 
 
 def group_file(group: str, name: str) -> str:

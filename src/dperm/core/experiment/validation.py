@@ -93,17 +93,17 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def _is_misfit(error: Any) -> bool:
     """Whether it is no text that is filled in later, and no number for text."""
-    found = error["input"]
-    if isinstance(found, str) and ("${" in found or found == "???"):
+    value = error["input"]
+    if isinstance(value, str) and ("${" in value or value == "???"):
         return False
-    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     is_value = "[key]" not in error["loc"]
     return not (error["type"] == "string_type" and is_number and is_value)
 
 
 def _message(error: Any, value: Any, kind: Any, where: str) -> str:
     """One line: the key, what was expected, what was found."""
-    reason, found, words = error["type"], error["input"], error.get("ctx", {})
+    reason, words = error["type"], error.get("ctx", {})
     path = _path(value, [step for step in error["loc"] if step != "[key]"])
     if "[key]" in error["loc"] or reason == "invalid_key":
         *path, _ = path
@@ -118,9 +118,13 @@ def _message(error: Any, value: Any, kind: Any, where: str) -> str:
     if reason == "literal_error":
         words = {"words": words["expected"].replace("' or '", ", ").replace("'", "")}
     expected = EXPECTED.get(reason, error["msg"]).format(**words)
-    if expected == "text" and isinstance(found, bool):
+    if expected == "text" and isinstance(error["input"], bool):
         expected = "text (in quotes, if it is meant as text)"
-    near = hint(str(found), words["words"].split(", ")) if "words" in words else ""
+    near = (
+        hint(str(error["input"]), words["words"].split(", "))
+        if "words" in words
+        else ""
+    )
     return (
         f"{key}: expected {expected}, found {words.get('found') or _spelt(error)}{near}"
     )
@@ -143,10 +147,10 @@ def _path(value: Any, location: Sequence[Any]) -> list[Any]:
 
 def _spelt(error: Any) -> str:
     """What was found, in a few characters."""
-    found = error["input"]
-    if found is None or found == "" or error["type"] == "missing":
+    value = error["input"]
+    if value is None or value == "" or error["type"] == "missing":
         return "nothing"
-    return "none" if found == [] else " ".join(repr(found).split())[:80]
+    return "none" if value == [] else " ".join(repr(value).split())[:80]
 
 
 def type_of(kind: Any, path: Iterable[Any]) -> Any:
@@ -234,7 +238,7 @@ def check_name(group: str, name: str, where: str) -> None:
         )
 
 
-def one_of(where: str, found: str, known: Any) -> None:
+def one_of(where: str, value: str, known: Any) -> None:
     """Refuse a value that is none of the known ones.
 
     Raises
@@ -242,10 +246,10 @@ def one_of(where: str, found: str, known: Any) -> None:
     ConfigError
         With the nearest known one.
     """
-    if found not in known:
+    if value not in known:
         raise ConfigError(
-            f"{where}: expected one of {', '.join(known)}, found {found!r}"
-            f"{hint(str(found), known)}"
+            f"{where}: expected one of {', '.join(known)}, found {value!r}"
+            f"{hint(str(value), known)}"
         )
 
 
@@ -283,19 +287,19 @@ def _validate_paper(paper: schema.Paper, problems: list[str] | None = None) -> N
     for key in ("problems", "offline"):
         for name in getattr(paper, key):
             check_name("problem", name, f"{where}: {key}")
-    shown = problems or list(dict.fromkeys([*paper.problems, *paper.offline]))
+    allowed = problems or list(dict.fromkeys([*paper.problems, *paper.offline]))
     for name, run in paper.runs.items():
         check_name("solver", name, f"{where}: runs")
         place = f"{where}: runs.{name}"
-        _of(f"{place}.problems", run.problems, shown)
-        _of(f"{place}.leave_out", run.leave_out, shown)
+        _of(f"{place}.problems", run.problems, allowed)
+        _of(f"{place}.leave_out", run.leave_out, allowed)
         _validate_grid(run.grid, f"{place}.grid")
     for name, sweep in paper.sweeps.items():
         _validate_sweep(sweep, f"{where}: sweeps.{name}")
     for kind in ("figures", "tables"):
         for name, product in getattr(paper, kind).items():
             place = f"{where}: {kind}.{name}"
-            _of(f"{place}.problems", product.problems, shown)
+            _of(f"{place}.problems", product.problems, allowed)
             _of(f"{place}.sweeps", product.sweeps, paper.sweeps)
     _validate_files(paper, where)
 
@@ -376,9 +380,9 @@ def paper_file(paper: schema.Paper, name: str) -> Path | None:
 
 
 def _validate_grid(spec: Any, where: str) -> None:
-    found = grid.points(spec, where)
+    points = grid.points(spec, where)
     for name in schema.AXES:
-        for value in found.values(name):
+        for value in points.values(name):
             if not value > 0:
                 raise ConfigError(f"{where}.{name}: expected positive, found {value}")
             if value == float("inf") and name != "clip":
@@ -390,7 +394,7 @@ def _validate_grid(spec: Any, where: str) -> None:
                 )
 
 
-def check_clips(found: grid.Grid, where: str, problem: schema.Problem) -> None:
+def check_clips(points: grid.Grid, where: str, problem: schema.Problem) -> None:
     """Refuse an infinite clip on a problem with noise, whose scale is the clip's.
 
     Raises
@@ -399,7 +403,7 @@ def check_clips(found: grid.Grid, where: str, problem: schema.Problem) -> None:
         If there is one among the points of the grid.
     """
     private = problem.privacy.epsilon != float("inf")
-    if private and float("inf") in found.values("clip"):
+    if private and float("inf") in points.values("clip"):
         _refuse_infinite(f"{where}.clip")
 
 
