@@ -21,7 +21,8 @@ import dperm
 from dperm.audit import registry
 from dperm.audit.climbing import ROUNDING
 from dperm.audit.replay import Replay
-from dperm.compare import estimators, methods
+from dperm.compare import contestants as methods
+from dperm.compare import estimators
 from dperm.core.experiment.config import read
 from dperm.core.experiment.locate import available
 

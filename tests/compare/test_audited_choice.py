@@ -8,8 +8,9 @@ from dperm.accountants.random_stopping import expected_runs
 from dperm.audit.climbing import Ladder
 from dperm.audit.ladder import SMALL
 from dperm.audit.rungs import RUNGS
-from dperm.compare import audited_choice, contest
-from dperm.compare.audited_choice import Paid
+from dperm.compare import audited as audited_choice
+from dperm.compare import contest
+from dperm.compare.audited import Paid
 from dperm.compare.contest import Able, Contest
 from dperm.core.privacy.ledger import Ledger
 

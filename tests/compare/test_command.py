@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from dperm import cli
-from dperm.compare import contest, contestants, methods, results, run
+from dperm.compare import contest, contestants, results, run
+from dperm.compare import contestants as methods
 from dperm.compare.contest import Seeds
 from dperm.compare.contestants import clip_unit
 from dperm.compare.request import KEYS, parse

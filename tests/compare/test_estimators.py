@@ -11,7 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dperm
 from dperm import DPClassifier, DPRegressor, PrivacyLeakWarning
-from dperm.compare import arrays, estimators
+from dperm.compare import estimators
+from dperm.compare import metrics as arrays
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build

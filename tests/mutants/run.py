@@ -31,7 +31,7 @@ SOUND = "sound"  # the row of a solver as it is
 ARENA = "arena"  # in a solver's place: the paid choice, whose audit is not a command
 PAID = (
     "from dperm.audit.ladder import SMALL\n"
-    "from dperm.compare.audited_choice import findings\n"
+    "from dperm.compare.audited import findings\n"
     "print(*(one.rung for one in findings(SMALL, 3) if one.caught))"
 )
 AUDIT_GOAL, TESTS_GOAL = 0.90, 0.97

@@ -1,31 +1,46 @@
-"""The estimators as subjects of the audit: from arrays to coefficients.
+"""Estimators and the private choice as subjects of the audit.
 
 A neighbour is fitted from scratch by the same estimator, whose scales are declared: all
 that it makes of the arrays, the mapping of classes, the intercept, scales and clips, is
 part of what is audited. The audit finds this module by its name, as it lies above it.
+
+A run of a private choice and its score are a mechanism with a ledger, which climbs the
+ladder of ``dperm.audit`` like any solver: a run on D' is forced to the weights and the
+score of one on D, and the noise it takes may be moved by no more than the ledger says,
+which is the one that the choice was priced by. The rest is about choices as a whole.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from dataclasses import fields
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
+from dperm.accountants.private_choice import GAMMA
+from dperm.audit.climbing import Effort, Finding, Ladder
 from dperm.audit.fits import rounds
+from dperm.audit.lanes import Shape
+from dperm.audit.laws import gaussian_delta, gaussian_epsilon
+from dperm.audit.rungs import climb
 from dperm.audit.sequences import as_vertex
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
-from dperm.compare import methods
+from dperm.compare import contest, contestants
+from dperm.compare.contest import Contest, Drawn, Prices, Seeds
+from dperm.compare.contestants import Contestant, Job, Setting, contestant
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
+from dperm.core.erm.penalties import Penalty
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import SampledGaussian
-from dperm.core.privacy.mechanisms import Streams
+from dperm.core.privacy.ledger import Ledger, SampledGaussian
+from dperm.core.privacy.mechanisms import Streams, gaussian, heard, streams
 
 N, P = 8, 4  # records and features, few and loud, as many as DP-BCFW has nodes
 EPSILON = 1.0
@@ -47,7 +62,7 @@ class EstimatorSubject(Subject):
 
     def __init__(self, model: DPLinear):
         intercept = "" if model.fit_intercept else ", no intercept"
-        self.model, self.method = model, methods.method(model.solver)
+        self.model, self.method = model, contestants.method(model.solver)
         self.name = f"{type(model).__name__}({model.solver}){intercept}"
         self.real = isinstance(model, DPRegressor)
         y = np.ones(N)
@@ -81,10 +96,9 @@ class EstimatorSubject(Subject):
             else:
                 yield np.ravel(release)
 
-    def published(self, run: Any) -> Array:
+    def published(self, run: Any) -> Any:
         """The coefficients, and the intercept."""
-        found: Array = run.weights[0]
-        return found
+        return run.weights[0]
 
     def symbol(self, view: Array) -> tuple[int, ...]:
         """The coordinate taken, or the vertex."""
@@ -96,10 +110,10 @@ class EstimatorSubject(Subject):
 
 def subjects(solver: str) -> list[Subject]:
     """The classifier with an intercept and the regression without, if a solver can."""
-    if solver not in methods.known():
+    if solver not in contestants.known():
         return []
     try:
-        method = methods.method(solver)
+        method = contestants.method(solver)
     except ConfigError:  # it leaks and does not run; its own subjects say so
         return []
     options = solvers.load(method.section.algorithm).Options
@@ -122,3 +136,187 @@ def subjects(solver: str) -> list[Subject]:
             if "cannot do this" not in str(error):
                 raise
     return found
+
+
+# --- the private choice ---------------------------------------------------------------
+
+
+NEAR = 1e-3  # relative, between prices
+HUGE = 8e307  # entries whose margins are no numbers
+FAR = 1e9  # what a run that says nan is taken to say
+CHOICES = 2000  # whose number of runs is looked at
+SHAPES = (
+    Shape(penalty=Penalty(l2=0.1)),
+    Shape(loss="least_squares", penalty=Penalty(l2=0.1)),
+)
+GRID: tuple[Setting, ...] = tuple({"steps": 1, "step": s} for s in (0.5, 1.0, 3.0))
+
+
+class Paid(Subject):
+    """A run of a private choice and its score, of DP-GD with one step.
+
+    Its weights are affine in their noise, and so is the score in its own.
+
+    Parameters
+    ----------
+    shape : Shape
+        Of the small problem.
+    """
+
+    calibration, delta = STRICT, DELTA
+    far = 1e3  # the score has a penalty, which grows with the square
+
+    def __init__(self, shape: Shape):
+        self.name, self.shape, self.real = f"a choice, {shape.loss}", shape, shape.real
+        self.base = shape.records()
+        turned = np.where(np.arange(shape.p) == 1, -HUGE, HUGE)
+        self.tried = ((turned, -turned), (turned, 0 * turned))
+        self.problem = shape.problem(self.base, EPSILON, self.base)
+        self.contest = self.on(self.base)
+        self.method = self.contest.base.aiming(contest.INNER * EPSILON)
+        prices = self.contest.prices
+        self.able, self.price, _ = prices.paid(self.method, GRID, EPSILON)
+        drawn, _ = self.contest._choices(self.method, EPSILON, [0])
+        self.job = drawn[0].job
+        self.ledger = next(a.ledger for a in self.able if a.setting is self.job.setting)
+
+    def on(self, data: Records) -> Contest:
+        """The contest on other data, with the public constants of the base."""
+        problem = self.shape.problem(data, EPSILON, self.base)
+        method = contestant("dp_gd", {}, replace(problem, public=self.problem))
+        seeds = Seeds([], [*range(CHOICES)], [], 0)
+        return Contest(method, 1.0, GRID, GRID[0], seeds, Prices())
+
+    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+        """A run, not yet made."""
+        seeds = [int(one) for one in own.noise.integers(2**62, size=2)]
+        method = self.on(data).base.aiming(contest.INNER * EPSILON)
+        return nullcontext(Run(method, Drawn(0, self.seeded(seeds[0]), seeds[1])))
+
+    def seeded(self, seed: int) -> Job:
+        """The run that is looked at, with another seed."""
+        return self.job._replace(seed=seed)
+
+    def releases(self, run: Run) -> Iterator[Array]:
+        """All that it releases, at once; what is no number is far off."""
+        run.make()
+        yield np.nan_to_num(np.append(run.weights, run.score), nan=FAR, posinf=2 * FAR)
+
+    def published(self, run: Run) -> Array:
+        """Its weights, which are looked at if it is the best."""
+        return run.weights
+
+    def symbol(self, view: Array) -> tuple[int, ...]:
+        """It selects nothing."""
+        return ()
+
+
+class Run:
+    """One run of a choice."""
+
+    def __init__(self, method: Contestant, drawn: Drawn):
+        self.method, self.drawn = method, drawn
+
+    def make(self) -> None:
+        """Make it and score it, as choices do, and keep what it releases."""
+        run = self.method.run
+
+        def kept(jobs: Any, measure: Any) -> dict[str, np.ndarray]:
+            return run(jobs, lambda W: {**measure(W), "weights": W.T})
+
+        self.method.run = kept  # type: ignore[method-assign]
+        seen = contest.run_and_score(self.method, [self.drawn], EPSILON, None)
+        self.weights, self.score = np.ravel(seen["weights"]), float(seen["score"][0])
+
+
+def findings(effort: Effort, seed: int) -> list[Finding]:
+    """What every rung finds of the private choice."""
+    subjects = [Paid(shape) for shape in SHAPES]
+    climbed = [found for one in subjects for found in climb(Ladder(one, effort, seed))]
+    return [*climbed, drawing(subjects[0]), choosing(subjects[0], seed), price()]
+
+
+# --- choices as a whole ---------------------------------------------------------------
+
+
+def drawing(subject: Paid) -> Finding:
+    """Runs are drawn alike whatever the data, and by the law that is paid for."""
+    extreme = subject.base.replaced(0, np.full(subject.shape.p, LOUD), -1.0)
+    drawn, other = (_choices(subject, data) for data in (subject.base, extreme))
+    runs = np.bincount([one.choice for one in drawn])
+    settings = [GRID.index(one.job.setting) for one in drawn]
+    k = np.arange(1, runs.max() + 1)
+    law = (1 - GAMMA) ** k / k / math.log(1 / GAMMA)
+    pvalues = (
+        _chi_square(np.bincount(runs)[1:], law),
+        _chi_square(np.bincount(settings, minlength=len(GRID)), np.full(3, 1 / 3)),
+    )
+    seeds = [seed for one in drawn for seed in (one.job.seed, one.scored)]
+    wrong = drawn != other or len({*seeds}) < len(seeds)
+    worst, level = min(pvalues), 1e-6
+    return Finding("drawing", worst, level, wrong or worst < level)
+
+
+def _choices(subject: Paid, data: Records) -> list[Drawn]:
+    own = subject.on(data)
+    method = own.base.aiming(contest.INNER * EPSILON)
+    return own._choices(method, EPSILON, own.seeds.fresh)[0]
+
+
+def _chi_square(counts: Array, law: Array) -> float:
+    """P-value of counts; what is rare counts together."""
+    expected = np.append(law, 1 - law.sum()) * counts.sum()
+    rare = expected < 5
+    seen = np.append(counts, 0)
+    both = [np.append(x[~rare], x[rare].sum()) for x in (seen, expected)]
+    kept = both[1] > 1e-9
+    return float(stats.chisquare(both[0][kept], both[1][kept]).pvalue)
+
+
+def choosing(subject: Paid, seed: int) -> Finding:
+    """Whichever run noise gives the least score is published, and none else."""
+    jobs = [subject.seeded(seed + k) for k in range(4)]
+    choices = [Drawn(0, job, seed + 9 + k) for k, job in enumerate(jobs)]
+    wrong = 0
+    for one in choices:
+        wanted = gaussian(streams(one.scored).noise, ())
+
+        def loud(kind: str, unit: Any, order: float, wanted: Any = wanted) -> Any:
+            return unit - 1e6 if np.array_equal(unit, wanted) else unit
+
+        cost = (math.nan, subject.price, ())
+        with heard(loud):
+            (row,) = subject.contest._chosen(subject.method, choices, cost, EPSILON)
+        wrong += row["run_seed"] != one.job.seed
+    return Finding("choosing", wrong, 0.0, wrong > 0)
+
+
+# --- the price ------------------------------------------------------------------------
+
+
+def price() -> Finding:
+    """What is asked for a choice of Gaussian runs against the bound worked out anew."""
+    subject = Paid(SHAPES[0])
+    theirs = max(bound(one.ledger, subject.delta) for one in subject.able)
+    caught = not (1 - NEAR) * theirs <= subject.price <= EPSILON * (1 + 1e-9)
+    return Finding("price", subject.price, theirs, caught)
+
+
+def bound(ledger: Ledger, delta: float, gamma: float = GAMMA) -> float:
+    """Least epsilon by Koskela, Redberg and Wang 2024, for Gaussian releases.
+
+    E[K] by its sum; the inner epsilon is searched, not its delta.
+    """
+    square = sum(e.count * (e.sensitivity / e.scale) ** 2 for e in ledger.events)
+    mu, k = math.sqrt(square), np.arange(1, 100_000)
+    runs = float(((1 - gamma) ** k).sum() / ((1 - gamma) ** k / k).sum())
+
+    def own(epsilon: float) -> float:
+        return float(gaussian_delta(epsilon, mu))
+
+    outer = gaussian_epsilon(mu, delta / runs)
+    inner = min(
+        math.log(math.exp(e) + (1 - gamma) / gamma * own(e))
+        for e in np.linspace(0.0, outer, 4000)
+    )
+    return outer + inner

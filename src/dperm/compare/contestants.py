@@ -1,18 +1,22 @@
-"""Methods of every family behind one face: settings, ledger, runs.
+"""Methods of every family behind one face, and by their names.
 
 A setting is a mapping of the values that are tuned. Those of lanes count clips in units
 of the public scales, as the methods of the family ``fits`` do, so that one grid serves
 every problem: a clip of 1 is the largest slope times sqrt(sum_j S_j^2), which is the
-root mean square of a record's norm.
+root mean square of a record's norm. Settings of no tuning and grids are the arena's
+(``conf/paper/arena``); a method that the arena does not have takes those of its like.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
@@ -25,6 +29,10 @@ from dperm.core.calibrations import STRICT
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem
 from dperm.core.erm.scales import column_scales, is_declared, label_scale
+from dperm.core.experiment import locate, schema
+from dperm.core.experiment.config import read
+from dperm.core.experiment.grid import points
+from dperm.core.experiment.locate import ConfigError, available, hint
 from dperm.core.lanes import LaneRun, Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.core.privacy.ledger import (
@@ -36,6 +44,7 @@ from dperm.core.privacy.ledger import (
 )
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.core.solvers.capabilities import Asked
+from dperm.pipeline import checks
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.frank_wolfe import Noise
 
@@ -412,3 +421,167 @@ def _key(setting: Setting) -> tuple[tuple[str, float], ...]:
 def _typed(options: Any, setting: Setting) -> dict[str, Any]:
     """Values of a setting, whole where the option's own is."""
     return {key: type(getattr(options, key))(value) for key, value in setting.items()}
+
+
+# --- by name --------------------------------------------------------------------------
+
+
+RECORDWISE = ("sgd", "svrg")  # in the names of algorithms that step record by record
+KEYS = {"lanes": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method that can be put on a problem.
+
+    Attributes
+    ----------
+    section : schema.Solver
+    default : mapping
+        The setting of no tuning.
+    grid : list of mapping
+    """
+
+    section: schema.Solver
+    default: Setting
+    grid: Sequence[Setting]
+
+    @property
+    def name(self) -> str:
+        """Of its YAML, or of its file."""
+        return self.section.name
+
+    def on(self, problem: Problem) -> Contestant:
+        """The method on a problem."""
+        return contestant(self.section.algorithm, self.section.options, problem)
+
+
+def known() -> list[str]:
+    """Names of the solvers that solve a composite problem."""
+    every = (_section(name) for name in available("solver"))
+    return [section.name for section in every if _family(section) in KINDS]
+
+
+def method(
+    name: str,
+    defaults: Mapping[str, Any] | None = None,
+    grids: Mapping[str, Any] | None = None,
+) -> Method:
+    """The method of that name.
+
+    Parameters
+    ----------
+    name : str
+        Of a solver's YAML, or of a Python file in the current folder.
+    defaults, grids : mapping, optional
+        Settings by solver's name that take the place of the arena's.
+
+    Raises
+    ------
+    ConfigError
+        If there is none, or it solves no such problem.
+    """
+    section = _section(name)
+    if _family(section) not in KINDS:
+        raise ConfigError(
+            f"solver {name}: solves no problem of this kind; expected one of "
+            f"{', '.join(known())}"
+        )
+    checks.held(section)
+    like = _like(section)
+    default = {**like[0], **(defaults or {}).get(name, {})}
+    check_setting(section, default)
+    grid = _settings(section, default, like[1], (grids or {}).get(name))
+    return Method(section, default, grid)
+
+
+def check_setting(section: schema.Solver, setting: Mapping[str, Any]) -> None:
+    """Refuse a setting that names what the solver has not, or gives it a wrong value.
+
+    Raises
+    ------
+    ConfigError
+        With the nearest known key.
+    """
+    where = f"solver {section.name}: setting"
+    module = solvers.load(section.algorithm)
+    options = solvers.make_options(module, section.options)
+    family = solvers.family(module)
+    able = KEYS.get(family) or [field.name for field in fields(options)]
+    for key, value in setting.items():
+        if key not in able:
+            raise ConfigError(
+                f"{where} {key}: expected one of {', '.join(able)}{hint(key, able)}"
+            )
+        if family in KEYS and not _is_positive(value):
+            raise ConfigError(
+                f"{where} {key}: expected a positive number, found {value!r}"
+            )
+    if family not in KEYS:
+        try:
+            replace(options, **setting)
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{where}: {error}") from error
+
+
+def _is_positive(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < value < math.inf
+
+
+def _settings(
+    section: schema.Solver, default: Setting, usual: Any, chosen: Any
+) -> list[Setting]:
+    """The points of a grid; axes that a chosen one leaves out stay at the default."""
+    axes = dict(chosen or usual)
+    every = [dict(one) for one in points(axes, f"grids.{section.name}", axes=None)]
+    if chosen:
+        every = [{**default, **one} for one in every]
+    for setting in every:
+        check_setting(section, setting)
+    return [*every] or [default]
+
+
+def _section(name: str) -> schema.Solver:
+    """What the YAML says, or what a file of that name alone does."""
+    names = available("solver")
+    if name in names:
+        section: schema.Solver = read("solver", name)
+    elif name.isidentifier() and Path(f"{name}.py").is_file():
+        if str(Path.cwd()) not in sys.path:
+            sys.path.append(str(Path.cwd()))
+        section = schema.Solver(name=name, label=name, algorithm=name)
+    else:
+        raise ConfigError(
+            f"solver {name}: expected one of {', '.join(names)}, or a file {name}.py "
+            f"here{hint(name, names)}"
+        )
+    checks.solver(section)
+    return section
+
+
+def _family(section: schema.Solver) -> str:
+    return solvers.family(solvers.load(section.algorithm))
+
+
+def _like(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Default and grid of the arena's method that is most like it."""
+    defaults, grids = settings()["defaults"], settings()["grids"]
+    algorithm, names = section.algorithm, [section.name]
+    if algorithm in solvers.places():
+        names += [name for name in grids if _section(name).algorithm == algorithm]
+    by_record = any(word in algorithm for word in RECORDWISE)
+    others = {"lanes": "dp_svrg" if by_record else "dp_cd", "frank_wolfe": "dp_fw"}
+    names.append(others.get(_family(section), ""))
+    name = next((name for name in names if name in grids), None)
+    return ({}, {}) if name is None else (defaults.get(name, {}), grids[name])
+
+
+def settings() -> dict[str, Any]:
+    """The arena's ``work``, ``defaults`` and ``grids`` by solver's name."""
+    return _contest(locate.conf_dirs()[0])
+
+
+@functools.cache
+def _contest(folder: Path) -> dict[str, Any]:
+    return dict(read("paper", "arena").sweeps["contest"].options)

@@ -10,7 +10,8 @@ import math
 import secrets
 import warnings
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -21,27 +22,108 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dperm.compare import arrays, methods
+from dperm.accountants.intervals import epsilon_interval
+from dperm.compare import contestants, metrics
 from dperm.compare.contestants import Contestant, Job, Setting
-from dperm.compare.guarantee import Guarantee
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
+from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.erm.scales import declared
+from dperm.core.privacy.accounting import Interval
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS, N
+from dperm.core.privacy.ledger import (
+    LABEL_SCALE,
+    SMOOTHNESS,
+    Ledger,
+    N,
+    moves_with_data,
+    united,
+)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An epsilon, as an interval whose ends are both proved.
+
+    Attributes
+    ----------
+    ledger : Ledger
+        What the fit released.
+    delta : float
+    given : tuple of str
+        What is public: n, by the relation itself, and what was read off the data
+        without being paid for.
+    """
+
+    ledger: Ledger
+    delta: float
+    given: tuple[str, ...]
+
+    def assuming(self, *names: str) -> Guarantee:
+        """The same with more taken as public."""
+        return replace(self, given=united(self.given, names))
+
+    @cached_property
+    def interval(self) -> Interval:
+        """Both ends; found when asked for."""
+        return epsilon_interval(self.ledger, self.delta)
+
+    @property
+    def low(self) -> float:
+        """Some mechanism with these releases costs at least that."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        """Every mechanism with these releases costs at most that."""
+        return self.interval.high
+
+    @property
+    def unconditional(self) -> bool:
+        """Whether nothing is taken as public that moves with a record."""
+        return not moves_with_data(self.given)
+
+    @property
+    def relation(self) -> str:
+        """Of neighbouring data sets: one record replaced."""
+        return self.ledger.relation
+
+    def __str__(self) -> str:
+        return (
+            f"epsilon in [{self.low:.6g}, {self.high:.6g}] at delta {self.delta:.3g}, "
+            f"one record replaced, given {', '.join(self.given)}"
+        )
+
+    __repr__ = __str__
+
 
 DATA = "data"  # a scale that is read off the data
-RESIDUAL = tuple(name for name in arrays.BOUNDED if name not in arrays.SIGNED)
+RESIDUAL = tuple(name for name in BOUNDED if name not in metrics.SIGNED)
 
 
 class PrivacyLeakWarning(UserWarning):
     """Something is read off the data that epsilon does not pay for."""
 
 
+PARAMETERS: Any = dataclass(eq=False, repr=False)  # as scikit-learn compares and prints
+
+
+@PARAMETERS
 class DPLinear(BaseEstimator):
     """What classifier and regressor share; see there for parameters and attributes."""
+
+    solver: str = "dp_cd"
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float | None = None
+    l1: float = 0.0
+    l2: float | None = None
+    fit_intercept: bool = True
+    feature_scale: Any = 1.0
+    setting: Mapping[str, float] | None = None
+    random_state: Any = None
 
     def _arrays(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """X (n, p) and y (n,) as arrays, whatever numbers they hold.
@@ -66,7 +148,7 @@ class DPLinear(BaseEstimator):
         return X, y
 
     def prepared(
-        self, X: Any, y: Any, method: methods.Method | None = None
+        self, X: Any, y: Any, method: contestants.Method | None = None
     ) -> tuple[Contestant, Setting]:
         """The solver on the problem of X (n, p) and y (n,), and its setting.
 
@@ -79,13 +161,13 @@ class DPLinear(BaseEstimator):
             For labels, parameters or a solver that do not do.
         """
         X, y = self._labelled(*self._arrays(X, y))
-        method = method or methods.method(self.solver)
+        method = method or contestants.method(self.solver)
         on = method.on(self._problem(X, y))
         reason = on.obstacle()
         if reason:
             raise ValueError(f"solver {method.name}: cannot do this: {reason}")
         setting = {**method.default, **(self.setting or {})}
-        methods.check_setting(method.section, setting)
+        contestants.check_setting(method.section, setting)
         return on, setting
 
     def _fitted(self, X: Any, y: Any) -> Self:
@@ -103,7 +185,7 @@ class DPLinear(BaseEstimator):
         goal = (on.problem.epsilon, on.problem.delta, STRICT)
         found = calibrate(partial(on.ledger, setting), *goal)
         w = _finite(weights(on, setting, found.noise_multiplier, self._seed()))
-        labels = (arrays.CLASSES,) if getattr(self, "classes", ()) is None else ()
+        labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
         known = (*on.given(found.ledger), *labels, *read)
         self._guarantee = Guarantee(found.ledger, on.problem.delta, known)
         self._keep(
@@ -124,7 +206,7 @@ class DPLinear(BaseEstimator):
             raise ValueError(f"l1 and l2 must be 0 or more, found {penalty}")
         scales, label = self._scales(X), self._label(y)
         if self.fit_intercept:
-            X, scales = arrays.with_ones(X), np.append(scales, 1.0)
+            X, scales = metrics.with_ones(X), np.append(scales, 1.0)
         problem = build(
             "fit", X, y, self.loss, penalty, epsilon, delta, "fit", given=(N,)
         )
@@ -203,6 +285,7 @@ class DPLinear(BaseEstimator):
         return tags
 
 
+@PARAMETERS
 class DPClassifier(ClassifierMixin, DPLinear):
     r"""A private linear classifier of two classes.
 
@@ -254,32 +337,9 @@ class DPClassifier(ClassifierMixin, DPLinear):
     ([1, 0], ('n',))
     """
 
-    def __init__(
-        self,
-        solver: str = "dp_cd",
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        loss: str = "logistic",
-        l1: float = 0.0,
-        l2: float | None = None,
-        fit_intercept: bool = True,
-        classes: Any = None,
-        feature_scale: Any = 1.0,
-        setting: Mapping[str, float] | None = None,
-        random_state: Any = None,
-    ):
-        self.solver = solver
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.l1 = l1
-        self.l2 = l2
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.feature_scale = feature_scale
-        self.setting = setting
-        self.random_state = random_state
+    _: KW_ONLY
+    loss: str = "logistic"
+    classes: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to X (n, p), dense or sparse, and labels y (n,) of two classes.
@@ -293,13 +353,13 @@ class DPClassifier(ClassifierMixin, DPLinear):
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, np.ndarray]:
         """Labels as signs; what is neither class is left out."""
-        self._check_loss(arrays.SIGNED)
+        self._check_loss(metrics.SIGNED)
         if self.classes is None:
             check_classification_targets(y)
         known = np.unique(y) if self.classes is None else self.classes
         self.classes_ = np.asarray(known)
         self._check_classes()
-        return arrays.signed(X, y, self.classes_)
+        return metrics.signed(X, y, self.classes_)
 
     def _check_classes(self) -> None:
         known, name = self.classes_, type(self).__name__
@@ -343,6 +403,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
         return tags
 
 
+@PARAMETERS
 class DPRegressor(RegressorMixin, DPLinear):
     r"""A private linear regression.
 
@@ -365,32 +426,9 @@ class DPRegressor(RegressorMixin, DPLinear):
     n_features_in_ : int
     """
 
-    def __init__(
-        self,
-        solver: str = "dp_cd",
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        loss: str = "least_squares",
-        l1: float = 0.0,
-        l2: float | None = None,
-        fit_intercept: bool = True,
-        feature_scale: Any = 1.0,
-        label_scale: Any = 1.0,
-        setting: Mapping[str, float] | None = None,
-        random_state: Any = None,
-    ):
-        self.solver = solver
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.l1 = l1
-        self.l2 = l2
-        self.fit_intercept = fit_intercept
-        self.feature_scale = feature_scale
-        self.label_scale = label_scale
-        self.setting = setting
-        self.random_state = random_state
+    _: KW_ONLY
+    loss: str = "least_squares"
+    label_scale: Any = 1.0
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to X (n, p), dense or sparse, and real labels y (n,).
@@ -439,13 +477,13 @@ def fit(
     """
     loss = parameters.get("loss")
     told = "classes" in parameters or loss is not None
-    signed = "classes" in parameters or loss in arrays.SIGNED
+    signed = "classes" in parameters or loss in metrics.SIGNED
     if not told:
         signed = len(np.unique(np.asarray(y))) == 2
     kind = DPClassifier if signed else DPRegressor
     model = kind(solver, epsilon=epsilon, **parameters).fit(X, y)
     if not told:
-        model._guarantee = model.epsilon_.assuming(arrays.TWO)
+        model._guarantee = model.epsilon_.assuming(metrics.TWO)
     return model
 
 

@@ -19,12 +19,10 @@ import pandas as pd
 from joblib import Parallel
 from threadpoolctl import threadpool_limits
 
-from dperm.compare import TUNINGS, methods, results, sources
-from dperm.compare.arrays import SIGNED
+from dperm.compare import TUNINGS, contestants, results, sources
 from dperm.compare.contest import Row, Seeds, contest_rows
-from dperm.compare.contestants import Contestant
-from dperm.compare.methods import Method
-from dperm.compare.metrics import Split, split
+from dperm.compare.contestants import Contestant, Method
+from dperm.compare.metrics import SIGNED, Split, split
 from dperm.compare.request import Request
 from dperm.compare.sources import Solved
 from dperm.core.erm.optimum import solve
@@ -172,7 +170,7 @@ def planned(request: Request) -> Plan:
         For whatever cannot be done as it was asked for.
     """
     chosen = [
-        methods.method(name, request.defaults, request.grids)
+        contestants.method(name, request.defaults, request.grids)
         for name in dict.fromkeys(request.solvers)
     ]
     source = sources.load(request)
@@ -191,14 +189,16 @@ def planned(request: Request) -> Plan:
             )
     is_split = request.held and problem.n >= FEWEST and not problem.is_centred
     known = split(problem, source.y) if is_split else None
-    counts = (request.seed, request.fresh, request.held, methods.settings()["work"])
+    counts = (request.seed, request.fresh, request.held, contestants.settings()["work"])
     return Plan("try", chosen, source, known, *counts, request.tunings, scales)
 
 
 def _suited(request: Request, problem: Problem) -> list[Method]:
     """Methods for one who names none: those that suit the loss, as far as they can."""
     names = SUITED.get(problem.loss.name, OTHERS)
-    every = [methods.method(name, request.defaults, request.grids) for name in names]
+    every = [
+        contestants.method(name, request.defaults, request.grids) for name in names
+    ]
     return [method for method in every if not method.on(problem).obstacle()]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dperm import data
-from dperm.compare.arrays import CLASSES, SIGNED, TWO, with_ones
+from dperm.compare.metrics import CLASSES, SIGNED, TWO, with_ones
 from dperm.compare.request import Request
 from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.optimum import Optimum, solve

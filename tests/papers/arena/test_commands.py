@@ -15,7 +15,7 @@ from scipy.stats import t as student
 
 from conftest import make_problem
 from dperm import cli
-from dperm.compare import methods
+from dperm.compare import contestants as methods
 from dperm.core.experiment.config import read
 from dperm.core.experiment.locate import home
 from dperm.core.privacy.calibration import calibrate

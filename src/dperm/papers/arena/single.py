@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dperm.compare import results, sources
-from dperm.compare.methods import Method
+from dperm.compare.contestants import Method
 from dperm.compare.metrics import split
 from dperm.compare.run import Plan, runs, write
 from dperm.core.experiment import plan, schema
