@@ -736,7 +736,7 @@ MUTANTS = (
         "DPLinear._seed", "return secrets.randbits(62)", "return 0",
     ),
     plant("classes_not_named", "", "what is read off y is not named",
-        "DPLinear._fitted", "(arrays.CLASSES,)", "()",
+        "DPLinear._fitted", "(metrics.CLASSES,)", "()",
     ),
     plant("estimator_louder_than_paid", "", "noise is half of what epsilon_ states",
         "DPLinear._fitted", "found.noise_multiplier", "found.noise_multiplier / 2",
