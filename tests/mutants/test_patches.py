@@ -120,7 +120,7 @@ def test_tests_are_chosen_by_what_they_reach():
     chosen = {file for files in by_name.values() for file in files}
     assert not any("audit" in file for file in chosen)
     assert "tests/compare/test_contest.py" in by_name["paid_by_error"]
-    assert by_name["guarantee_low"][0] == "tests/compare/test_guarantee.py"
+    assert "tests/compare/test_guarantee.py" in by_name["guarantee_low"][:2]
 
 
 def test_a_slot_is_as_before_when_a_mutant_is_taken_out(tmp_path):
