@@ -2,12 +2,16 @@
 
 A printed mean of a tuned setting is no mean of that setting: it was chosen for being
 small. So it is compared with its own law, drawn from many transcripts of all settings
-near the optimum (``dperm.kinds.sweeps.tuning_law``).
+near the optimum (``dperm.kinds.sweeps.tuning_law``). The same transcripts say how many
+a tuning needs, or what is lost by choosing on few: some of them choose, and all of them
+say how good the choice is.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -77,15 +81,17 @@ def law(rows: pd.DataFrame, most: int | None = None, own: bool = False) -> Law:
     for (errors, numbers), keep in zip(tables, kept, strict=True):
         if not len(keep):
             continue
-        picked = _picked(rng, errors.shape[1], len(keep) if own else 1)
+        shape = (len(keep) if own else 1, DRAWS, RUNS)  # which transcripts are drawn
+        picked = rng.integers(errors.shape[1], size=shape)
         means.append(_means(errors[keep], picked))
-        counts.append({name: _means(each[keep], picked) for name, each in
-                       numbers.items()})  # fmt: skip
+        counts.append({key: _means(numbers[key][keep], picked) for key in COUNTS})
     every = np.concatenate(means)
     least = every.min(axis=0)
     at = (every * (1 + TIED * rng.random(every.shape))).argmin(axis=0)
-    joined = {name: np.concatenate([each[name] for each in counts])[at, range(DRAWS)]
-              for name in COUNTS}  # fmt: skip
+    joined = {
+        key: np.concatenate([each[key] for each in counts])[at, range(DRAWS)]
+        for key in COUNTS
+    }
     tied = ((every <= least * (1 + TIED)).sum(axis=0) > 1).mean()
     size = min(errors.shape[1] for errors, _ in tables)
     return Law(least, joined, float(tied), len(every), size)
@@ -109,18 +115,126 @@ def _best(means: list[np.ndarray], most: int | None) -> list[np.ndarray]:
     return [np.flatnonzero(table <= limit) for table in means]
 
 
-def _picked(rng: np.random.Generator, size: int, sets: int) -> np.ndarray:
-    """Which transcripts are drawn, shape (sets, D, RUNS)."""
-    return rng.integers(size, size=(sets, DRAWS, RUNS))
-
-
 def _means(values: np.ndarray, picked: np.ndarray) -> np.ndarray:
     """Means over what was drawn, shape (settings, D)."""
     chosen = np.broadcast_to(picked, (len(values), *picked.shape[1:]))
-    return np.stack([row[at].mean(axis=1) for row, at in
-                     zip(values, chosen, strict=True)])  # fmt: skip
+    pairs = zip(values, chosen, strict=True)
+    return np.stack([row[at].mean(axis=1) for row, at in pairs])
 
 
 def quantile_columns() -> list[str]:
     """Columns of a table that hold a law."""
     return [f"q{level:g}" for level in LEVELS]
+
+
+# --- how many transcripts a tuning needs ----------------------------------------------
+
+CHOICES = 2000  # draws of transcripts that choose
+CHOSEN_ON = (1, 2, 3, 5, 10, 25)
+SHARES = (1.0, 0.25)  # of the settings that compete: the grid, and a coarser one
+
+Row = dict[str, Any]
+Pooled = tuple[list[np.ndarray], np.ndarray]
+
+
+def curve(rows: pd.DataFrame, share: float = 1.0) -> list[Row]:
+    """Regret and optimism of a choice on so many transcripts.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        As the sweep leaves them, of one solver, problem and noise factor.
+    share : float
+        Of the settings, drawn anew each time.
+
+    Returns
+    -------
+    list of dict
+        ``regret``: mean error of the chosen setting over that of the best of all, with
+        the range of 95 % of the draws; ``printed``: the mean that a table would print,
+        over the mean error of what it chose.
+    """
+    rng = np.random.default_rng(SEED)
+    tables, means = _pooled(rows)
+    size = min(table.shape[1] for table in tables)
+    lost = []
+    for runs in (each for each in CHOSEN_ON if each <= size):
+        drawn = [_chosen(rng, tables, means, runs, share) for _ in range(CHOICES)]
+        truth, shown = np.array(drawn).T
+        regret = truth / means.min()
+        low, high = np.quantile(regret, [0.025, 0.975])
+        row = {"transcripts": runs, "settings": _size(len(means), share)}
+        row |= {"regret": regret.mean(), "regret_low": low, "regret_high": high}
+        lost.append(row | {"printed": (shown / truth).mean()})
+    return lost
+
+
+def printed(rows: pd.DataFrame, runs: int) -> dict[str, float]:
+    """What a table prints that was tuned on so many transcripts, and what it chose.
+
+    Returns
+    -------
+    dict
+        ``printed``, the median over draws of the least mean, with 90 % of them between
+        ``printed_low`` and ``printed_high``; ``worth``, the mean error that the chosen
+        setting really has, on average.
+    """
+    rng = np.random.default_rng(SEED)
+    tables, means = _pooled(rows)
+    drawn = [_chosen(rng, tables, means, runs, 1.0) for _ in range(CHOICES)]
+    truth, shown = np.array(drawn).T
+    low, middle, high = np.quantile(shown, [0.05, 0.5, 0.95])
+    ends = {"printed_low": low, "printed_high": high}
+    return {"printed": middle, **ends, "worth": truth.mean()}
+
+
+def _pooled(rows: pd.DataFrame) -> Pooled:
+    """Errors (settings, transcripts) for each number of passes, and all means."""
+    tables = [arrays(part)[0] for _, part in rows.groupby("passes", sort=True)]
+    return tables, np.concatenate([table.mean(axis=1) for table in tables])
+
+
+def _size(count: int, share: float) -> int:
+    return max(1, math.ceil(share * count))
+
+
+def _chosen(
+    rng: np.random.Generator,
+    tables: list[np.ndarray],
+    means: np.ndarray,
+    runs: int,
+    share: float,
+) -> tuple[float, float]:
+    """Mean error of the setting that some transcripts choose, and what they show."""
+    seen = np.concatenate(
+        [
+            table[:, rng.choice(table.shape[1], runs, replace=False)].mean(axis=1)
+            for table in tables
+        ]
+    )
+    kept = rng.choice(len(seen), _size(len(seen), share), replace=False)
+    at = kept[seen[kept].argmin()]
+    return float(means[at]), float(seen[at])
+
+
+def agreement(one: pd.DataFrame, other: pd.DataFrame) -> list[Row]:
+    """How often so many transcripts rank two methods as all of them do.
+
+    Returns
+    -------
+    list of dict
+        ``agree``: share of the draws in which the printed means have the order that the
+        best settings have by all transcripts.
+    """
+    rng = np.random.default_rng(SEED)
+    both = [_pooled(one), _pooled(other)]
+    size = min(table.shape[1] for tables, _ in both for table in tables)
+    ahead = both[0][1].min() < both[1][1].min()
+    rows = []
+    for runs in (each for each in CHOSEN_ON if each <= size):
+        same = []
+        for _ in range(CHOICES):
+            first, second = (_chosen(rng, *pooled, runs, 1.0)[1] for pooled in both)
+            same.append((first < second) == ahead)
+        rows.append({"transcripts": runs, "agree": float(np.mean(same))})
+    return rows

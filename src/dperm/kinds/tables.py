@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -10,16 +11,24 @@ import numpy as np
 import pandas as pd
 
 from dperm.core.calibrations import PAPER, STRICT
-from dperm.core.experiment import plan, results, schema
+from dperm.core.experiment import plan, results
 from dperm.core.experiment.results import Result
-from dperm.kinds import law, regret
-from dperm.present.intervals import student
-from dperm.present.tables import Rows, Table, made_of, number, readable
+from dperm.core.experiment.schema import Config, Product
+from dperm.kinds import law
+from dperm.present.tables import (
+    Rows,
+    Table,
+    groups,
+    made_of,
+    number,
+    readable,
+    with_interval,
+)
+
+FRESH = ("fresh_mean", "fresh_ci_low", "fresh_ci_high")
 
 
-def relative_error(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def relative_error(config: Config, product: Product, problems: list[str]) -> Table:
     """Best relative error for each number of passes, tuned and fresh.
 
     ``options``: ``leave_out`` names solvers; ``published`` names the paper's table of
@@ -33,10 +42,8 @@ def relative_error(
             rows += _error_rows(result, product.calibration)
     data = pd.DataFrame(rows)
     if "published" in options:
-        printed = results.published(config, options["published"]).rename(
-            columns={"relative_error_mean": "published_mean",
-                     "relative_error_std": "published_std"}
-        )  # fmt: skip
+        names = {f"relative_error_{key}": f"published_{key}" for key in ("mean", "std")}
+        printed = results.published(config, options["published"]).rename(columns=names)
         keys = ["problem", "algorithm", "passes"]
         if "passes" not in data:  # nothing is available
             data = data.reindex(columns=[*keys, "mean"])
@@ -47,26 +54,20 @@ def relative_error(
 def _error_rows(result: Result, calibration: str) -> Rows:
     if not result.available:
         return [{"problem": result.problem, "algorithm": result.label}]
-    rows = []
-    for chosen in result.chosen(calibration).itertuples():
-        fresh = result.final(calibration, chosen.passes)["relative_error"].to_numpy()
-        low, high = student(fresh)
-        rows.append(
-            {"problem": result.problem, "algorithm": result.label,
-             "passes": chosen.passes, "mean": chosen.mean, "std": chosen.std,
-             "fresh_mean": fresh.mean(), "fresh_ci_low": low, "fresh_ci_high": high,
-             "step": chosen.step, "clip": chosen.clip}
-        )  # fmt: skip
+    rows: Rows = []
+    known = {"problem": result.problem, "algorithm": result.label}
+    for chosen in result.chosen(calibration).to_dict("records"):
+        fresh = result.final(calibration, chosen["passes"])["relative_error"]
+        row = known | {key: chosen[key] for key in ("passes", "mean", "std")}
+        row |= with_interval(fresh.to_numpy(), *FRESH)
+        rows.append(row | {key: chosen[key] for key in ("step", "clip")})
     return rows
 
 
 def _best_in_bold(data: pd.DataFrame) -> pd.DataFrame:
     """One line an algorithm, one column a number of passes; the lowest in bold."""
     lines = []
-    for (problem, algorithm), group in data.groupby(
-        ["problem", "algorithm"], sort=False
-    ):
-        line = {"problem": problem, "algorithm": algorithm}
+    for line, group in groups(data, ["problem", "algorithm"]):
         least = group["mean"].min() if "mean" in group else None
         for row in group.to_dict("records"):
             if pd.isna(row.get("passes")):
@@ -81,37 +82,38 @@ def _best_in_bold(data: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def noise(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def noise(config: Config, product: Product, problems: list[str]) -> Table:
     """What the published noise costs, and the noise its epsilon really needs."""
-    rows: Rows = []
-    found = results.load(config, problems)
-    for result in (each for name in found for each in found[name]):
-        for passes, kinds in results.calibrated(config, result).items():
-            if set(kinds) == {PAPER, STRICT}:
-                rows.append(_noise_row(result, passes, **kinds))
-    return made_of(rows)
+    loaded = results.load(config, problems)
+    return made_of(
+        [
+            noise_row(result, passes, kinds[PAPER], ("target_epsilon", "delta"))
+            | strict_noise(kinds)
+            for name in loaded
+            for result in loaded[name]
+            for passes, kinds in results.calibrated(config, result).items()
+            if set(kinds) == {PAPER, STRICT}
+        ]
+    )
 
 
-def _noise_row(
-    result: Result, passes: float, paper: dict[str, Any], strict: dict[str, Any]
+def noise_row(
+    result: Result, passes: float, paper: dict[str, Any], targets: Sequence[str]
 ) -> dict[str, Any]:
-    return {
-        "problem": result.problem,
-        "algorithm": result.label,
-        "passes": passes,
-        "target_epsilon": paper["target_epsilon"],
-        "delta": paper["delta"],
-        "paper_noise": paper["noise_multiplier"],
-        "true_epsilon": paper["true_epsilon"],
-        **results.proved(paper),
-        "strict_noise": strict["noise_multiplier"],
-        "ratio": strict["noise_multiplier"] / paper["noise_multiplier"],
-    }
+    """A job at a number of passes, the published noise and what it really costs."""
+    row = {"problem": result.problem, "algorithm": result.label, "passes": passes}
+    row |= {key: paper[key] for key in targets}
+    row |= {"paper_noise": paper["noise_multiplier"]}
+    return row | {"true_epsilon": paper["true_epsilon"]} | results.proved(paper)
 
 
-def tuning_law(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def strict_noise(kinds: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """The noise that the target needs, and its ratio; missing where there is none."""
+    needed = kinds[STRICT]["noise_multiplier"] if STRICT in kinds else math.nan
+    return {"strict_noise": needed, "ratio": needed / kinds[PAPER]["noise_multiplier"]}
+
+
+def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
     """What a tuning with five transcripts prints: quantiles of its law.
 
     ``options``: ``by_passes``, whether each number of passes was tuned for itself.
@@ -128,16 +130,16 @@ def tuning_law(
         (each.problem, each.solver): each for found in ran.values() for each in found
     }
     keys = ["problem", "solver", *(["passes"] if product.options["by_passes"] else [])]
-    rows = [
-        {**dict(zip([*keys, "noise_factor"], at, strict=True)),
-         "algorithm": solvers[at[0], at[1]].label,
-         "start": _start(solvers[at[0], at[1]]), **found}
-        for at, part in swept.groupby([*keys, "noise_factor"], sort=False)
-        for found in _law_rows(part)
-    ]  # fmt: skip
+    rows: Rows = []
+    for at, part in groups(swept, [*keys, "noise_factor"]):
+        result = solvers[at["problem"], at["solver"]]
+        at |= {"algorithm": result.label, "start": _start(result)}
+        # with draws that settings share, and with draws of their own
+        for name, own in law.DRAWN.items():
+            rows.append(at | {"draws": name} | _law_row(part, own))
     data = pd.DataFrame(rows)
-    front = [key for key in (*keys, "algorithm", "draws", "noise_factor")
-             if key in data]  # fmt: skip
+    names = (*keys, "algorithm", "draws", "noise_factor")
+    front = [key for key in names if key in data]
     data = data[[*front, *(key for key in data if key not in front)]]
     return Table(data, readable(data.drop(columns=law.quantile_columns())))
 
@@ -148,46 +150,34 @@ def _start(result: Result) -> float:
     return float(at_zero["relative_error"].iloc[0])
 
 
-def _law_rows(part: pd.DataFrame) -> Rows:
-    """The law with draws that settings share, and with draws of their own."""
-    return [{"draws": name, **_law_row(part, own)} for name, own in law.DRAWN.items()]
-
-
 def _law_row(part: pd.DataFrame, own: bool) -> dict[str, Any]:
-    found = law.law(part, own=own)
-    half = law.law(part, most=math.ceil(found.settings / 2), own=own)
-    ends = {
-        f"{name}_{end}": float(np.quantile(found.counts[name], level))
-        for name in law.COUNTS
-        for end, level in (("low", 0.025), ("high", 0.975))
-    }
-    middle = float(np.median(found.errors))
-    return {
-        "settings": found.settings, "transcripts": found.transcripts,
-        "median": middle, "half": float(np.median(half.errors)) / middle, **ends,
-        "tied": found.tied,
-        **dict(zip(law.quantile_columns(), found.quantiles, strict=True)),
-    }  # fmt: skip
+    whole = law.law(part, own=own)
+    half = law.law(part, most=math.ceil(whole.settings / 2), own=own)
+    middle = float(np.median(whole.errors))
+    row: dict[str, Any] = {"settings": whole.settings, "transcripts": whole.transcripts}
+    row |= {"median": middle, "half": float(np.median(half.errors)) / middle}
+    for name in law.COUNTS:
+        for end, level in (("low", 0.025), ("high", 0.975)):
+            row[f"{name}_{end}"] = float(np.quantile(whole.counts[name], level))
+    row["tied"] = whole.tied
+    return row | dict(zip(law.quantile_columns(), whole.quantiles, strict=True))
 
 
-def tuning_runs(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def tuning_runs(config: Config, product: Product, problems: list[str]) -> Table:
     """What a choice on few transcripts loses, by solver and size of the grid."""
     swept = _published_law(config, product, problems)
     labels = {name: plan.label(config, name) for name in swept["solver"].unique()}
-    rows = [
-        {"problem": problem, "algorithm": labels[solver], **found}
-        for (problem, solver), part in swept.groupby(["problem", "solver"], sort=False)
-        for share in regret.SHARES
-        for found in regret.curve(part, share)
-    ]
-    return made_of(rows)
+    return made_of(
+        [
+            {"problem": at["problem"], "algorithm": labels[at["solver"]], **row}
+            for at, part in groups(swept, ["problem", "solver"])
+            for share in law.SHARES
+            for row in law.curve(part, share)
+        ]
+    )
 
 
-def headline(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def headline(config: Config, product: Product, problems: list[str]) -> Table:
     """A paper's table of errors as tuned on few transcripts, and on many.
 
     ``options``: ``published`` and ``column``, the paper's cells; ``by_passes``, whether
@@ -196,11 +186,10 @@ def headline(
     options, swept = product.options, _published_law(config, product, problems)
     keys = ["problem", "solver", *(["passes"] if options["by_passes"] else [])]
     rows: Rows = []
-    for at, part in swept.groupby(keys, sort=False):
-        found = dict(zip(keys, at, strict=True))
-        found["algorithm"] = plan.label(config, found.pop("solver"))
-        rows += [{**found, "transcripts": runs, **regret.printed(part, runs)}
-                 for runs in options["transcripts"]]  # fmt: skip
+    for at, part in groups(swept, keys):
+        at["algorithm"] = plan.label(config, at.pop("solver"))
+        for runs in options["transcripts"]:
+            rows.append(at | {"transcripts": runs} | law.printed(part, runs))
     cells = results.published(config, options["published"])
     column = options["column"]
     keys = [*(key for key in keys if key != "solver"), "algorithm"]
@@ -210,9 +199,7 @@ def headline(
     return made_of(data.to_dict("records"))
 
 
-def rankings(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def rankings(config: Config, product: Product, problems: list[str]) -> Table:
     """How often so many transcripts rank two methods as many do."""
     swept = _published_law(config, product, problems)
     rows: Rows = []
@@ -220,13 +207,13 @@ def rankings(
         for pair in combinations(part["solver"].unique(), 2):
             one, other = (part[part["solver"] == name] for name in pair)
             first, second = (plan.label(config, name) for name in pair)
-            rows += [{"problem": problem, "first": first, "second": second, **found}
-                     for found in regret.agreement(one, other)]  # fmt: skip
+            known = {"problem": problem, "first": first, "second": second}
+            rows += [known | row for row in law.agreement(one, other)]
     return made_of(rows)
 
 
 def _published_law(
-    config: schema.Config, product: schema.Product, problems: list[str]
+    config: Config, product: Product, problems: list[str]
 ) -> pd.DataFrame:
     """Rows of the sweep ``tuning_law`` with the published noise."""
     swept = results.load_sweep(config, product.sweeps[0])
@@ -234,9 +221,7 @@ def _published_law(
     return swept.dropna(subset="relative_error") if "relative_error" in swept else swept
 
 
-def theorem(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def theorem(config: Config, product: Product, problems: list[str]) -> Table:
     """A theorem with its constants: the measured excess beside the bound.
 
     ``options``: ``shown``, columns of the sweep that do not change with the run,
@@ -245,18 +230,17 @@ def theorem(
     swept = results.load_sweep(config, product.sweeps[0])
     known = swept[swept["problem"].isin(problems)]
     rows: Rows = []
-    if "start" in known:
-        for (name, case), group in known.dropna(subset="start").groupby(
-            ["problem", "case"], sort=False
-        ):
-            excess = group.get("excess", pd.Series(dtype=float)).dropna().to_numpy()
-            fixed = group.iloc[0][product.options["shown"]].to_dict()
-            rows.append({"problem": name, "case": case, **fixed, **_excess(excess)})
+    known = known.dropna(subset="start") if "start" in known else known.iloc[:0]
+    for at, group in groups(known, ["problem", "case"]):
+        fixed = group.iloc[0][product.options["shown"]].to_dict()
+        rows.append(at | fixed | _excess(group))
     return made_of(rows)
 
 
-def _excess(runs: np.ndarray) -> dict[str, float]:
+def _excess(group: pd.DataFrame) -> dict[str, float]:
     """Mean of the runs, its 95 % interval and the largest; missing without any."""
-    low, high = student(runs) if len(runs) else (math.nan, math.nan)
-    mean, most = (runs.mean(), runs.max()) if len(runs) else (math.nan, math.nan)
-    return {"excess": mean, "excess_low": low, "excess_high": high, "excess_max": most}
+    names = ("excess", "excess_low", "excess_high", "excess_max")
+    runs = group.get("excess", pd.Series(dtype=float)).dropna().to_numpy()
+    if not len(runs):
+        return dict.fromkeys(names, math.nan)
+    return with_interval(runs, *names[:3]) | {"excess_max": runs.max()}

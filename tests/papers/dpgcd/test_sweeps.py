@@ -8,7 +8,7 @@ from dperm.core.lanes import Lanes, dp_gcd
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpgcd import sweeps
-from dperm.papers.dpgcd.instances import Instance, draw
+from dperm.papers.dpgcd.growing import Instance, draw
 from dperm.solvers.frank_wolfe import dp_fw
 from staging import configured, data_dir  # noqa: F401 (fixtures)
 

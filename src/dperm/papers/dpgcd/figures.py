@@ -8,10 +8,12 @@ from matplotlib.axes import Axes
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.figures import TITLES
-from dperm.papers.dpgcd import growing, optima
+from dperm.papers.dpgcd import growing
 from dperm.pipeline import inputs
 from dperm.present import drawing, looks
 from dperm.present.drawing import Drawing, Panels, Rows
+
+SPARSITY = 5  # tau of Figure 2
 
 
 def histograms(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -33,8 +35,8 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Drawing
 
 
 def _histogram(panels: Panels, axes: Axes, name: str, w: np.ndarray) -> None:
-    counts, edges = optima.histogram(w)
-    alpha = optima.quasi_sparse(w)
+    counts, edges = np.histogram(np.abs(w), bins=30)
+    alpha = quasi_sparse(w)
     blue, purple = "#0072B2", "#882255"
     axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=blue, alpha=0.8)
     axes.axvline(alpha, color=purple, label=f"$\\alpha$ = {alpha:.3g}")
@@ -42,16 +44,19 @@ def _histogram(panels: Panels, axes: Axes, name: str, w: np.ndarray) -> None:
     axes.set_ylim(bottom=0.7)
     title = f"{np.count_nonzero(w)} of {len(w)} not 0"
     axes.legend(loc="upper right", title=title, frameon=False)
-    middles = (edges[1:] + edges[:-1]) / 2
-    bins = zip(middles, counts, edges[:-1], edges[1:], strict=True)
-    rows: Rows = [
-        {"panel": name, "algorithm": "|w*|", "x": x, "mean": count, "min": low,
-         "max": high}
-        for x, count, low, high in bins
-    ]  # fmt: skip
+    rows: Rows = []
+    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+        row = {"panel": name, "algorithm": "|w*|", "x": (high + low) / 2}
+        rows.append(row | {"mean": count, "min": low, "max": high})
     panels.add(axes, rows, {"color": blue})
     line = {"panel": name, "algorithm": "alpha", "x": alpha}
     panels.add(axes, [line], {"color": purple})
+
+
+def quasi_sparse(w: np.ndarray, sparsity: int = SPARSITY) -> float:
+    """The least alpha for which w (p,) is (alpha, sparsity)-quasi-sparse."""
+    values = np.sort(np.abs(w))[::-1]
+    return float(values[sparsity]) if len(values) > sparsity else 0.0
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -60,7 +65,7 @@ def noise(config: Config, product: Product, problems: list[str]) -> Drawing:
     Left: true epsilon of the published noise if two epsilon' hold. Right: noise that
     the target needs, over the published, for two kinds of selection noise.
     """
-    from dperm.papers.dpgcd.noise import ROUNDS, SIZES, against_rounds  # accountants
+    from dperm.papers.dpgcd.proofs import ROUNDS, SIZES, against_rounds  # accountants
 
     panels = Panels(2, 2)
     left, right = panels.axes
@@ -114,7 +119,7 @@ def growth(config: Config, product: Product, problems: list[str]) -> Drawing:
         for name, group in part.groupby("algorithm", sort=False):
             panels.mean(at, group, knob, "share", panel, name, chosen[name])
         at.axhline(1.0, color="0.6", linewidth=0.8, linestyle=":", label="w = 0")
-        at.set(title=title, xlabel=label, xscale=scale, yscale="log",
-               ylabel="excess over that of w = 0")  # fmt: skip
+        at.set(title=title, xlabel=label, ylabel="excess over that of w = 0")
+        at.set(xscale=scale, yscale="log")
         at.set_ylim(bottom=max(at.get_ylim()[0], LOWEST))
     return panels.done(5)

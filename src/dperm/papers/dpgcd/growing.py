@@ -1,18 +1,71 @@
-"""How errors grow: exponents in p, in the sparsity, in the imbalance."""
+"""How errors grow: exponents in p, in the sparsity, in the imbalance.
+
+They are measured on problems with sparse solutions, whose support is known: Section 4's
+regime.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
 from dperm.present.intervals import power
+from dperm.present.tables import groups, where
 
 KNOBS = ("p", "n", "tau", "imbalance")
 PLAIN = {"p": 1000, "n": 1600, "tau": 4, "imbalance": 0.0}
 LEARNT = 0.9  # of the excess of w = 0; above it nothing was learnt
-Rows = list[dict[str, Any]]
+NOISE = 0.1  # standard deviation of the labels' noise, ||w_true|| being 1
+THRESHOLD = 0.3  # of the L1 norm, relative to a coefficient
+
+
+@dataclass(frozen=True)
+class Instance:
+    """What a problem is drawn from.
+
+    Attributes
+    ----------
+    p, n : int
+        Features and records.
+    tau : int
+        Coefficients that are not zero, all of the same size 1 / sqrt(tau).
+    imbalance : float
+        sqrt(M_j) are lognormal with this standard deviation; the coefficients are
+        divided by them, so that it changes the scales of the features alone.
+    """
+
+    p: int
+    n: int
+    tau: int
+    imbalance: float = 0.0
+
+
+def draw(at: Instance, seed: int, epsilon: float) -> Problem:
+    """A LASSO with independent normal features.
+
+    The penalty's weight is 0.3 of a coefficient, so that the solution has, where n is
+    large against tau log p, the support that was drawn.
+    """
+    rng = np.random.default_rng(seed)
+    X = np.empty((at.n, at.p), order="F")
+    for column in X.T:
+        rng.standard_normal(at.n, out=column)
+        column -= column.mean()
+        column /= column.std()
+    true = np.zeros(at.p)
+    places = rng.choice(at.p, at.tau, replace=False)
+    true[places] = rng.choice([-1.0, 1.0], at.tau) / math.sqrt(at.tau)
+    y = X[:, places] @ true[places] + NOISE * rng.standard_normal(at.n)
+    if at.imbalance:
+        X *= rng.lognormal(0.0, at.imbalance, at.p)
+    weight = Penalty(l1=THRESHOLD / math.sqrt(at.tau))
+    return build("sparse", X, y, "least_squares", weight, epsilon, 1.0 / at.n**2)
 
 
 def along(swept: pd.DataFrame, knob: str) -> pd.DataFrame:
@@ -25,34 +78,27 @@ def along(swept: pd.DataFrame, knob: str) -> pd.DataFrame:
     knob : {"p", "tau", "imbalance"}
     """
     free = {knob, "n"} if knob == "p" else {knob}
-    fixed = [swept[key] == value for key, value in PLAIN.items() if key not in free]
-    return swept[np.all(fixed, axis=0)]
+    return where(swept, **{key: PLAIN[key] for key in PLAIN if key not in free})
 
 
-def exponents(swept: pd.DataFrame, knob: str, by: list[str]) -> Rows:
+def exponents(swept: pd.DataFrame, knob: str, by: list[str]) -> list[dict[str, Any]]:
     """Exponent of the excess in a knob, with its 95 % interval, for every algorithm.
 
     ``least`` and ``most`` are the shares of the excess of w = 0 at the knob's ends. In
     p there is the exponent in log p too. Points are means over the fresh runs of a
     draw; there must be three.
     """
-    rows: Rows = []
-    table = along(swept, knob)
-    for key, group in table.groupby([*by, "algorithm"], sort=False):
+    rows = []
+    for row, group in groups(along(swept, knob), [*by, "algorithm"]):
         means = group.groupby([knob, "draw"])["share"].mean().reset_index()
         x, y = means[knob].to_numpy(float), means["share"].to_numpy(float)
         if len(np.unique(x)) < 3 or not ((x > 0).all() and (y > 0).all()):
             continue
+        axes = {"exponent": x} | ({"log_exponent": np.log(x)} if knob == "p" else {})
+        for name, values in axes.items():
+            names = (name, f"{name}_low", f"{name}_high")
+            row |= dict(zip(names, power(values, y), strict=True))
         ends = means.groupby(knob)["share"].mean()
-        found = dict(zip([*by, "algorithm"], key, strict=True))
-        found |= _named("exponent", power(x, y))
-        if knob == "p":
-            found |= _named("log_exponent", power(np.log(x), y))
-        least, most = float(ends.iloc[0]), float(ends.iloc[-1])
-        rows.append(found | {"least": least, "most": most,
-                             "learnt": min(ends) < LEARNT})  # fmt: skip
+        row |= {"least": float(ends.iloc[0]), "most": float(ends.iloc[-1])}
+        rows.append(row | {"learnt": min(ends) < LEARNT})
     return rows
-
-
-def _named(name: str, found: tuple[float, float, float]) -> dict[str, float]:
-    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))

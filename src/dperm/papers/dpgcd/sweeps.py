@@ -15,14 +15,14 @@ from dperm.core.erm.columns import Columns
 from dperm.core.erm.optimum import Optimum, solve
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import grid as grids
-from dperm.core.experiment import plan, results, schema
+from dperm.core.experiment import plan, results
+from dperm.core.experiment.schema import Config
 from dperm.core.experiment.unit import Job
 from dperm.core.lanes import Lanes, dp_cd, dp_gcd, dp_sgd, trials
 from dperm.core.privacy.mechanisms import streams
 from dperm.kinds.sweeps import CALIBRATION, job_of, problem_of, tuned
 from dperm.papers.dpgcd import theorem44
-from dperm.papers.dpgcd.growing import KNOBS
-from dperm.papers.dpgcd.instances import Instance, draw
+from dperm.papers.dpgcd.growing import KNOBS, Instance, draw
 from dperm.solvers.frank_wolfe import dp_fw
 
 LANES: dict[str, tuple[Any, Any]] = {
@@ -34,7 +34,7 @@ TRANSCRIPTS = 3  # that a setting is chosen by
 
 
 def growth(
-    config: schema.Config,
+    config: Config,
     point: dict[str, Any],
     seed: int,
     epsilon: float,
@@ -45,7 +45,7 @@ def growth(
 
     Parameters
     ----------
-    config : schema.Config
+    config : Config
     point : dict
         algorithm; p, n, tau and imbalance of ``Instance``; draw.
     seed : int
@@ -135,13 +135,13 @@ def _frank_wolfe(
 
 
 def theorem(
-    config: schema.Config, point: dict[str, Any], seed: int, fresh: int
+    config: Config, point: dict[str, Any], seed: int, fresh: int
 ) -> list[dict[str, Any]]:
     """Theorems 4.4 and 4.7 at their own T, steps and noise: excess beside the bound.
 
     Parameters
     ----------
-    config : schema.Config
+    config : Config
     point : dict
         problem; case, of ``theorem44.CASES``.
     seed : int
@@ -170,13 +170,13 @@ def theorem(
 
 
 def coordinates(
-    config: schema.Config, point: dict[str, Any], seed: int, fresh: int
+    config: Config, point: dict[str, Any], seed: int, fresh: int
 ) -> list[dict[str, Any]]:
     """The coordinates that the chosen setting of a greedy solver takes, on fresh seeds.
 
     Parameters
     ----------
-    config : schema.Config
+    config : Config
     point : dict
         problem and solver; its tuning under the published noise is read.
     seed : int

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import grid, plan, results, schema
+from dperm.core.calibrations import PAPER
+from dperm.core.experiment import grid, plan, results
 from dperm.core.experiment.results import Result
+from dperm.core.experiment.schema import Config, Product
+from dperm.kinds.tables import FRESH, noise_row, strict_noise
 from dperm.papers.dpgcd import growing
-from dperm.papers.dpgcd import noise as prices
 from dperm.pipeline import inputs
-from dperm.present.intervals import clopper_pearson, student
-from dperm.present.tables import Rows, Table, number, readable
+from dperm.present.intervals import clopper_pearson
+from dperm.present.tables import Rows, Table, groups, number, readable, with_interval
 
 _MISSING = "not available"
 
 
-def sizes(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def sizes(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 1: records and features, counted in the data, and facts of the optimum."""
-    data = pd.DataFrame([_size(config, name) for name in problems])
+    return _table([_size(config, name) for name in problems])
+
+
+def _table(rows: Rows | pd.DataFrame) -> Table:
+    """A table of rows, whole numbers without decimals to read."""
+    data = pd.DataFrame(rows)
     return Table(data, readable(data, _short))
 
 
-def _size(config: schema.Config, name: str) -> dict[str, Any]:
+def _short(value: float) -> str:
+    if np.isfinite(value) and value == round(value) and abs(value) < 1e6:
+        return f"{value:.0f}"
+    return number(value)
+
+
+def _size(config: Config, name: str) -> dict[str, Any]:
     composed = plan.at_problem(config, name)
     problem = inputs.load_problem(composed)
     if problem is None:
@@ -46,7 +60,7 @@ def _size(config: schema.Config, name: str) -> dict[str, Any]:
     }
 
 
-def grids(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def grids(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 2: the grid of every solver, as configured."""
     rows = []
     for name, run in config.paper.runs.items():
@@ -54,29 +68,22 @@ def grids(config: schema.Config, product: schema.Product, problems: list[str]) -
         points = pd.DataFrame(grid.points(run.grid))
         for axis in ("passes", "step", "clip"):
             values = np.sort(points[axis].unique())
-            rows.append({"algorithm": label, "parameter": axis, "number": len(values),
-                         "values": _listed(values)})  # fmt: skip
+            text = ", ".join(f"{value:g}" for value in values)
+            if len(values) > 9:
+                text = f"{values[0]:g} to {values[-1]:g}, logarithmic"
+            row = {"algorithm": label, "parameter": axis, "number": len(values)}
+            rows.append(row | {"values": text})
     data = pd.DataFrame(rows)
     return Table(data, data)
 
 
-def _listed(values: np.ndarray) -> str:
-    if len(values) <= 9:
-        return ", ".join(f"{value:g}" for value in values)
-    return f"{values[0]:g} to {values[-1]:g}, logarithmic"
-
-
-def _load(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> list[Result]:
+def _load(config: Config, product: Product, problems: list[str]) -> list[Result]:
     """Results of the wanted solvers, problem by problem."""
     found = results.load(config, problems, solvers=product.options.get("solvers"))
     return [each for name in problems for each in found[name]]
 
 
-def support(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def support(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 3: coordinates correctly and wrongly non-zero, and the relative error."""
     rows: Rows = []
     for result in _load(config, product, problems):
@@ -89,13 +96,10 @@ def support(
         columns={name: f"published_{name}" for name in printed.columns[2:]}
     )
     keys = ["problem", "algorithm"]
-    data = pd.DataFrame(rows).merge(printed, on=keys, how="left")
-    return Table(data, readable(data, _short))
+    return _table(pd.DataFrame(rows).merge(printed, on=keys, how="left"))
 
 
-def _support_row(
-    config: schema.Config, result: Result, calibration: str
-) -> dict[str, Any]:
+def _support_row(config: Config, result: Result, calibration: str) -> dict[str, Any]:
     tuned, fresh = result.tuning(calibration), result.final(calibration)
     wrong = int((fresh["false_positives"] > 0).sum())
     low, high = clopper_pearson(wrong, len(fresh))
@@ -117,32 +121,54 @@ def _support_row(
     }
 
 
-def settings(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def settings(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 4: passes, step and clip with the lowest tuning mean."""
+    return _table(
+        [
+            _known(result, best, "passes", "step", "clip")
+            | _errors(result, best, product)
+            for result, best in _best(config, product, problems)
+        ]
+    )
+
+
+def _best(
+    config: Config, product: Product, problems: list[str]
+) -> Iterator[tuple[Result, pd.Series]]:
+    """Every job that was run under the product's calibration, and its best setting."""
+    for result in _load(config, product, problems):
+        if result.ran(product.calibration):
+            yield result, result.best(product.calibration)
+
+
+def _known(result: Result, best: pd.Series, *keys: str) -> dict[str, Any]:
+    known = {"problem": result.problem, "algorithm": result.label}
+    return known | {key: best[key] for key in keys}
+
+
+def _errors(result: Result, best: pd.Series, product: Product) -> dict[str, float]:
+    """Tuning mean and deviation of the best setting, and its mean on fresh seeds."""
+    fresh = result.final(product.calibration)["relative_error"].to_numpy()
+    tuned = {"mean": best["mean"], "std": best["std"]}
+    return tuned | with_interval(fresh, *FRESH)
+
+
+def noise(config: Config, product: Product, problems: list[str]) -> Table:
+    """What the published noise costs, and the noise its epsilon really needs."""
+    from dperm.core.privacy.accounting import true_epsilon
+    from dperm.core.privacy.ledger import Ledger
+    from dperm.papers.dpgcd.proofs import as_claimed
+
     rows: Rows = []
     for result in _load(config, product, problems):
-        if not result.ran(product.calibration):
-            continue
-        row = result.best(product.calibration)
-        fresh = result.final(product.calibration)["relative_error"].to_numpy()
-        low, high = student(fresh)
-        rows.append(
-            {"problem": result.problem, "algorithm": result.label,
-             "passes": row["passes"], "step": row["step"], "clip": row["clip"],
-             "mean": row["mean"], "std": row["std"],
-             "fresh_mean": fresh.mean(),
-             "fresh_ci_low": low, "fresh_ci_high": high}
-        )  # fmt: skip
-    data = pd.DataFrame(rows)
-    return Table(data, readable(data, _short))
-
-
-def noise(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
-    """What the published noise costs, and the noise its epsilon really needs."""
-    found = _load(config, product, problems)
-    rows = [row for result in found for row in prices.costs(config, result)]
+        for passes, kinds in results.calibrated(config, result).items():
+            if PAPER not in kinds:
+                continue
+            paper = kinds[PAPER]
+            claimed = as_claimed(Ledger.from_dict(paper["ledger"]))
+            row = noise_row(result, passes, paper, ("target_epsilon",))
+            row["epsilon_if_claim_held"] = true_epsilon(claimed, paper["delta"])
+            rows.append(row | strict_noise(kinds))
     data = pd.DataFrame(rows)
     shown = readable(data.drop(columns="epsilon_if_claim_held"), _short)
     shown["true_epsilon"] = [_cost(row) for row in rows]
@@ -155,34 +181,20 @@ def _cost(row: dict[str, Any]) -> str:
     return f"no sound bound ({number(row['epsilon_if_claim_held'])})"
 
 
-def mechanisms(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def mechanisms(config: Config, product: Product, problems: list[str]) -> Table:
     """Utility of the three selection noises, each at the same true epsilon."""
     rows: Rows = []
-    for result in _load(config, product, problems):
-        if not result.ran(product.calibration):
-            continue
-        row, tuned = (
-            each(product.calibration) for each in (result.best, result.tuning)
-        )
-        fresh = result.final(product.calibration)["relative_error"].to_numpy()
-        low, high = student(fresh)
-        made = results.calibrated(config, result)[row["passes"]][product.calibration]
-        rows.append(
-            {"problem": result.problem, "algorithm": result.label,
-             "passes": row["passes"], "true_epsilon": tuned["true_epsilon"].iloc[0],
-             **results.proved(made),
-             "noise_multiplier": tuned["noise_multiplier"].iloc[0],
-             "mean": row["mean"], "std": row["std"],
-             "fresh_mean": fresh.mean(),
-             "fresh_ci_low": low, "fresh_ci_high": high}
-        )  # fmt: skip
-    data = pd.DataFrame(rows)
-    return Table(data, readable(data, _short))
+    for result, best in _best(config, product, problems):
+        tuned = result.tuning(product.calibration).iloc[0]
+        kinds = results.calibrated(config, result)[best["passes"]]
+        row = _known(result, best, "passes") | {"true_epsilon": tuned["true_epsilon"]}
+        row |= results.proved(kinds[product.calibration])
+        row["noise_multiplier"] = tuned["noise_multiplier"]
+        rows.append(row | _errors(result, best, product))
+    return _table(rows)
 
 
-def lead(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def lead(config: Config, product: Product, problems: list[str]) -> Table:
     """Best relative errors side by side, and whether DP-GCD is ahead of both others."""
     rows: Rows = []
     found = _load(config, product, problems)
@@ -195,8 +207,7 @@ def lead(config: schema.Config, product: schema.Product, problems: list[str]) ->
             }
             if "DP-GCD" in shown:
                 rows.append(_lead_row(name, calibration, shown))
-    data = pd.DataFrame(rows)
-    return Table(data, readable(data, _short))
+    return _table(rows)
 
 
 def _lead_row(
@@ -216,48 +227,30 @@ def _lead_row(
     return row
 
 
-def _short(value: float) -> str:
-    if np.isfinite(value) and value == round(value) and abs(value) < 1e6:
-        return f"{value:.0f}"
-    return number(value)
-
-
-def dimension(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def dimension(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of the excess in p and in log p, for every algorithm and n."""
     swept = results.load_sweep(config, product.sweeps[0])
     rows = growing.exponents(swept, "p", ["tau", "n"])
-    data = pd.DataFrame(rows).rename(columns={"tau": "sparsity"})
-    return Table(data, readable(data, _short))
+    return _table(pd.DataFrame(rows).rename(columns={"tau": "sparsity"}))
 
 
-def sparsity(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def sparsity(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of the excess in the number of coefficients that are not zero."""
     swept = results.load_sweep(config, product.sweeps[0])
-    data = pd.DataFrame(growing.exponents(swept, "tau", ["p", "n"]))
-    return Table(data, readable(data, _short))
+    return _table(growing.exponents(swept, "tau", ["p", "n"]))
 
 
-def coordinates(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def coordinates(config: Config, product: Product, problems: list[str]) -> Table:
     """Which coordinates the chosen runs of DP-GCD take, and how often (Remark 4.1)."""
     swept = results.load_sweep(config, product.sweeps[0])
     known = swept.dropna(subset="support") if "support" in swept else swept.iloc[:0]
-    rows = [
-        {"problem": name, "p": int(group["p"].iloc[0]),
-         "passes": float(group["passes"].iloc[0]), "runs": len(group),
-         **_with_interval("chosen_once", group["chosen_once"].to_numpy()),
-         **_with_interval("support", group["support"].to_numpy(float))}
-        for name, group in known.groupby("problem", sort=False)
-    ]  # fmt: skip
-    data = pd.DataFrame(rows)
-    return Table(data, readable(data, _short))
-
-
-def _with_interval(name: str, values: np.ndarray) -> dict[str, float]:
-    low, high = student(values)
-    return {name: values.mean(), f"{name}_low": low, f"{name}_high": high}
+    rows: Rows = []
+    for row, group in groups(known, ["problem"]):
+        first = group.iloc[0]
+        row |= {"p": int(first["p"]), "passes": float(first["passes"])}
+        row["runs"] = len(group)
+        for name in ("chosen_once", "support"):
+            names = (name, f"{name}_low", f"{name}_high")
+            row |= with_interval(group[name].to_numpy(float), *names)
+        rows.append(row)
+    return _table(rows)
