@@ -71,6 +71,76 @@ print([epsilon(ledger, 1e-9, kind) for kind in ("paper", "strict", "twice")])
 """
 
 
+LOSS = '''
+class LogCosh(Residual):
+    """phi(v) = log cosh v, which is smooth and robust."""
+
+    name = "log_cosh"
+    curvature = 1.0
+    slopes = (-1.0, 1.0)
+
+    @staticmethod
+    @njit(**INLINE)
+    def value(v):
+        """log cosh v, by log(1 + e^(-2 v))."""
+        return v + softplus(-2.0 * v) - 0.6931471805599453
+
+    @staticmethod
+    @njit(**INLINE)
+    def derivative(v):
+        """tanh v."""
+        return 1.0 - 2.0 / (1.0 + exp(2.0 * v))
+
+    def second(self, v):
+        """1 - tanh(v)^2."""
+        return 1.0 - np.tanh(v) ** 2
+
+    def dual(self, theta):
+        """The entropy of a sign with mean theta, negated, and log 2."""
+        up, down = (1.0 + theta) / 2.0, (1.0 - theta) / 2.0
+        one = np.where(up > 0, up * np.log(np.where(up > 0, up, 1.0)), 0.0)
+        two = np.where(down > 0, down * np.log(np.where(down > 0, down, 1.0)), 0.0)
+        return one + two + math.log(2.0)
+
+    def lipschitz(self, reach):
+        """tanh of the reach."""
+        return math.tanh(reach)
+'''
+
+SET = '''
+@dataclass(frozen=True)
+class Simplex:
+    """Weights that are not negative and sum to the radius."""
+
+    radius: float = 1.0
+
+    def project(self, x):
+        return _project_simplex(np.atleast_2d(x), self.radius)
+'''
+
+SOLVED = """
+import numpy as np
+from dperm.core import solvers
+from dperm.core.erm import optimum
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.lanes import Lanes
+from dperm.core.privacy.mechanisms import streams
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 4))
+y = X @ rng.standard_normal(4) + rng.standard_normal(60)
+problem = build("mine", X, y, "log_cosh", Penalty(l1=0.01))
+best = optimum.solve(problem)
+lanes = Lanes(np.ones(1), np.full(1, np.inf), 0.0)
+for name in ("dp_cd", "dp_gcd", "dp_skgd"):
+    module = solvers.load(name)
+    options = module.Options(composite=True) if name == "dp_skgd" else module.Options()
+    run = module.Run(problem, lanes, streams(0), options, total=2000)
+    run.advance(2000)
+    print(problem.objective(run.weights)[0] / best.value - 1)
+"""
+
+
 class Copy:
     """A copy of the package, run as a reader's own is."""
 
@@ -115,6 +185,32 @@ def test_an_accountant_and_an_event_make_no_stage_stale(copy):
     paper, strict, twice = json.loads(copy.run("-c", PRICED))
     assert paper == pytest.approx(0.75) and strict == pytest.approx(0.75, rel=1e-3)
     assert twice == 2 * strict
+
+
+def test_a_loss_and_a_set_make_no_stage_stale_and_run(copy):
+    before, package = copy.digests(), copy.root / "src/dperm/core/erm"
+    path = package / "losses.py"
+    text = path.read_text()  # the new class comes first of all: no order counts
+    head, mark, tail = text.partition("class LeastSquares(")
+    path.write_text(f"{head}{LOSS.strip()}\n\n\n{mark}{tail}")
+    path = package / "sets.py"
+    path.write_text(f"{path.read_text()}\n{SET}")
+    after = copy.digests()
+    assert [name for name, digest in before.items() if after[name] != digest] == []
+    for excess in copy.run("-c", SOLVED).split():
+        assert abs(float(excess)) < 1e-8
+
+
+def test_an_edit_of_a_loss_makes_those_stale_whose_problem_has_it(copy):
+    before, path = copy.digests(), copy.root / "src/dperm/core/erm/losses.py"
+    text = path.read_text()
+    path.write_text(text.replace("return softplus(-v)", "return 2.0 * softplus(-v)"))
+    after = copy.digests()
+    path.write_text(text)
+    stale = {name for name, digest in before.items() if after[name] != digest}
+    optima = {name for name in before if name.startswith("optimum/")}
+    assert 0 < len(stale & optima) < len(optima)
+    assert any(name.startswith("tune/dpcd/") for name in stale)
 
 
 def test_an_accountant_makes_those_stale_that_name_it(copy):

@@ -204,7 +204,7 @@ def _lanes(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
         config, config.paper.name, config.problem.name, config.solver.name
     )
     parts = Parts(folder)
-    now = digests.lanes(config.solver.algorithm)
+    now = digests.lanes(config.solver.algorithm, config.problem.loss)
     other = {
         identity: kept
         for identity, found in parts.by_identity().items()

@@ -10,11 +10,12 @@ have keys of their own.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 from dperm.core import calibrations, solvers
+from dperm.core.erm import losses
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.files import digest
@@ -33,6 +34,7 @@ CALIBRATING = (
     "dperm.accountants.intervals:epsilon_interval",
 )
 LOOKUP = "dperm.core.calibrations:load"  # of an accountant, by name
+LOSSES = "dperm.core.erm.losses:LOSSES"  # where a loss is looked up by name
 CHOOSING = tuple(
     f"dperm.core.experiment.{name}"
     for name in ("results:best", "unit:Job", "tune:evaluated_settings")
@@ -54,14 +56,21 @@ AUDITED = {  # tables of the audit, by the functions that make their numbers
 # --- code -----------------------------------------------------------------------------
 
 
-def lanes(algorithm: str) -> str:
-    """Digest of the code that runs a solver's lanes, its accountant apart."""
+def lanes(algorithm: str, loss: str | None = None) -> str:
+    """Digest of the code that runs a solver's lanes, its accountant apart.
+
+    Parameters
+    ----------
+    algorithm : str
+    loss : str, optional
+        Of the problem; None: of the solver alone.
+    """
     module = _module(algorithm)
     offered = (f"{module}:{name}" for name in ("Run", "Options", "steps"))
-    return code(*RUNNING, *offered)
+    return priced(*RUNNING, *offered, spelt=[loss] if loss else [])
 
 
-def noise(algorithm: str, kinds: Iterable[str]) -> str:
+def noise(algorithm: str, kinds: Iterable[str], loss: str) -> str:
     """Digest of the code that finds a solver's noise: its ledger and the accountants.
 
     Parameters
@@ -69,31 +78,60 @@ def noise(algorithm: str, kinds: Iterable[str]) -> str:
     algorithm : str
     kinds : iterable of str
         Its calibrations.
+    loss : str
+        Of the problem.
     """
     module = _module(algorithm)
     offered = (f"{module}:{name}" for name in ("ledger", "Options", "steps"))
-    return code(*CALIBRATING, *offered, *sorted(map(calibrations.place, kinds)))
+    places = sorted(map(calibrations.place, kinds))
+    return code(*CALIBRATING, *offered, *places, *_losses([loss]))
 
 
-def priced(*entries: str) -> str:
-    """Digest of the code behind entry points and of the accountants that it names.
+def priced(*entries: str, spelt: Iterable[str] = ()) -> str:
+    """Digest of the code behind entry points and of what it looks up by name.
 
-    Those are looked up by name: ours count wherever any is, a further one where the
-    code spells its name.
+    Accountants of ours count wherever any is looked up; a further one, and a loss,
+    where the code or the settings, of which ``spelt`` are strings, spell its name.
     """
-    if LOOKUP not in closure.closure(*entries):
+    reached = closure.closure(*entries)
+    if LOOKUP not in reached and LOSSES not in reached:
         return code(*entries)
-    spelt = closure.words(*entries)
-    named = [each for each in calibrations.names() if each in spelt]
-    kinds = dict.fromkeys([*calibrations.OURS, *named])
-    return code(*entries, *map(calibrations.place, kinds))
+    words = {*closure.words(*entries), *spelt}
+    places: list[str] = []
+    if LOOKUP in reached:
+        named = [each for each in calibrations.names() if each in words]
+        kinds = dict.fromkeys([*calibrations.OURS, *named])
+        places += map(calibrations.place, kinds)
+    if LOSSES in reached:
+        places += _losses(words)
+    return code(*entries, *places)
+
+
+def _losses(words: Iterable[str]) -> list[str]:
+    """Entry points of the losses among some words."""
+    kinds = [type(losses.LOSSES[name]) for name in losses.LOSSES if name in words]
+    return [f"{kind.__module__}:{kind.__qualname__}" for kind in kinds]
 
 
 def swept(config: schema.Config, what: schema.Sweep, names: Iterable[str]) -> str:
     """Digest of the code behind a sweep: its function, and solvers its points name."""
     module = products.module_of(config, "sweeps", what.kind)
     named = {_module(solver.algorithm) for solver in _solvers(names)}
-    return priced(f"{module}:{what.kind}", *sorted(named))
+    problems = {*plan.sweep_problems(config, what), *plan.sweep_prepared(config, what)}
+    spelt = {configuration.read("problem", problem).loss for problem in problems}
+    spelt.update(_strings(asdict(what)))
+    return priced(f"{module}:{what.kind}", *sorted(named), spelt=spelt)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Every string within a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _strings([*value, *value.values()])
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _strings(each)
 
 
 def _solvers(names: Iterable[str]) -> list[schema.Solver]:
@@ -149,7 +187,8 @@ def prepare(problem: schema.Problem) -> str:
 def optimum(problem: schema.Problem) -> str:
     """Digest of a problem's optimum."""
     penalty = asdict(problem.penalty)
-    return digest([prepare(problem), problem.loss, penalty, code(*SOLVING)])
+    made = priced(*SOLVING, spelt=[problem.loss])
+    return digest([prepare(problem), problem.loss, penalty, made])
 
 
 def tune(config: schema.Config) -> str:
@@ -170,8 +209,8 @@ def tune(config: schema.Config) -> str:
     return digest(
         [
             identity,
-            lanes(solver.algorithm),
-            noise(solver.algorithm, plan.run_calibrations(config)),
+            lanes(solver.algorithm, problem.loss),
+            noise(solver.algorithm, plan.run_calibrations(config), problem.loss),
         ]
     )
 
@@ -201,7 +240,8 @@ def product(config: schema.Config, kind: str, name: str, read: Iterable[str]) ->
     """Digest of a figure or a table; ``read`` are digests of what it is made of."""
     what = getattr(config.paper, kind)[name]
     module = products.module_of(config, kind, what.kind)
-    made = priced(f"{module}:{what.kind}", SAVING[kind])
+    spelt = _strings(asdict(what))
+    made = priced(f"{module}:{what.kind}", SAVING[kind], spelt=spelt)
     texts = _texts(config.paper, config.paper.published.values())
     return digest([asdict(what), list(read), texts, made])
 

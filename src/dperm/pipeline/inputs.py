@@ -158,8 +158,10 @@ def load_job(config: schema.Config) -> Job | None:
         module,
         options,
         Code(
-            digests.lanes(solver.algorithm),
-            digests.noise(solver.algorithm, plan.run_calibrations(config)),
+            digests.lanes(solver.algorithm, config.problem.loss),
+            digests.noise(
+                solver.algorithm, plan.run_calibrations(config), config.problem.loss
+            ),
         ),
         config.seed,
         plan.results_folder(config, *names[:3]),
