@@ -117,7 +117,10 @@ def swept(config: schema.Config, what: schema.Sweep, names: Iterable[str]) -> st
     """Digest of the code behind a sweep: its function, and solvers its points name."""
     module = products.module_of(config, "sweeps", what.kind)
     named = {_module(solver.algorithm) for solver in _solvers(names)}
-    problems = {*plan.sweep_problems(config, what), *plan.sweep_prepared(config, what)}
+    problems = {
+        *products.sweep_problems(config, what),
+        *products.sweep_prepared(config, what),
+    }
     spelt = {configuration.read("problem", problem).loss for problem in problems}
     spelt.update(_strings(asdict(what)))
     return priced(f"{module}:{what.kind}", *sorted(named), spelt=spelt)
