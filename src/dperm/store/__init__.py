@@ -1,1 +1,1 @@
-"""Whole files, locks, lanes that are kept, digests of code, provenance."""
+"""Digests of code, folders that appear whole, archives."""
