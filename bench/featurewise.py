@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bench.shared import in_turns
-from dperm.core.erm.columns import Columns
 from dperm.papers.dpbcfw.runs import synthetic
+from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.frank_wolfe.bcfw import step_size
 from dperm.solvers.frank_wolfe.iterate import Iterate, iterate
 

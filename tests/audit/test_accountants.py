@@ -3,16 +3,17 @@
 import pytest
 
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.audit import lanes, registry
 from dperm.audit.accountants import accountants, bounds
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import lane
 from dperm.audit.rungs import transcript
-from dperm.core.lanes import dp_cd, dp_gcd, dp_sgd
+from dperm.core.lanes import dp_cd, dp_sgd
 from dperm.core.privacy import strict
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
-from dperm.core.privacy.noisy_max import NoisyMax
+from dperm.solvers.lanes import dp_gcd
 
 BRIEF = Effort(level=1e-4, pairs=4)
 AT = ("unit", "source")

@@ -12,12 +12,12 @@ from dperm.audit import planar as module
 from dperm.audit.planar import Planar, cost, planar, worst
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.erm.scales import declared
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.solvers.fits import objective_perturbation
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.fits.scales import declared
 from dperm.solvers.records import Records
 
 DELTA = 1e-5

@@ -16,9 +16,9 @@ from dperm.compare.contestants import clip_unit
 from dperm.compare.request import KEYS, parse
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.erm.scales import declared
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.lanes import dp_cd, trials
+from dperm.solvers.fits.scales import declared
 
 FEW = ("fresh=4", "held=2", "grids.dp_cd.step=[0.5,1]")
 

@@ -22,12 +22,12 @@ from dperm.compare.contestants import (
 )
 from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.optimum import solve
-from dperm.core.erm.scales import declared
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import heard, streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.solvers import frank_wolfe
+from dperm.solvers.fits.scales import declared
 
 METHODS = {
     "dp_gd": [{"steps": t, "step": s} for t in (3, 6) for s in (0.3, 1.0, 2.0)],

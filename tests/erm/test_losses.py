@@ -14,14 +14,14 @@ from conftest import PENALTIES, make_problem, raw_data
 from dperm.core import solvers
 from dperm.core.compiled import INLINE, filled
 from dperm.core.erm import losses, optimum
-from dperm.core.erm.bounds import record_bound
-from dperm.core.erm.constants import largest_derivatives
 from dperm.core.erm.losses import BOUNDED, LOSSES, Loss, Residual, Signed, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.mechanisms import streams
+from dperm.solvers.distributed.bounds import record_bound
 from dperm.solvers.frank_wolfe import dp_fw
+from dperm.solvers.lanes.constants import largest_derivatives
 
 KINDS = list(LOSSES.values())
 every = pytest.mark.parametrize("kind", KINDS, ids=list(LOSSES))

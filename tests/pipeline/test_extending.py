@@ -35,7 +35,7 @@ EVENT = '''
 from dataclasses import dataclass
 
 from dperm.core.privacy.ledger import Event
-from dperm.core.privacy.noisy_max import pure_delta
+from dperm.accountants.noisy_max import pure_delta
 from dperm.core.privacy.pld import Profile
 from dperm.core.privacy.published import PublishedCost, published_cost
 from dperm.core.privacy.strict import profile

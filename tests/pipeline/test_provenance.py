@@ -157,7 +157,7 @@ def test_a_helper_beside_an_own_solver_counts(tmp_path, monkeypatch):
     ("part", "module", "old", "new"),
     [
         # half the noise of an epoch's full gradient
-        ("solvers/dp_svrg", "dperm.core.lanes.dp_svrg", "+ jump[lane]",
+        ("solvers/dp_svrg", "dperm.solvers.lanes.dp_svrg", "+ jump[lane]",
          "+ 0.5 * jump[lane]"),
         ("solvers/dp_cd", "dperm.core.lanes.dp_cd", "count=count", "count=1"),
         ("controls", "dperm.core.lanes.dp_cd", "count=count", "count=1"),
@@ -171,7 +171,7 @@ def test_an_audit_depends_on_the_solver_it_audits(edited, part, module, old, new
 
 
 def test_an_audit_does_not_depend_on_another_solver_of_lanes(edited):
-    given = ("dperm.core.lanes.dp_svrg", "+ jump[lane]", "+ 0.5 * jump[lane]")
+    given = ("dperm.solvers.lanes.dp_svrg", "+ jump[lane]", "+ 0.5 * jump[lane]")
     before, after = edited(lambda: digests.audit("solvers/dp_cd"), *given)
     assert before == after
 

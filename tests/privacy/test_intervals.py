@@ -11,12 +11,11 @@ from dperm.accountants import attained
 from dperm.accountants.attained import WINS
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian, regularity
 from dperm.accountants.intervals import epsilon_interval
+from dperm.accountants.noisy_max import ChosenValue, NoisyMax, pure_delta
 from dperm.core.privacy import (
-    ChosenValue,
     Gaussian,
     Laplace,
     Ledger,
-    NoisyMax,
     NonPrivate,
     SampledGaussian,
     certified,
@@ -24,7 +23,6 @@ from dperm.core.privacy import (
 )
 from dperm.core.privacy.accounting import Interval, epsilon, estimate, unconditional
 from dperm.core.privacy.ledger import SMOOTHNESS, N
-from dperm.core.privacy.noisy_max import pure_delta
 from dperm.core.privacy.strict import (
     gaussian_delta,
     laplace_delta,

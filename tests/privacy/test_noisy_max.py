@@ -6,16 +6,16 @@ import math
 import numpy as np
 import pytest
 
-from dperm.core.privacy.accounting import epsilon, true_epsilon
-from dperm.core.privacy.calibration import UnreachableTargetError, calibrate
-from dperm.core.privacy.ledger import Laplace, Ledger, LedgerError
-from dperm.core.privacy.noisy_max import (
+from dperm.accountants.noisy_max import (
     NOISES,
     ChosenValue,
     NoisyMax,
     pure_delta,
     pure_renyi,
 )
+from dperm.core.privacy.accounting import epsilon, true_epsilon
+from dperm.core.privacy.calibration import UnreachableTargetError, calibrate
+from dperm.core.privacy.ledger import Laplace, Ledger, LedgerError
 from dperm.core.privacy.published import advanced_epsilon
 from dperm.core.privacy.strict import renyi
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 from dperm.accountants import random_stopping as tuning
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.accountants.random_stopping import (
     _log_tail,
     _masses,
@@ -18,7 +19,7 @@ from dperm.accountants.random_stopping import (
     stopping,
     tuned_epsilon,
 )
-from dperm.core.privacy import Gaussian, Ledger, NoisyMax, SampledGaussian
+from dperm.core.privacy import Gaussian, Ledger, SampledGaussian
 from dperm.core.privacy.strict import sampled_gaussian_delta
 
 ONE = Ledger((Gaussian(1.0, 5.0, 1, "unit", "source"),))

@@ -7,8 +7,9 @@ from scipy import stats
 from conftest import PENALTIES, make_problem, raw_data
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Lanes, dp_gcd
+from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import streams
+from dperm.solvers.lanes import dp_gcd
 from solvers import checks, twins
 
 STEPS = np.array([0.1, 0.5, 1.0, 1.0, 0.7])

@@ -8,12 +8,13 @@ from scipy.special import expit
 
 from conftest import PENALTIES, make_problem, raw_data
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Lanes, dp_cd, dp_skgd
+from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.clipping import share
-from dperm.core.lanes.dp_skgd import Options, Sketch, partition
 from dperm.core.privacy.accounting import epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.mechanisms import streams
+from dperm.solvers.lanes import dp_skgd
+from dperm.solvers.lanes.dp_skgd import Options, Sketch, partition
 from solvers import checks, twins
 
 STEPS, CLIPS = np.array([0.1, 0.5, 1.0]), np.array([0.01, 0.3, 1e4])

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm.core.lanes import Lanes, dp_svrg
-from dperm.core.lanes.dp_svrg import Options
+from dperm.core.lanes import Lanes
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, SampledGaussian
 from dperm.core.privacy.mechanisms import streams
+from dperm.solvers.lanes import dp_svrg
+from dperm.solvers.lanes.dp_svrg import Options
 from solvers import checks, twins
 
 STEPS, CLIPS = np.array([0.01, 0.05, 0.1]), np.array([0.01, 0.3, 1e4])

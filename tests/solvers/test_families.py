@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.audit import registry
 from dperm.audit.lanes import LaneSubject, Shape
 from dperm.audit.sequences import StreamSubject
 from dperm.core import solvers
 from dperm.core.lanes import Lanes
-from dperm.core.privacy import Laplace, NoisyMax, streams
+from dperm.core.privacy import Laplace, streams
 from dperm.core.privacy.ledger import Gaussian, NonPrivate, SampledGaussian
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,6 @@ from dperm.audit.rungs import count, sensitivity, transcript
 from dperm.core import solvers
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.problem import build
-from dperm.core.erm.scales import column_scales, declared, is_declared, label_scale
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, SampledGaussian
@@ -35,6 +34,7 @@ from dperm.solvers.fits import (
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.moments import floored, minimised
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.fits.scales import column_scales, declared, is_declared, label_scale
 from dperm.solvers.fits.secret import in_rounds, symmetric_noise
 from dperm.solvers.records import ContributionError, Records
 

@@ -11,11 +11,11 @@ from dperm.accountants.generalised_gaussian import (
     regularity,
     smooth_order,
 )
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.core.erm.sets import norms
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import laplace_rows, streams
-from dperm.core.privacy.noisy_max import NoisyMax
 from dperm.solvers.streams import (
     Part,
     Target,

@@ -6,8 +6,9 @@ from scipy import sparse
 
 from conftest import PENALTIES
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Lanes, dp_cd, dp_gcd, dp_sgd
+from dperm.core.lanes import Lanes, dp_cd, dp_sgd
 from dperm.core.privacy.mechanisms import streams
+from dperm.solvers.lanes import dp_gcd
 
 RUNS = {
     "dp_cd": (dp_cd, dp_cd.Options(), 150),

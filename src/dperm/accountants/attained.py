@@ -26,9 +26,9 @@ import numpy as np
 import scipy  # its parts come when they are first named
 from numpy.typing import NDArray
 
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.core.privacy.certified import Composed, Scaled, U, compose, order
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
-from dperm.core.privacy.noisy_max import NoisyMax
 from dperm.core.privacy.pld import Release
 
 Array = NDArray[np.float64]

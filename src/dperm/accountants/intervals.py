@@ -21,9 +21,9 @@ from dperm.accountants.attained import (
     least_epsilon,
     pair,
 )
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.core.privacy.accounting import Interval, true_epsilon
 from dperm.core.privacy.ledger import Event, Ledger
-from dperm.core.privacy.noisy_max import NoisyMax
 from dperm.core.privacy.pld import TAIL, Profile, largest_loss, refined
 from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon, profile
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.audit import laws
 from dperm.audit.climbing import Finding, Ladder
@@ -22,7 +23,6 @@ from dperm.audit.laws import gaussian_delta, gaussian_epsilon
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import epsilon as epsilon_of
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
-from dperm.core.privacy.noisy_max import NoisyMax
 
 Array = np.ndarray
 

@@ -16,12 +16,12 @@ from dperm.audit.replay import is_bent
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.scales import declared
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Event, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.solvers import records
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.fits.scales import declared
 
 ALMOST = 0.9
 ALIKE = 1e-5  # relative, between a linear term and the noise that it is made of

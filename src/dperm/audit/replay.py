@@ -18,10 +18,10 @@ from itertools import pairwise
 import numpy as np
 
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.audit.subjects import LAWS, Array, Draw, Records, Subject, Transcript
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
-from dperm.core.privacy.noisy_max import NoisyMax
 
 Script = list[Draw]
 Symbol = tuple[int, ...]

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.audit.accountants import accountants
 from dperm.audit.bounds import Point, best, bets, events, refuted, thresholds
 from dperm.audit.climbing import ROUNDING, Finding, Ladder
@@ -34,7 +35,6 @@ from dperm.audit.subjects import LAWS, Array, Draw, Seed, Subject, Transcript
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import Streams, streams
-from dperm.core.privacy.noisy_max import NoisyMax
 
 BLIND = "blind: no neighbour moved anything"
 _GRID = 1e-3  # relative, between accountants

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.random import PCG64, Generator
 from scipy import stats
 
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.core.privacy import mechanisms
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.ledger import Event, Ledger
 from dperm.core.privacy.mechanisms import STREAMS, Streams, streams
-from dperm.core.privacy.noisy_max import NoisyMax
 
 Array = np.ndarray
 

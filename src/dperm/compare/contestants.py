@@ -28,7 +28,6 @@ from dperm.core import solvers
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem
-from dperm.core.erm.scales import column_scales, is_declared, label_scale
 from dperm.core.experiment import locate, schema
 from dperm.core.experiment.config import read
 from dperm.core.experiment.grid import points
@@ -46,6 +45,7 @@ from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.core.solvers.capabilities import Asked
 from dperm.pipeline import checks
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.fits.scales import column_scales, is_declared, label_scale
 from dperm.solvers.frank_wolfe import Noise
 
 Setting = Mapping[str, float]

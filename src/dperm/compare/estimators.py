@@ -30,7 +30,6 @@ from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.erm.scales import declared
 from dperm.core.privacy.accounting import Interval
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import (
@@ -41,6 +40,7 @@ from dperm.core.privacy.ledger import (
     moves_with_data,
     united,
 )
+from dperm.solvers.fits.scales import declared
 
 
 @dataclass(frozen=True)

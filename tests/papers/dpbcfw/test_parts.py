@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 from scipy import optimize, sparse
 
-from dperm.core.erm.bounds import clip_problem, record_bound
-from dperm.core.erm.columns import Columns, edges
-from dperm.core.erm.constrained import minimum
 from dperm.core.erm.losses import LOSSES, Residual
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.erm.sets import Ball
 from dperm.papers.dpbcfw import outcomes, theory
+from dperm.papers.dpbcfw.constrained import minimum
 from dperm.papers.dpbcfw.runs import Setting, run, sparse_design, synthetic
+from dperm.solvers.distributed.bounds import clip_problem, record_bound
+from dperm.solvers.distributed.columns import Columns, edges
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe.iterate import GradientIterate, Iterate
 from papers.dpbcfw.conftest import dense

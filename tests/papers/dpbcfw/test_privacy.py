@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dperm.accountants.noisy_max import NoisyMax, pure_delta
 from dperm.core.privacy import Ledger, epsilon, true_epsilon
 from dperm.core.privacy.mechanisms import streams, unit_laplace
-from dperm.core.privacy.noisy_max import NoisyMax, pure_delta
 from dperm.core.privacy.published import advanced_epsilon
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpbcfw import theory

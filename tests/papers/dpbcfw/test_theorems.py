@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.erm.columns import edges
 from dperm.papers.dpbcfw import outcomes, theory
 from dperm.papers.dpbcfw.runs import Reading, Setting
+from dperm.solvers.distributed.columns import edges
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import dp_bcfw, dp_bcfw_noise
 

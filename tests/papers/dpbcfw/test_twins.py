@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from dperm.core.erm.columns import Columns, edges
 from dperm.core.privacy.mechanisms import streams
+from dperm.solvers.distributed.columns import Columns, edges
 from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.frank_wolfe import Noise, bcfw, dp_bcfw, dp_fw, fw, silent
 from papers.dpbcfw import twins

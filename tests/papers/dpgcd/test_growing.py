@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from dperm.core.erm.optimum import solve
-from dperm.core.lanes import dp_gcd
 from dperm.papers.dpgcd import growing
 from dperm.papers.dpgcd.growing import Instance, draw
+from dperm.solvers.lanes import dp_gcd
 
 
 def swept(law, knob="p", values=(100, 1000, 10000), spread=0.0):

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
-from dperm.core.lanes import Lanes, dp_gcd
+from dperm.core.lanes import Lanes
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpgcd import sweeps
 from dperm.papers.dpgcd.growing import Instance, draw
 from dperm.solvers.frank_wolfe import dp_fw
+from dperm.solvers.lanes import dp_gcd
 from staging import configured, data_dir  # noqa: F401 (fixtures)
 
 AT = {"p": 40, "n": 400, "tau": 2, "imbalance": 0.0}

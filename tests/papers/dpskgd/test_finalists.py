@@ -9,9 +9,10 @@ import pytest
 from conftest import make_problem
 from dperm.core.erm.optimum import solve
 from dperm.core.experiment.unit import lane_rows
-from dperm.core.lanes import Lanes, dp_skgd
+from dperm.core.lanes import Lanes
 from dperm.papers.dpskgd import sweeps, tables
 from dperm.papers.dpskgd.measures import POINT
+from dperm.solvers.lanes import dp_skgd
 
 STEPS, CLIPS = (0.05, 0.3, 1.0), (0.5, 4.0)
 NOISE = {1.0: 5.0, 4.0: 10.0}  # by passes

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm.core.lanes import dp_skgd
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpskgd import instances as law
 from dperm.papers.dpskgd import sweeps
 from dperm.papers.dpskgd.instances import Method
 from dperm.papers.dpskgd.theory import release_noise
+from dperm.solvers.lanes import dp_skgd
 
 N = 2.0**20
 

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dperm.core.erm.constants import strong_convexity
-from dperm.core.lanes import dp_skgd
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpskgd import instances, sweeps, theorem42, theory
 from dperm.papers.dpskgd.theorem42 import Algorithm
+from dperm.solvers.lanes import dp_skgd
+from dperm.solvers.lanes.constants import strong_convexity
 
 N = 2.0**18
 

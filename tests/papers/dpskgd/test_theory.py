@@ -5,9 +5,9 @@ import pytest
 
 from conftest import make_problem, raw_data
 from dperm.core.erm.optimum import solve
-from dperm.core.lanes.dp_skgd import Options, Sketch
 from dperm.papers.dpskgd import theory as bounds
 from dperm.papers.dpskgd.measures import agrees
+from dperm.solvers.lanes.dp_skgd import Options, Sketch
 
 
 @pytest.fixture

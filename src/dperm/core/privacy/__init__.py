@@ -11,15 +11,12 @@ from dperm.core.privacy.ledger import (
     SampledGaussian,
 )
 from dperm.core.privacy.mechanisms import gaussian, streams
-from dperm.core.privacy.noisy_max import ChosenValue, NoisyMax
 
 __all__ = [
-    "ChosenValue",
     "Event",
     "Gaussian",
     "Laplace",
     "Ledger",
-    "NoisyMax",
     "NonPrivate",
     "SampledGaussian",
     "calibrate",

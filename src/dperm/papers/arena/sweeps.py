@@ -15,11 +15,11 @@ from dperm.compare.metrics import split
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.erm.scales import declared
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import points
 from dperm.data.synthetic import dialled_classification, dialled_regression
 from dperm.pipeline import digests, inputs
+from dperm.solvers.fits.scales import declared
 
 
 def contest(

@@ -18,16 +18,16 @@ import numpy as np
 from scipy import sparse
 
 from dperm.accountants.intervals import lower_epsilon
-from dperm.core.erm.bounds import clip_problem
-from dperm.core.erm.columns import Columns
-from dperm.core.erm.constrained import minimum
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.erm.sets import Ball
 from dperm.core.privacy.ledger import DATA_BOUNDS, RADIUS, Ledger, united
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.solvers.options import one_of
+from dperm.papers.dpbcfw.constrained import minimum
 from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES
+from dperm.solvers.distributed.bounds import clip_problem
+from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.engines import ENGINES
 from dperm.solvers.frank_wolfe import (
     CALIBRATIONS,

@@ -13,11 +13,10 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from dperm.core.erm.columns import Columns, edges
-from dperm.core.erm.constrained import minimum
 from dperm.core.erm.problem import Problem
 from dperm.core.erm.sets import Ball
 from dperm.core.privacy.mechanisms import gaussian, streams
+from dperm.papers.dpbcfw.constrained import minimum
 from dperm.papers.dpbcfw.outcomes import RELEASES, bound
 from dperm.papers.dpbcfw.runs import (
     Instance,
@@ -29,6 +28,7 @@ from dperm.papers.dpbcfw.runs import (
     options_of,
     sparse_design,
 )
+from dperm.solvers.distributed.columns import Columns, edges
 from dperm.solvers.distributed.engines import in_memory
 from dperm.solvers.distributed.node import Node
 from dperm.solvers.distributed.sketch import Sketch

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dperm.core.erm.constants import largest_derivatives, strong_convexity
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
+from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
 
 
 def terms(problem: Problem, optimum: Optimum) -> list[dict[str, Any]]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.core.erm.constants import strong_convexity
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.penalties import prox_constants
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpcd.bounds import lipschitz
+from dperm.solvers.lanes.constants import strong_convexity
 
 CASES = ("convex", "strongly convex")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from dperm.accountants.noisy_max import ChosenValue, NoisyMax
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger
-from dperm.core.privacy.noisy_max import ChosenValue, NoisyMax
 from dperm.kinds.proofs import Case
 
 SIZES = (800, 2600, 20640)
@@ -68,7 +68,7 @@ def against_rounds(n: int) -> dict[str, list[float]]:
 
 
 def _calibrated(n: int, rounds: int, kind: str, calibration: str) -> Calibration:
-    from dperm.core.lanes import dp_gcd  # compiles
+    from dperm.solvers.lanes import dp_gcd  # compiles
 
     def ledger(multiplier: float) -> Ledger:
         return dp_gcd.releases(rounds, multiplier, kind, "", True)

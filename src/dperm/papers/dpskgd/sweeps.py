@@ -13,12 +13,13 @@ from dperm.core.calibrations import STRICT
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config
 from dperm.core.experiment.unit import Job, lane_rows
-from dperm.core.lanes import Lanes, dp_skgd, trials
+from dperm.core.lanes import Lanes, trials
 from dperm.core.privacy.mechanisms import streams
 from dperm.kinds.sweeps import job_of, tuned
 from dperm.papers.dpskgd import instances, theorem42
 from dperm.papers.dpskgd.measures import FINAL_CALIBRATION, POINT
 from dperm.papers.dpskgd.theory import release_noise
+from dperm.solvers.lanes import dp_skgd
 
 Point = dict[str, Any]
 Rows = list[dict[str, Any]]

@@ -12,13 +12,13 @@ from dperm.core.erm.problem import Problem
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
-from dperm.core.lanes.dp_skgd import Sketch
 from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpskgd import measures
 from dperm.papers.dpskgd import theory as bounds
 from dperm.papers.dpskgd.measures import CONTROL_TUNED, FINAL_CALIBRATION
 from dperm.present.intervals import compared, measured, student, verdict, widest
 from dperm.present.tables import Rows, Table, made_of, number, readable
+from dperm.solvers.lanes.dp_skgd import Sketch
 
 _SINGLE, _IMPORTANCE, _FULL = "dp_skgd", "dp_skgd_importance", "dp_skgd_full"
 # question: (first solver, second solver); below 1 the first is better

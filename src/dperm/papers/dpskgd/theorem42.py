@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dperm.core.lanes import Lanes, dp_skgd
+from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import Streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpskgd.instances import Pairs
 from dperm.papers.dpskgd.measures import AGAIN, BASE
+from dperm.solvers.lanes import dp_skgd
 
 CASES = ("convex", "strongly convex")
 _RANDOM = {"blocks": 4, "partition": "random"}

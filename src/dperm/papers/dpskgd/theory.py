@@ -20,13 +20,10 @@ import numpy as np
 import pandas as pd
 
 from dperm.core.calibrations import STRICT
-from dperm.core.erm.constants import largest_derivatives, strong_convexity
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config
-from dperm.core.lanes import dp_skgd
-from dperm.core.lanes.dp_skgd import Options, Sketch
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import LIFTS, SMOOTHNESS, Gaussian, Ledger, united
 from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
@@ -35,6 +32,9 @@ from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpskgd.measures import family, solver
 from dperm.present.drawing import summary
 from dperm.present.intervals import student
+from dperm.solvers.lanes import dp_skgd
+from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
+from dperm.solvers.lanes.dp_skgd import Options, Sketch
 
 Rows = list[dict[str, Any]]
 _SETS = 2000  # nice sets that are averaged over; all of them where there are fewer

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from dperm.core.erm.columns import edges
 from dperm.core.erm.problem import Problem
+from dperm.solvers.distributed.columns import edges
 from dperm.solvers.distributed.node import Message, Node, Part, Public, Share
 
 

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dperm.core.erm.bounds import clip_entries, clip_offset
-from dperm.core.erm.columns import Columns
 from dperm.core.erm.losses import Loss
 from dperm.core.privacy.mechanisms import gaussian, signed_noisy_max, streams
+from dperm.solvers.distributed.bounds import clip_entries, clip_offset
+from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.sketch import Sketch
 
 _HEAD = struct.Struct("<II")  # how many indices, how many numbers

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.core.calibrations import PAPER
-from dperm.core.erm.columns import Columns, box_step, edges
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.options import at_least, one_of, positive
+from dperm.solvers.distributed.columns import Columns, box_step, edges
 from dperm.solvers.frank_wolfe import (
     FrankWolfe,
     Noise,

@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dperm.core.calibrations import PAPER, STRICT
-from dperm.core.erm.columns import Columns
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import GRADIENT, Ledger
 from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.options import one_of, positive, share
+from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.engines import Start, local
 from dperm.solvers.distributed.node import Message, Public
 from dperm.solvers.frank_wolfe import (

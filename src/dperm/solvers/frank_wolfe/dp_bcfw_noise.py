@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy  # its parts come when they are first named
 
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.core.calibrations import STRICT
-from dperm.core.erm.bounds import record_bound
-from dperm.core.erm.columns import edges
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger
-from dperm.core.privacy.noisy_max import NoisyMax
 from dperm.core.privacy.strict import gaussian_epsilon
+from dperm.solvers.distributed.bounds import record_bound
+from dperm.solvers.distributed.columns import edges
 from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import Noise

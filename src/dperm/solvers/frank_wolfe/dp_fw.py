@@ -15,16 +15,16 @@ from functools import cache
 
 import numpy as np
 
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.core.calibrations import PAPER, STRICT
-from dperm.core.erm.bounds import clip_offset, clip_problem, record_bound
-from dperm.core.erm.columns import Columns
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import GRADIENT, Ledger
 from dperm.core.privacy.mechanisms import Streams, signed_noisy_max
-from dperm.core.privacy.noisy_max import NoisyMax
 from dperm.core.solvers.options import positive
+from dperm.solvers.distributed.bounds import clip_offset, clip_problem, record_bound
+from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.frank_wolfe import (
     FrankWolfe,
     Noise,

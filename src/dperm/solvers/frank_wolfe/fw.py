@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dperm.core.erm.columns import Columns
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.options import positive
+from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.frank_wolfe import Noise, bcfw
 from dperm.solvers.frank_wolfe.bcfw import ledger, noise
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dperm.core.erm.columns import Columns
 from dperm.core.erm.problem import Problem
+from dperm.solvers.distributed.columns import Columns
 
 GRAM_BYTES = 1 << 27  # of Gram columns that are kept for the next time
 

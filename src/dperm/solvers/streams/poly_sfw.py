@@ -22,12 +22,12 @@ from itertools import pairwise
 import numpy as np
 from numba import njit
 
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.core.compiled import KERNEL, clamp
 from dperm.core.erm.losses import slope
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger, N
 from dperm.core.privacy.mechanisms import laplace_rows
-from dperm.core.privacy.noisy_max import NoisyMax
 from dperm.core.privacy.strict import renyi_epsilon
 from dperm.solvers.streams import Noise, Part, Stream, Target, silent
 from dperm.solvers.streams.gaussian_releases import concentrated_budget

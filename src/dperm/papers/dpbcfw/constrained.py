@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dperm.core.erm.columns import Columns
 from dperm.core.erm.problem import Problem
 from dperm.core.erm.sets import Ball
+from dperm.solvers.distributed.columns import Columns
 
 _POWER_STEPS = 30
 _SAFETY = 1.05  # of the curvature that power steps find, which is a little too low

@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from dperm.accountants.noisy_max import NOISES, ChosenValue, NoisyMax
 from dperm.core.calibrations import PAPER
 from dperm.core.compiled import INLINE, KERNEL, ORDERED, PASTED, clamp
 from dperm.core.erm.losses import derivative
@@ -45,7 +46,6 @@ from dperm.core.lanes.clipping import mean_sensitivity, share
 from dperm.core.parallel import spread
 from dperm.core.privacy.ledger import SMOOTHNESS, Ledger
 from dperm.core.privacy.mechanisms import Streams, exponential, gumbel, laplace
-from dperm.core.privacy.noisy_max import NOISES, ChosenValue, NoisyMax
 from dperm.core.solvers.options import one_of
 
 SPARSE = CENTRED = True  # and standardised without filling it in
