@@ -225,13 +225,13 @@ def test_an_interrupted_adoption_is_gone_on_with(project):
 def test_a_mended_accountant_that_finds_the_same_noise_keeps_lanes(project, made):
     """The noise of one Gaussian release per step does not depend on this line."""
     project.edit(
-        "src/dperm/core/privacy/accounting.py",
+        "src/dperm/core/privacy/strict.py",
         "2 * math.sqrt(rho * math.log(1 / delta))",
         "math.sqrt(rho * math.log(1 / delta)) * 2",
     )
     done = project.run("tune", "solver=dp_cd")
     assert "calibrating 2 noises" in done.stderr and ", 0 computed" in done.stderr
-    project.edit("src/dperm/core/privacy/accounting.py", "delta)) * 2", "delta)) * 3")
+    project.edit("src/dperm/core/privacy/strict.py", "delta)) * 2", "delta)) * 3")
     done = project.run("tune", "solver=dp_cd")
     assert "calibrating 2 noises" in done.stderr and "0 lanes reused" in done.stderr
 

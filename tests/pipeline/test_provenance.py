@@ -59,7 +59,7 @@ BELOW_TUNING = {
     ("module", "old", "new", "stages"),
     [
         # the published Renyi formula
-        (f"{PRIVACY}.accounting", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
+        (f"{PRIVACY}.strict", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
         (f"{PRIVACY}.calibration", "LEAST, MOST", "MOST, LEAST", BELOW_TUNING),
         ("dperm.core.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"',
          BELOW_TUNING),
@@ -107,7 +107,7 @@ def test_lanes_depend_on_the_problem_and_the_engine(
 @pytest.mark.parametrize(
     ("module", "old", "new"),
     [
-        ("dperm.core.privacy.accounting", "2 * math.sqrt", "3 * math.sqrt"),
+        ("dperm.core.privacy.strict", "2 * math.sqrt", "3 * math.sqrt"),
         ("dperm.core.privacy.calibration", "LEAST, MOST", "MOST, LEAST"),
         ("dperm.core.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"'),
         ("dperm.core.experiment.tune", "about", "nearly"),

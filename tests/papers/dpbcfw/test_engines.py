@@ -177,7 +177,7 @@ class Confused(Dask):
     """Starts a lost node with another seed."""
 
     def _start(self, k):
-        if self.told:
+        if self.sent:
             part, public, seed = self.arguments[k]
             self.arguments[k] = (part, public, seed + 1)
         return super()._start(k)

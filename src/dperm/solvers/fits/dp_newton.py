@@ -129,16 +129,16 @@ class Run(Fit):
 
 def _gradient(u: np.ndarray, V: Any, records: Records) -> np.ndarray:
     """Sum of the gradients at u, (p, L)."""
-    found: np.ndarray = V.T @ records.slopes(V @ u + records.offset)
-    return found
+    total: np.ndarray = V.T @ records.slopes(V @ u + records.offset)
+    return total
 
 
 def _trace(u: np.ndarray, R: float, V: Any, records: Records) -> np.ndarray:
     """Trace of the sum of Hessians at u, (1, L)."""
     bent = records.second(V @ u + records.offset)
     squares = np.minimum(records.norms, R)[:, None] ** 2
-    found: np.ndarray = (bent * squares).sum(axis=0, keepdims=True)
-    return found
+    trace: np.ndarray = (bent * squares).sum(axis=0, keepdims=True)
+    return trace
 
 
 def _stepped(
@@ -146,8 +146,8 @@ def _stepped(
     V: Any, records: Records,
 ) -> np.ndarray:  # fmt: skip
     """U - (H + lambda I)^-1 slope of each run, (p, L)."""
-    bent, found = records.second(V @ u + records.offset), np.empty_like(slope)
+    bent, step = records.second(V @ u + records.offset), np.empty_like(slope)
     for k in range(slope.shape[1]):
         H = gram(V, bent[:, k]) / records.n + np.diag(l2 + damping[k])
-        found[:, k] = np.linalg.solve(H, slope[:, k])
-    return u - found
+        step[:, k] = np.linalg.solve(H, slope[:, k])
+    return u - step

@@ -124,8 +124,8 @@ def minimised(
     """
     if at.is_smooth:
         whole = Q + records * np.diag(at.l2[:, 0])
-        found: np.ndarray = np.linalg.solve(whole, q.T[:, :, None])[:, :, 0].T
-        return found
+        minimiser: np.ndarray = np.linalg.solve(whole, q.T[:, :, None])[:, :, 0].T
+        return minimiser
     L = np.linalg.norm(Q, ord=2, axis=(1, 2))[None, :]
     y, t = u, 1.0
     for _ in range(_STEPS):

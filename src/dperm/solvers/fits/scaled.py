@@ -61,9 +61,9 @@ class Scaled:
     def aiming(self, epsilon: float) -> Scaled:
         """The same records with another target; what was made of them is shared."""
         self._behind()  # made now, once for all
-        made = copy.copy(self)
-        made.epsilon = epsilon
-        return made
+        other = copy.copy(self)
+        other.epsilon = epsilon
+        return other
 
     def _behind(self) -> Records:
         """The records, which are scaled when they are first needed."""
@@ -110,8 +110,8 @@ class Scaled:
         ||x x^T - z z^T||_F^2 = ||x||^4 + ||z||^4 - 2 (x.z)^2 <= 2 R^4.
         """
         records = self._behind()
-        found = records.kept(("gram", R), lambda: gram(records.clipped(R)))
-        return Secret(found, float(np.sqrt(2)) * R**2, symmetric=True)
+        matrix = records.kept(("gram", R), lambda: gram(records.clipped(R)))
+        return Secret(matrix, float(np.sqrt(2)) * R**2, symmetric=True)
 
     def moments(self, C: float, weight: float) -> Secret:
         """Sum of t t^T, t = (x, weight y / S_y) clipped to C; symmetric, as wide as t.
@@ -120,8 +120,8 @@ class Scaled:
         """
         records = self._behind()
         key = ("moments", C, weight)
-        found = records.kept(key, lambda: records.moments(C, weight))
-        return Secret(found, float(np.sqrt(2)) * C**2, symmetric=True)
+        matrix = records.kept(key, lambda: records.moments(C, weight))
+        return Secret(matrix, float(np.sqrt(2)) * C**2, symmetric=True)
 
     def statistic(
         self,

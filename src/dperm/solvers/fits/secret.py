@@ -170,10 +170,10 @@ def symmetric_noise(drawn: np.ndarray, p: int) -> np.ndarray:
     """
     rows, columns = np.triu_indices(p)
     scaled = np.where(rows == columns, 1.0, np.sqrt(0.5))[:, None] * drawn
-    found = np.zeros((drawn.shape[1], p, p))
-    found[:, rows, columns] = scaled.T
-    found[:, columns, rows] = scaled.T
-    return found
+    noise = np.zeros((drawn.shape[1], p, p))
+    noise[:, rows, columns] = scaled.T
+    noise[:, columns, rows] = scaled.T
+    return noise
 
 
 def isometric(whole: np.ndarray) -> np.ndarray:

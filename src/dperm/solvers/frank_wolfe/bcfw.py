@@ -193,8 +193,8 @@ class Run(FrankWolfe):
         box = options.constraint == "box"
         self.at = (Iterate if box else iterate)(problem, columns)
         self.move = self._box if box else self._ball
-        found = probabilities(options, self.at.columns)
-        self.p_min = options.p_min or float(found.min())
+        chances = probabilities(options, self.at.columns)
+        self.p_min = options.p_min or float(chances.min())
         self.sample = sampler(options, self.at.columns)
         self.starts = edges(problem.p, options.nodes)
         self.done = 0

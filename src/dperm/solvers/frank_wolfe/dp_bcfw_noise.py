@@ -110,8 +110,8 @@ def least(
     counts = releases(problem.p, count, options)
     index, sketch, true = _least_multipliers(*counts, options.share, epsilon, delta)
     scales = (index * moved[0], sketch * moved[1])
-    found = Ledger(_events(moved, scales, counts), given=problem.given)
-    return Noise(found, *scales, true)
+    ledger = Ledger(_events(moved, scales, counts), given=problem.given)
+    return Noise(ledger, *scales, true)
 
 
 @cache
@@ -139,8 +139,8 @@ def _least_multipliers(
         )
 
     with np.errstate(over="ignore"):  # of tilted masses that end as infinity
-        found = calibrate(of, epsilon, delta, STRICT)
-    return *_proportion(found.noise_multiplier, counts, share), found.true_epsilon
+        noise = calibrate(of, epsilon, delta, STRICT)
+    return *_proportion(noise.noise_multiplier, counts, share), noise.true_epsilon
 
 
 def printed(
@@ -174,8 +174,8 @@ def printed(
     sketch /= n * sketch_epsilon
     moved = sensitivities(problem, options, scores)
     counts = releases(problem.p, count, options)
-    found = Ledger(_events(moved, (index, sketch), counts), given=problem.given)
-    return Noise(found, index, sketch, _true_epsilon(found, delta), scores)
+    ledger = Ledger(_events(moved, (index, sketch), counts), given=problem.given)
+    return Noise(ledger, index, sketch, _true_epsilon(ledger, delta), scores)
 
 
 def _true_epsilon(found: Ledger, delta: float) -> float:

@@ -78,8 +78,8 @@ class Alone(Stream):
             raise ValueError("parts: expected one with one target")
         (part,) = parts
         self.setup, self.streams, self.n = part.setup, part.streams, n
-        found = self.noise_of(part.setup, n, part.targets[0], options)
-        (self.scale,) = found.scales
+        level = self.noise_of(part.setup, n, part.targets[0], options)
+        (self.scale,) = level.scales
         self.w = np.zeros(part.setup.d)
         self.batches: Batches = []
         for size in chunks(n, source.d):
