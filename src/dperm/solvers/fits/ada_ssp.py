@@ -89,8 +89,8 @@ class Run(Fit):
         Q = yield at.second_moments(R)
         q = yield at.statistic(R, partial(_products, Y), 2 * R * Y, key=("x y", Y))
         known = np.maximum(smallest[0] - _MARGIN * scales[0], 0.0)
-        least = scales[1] * np.sqrt(p * np.log(2 * p**2 / DOUBT))
-        ridge = np.maximum(least - known, 0.0)
+        wanted = scales[1] * np.sqrt(p * np.log(2 * p**2 / DOUBT))
+        ridge = np.maximum(wanted - known, 0.0)
         Q = floored(Q + ridge[:, None, None] * np.eye(p), 1e-9 * at.n)
         self.u = minimised(at, Q, at.label * q, at.n, np.zeros((p, len(ridge))))
 
