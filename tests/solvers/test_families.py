@@ -253,7 +253,7 @@ def test_targets_of_a_stream_do_not_touch(path):
     from dperm.solvers.streams.sources import Rows
 
     for subject in subjects(path)[:1]:
-        at, base = subject.at, subject.base
+        at, base = subject, subject.base
         targets = [Target(e, at.delta, at.calibration) for e in (0.5, 1.0, 4.0)]
 
         def solved(targets, at=at, base=base):
