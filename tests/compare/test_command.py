@@ -17,6 +17,7 @@ from dperm.compare.request import KEYS, parse
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.plan import seed_of
 from dperm.core.lanes import dp_cd, trials
 from dperm.solvers.fits.scales import declared
 
@@ -69,7 +70,7 @@ def test_runs_are_what_trials_of_the_solver_are(mine):
     words = ("solvers=[dp_cd]", "tunings=[default]", "epsilon=20", "held=0")
     plan, rows = runs(*words)
     problem, best = plan.source.problem, plan.source.optimum.value
-    seed = plan.seed_of(plan.seed, "try", "mine", "dp_cd", 0, 0)
+    seed = seed_of(plan.seed, "try", "mine", "dp_cd", 0, 0)
     fresh = Seeds.of(seed, 4, 0).fresh
     on = trials.Trials(problem, dp_cd, dp_cd.Options(first=1), "strict")
     default = plan.methods[0].default
