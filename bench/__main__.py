@@ -28,7 +28,8 @@ from bench.shared import SIZES, in_turns, lanes, problem, solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import files as store
-from dperm.core.lanes import Lanes, dp_cd, dp_sgd
+from dperm.core.lanes import Lanes, dp_cd
+from dperm.solvers.lanes import dp_sgd
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.lanes import dp_gcd
 

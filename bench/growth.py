@@ -21,7 +21,8 @@ from tabulate import tabulate
 from bench.shared import in_turns
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Lanes, dp_cd, dp_sgd
+from dperm.core.lanes import Lanes, dp_cd
+from dperm.solvers.lanes import dp_sgd
 from dperm.core.privacy.mechanisms import streams
 from dperm.pipeline import runtable
 from dperm.solvers.lanes import dp_gcd

@@ -21,7 +21,8 @@ NATIVE = dict.fromkeys(dperm.ONE_PROCESSOR, "")  # set, so that they stay, to no
 SCRIPT = """
 from threadpoolctl import threadpool_limits
 from bench.shared import SIZES, in_turns, lanes, problem, solve
-from dperm.core.lanes import dp_cd, dp_sgd
+from dperm.core.lanes import dp_cd
+from dperm.solvers.lanes import dp_sgd
 from dperm.solvers.lanes import dp_gcd
 
 with threadpool_limits(1):

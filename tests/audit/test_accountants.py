@@ -9,11 +9,11 @@ from dperm.audit.accountants import accountants, bounds
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import lane
 from dperm.audit.rungs import transcript
-from dperm.core.lanes import dp_cd, dp_sgd
+from dperm.core.lanes import dp_cd
 from dperm.core.privacy import strict
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
-from dperm.solvers.lanes import dp_gcd
+from dperm.solvers.lanes import dp_gcd, dp_sgd
 
 BRIEF = Effort(level=1e-4, pairs=4)
 AT = ("unit", "source")

@@ -21,8 +21,9 @@ from dperm.audit.neighbours import Pair
 from dperm.audit.replay import Replay, Selection, is_bent
 from dperm.audit.rungs import BLIND, RUNGS, count, sensitivity
 from dperm.core import solvers
-from dperm.core.lanes import dp_cd, dp_sgd
+from dperm.core.lanes import dp_cd
 from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.solvers.lanes import dp_sgd
 
 SOLVERS = sorted((Path(__file__).parents[2] / "conf/solver").glob("*.yaml"))
 BRIEF = Effort(level=1e-5, pairs=4, draws=12, samples=12, losses=8)

@@ -21,9 +21,9 @@ from dperm.audit.rungs import (
     step,
 )
 from dperm.audit.subjects import Draw, Transcript
-from dperm.core.lanes import dp_cd, dp_sgd
+from dperm.core.lanes import dp_cd
 from dperm.core.privacy.mechanisms import Streams, gaussian, streams
-from dperm.solvers.lanes import dp_gcd, dp_skgd
+from dperm.solvers.lanes import dp_gcd, dp_sgd, dp_skgd
 
 EFFORT = Effort(level=1e-4, pairs=4, draws=150)
 

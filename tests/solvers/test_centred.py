@@ -10,11 +10,11 @@ from conftest import PENALTIES
 from dperm.core.erm.centred import Centred
 from dperm.core.erm.optimum import duality_gap, solve
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Lanes, dp_cd, dp_sgd
+from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.clipping import share
 from dperm.core.privacy.mechanisms import streams
 from dperm.data.arrays import standardize
-from dperm.solvers.lanes import dp_gcd
+from dperm.solvers.lanes import dp_gcd, dp_sgd
 
 LOSSES = ("logistic", "least_squares", "smoothed_hinge")
 RUNS = {

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dperm.core.lanes import Lanes, dp_cd, dp_sgd
+from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.lanes import dp_cd_priv, dp_gcd, dp_skgd, dp_svrg
+from dperm.solvers.lanes import dp_cd_priv, dp_gcd, dp_sgd, dp_skgd, dp_svrg
 from solvers import checks
 
 

@@ -20,14 +20,14 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import schema
 from dperm.core.experiment.schema import Preparation
-from dperm.core.lanes import Lanes, dp_cd, dp_sgd
+from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy import ledger as stated
 from dperm.core.privacy import mechanisms
 from dperm.core.privacy.mechanisms import streams
 from dperm.data.arrays import standardize
 from dperm.pipeline import inputs
 from dperm.solvers.frank_wolfe import dp_bcfw, dp_fw
-from dperm.solvers.lanes import dp_skgd
+from dperm.solvers.lanes import dp_sgd, dp_skgd
 
 N, P, LOUD = 60, 12, 1e10
 CONF = Path(__file__).parents[2] / "conf" / "solver"

@@ -6,9 +6,9 @@ from scipy import sparse
 
 from conftest import PENALTIES
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Lanes, dp_cd, dp_sgd
+from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.lanes import dp_gcd
+from dperm.solvers.lanes import dp_gcd, dp_sgd
 
 RUNS = {
     "dp_cd": (dp_cd, dp_cd.Options(), 150),

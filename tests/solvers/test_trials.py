@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
-from dperm.core.lanes import Lanes, dp_cd, dp_sgd, trials
+from dperm.core.lanes import Lanes, dp_cd, trials
 from dperm.core.lanes.engine import run_lanes
 from dperm.core.privacy import calibrate, streams
-from dperm.solvers.lanes import dp_skgd, dp_svrg
+from dperm.solvers.lanes import dp_sgd, dp_skgd, dp_svrg
 
 OPTIONS = [
     (dp_cd, dp_cd.Options()),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm.core.lanes import Lanes, dp_cd, dp_sgd
+from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.lanes import dp_cd_priv
+from dperm.solvers.lanes import dp_cd_priv, dp_sgd
 from solvers import twins
 
 STEPS = np.array([0.1, 0.5, 1.0, 1.0])

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dperm.core.experiment import files as store
+from dperm.store import locks as store
 
 
 def in_child(action):

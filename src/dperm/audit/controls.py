@@ -21,9 +21,9 @@ from dperm.audit.registry import EPSILON, LANES, LOUD, choice, crowd, subjects
 from dperm.audit.sequences import StreamSubject
 from dperm.audit.subjects import Subject
 from dperm.core.calibrations import PAPER, STRICT
-from dperm.core.lanes import Lanes, dp_cd, dp_sgd
+from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.ledger import Event, Ledger
-from dperm.solvers.lanes import dp_cd_priv, dp_gcd, dp_skgd
+from dperm.solvers.lanes import dp_cd_priv, dp_gcd, dp_sgd, dp_skgd
 from dperm.solvers.streams.sources import Batch, Rows
 
 Array = np.ndarray

@@ -27,10 +27,10 @@ from dperm.compare.request import Request
 from dperm.compare.sources import Solved
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.problem import Problem
-from dperm.core.experiment.cluster import away
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.plan import seed_of
+from dperm.pipeline.cluster import away
 from dperm.present import drawing
 from dperm.present.tables import made_of, save
 from dperm.solvers.fits.scales import declared

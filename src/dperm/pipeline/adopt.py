@@ -29,7 +29,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
-from dperm.core.experiment.files import POINT, Key, Parts, locked
+from dperm.core.experiment.files import POINT, Key, Parts
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.tune import Meter
 from dperm.core.experiment.unit import (
@@ -44,6 +44,7 @@ from dperm.core.experiment.unit import (
 from dperm.pipeline import digests, inputs
 from dperm.pipeline.products import function_of, sweep_problems
 from dperm.pipeline.stages import Task, measured, sweep_path, tasks
+from dperm.store.locks import locked
 
 log = logging.getLogger(__name__)
 

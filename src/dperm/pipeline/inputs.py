@@ -20,7 +20,6 @@ from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
-from dperm.core.experiment.files import locked
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.experiment.unit import Code, Job
 from dperm.core.experiment.validation import number
@@ -29,6 +28,8 @@ from dperm.core.solvers.capabilities import obstacle
 from dperm.data import archives
 from dperm.data.fetching import FetchRecord, fetched_folder
 from dperm.pipeline import checks, digests, startup
+from dperm.pipeline.cluster import spread
+from dperm.store.locks import locked
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +167,7 @@ def load_job(config: schema.Config) -> Job | None:
         config.seed,
         plan.results_folder(config, *names[:3]),
         config.workers,
-        config.parallel,
+        spread if config.parallel.backend != "local" else None,
     )
 
 

@@ -21,15 +21,16 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
-from dperm.core.experiment.cluster import away, cluster
-from dperm.core.experiment.files import Key, Parts, locked
+from dperm.core.experiment.files import Key, Parts
 from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.pipeline import checks, digests, products
+from dperm.pipeline.cluster import away, cluster
 from dperm.pipeline.inputs import load_job, load_optimum_record, unavailable_reason
 from dperm.pipeline.products import chosen, function_of
+from dperm.store.locks import locked
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,8 @@ def tune(config: schema.Config) -> Path:
             table = unavailable(plan.names_of(config), unavailable_reason(config))
             store.write_json(folder / "ledger.json", [])
         else:
-            table = tuning.tuned(job, plan.design(config))
+            with cluster(config.parallel):
+                table = tuning.tuned(job, plan.design(config))
         store.write_table(folder / "tune.parquet", table)
     return folder / "tune.parquet"
 
@@ -73,7 +75,8 @@ def evaluate(config: schema.Config) -> Path:
         if job is None:
             table = unavailable(plan.names_of(config), unavailable_reason(config))
         else:
-            table = tuning.evaluated(job, plan.design(config), tuned)
+            with cluster(config.parallel):
+                table = tuning.evaluated(job, plan.design(config), tuned)
         store.write_table(folder / "evaluate.parquet", table)
     return folder / "evaluate.parquet"
 

@@ -35,7 +35,7 @@ Name = tuple[str, str]  # module and name; "" for what the module does when impo
 
 EXPERIMENT = "dperm.core.experiment"
 PLUMBING = (
-    *("dperm.cli", "dperm.flags", "dperm.store", f"{EXPERIMENT}.cluster"),
+    *("dperm.cli", "dperm.flags", "dperm.store", "dperm.pipeline.cluster"),
     *(f"{EXPERIMENT}.{name}" for name in ("config", "locate", "schema", "validation")),
     f"{EXPERIMENT}.files",
     # The arrays' digests are in the keys of what is made of them.

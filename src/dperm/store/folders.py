@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dperm.core.experiment.files import held
+from dperm.store.locks import held
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bytes whenever it is packed
 

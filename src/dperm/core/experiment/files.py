@@ -24,15 +24,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from filelock import FileLock, Timeout
-
 from dperm import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger(__name__)
-_HELD: list[FileLock] = []  # for as long as the process lives
 POINT = ["step", "clip"]
 DIGITS = 10  # of a real number in a CSV file
 _NODE = platform.node() or "here"
@@ -194,68 +191,6 @@ def read_or_drop(path: Path) -> pd.DataFrame | None:
         log.warning("dropped: %s", error)
         path.unlink(missing_ok=True)
         return None
-
-
-# --- locks --------------------------------------------------------------------------
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, after whoever has it.
-
-    A job that outlived its Snakemake may hold it. When it is done its lanes are there,
-    and whoever waited finds them.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with held(folder / ".lock", folder):
-        yield
-
-
-@contextmanager
-def held(path: Path, what: Path) -> Iterator[None]:
-    """Hold the lock in a file, after whoever has it; ``what`` is what it guards."""
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        log.warning("%s: waiting for another dperm process%s", what, _who(path))
-        lock.acquire()
-    try:
-        _sign(path)
-        yield
-    finally:
-        lock.release()
-
-
-def refuse_second(name: str) -> None:
-    """Take a lock for as long as this process lives.
-
-    Raises
-    ------
-    RuntimeError
-        If another process has it.
-    """
-    path = Path(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise RuntimeError(
-            f"another pipeline runs in {path.absolute().parent.parent}{_who(path)}: "
-            "wait for it, or run in another folder with --directory"
-        ) from None
-    _sign(path)
-    _HELD.append(lock)
-
-
-def _sign(path: Path) -> None:
-    path.write_text(f"{os.getpid()} on {_NODE}")
-
-
-def _who(path: Path) -> str:
-    owner = path.read_text()[:200]
-    return f" (process {owner})" if owner else ""
 
 
 # --- lanes that are kept ------------------------------------------------------------

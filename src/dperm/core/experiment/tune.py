@@ -26,7 +26,6 @@ from typing import Any
 import pandas as pd
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment.cluster import away, cluster
 from dperm.core.experiment.files import Parts
 from dperm.core.experiment.plan import Design
 from dperm.core.experiment.racing import raced
@@ -199,9 +198,8 @@ def collect(job: Job, units: list[Unit], floor: float | None = None) -> pd.DataF
             meter.advance(len(unit.points), unit.work, fresh > 0)
             yield table
 
-    with cluster(job.parallel):
-        tables = solve(units) if floor is None else raced(job, units, floor, solve)
-        table = pd.concat(list(tables), ignore_index=True)
+    tables = solve(units) if floor is None else raced(job, units, floor, solve)
+    table = pd.concat(list(tables), ignore_index=True)
     left = lanes - count.total()
     log.info(
         "%s: %d lanes reused, %d computed%s",
@@ -220,11 +218,8 @@ def _solved(
     stay together and are spread themselves: what they share, noise for every
     coordinate, is most of their memory.
     """
-    if job.parallel.backend != "local":
-        from joblib import Parallel
-
-        calls = (away(rows, job, unit, parts, 1) for unit in units)
-        yield from Parallel(return_as="generator")(calls)
+    if job.elsewhere is not None:
+        yield from job.elsewhere(rows, ((job, unit, parts, 1) for unit in units))
         return
     is_wide = any(len(unit.points) > LEAST_LANES for unit in units)
     if job.workers == 1 or (job.problem.is_sparse and is_wide):

@@ -7,7 +7,7 @@ where not, and kept as a part the moment they are there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
@@ -21,7 +21,6 @@ from dperm.core.erm.problem import Problem
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan
 from dperm.core.experiment.files import POINT, Key, Parts
-from dperm.core.experiment.schema import Parallel
 from dperm.core.lanes import Lanes, trials
 from dperm.core.lanes.engine import Snapshot, run_lanes
 from dperm.core.privacy.calibration import Calibration
@@ -69,8 +68,8 @@ class Job:
     folder : Path
         Where its results go.
     workers : int
-    parallel : Parallel
-        Where its units run.
+    elsewhere : callable, optional
+        Runs ``function(*arguments)`` on a cluster, for every tuple of an iterable.
     """
 
     names: plan.Names
@@ -83,7 +82,7 @@ class Job:
     seed: int
     folder: Path
     workers: int
-    parallel: Parallel
+    elsewhere: Callable[[Callable, Iterable[tuple]], Iterator] | None = None
 
     def steps(self, passes: float) -> int:
         """Steps in so many passes."""

@@ -16,7 +16,7 @@ from dperm.core.experiment import grid as grids
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config
 from dperm.core.experiment.unit import Job
-from dperm.core.lanes import Lanes, dp_cd, dp_sgd, trials
+from dperm.core.lanes import Lanes, dp_cd, trials
 from dperm.core.privacy.mechanisms import streams
 from dperm.kinds.sweeps import CALIBRATION, job_of, problem_of, tuned
 from dperm.papers.dpgcd import theorem44
@@ -24,7 +24,7 @@ from dperm.papers.dpgcd.growing import KNOBS, Instance, draw
 from dperm.solvers.distributed.bounds import clip_entries
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.frank_wolfe import dp_fw
-from dperm.solvers.lanes import dp_gcd
+from dperm.solvers.lanes import dp_gcd, dp_sgd
 
 LANES: dict[str, tuple[Any, Any]] = {
     "DP-GCD": (dp_gcd, dp_gcd.Options()),

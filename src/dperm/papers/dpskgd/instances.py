@@ -13,9 +13,9 @@ from scipy.linalg import hadamard
 
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.lanes import Lanes, dp_sgd
+from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import Streams, gaussian
-from dperm.solvers.lanes import dp_skgd
+from dperm.solvers.lanes import dp_sgd, dp_skgd
 
 # --- Theorem 4.2: pairs of coordinates ------------------------------------------------
 

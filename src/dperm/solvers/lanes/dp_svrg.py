@@ -25,7 +25,7 @@ from dperm.core.compiled import INLINE, KERNEL, clamp
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes, dp_sgd
+from dperm.core.lanes import Lanes
 from dperm.core.lanes.clipping import mean_sensitivity
 from dperm.core.parallel import spread
 from dperm.core.privacy.ledger import (
@@ -36,6 +36,7 @@ from dperm.core.privacy.ledger import (
 )
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.core.solvers.options import positive
+from dperm.solvers.lanes import dp_sgd
 
 _DRAWS = 1 << 19  # normals drawn at a time
 

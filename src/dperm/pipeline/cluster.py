@@ -5,7 +5,7 @@ Its workers see the same files as this process, under the same path.
 
 import os
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,14 @@ def cluster(where: schema.Parallel) -> Iterator[None]:
 
     with Client(where.scheduler), joblib.parallel_config(backend="dask", n_jobs=-1):
         yield
+
+
+def spread(function: Callable, calls: Iterable[tuple]) -> Iterator[Any]:
+    """Results of calls in their order, each computed where joblib sends it."""
+    from joblib import Parallel
+
+    away_calls = (away(function, *arguments) for arguments in calls)
+    yield from Parallel(return_as="generator")(away_calls)
 
 
 def away(function: Callable, *arguments: Any) -> Any:
