@@ -319,7 +319,7 @@ def test_scores_have_noise_of_their_own(problem, monkeypatch):
 def test_clips_in_units_of_the_scales_are_given_them(algorithm, problem):
     method = contestant(algorithm, {}, problem)
     ledger = method.ledger({"passes": 2, "step": 1.0, "clip": 1.0}, 1.0)
-    assert "coordinate smoothness M_j" in method.given(ledger)
+    assert "coordinate smoothness M_j" in method.public_information(ledger)
 
 
 def test_a_run_that_diverged_is_in_the_held_out_mean(problem):
@@ -357,7 +357,7 @@ def test_declared_scales_are_in_no_guarantee(name, loss):
     for problem, known in ((base, True), (declared(base), False)):
         method = contestant(name, {}, problem)
         if not method.obstacle():
-            given = method.given(method.ledger(METHODS[name][0], 1.0))
+            given = method.public_information(method.ledger(METHODS[name][0], 1.0))
             moving = {*given} - {"n", "exactness of minima"}
             assert given[0] == "n" and bool(moving) is known
             real = known and loss == "least_squares"

@@ -141,9 +141,10 @@ def test_what_a_fit_knows_does_not_move_with_a_record(data, solver, monkeypatch)
             event.to_dict() for event in on.ledger(setting, noise_multiplier).events
         ]
         problem = on.problem
-        known.append((noise_multiplier, events, problem.smoothness.tolist(),
-                      problem.global_smoothness, estimators.Contestant.given(
-                          on, on.ledger(setting, noise_multiplier))))  # fmt: skip
+        ledger = on.ledger(setting, noise_multiplier)
+        public = estimators.Contestant.public_information(on, ledger)
+        smoothness = (problem.smoothness.tolist(), problem.global_smoothness)
+        known.append((noise_multiplier, events, *smoothness, public))
         return np.zeros(problem.p)
 
     monkeypatch.setattr(estimators, "weights", seen)

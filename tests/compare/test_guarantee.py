@@ -63,7 +63,7 @@ def test_declared_constants_are_what_was_declared(loss, make):
         assert problem.global_smoothness == pytest.approx(beta)
         method = contestant("dp_gd", {}, problem)
         ledger = method.ledger({}, 1.0)
-        assert method.given(ledger) == (N,)
+        assert method.public_information(ledger) == (N,)
         clips.append(ledger.events[0].sensitivity)
     assert len({*clips}) == 1
 
@@ -79,4 +79,4 @@ def test_what_other_data_declare_is_read_off_them():
     second = replace(second, public=first)
     assert not is_declared(second) and label_scale(second) == label_scale(first)
     method = contestant("dp_gd", {}, second)
-    assert {SMOOTHNESS} < {*method.given(method.ledger({}, 1.0))}
+    assert {SMOOTHNESS} < {*method.public_information(method.ledger({}, 1.0))}

@@ -189,9 +189,11 @@ def test_preparation_that_reads_all_records():
     other[0] += 3.0
     assert not np.allclose(standardize(X)[1:], standardize(other)[1:])
     both = Preparation(standardize=True, drop_zero_columns=True)
-    told = inputs.given(schema.Problem(preparation=both))
+    told = inputs.public_information(schema.Problem(preparation=both))
     assert told == (stated.N, stated.STANDARDISATION, stated.COLUMNS)
-    assert inputs.given(schema.Problem(preparation=Preparation())) == (stated.N,)
+    assert inputs.public_information(schema.Problem(preparation=Preparation())) == (
+        stated.N,
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_preparation_that_reads_all_records():
 def test_a_rule_for_missing_values_reads_all_records(rule, told):
     problem = schema.Problem(preparation=Preparation())
     problem.dataset.reader.missing = rule
-    assert inputs.given(problem) == (stated.N, *told)
+    assert inputs.public_information(problem) == (stated.N, *told)
 
 
 def test_a_ledger_keeps_what_it_is_given():

@@ -311,12 +311,12 @@ def bound(ledger: Ledger, delta: float, gamma: float = GAMMA) -> float:
     mu, k = math.sqrt(square), np.arange(1, 100_000)
     runs = float(((1 - gamma) ** k).sum() / ((1 - gamma) ** k / k).sum())
 
-    def own(epsilon: float) -> float:
+    def plain_delta(epsilon: float) -> float:
         return float(gaussian_delta(epsilon, mu))
 
     outer = gaussian_epsilon(mu, delta / runs)
     inner = min(
-        math.log(math.exp(e) + (1 - gamma) / gamma * own(e))
+        math.log(math.exp(e) + (1 - gamma) / gamma * plain_delta(e))
         for e in np.linspace(0.0, outer, 4000)
     )
     return outer + inner

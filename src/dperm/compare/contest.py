@@ -94,7 +94,7 @@ class Prices:
             ledger = partial(method.ledger, setting)
             try:
                 at = calibrate(ledger, epsilon, delta, STRICT)
-                given = method.given(at.ledger)
+                given = method.public_information(at.ledger)
                 self._known[key] = (at.noise_multiplier, at.true_epsilon, given)
             except UnreachableTargetError:
                 self._known[key] = None
@@ -151,13 +151,13 @@ def _choice(
     ledgers = [ledger for _, ledger in able.values()]
     cost = choice_epsilon(ledgers, delta)
     each = [able.get(repr(shape(method, one))) for one in grid]
-    return each, cost, united(*map(method.given, ledgers))
+    return each, cost, united(*map(method.public_information, ledgers))
 
 
 def shape(method: Contestant, setting: Setting) -> list[Any]:
     """What a ledger's price depends on: its events in units of their sensitivities."""
     made = [method.ledger(setting, noise) for noise in (1.0, 2.0)]
-    found: list[Any] = [method.given(made[0])]
+    found: list[Any] = [method.public_information(made[0])]
     for event in (event for one in made for event in one.events):
         plain = {**event.to_dict(), "sensitivity": 1.0, "scale": event.noise_multiplier}
         found.append(tuple(sorted((k, str(v)) for k, v in plain.items())))

@@ -126,7 +126,7 @@ class Contestant(ABC):
         problem = replace(self.problem, epsilon=epsilon)
         return type(self)(self.module, self.options, problem)
 
-    def given(self, ledger: Ledger) -> tuple[str, ...]:
+    def public_information(self, ledger: Ledger) -> tuple[str, ...]:
         """What an epsilon takes as public; clips are in units of the label's scale."""
         labels = () if is_signed(self.problem) else (LABEL_SCALE,)
         known = (ledger.assuming(*self.problem.given) + Ledger(given=labels)).given
@@ -229,9 +229,9 @@ class Laning(Contestant):
         made: Ledger = self.module.ledger(*given)
         return made
 
-    def given(self, ledger: Ledger) -> tuple[str, ...]:
+    def public_information(self, ledger: Ledger) -> tuple[str, ...]:
         """Clips are in units of the scales, whatever the solver itself reads off."""
-        return super().given(ledger.assuming(SMOOTHNESS))
+        return super().public_information(ledger.assuming(SMOOTHNESS))
 
     def work(self, setting: Setting) -> float:
         """Passes times entries; a step that moves all features costs as many more."""
@@ -326,19 +326,19 @@ class FrankWolfing(Contestant):
         self, setting: Setting, noise_multiplier: float, own: Streams
     ) -> Iterator[Releasing]:
         """One run, whose releases are signed indices and sketched features."""
-        with self._made(setting, noise_multiplier, own) as run:
+        with self._run_of(setting, noise_multiplier, own) as run:
             yield Indexing(run, int(setting["steps"]), self.S)
 
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
         """One run after another."""
         W = np.empty((len(jobs), self.problem.p))
         for k, (setting, noise_multiplier, seed) in enumerate(jobs):
-            with self._made(setting, noise_multiplier, streams(seed)) as run:
+            with self._run_of(setting, noise_multiplier, streams(seed)) as run:
                 run.advance(int(setting["steps"]))
                 W[k] = run.weights[0] / self.S
         return seen(self.problem, W, measure)
 
-    def _made(self, setting: Setting, noise_multiplier: float, own: Streams) -> Any:
+    def _run_of(self, setting: Setting, noise_multiplier: float, own: Streams) -> Any:
         ledger = self.ledger(setting, noise_multiplier)
         selections, *features = (event.scale for event in ledger.events)
         noise = Noise(ledger, selections, sum(features))  # one kind of them at most

@@ -186,7 +186,7 @@ class DPLinear(BaseEstimator):
         found = calibrate(partial(on.ledger, setting), *goal)
         w = _finite(weights(on, setting, found.noise_multiplier, self._seed()))
         labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
-        known = (*on.given(found.ledger), *labels, *read)
+        known = (*on.public_information(found.ledger), *labels, *read)
         self._guarantee = Guarantee(found.ledger, on.problem.delta, known)
         self._keep(
             w[:-1] if self.fit_intercept else w, w[-1] if self.fit_intercept else 0.0

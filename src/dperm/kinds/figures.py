@@ -37,9 +37,12 @@ def trajectories(config: Config, product: Product, problems: list[str]) -> Drawi
     options = product.options
     _check(config, product)
     found = results.load(
-        config, problems, options.get("leave_out", ()), options.get("solvers"),
+        config,
+        problems,
+        options.get("leave_out", ()),
+        options.get("solvers"),
         product.timed,
-    )  # fmt: skip
+    )
     titles = results.titles(config, problems)
     panels = Panels(len(problems), options.get("columns", 3))
     legend = options.get("legend", "inside")
@@ -71,8 +74,10 @@ def _check(config: Config, product: Product) -> None:
     options = product.options
     where = f"conf/paper/{config.paper.name}/paper.yaml: figures: options"
     found = [(f"{where}", key, OPTIONS) for key in options]
-    found += [(f"{where}.{key}", options.get(key, known[0]), known)
-              for key, known in CHOICES.items()]  # fmt: skip
+    found += [
+        (f"{where}.{key}", options.get(key, known[0]), known)
+        for key, known in CHOICES.items()
+    ]
     for place, value, known in found:
         if value not in known:
             raise ConfigError(
@@ -105,8 +110,16 @@ CHOICES = {
     "title": tuple(TITLES),
     "legend": ("inside", "beside", "below"),
 }
-OPTIONS = (*CHOICES, "solvers", "leave_out", "names", "columns", "ends", "published",
-           "column")  # fmt: skip
+OPTIONS = (
+    *CHOICES,
+    "solvers",
+    "leave_out",
+    "names",
+    "columns",
+    "ends",
+    "published",
+    "column",
+)
 
 
 def _label(result: Result, options: dict[str, Any]) -> str:
@@ -157,12 +170,22 @@ def _stars(
     ours = (printed["problem"] == result.problem) & (printed["algorithm"] == label)
     if "passes" in printed:
         ours &= printed["passes"] == end["x"]
-    star = {"color": look["color"], "markersize": 9, "markeredgecolor": "black",
-            "markeredgewidth": 0.5, "clip_on": False, "zorder": 5}  # fmt: skip
+    star = {
+        "color": look["color"],
+        "markersize": 9,
+        "markeredgecolor": "black",
+        "markeredgewidth": 0.5,
+        "clip_on": False,
+        "zorder": 5,
+    }
     for error in printed.loc[ours, "error"]:
         axes.plot([end["x"]], [error], "*", **star)
-        row = {"panel": result.problem, "algorithm": f"{label}, published",
-               "x": end["x"], "mean": error}  # fmt: skip
+        row = {
+            "panel": result.problem,
+            "algorithm": f"{label}, published",
+            "x": end["x"],
+            "mean": error,
+        }
         panels.add(axes, [row], look)
 
 
@@ -216,8 +239,13 @@ def _finish(axes: Axes, curves: list[Rows], options: dict[str, Any]) -> None:
         axes.set_xlim(left=0.0)
     elif seconds:  # the start, at 0 seconds, has no place on a logarithmic axis
         axes.set_xscale("log", nonpositive="mask")
-        axes.axhline(curves[0][0]["mean"], color="0.6", linewidth=0.8, linestyle=":",
-                     label="w = 0")  # fmt: skip
+        axes.axhline(
+            curves[0][0]["mean"],
+            color="0.6",
+            linewidth=0.8,
+            linestyle=":",
+            label="w = 0",
+        )
     else:
         axes.set_xlim(0.0, 1.02 * _last(curves, options))
     if not seconds and not marked:

@@ -118,8 +118,10 @@ def against_epsilon(
     on = trials.Trials(problem, job.module, job.options, STRICT)
     least = job.optimum.value
     start = float(problem.objective(np.zeros((1, problem.p)))[0])
-    known = {"algorithm": plan.label(config, point["solver"]),
-             "start": (start - least) / least}  # fmt: skip
+    known = {
+        "algorithm": plan.label(config, point["solver"]),
+        "start": (start - least) / least,
+    }
     coarse, counts = grid.thin(grid.points(run.grid), keep), (transcripts, fresh)
     found = refined(on, least, coarse, finer, seed, counts)
     return [{**row, **known} for row in found]
@@ -158,8 +160,11 @@ def refined(
         return [{"status": "unreachable"}]
     except trials.DivergedError:
         return [{"status": "diverged"}]
-    known = {**found.point, "true_epsilon": found.noise.true_epsilon,
-             "given": as_set(moves_with_data(found.noise.ledger.given))}  # fmt: skip
+    known = {
+        **found.point,
+        "true_epsilon": found.noise.true_epsilon,
+        "given": as_set(moves_with_data(found.noise.ledger.given)),
+    }
     return [
         {"fresh": number, **known, "relative_error": (value - least) / least}
         for number, value in enumerate(found.objective.tolist())
@@ -239,9 +244,19 @@ def _transcript(
     step, clip = (part[key].to_numpy() for key in ("step", "clip"))
     lanes = Lanes(step, clip, noise, CALIBRATION)
     rows = lane_rows(
-        job.module, job.options, job.problem, job.optimum, lanes, passes, (passes,),
-        seed, 1,
-    )  # fmt: skip
-    return rows.assign(passes=passes, transcript=number, transcript_seed=seed,
-                       objective=np.where(rows["status"] == "ok", rows["objective"],
-                                          np.inf))  # fmt: skip
+        job.module,
+        job.options,
+        job.problem,
+        job.optimum,
+        lanes,
+        passes,
+        (passes,),
+        seed,
+        1,
+    )
+    return rows.assign(
+        passes=passes,
+        transcript=number,
+        transcript_seed=seed,
+        objective=np.where(rows["status"] == "ok", rows["objective"], np.inf),
+    )

@@ -97,10 +97,10 @@ def _epsilon(config: schema.Config) -> writing.Table:
         except pd.errors.EmptyDataError:  # it releases nothing
             continue
     table = ladder.epsilons(pd.concat(found, ignore_index=True))
-    return writing.Table(table, _shown(table.drop(columns=["delta", "confidence"])))
+    return writing.Table(table, _rounded(table.drop(columns=["delta", "confidence"])))
 
 
-def _shown(table: pd.DataFrame) -> pd.DataFrame:
+def _rounded(table: pd.DataFrame) -> pd.DataFrame:
     rounded = table.copy()
     for key in rounded.select_dtypes("float"):
         rounded[key] = rounded[key].map(writing.number)
@@ -126,7 +126,7 @@ def _tuning(config: schema.Config) -> writing.Table:
         for problem, chosen in plan.runs(paper):
             rows += _tuned(paper, problem, chosen)
     table = pd.DataFrame(rows)
-    return writing.Table(table, _shown(table))
+    return writing.Table(table, _rounded(table))
 
 
 def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:

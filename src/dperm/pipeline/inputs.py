@@ -63,11 +63,11 @@ def load_problem(config: schema.Config) -> Problem | None:
         delta,
         store.digest(identity),
         standardised=implicit,
-        given=given(spec),
+        given=public_information(spec),
     )
 
 
-def given(problem: schema.Problem) -> tuple[str, ...]:
+def public_information(problem: schema.Problem) -> tuple[str, ...]:
     """What reading and preparing read off all records and take as public, beside n."""
     steps = {
         STANDARDISATION: problem.preparation.standardize,

@@ -21,9 +21,21 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 # Decorators that change what they decorate and nothing else.
 _PURE = frozenset(
-    {"njit", "jit", "vectorize", "guvectorize", "intrinsic", "dataclass", "cache",
-     "lru_cache", "singledispatch", "contextmanager", "total_ordering", "wraps"}
-)  # fmt: skip
+    {
+        "njit",
+        "jit",
+        "vectorize",
+        "guvectorize",
+        "intrinsic",
+        "dataclass",
+        "cache",
+        "lru_cache",
+        "singledispatch",
+        "contextmanager",
+        "total_ordering",
+        "wraps",
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -86,17 +86,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--n", type=int, default=8, help="records; default 8")
     add("--p", type=int, help="features; default 1, 2, and 4 without bounds")
     add(
-        "--x-bound", type=_range, metavar="B or LOW:HIGH",
+        "--x-bound",
+        type=_range,
+        metavar="B or LOW:HIGH",
         help="features that it assumes: -B to B; none given: any number",
-    )  # fmt: skip
+    )
     add(
         "--y-bound", type=_range, metavar="B or LOW:HIGH", help="labels that it assumes"
     )
     add("--labels", type=_labels, metavar="A,B,...", help="labels, if just so many")
     add(
-        "--norm", choices=sorted(NORMS), default="linf",
+        "--norm",
+        choices=sorted(NORMS),
+        default="linf",
         help="norm of a record's features that B bounds; default linf, each feature",
-    )  # fmt: skip
+    )
     add("--relation", choices=RELATIONS, default="replace", help="neighbours")
     add("--seconds", type=float, default=45.0, help="of computing; default 45")
     add("--confidence", type=float, default=0.999, help="of a refutation; 0.999")

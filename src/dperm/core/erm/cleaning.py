@@ -46,8 +46,11 @@ def lengths(rows: Any, squares: np.ndarray) -> np.ndarray:
         return found
     some = sparse.csr_array(rows)[odd] if sparse.issparse(rows) else rows[odd]
     data = some.data if sparse.issparse(rows) else some.ravel()
-    places = (_entries(some) if sparse.issparse(rows)
-              else np.repeat(np.arange(len(odd)), some.shape[1]))  # fmt: skip
+    places = (
+        _entries(some)
+        if sparse.issparse(rows)
+        else np.repeat(np.arange(len(odd)), some.shape[1])
+    )
     largest = np.zeros(len(odd))
     np.maximum.at(largest, places, np.abs(data))
     with np.errstate(all="ignore"):

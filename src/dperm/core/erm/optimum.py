@@ -148,8 +148,10 @@ def _is_separable(problem: Problem) -> bool:
     """Whether some w in the box's directions has margins >= 0, not all of them 0."""
     n, penalty = problem.n, problem.penalty
     A = problem.A[:, np.arange(problem.p)] if problem.is_centred else problem.A
-    away = (0.0 if np.isfinite(penalty.lower) else None,
-            0.0 if np.isfinite(penalty.upper) else None)  # fmt: skip
+    away = (
+        0.0 if np.isfinite(penalty.lower) else None,
+        0.0 if np.isfinite(penalty.upper) else None,
+    )
     found = scipy.optimize.linprog(
         np.concatenate((np.zeros(problem.p), -np.ones(n))),
         A_ub=sparse.hstack((-sparse.csr_array(A), sparse.eye_array(n))),

@@ -79,10 +79,18 @@ def run_lanes(
     memory = SPARSE_BYTES if problem.is_sparse else BLOCK_BYTES
     size = max(workers, memory // module.lane_bytes(problem))
     blocks = [
-        _run_block(module, options, problem, lanes.take(slice(low, low + size)),
-                   checkpoints, seed, measure, workers)
+        _run_block(
+            module,
+            options,
+            problem,
+            lanes.take(slice(low, low + size)),
+            checkpoints,
+            seed,
+            measure,
+            workers,
+        )
         for low in range(0, len(lanes.step), size)
-    ]  # fmt: skip
+    ]
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
 
 

@@ -138,8 +138,13 @@ class Trials:
         for passes, rows in _by_passes(points).items():
             step, clip = np.array(rows, dtype=float).T.copy()
             ended = self._ended(lanes(step, clip, self.noise(passes)), passes, seeds)
-            found += zip(ended.mean(axis=0).tolist(), step.tolist(), clip.tolist(),
-                         [passes] * len(rows), strict=True)  # fmt: skip
+            found += zip(
+                ended.mean(axis=0).tolist(),
+                step.tolist(),
+                clip.tolist(),
+                [passes] * len(rows),
+                strict=True,
+            )
         if not math.isfinite(min(found)[0]):
             name = self.problem.name
             raise DivergedError(f"problem {name}: every setting of the grid diverged")

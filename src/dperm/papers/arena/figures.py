@@ -34,9 +34,12 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     methods = ranking.standing(every)["algorithm"].tolist()
     width = 1.2 + 0.24 * len(methods) * len(epsilons)
     figure, axes = plt.subplots(
-        1, len(epsilons), figsize=(width, 1.7 + 0.19 * len(names)), squeeze=False,
+        1,
+        len(epsilons),
+        figsize=(width, 1.7 + 0.19 * len(names)),
+        squeeze=False,
         sharey=True,
-    )  # fmt: skip
+    )
     rows: Rows = []
     for at, epsilon in zip(axes.flat, epsilons, strict=True):
         some = ranking.cells(table, tuning, public, epsilon)
@@ -61,15 +64,22 @@ def _heat(at: Axes, shown: pd.DataFrame) -> Any:
     at.grid(False)
     at.set_facecolor("0.93")
     values = shown.to_numpy(dtype=float)
-    image = at.imshow(np.clip(values, LOW, HIGH), cmap="RdYlBu_r", vmin=LOW, vmax=HIGH,
-                      aspect="auto", interpolation="none")  # fmt: skip
+    image = at.imshow(
+        np.clip(values, LOW, HIGH),
+        cmap="RdYlBu_r",
+        vmin=LOW,
+        vmax=HIGH,
+        aspect="auto",
+        interpolation="none",
+    )
     for k, j in zip(*np.nonzero(np.isnan(values)), strict=True):
         at.plot([j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.7", linewidth=0.7)
     for k, row in enumerate(values):
         if np.isfinite(row).any():
             at.plot(np.nanargmin(row), k, "k.", markersize=3)
-    at.set_xticks(range(shown.shape[1]), [str(c) for c in shown.columns], rotation=90,
-                  fontsize=6)  # fmt: skip
+    at.set_xticks(
+        range(shown.shape[1]), [str(c) for c in shown.columns], rotation=90, fontsize=6
+    )
     at.tick_params(axis="y", labelsize=7)
     return image
 
@@ -123,8 +133,10 @@ def ranks(config: Config, product: Product, problems: list[str]) -> Drawing:
         mine = errors[losses == loss].dropna(axis=1, how="all")
         found, least = ranking.critical(mine)
         sets = mine.index.get_level_values("data").nunique()
-        at.set_title(f"{loss}, {len(mine)} problems of {sets} data sets, "
-                     f"$\\epsilon$ = {epsilon:g}")  # fmt: skip
+        at.set_title(
+            f"{loss}, {len(mine)} problems of {sets} data sets, "
+            f"$\\epsilon$ = {epsilon:g}"
+        )
         _differences(at, found, least)
         rows += [_row(loss, name, float(rank), least) for name, rank in found.items()]
     return figure, rows
@@ -140,8 +152,14 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
         height = -1 - (k if k < count / 2 else count - 1 - k)
         side = 0.5 if k < count / 2 else count + 0.5
         at.plot([rank, rank, side], [0, height, height], color="0.4", linewidth=0.8)
-        at.text(side, height, f" {name} ", ha="right" if k < count / 2 else "left",
-                va="center", fontsize=7)  # fmt: skip
+        at.text(
+            side,
+            height,
+            f" {name} ",
+            ha="right" if k < count / 2 else "left",
+            va="center",
+            fontsize=7,
+        )
     for k in range(1, count + 1):
         at.plot([k, k], [0, 0.12], color="k", linewidth=0.8)
         at.text(k, 0.2, str(k), ha="center", va="bottom", fontsize=7)
@@ -149,8 +167,10 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
     values = found.to_numpy()
     for k in range(count if math.isfinite(least) else 0):
         last = int(np.searchsorted(values, values[k] + least, side="right")) - 1
-        if last > k and (k == 0 or last > np.searchsorted(
-            values, values[k - 1] + least, side="right") - 1):  # fmt: skip
+        if last > k and (
+            k == 0
+            or last > np.searchsorted(values, values[k - 1] + least, side="right") - 1
+        ):
             at.plot([values[k], values[last]], [level, level], color="k", linewidth=2.5)
             level += 0.35
     at.set_xlim(-0.2, count + 1.2)
@@ -183,8 +203,14 @@ def knobs(config: Config, product: Product, problems: list[str]) -> Drawing:
         best = own.min(axis=1)
         shown = np.log10(own.div(best, axis=0))
         at.grid(False)
-        image = at.imshow(shown.clip(upper=1.5), cmap="viridis_r", vmin=0, vmax=1.5,
-                          aspect="auto", interpolation="none")  # fmt: skip
+        image = at.imshow(
+            shown.clip(upper=1.5),
+            cmap="viridis_r",
+            vmin=0,
+            vmax=1.5,
+            aspect="auto",
+            interpolation="none",
+        )
         points = [
             f"p {p:g}, M {m:g}, active {a:g}, corr. {c:g}" for p, m, a, c in own.index
         ]

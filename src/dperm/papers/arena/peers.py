@@ -53,8 +53,12 @@ def clipped_records(problem: Problem, kind: str) -> dict[str, Any]:
     at, records = both(problem)
     rows = records.clipped(at.radius)
     X = rows if isinstance(rows, np.ndarray) else rows.toarray()
-    found: dict[str, Any] = {"kind": kind, "R": at.radius, "label": LABEL * at.label,
-                             "ridge": float(at.l2.min())}  # fmt: skip
+    found: dict[str, Any] = {
+        "kind": kind,
+        "R": at.radius,
+        "label": LABEL * at.label,
+        "ridge": float(at.l2.min()),
+    }
     if kind == "logistic":
         # any signs will do: a record times its label is what the loss reads
         y = np.where(np.arange(at.n) % 2, 1.0, -1.0)
@@ -76,12 +80,17 @@ def as_our_minibatches(problem: Problem, kind: str) -> dict[str, Any]:
     rows = records.rows
     return {
         "rows": rows if isinstance(rows, np.ndarray) else rows.toarray(),
-        "kind": kind, "offset": records.offset[:, 0],
-        "C": threshold(at, ours.clip), "steps": ours.steps,
-        "batch": dp_minibatch.batch(at, ours), "momentum": ours.momentum,
+        "kind": kind,
+        "offset": records.offset[:, 0],
+        "C": threshold(at, ours.clip),
+        "steps": ours.steps,
+        "batch": dp_minibatch.batch(at, ours),
+        "momentum": ours.momentum,
         "step": ours.step / (at.loss.curvature * at.p),
-        "l1": at.l1[:, 0], "l2": at.l2[:, 0], "delta": at.delta,
-    }  # fmt: skip
+        "l1": at.l1[:, 0],
+        "l2": at.l2[:, 0],
+        "delta": at.delta,
+    }
 
 
 def poisson_releases(at: Scaled, noise: float) -> Ledger:
@@ -147,15 +156,23 @@ PEERS = (
     ),
     Peer(
         "jax-privacy-2.0.0",
-        ("jax-privacy==2.0.0", "jax==0.10.2", "jaxlib==0.10.2", "optax==0.2.8",
-         "chex==0.1.92", "dp-accounting==0.6.0", "numpy==2.4.6", "scipy==1.17.1"),
+        (
+            "jax-privacy==2.0.0",
+            "jax==0.10.2",
+            "jaxlib==0.10.2",
+            "optax==0.2.8",
+            "chex==0.1.92",
+            "dp-accounting==0.6.0",
+            "numpy==2.4.6",
+            "scipy==1.17.1",
+        ),
         "jax_privacy_sgd.py",
         {"logistic": SGD, "least squares": SGD},
         {"logistic": ADDED, "least squares": ADDED},
         as_our_minibatches,
         poisson_releases,
     ),
-)  # fmt: skip
+)
 
 
 def run(config: schema.Config) -> list[Path]:
@@ -168,7 +185,7 @@ def run(config: schema.Config) -> list[Path]:
         for name in names:
             rows = _rows(config, peer, python, reason, name)
             for row in rows:
-                log.info("%s", _said(row))
+                log.info("%s", _progress_line(row))
             found += rows
     table = pd.DataFrame(found).reindex(columns=COLUMNS)
     stem = plan.results_folder(config, config.paper.name) / "peers"
@@ -178,7 +195,7 @@ def run(config: schema.Config) -> list[Path]:
     return save(made_of(table.to_dict("records")), stem, caption)
 
 
-def _said(row: dict[str, Any]) -> str:
+def _progress_line(row: dict[str, Any]) -> str:
     known = f"{row['problem']}, {row['algorithm']}"
     if row["status"] != "ok":
         return f"{known}: left out: {row['reason']}"
@@ -227,8 +244,12 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """Rows for every epsilon of the arena, or one with the reason."""
     at = plan.at_problem(config, name)
-    known = {"problem": name, "solver": peer.name, "tuning": "default",
-             "public_scales": True}  # fmt: skip
+    known = {
+        "problem": name,
+        "solver": peer.name,
+        "tuning": "default",
+        "public_scales": True,
+    }
     if not reason:
         for stage in (inputs.fetch, inputs.prepare, inputs.optimum):
             stage(at)
@@ -240,8 +261,10 @@ def _rows(
     kind = "logistic" if is_signed(problem) else "least squares"
     known["algorithm"] = peer.labels[kind]
     what, scaled = config.paper.sweeps["contest"].options, Scaled(problem)
-    own = [plan.seed_of(config.seed, "peers", name, peer.name, 0, k) % 2**31
-           for k in range(what["fresh"])]  # fmt: skip
+    own = [
+        plan.seed_of(config.seed, "peers", name, peer.name, 0, k) % 2**31
+        for k in range(what["fresh"])
+    ]
     asked = {**peer.gives(problem, kind), "epsilons": what["epsilons"], "seeds": own}
     optimum = inputs.load_optimum(at).value
     rows = []
@@ -251,13 +274,18 @@ def _rows(
             return [{**known, "status": "left out", "reason": reason}]
         for i, epsilon in enumerate(what["epsilons"]):
             rows.append(
-                {**known, "epsilon": epsilon, "status": "ok",
-                 **_measured(problem, scaled, optimum, found["W"][i]),
-                 "seconds": float(found["seconds"][i].mean()),
-                 "true_epsilon": _true(peer, scaled, found, i),
-                 "library": str(found["library"]),
-                 "version": str(found["version"]), **more}
-            )  # fmt: skip
+                {
+                    **known,
+                    "epsilon": epsilon,
+                    "status": "ok",
+                    **_measured(problem, scaled, optimum, found["W"][i]),
+                    "seconds": float(found["seconds"][i].mean()),
+                    "true_epsilon": _true(peer, scaled, found, i),
+                    "library": str(found["library"]),
+                    "version": str(found["version"]),
+                    **more,
+                }
+            )
     return rows
 
 
@@ -268,15 +296,21 @@ def _noises(
     own = [np.nan] * len(epsilons)
     if peer.ledger is None:
         return [({"given": peer.notes[kind]}, own)]
-    find = partial(calibrate, partial(peer.ledger, at), delta=at.delta,
-                   calibration=STRICT)  # fmt: skip
+    find = partial(
+        calibrate, partial(peer.ledger, at), delta=at.delta, calibration=STRICT
+    )
     ours = [find(epsilon=epsilon).noise_multiplier for epsilon in epsilons]
     public = peer.ledger(at, 1.0).assuming(*at.given).given
     return [
         ({"given": "; ".join((peer.notes[kind], *public))}, own),
-        ({"given": "; ".join(public), "algorithm": f"{peer.labels[kind]}, our noise"},
-         ours),
-    ]  # fmt: skip
+        (
+            {
+                "given": "; ".join(public),
+                "algorithm": f"{peer.labels[kind]}, our noise",
+            },
+            ours,
+        ),
+    ]
 
 
 def _ran(peer: Peer, python: Path, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -306,5 +340,10 @@ def _measured(
     """Relative error of weights in units of the scales (L, p), with its interval."""
     errors = (problem.objective(U / at.S) - optimum) / optimum
     mean, low, high = results.interval(errors)
-    return {"mean": mean, "ci_low": low, "ci_high": high, "runs": len(errors),
-            "median": float(np.median(errors))}  # fmt: skip
+    return {
+        "mean": mean,
+        "ci_low": low,
+        "ci_high": high,
+        "runs": len(errors),
+        "median": float(np.median(errors)),
+    }

@@ -39,9 +39,13 @@ def cells(
         some = some[some["epsilon"] == epsilon]
     values = some[value].where(some["status"] == "ok", math.inf).fillna(math.inf)
     made = some.assign(value=values).pivot_table(
-        index=["data", "problem", "epsilon"], columns="algorithm", values="value",
-        sort=False, aggfunc="first", dropna=True,
-    )  # fmt: skip
+        index=["data", "problem", "epsilon"],
+        columns="algorithm",
+        values="value",
+        sort=False,
+        aggfunc="first",
+        dropna=True,
+    )
     return made.clip(lower=FLOOR)
 
 
@@ -59,12 +63,17 @@ def standing(errors: pd.DataFrame) -> pd.DataFrame:
     for name in found:
         column = found[name].dropna()
         low, high = resampled(column)
-        rows.append({
-            "algorithm": name, "share": float(column.mean()), "ci_low": low,
-            "ci_high": high, "cells": len(column),
-            "problems": column.index.get_level_values("problem").nunique(),
-            "best": int((column == 0).sum()),
-        })  # fmt: skip
+        rows.append(
+            {
+                "algorithm": name,
+                "share": float(column.mean()),
+                "ci_low": low,
+                "ci_high": high,
+                "cells": len(column),
+                "problems": column.index.get_level_values("problem").nunique(),
+                "best": int((column == 0).sum()),
+            }
+        )
     return pd.DataFrame(rows).sort_values("share", ignore_index=True)
 
 
@@ -92,8 +101,16 @@ def wins(errors: pd.DataFrame) -> pd.DataFrame:
             continue
         ahead = (both[one] < both[two]) + 0.5 * (both[one] == both[two])
         low, high = resampled(ahead)
-        rows.append({"algorithm": one, "against": two, "wins": float(ahead.mean()),
-                     "ci_low": low, "ci_high": high, "cells": len(both)})  # fmt: skip
+        rows.append(
+            {
+                "algorithm": one,
+                "against": two,
+                "wins": float(ahead.mean()),
+                "ci_low": low,
+                "ci_high": high,
+                "cells": len(both),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -157,8 +174,13 @@ def changes(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
             mine = _at(base, other) if choice == "scales" else base
             tau, count = agreement(mine, other)
             first = standing(other)["algorithm"].iloc[0]
-            yield {"choice": choice, "value": name, "kendall_tau": tau,
-                   "methods": count, "first": first}  # fmt: skip
+            yield {
+                "choice": choice,
+                "value": name,
+                "kendall_tau": tau,
+                "methods": count,
+                "first": first,
+            }
     if table["test_mean"].notna().any():
         yield from _tested(table, base)
 
@@ -177,8 +199,13 @@ def _tested(table: pd.DataFrame, base: pd.DataFrame) -> Iterator[dict[str, Any]]
     other = cells(turned, value="tested")
     tau, count = agreement(base, other)
     first = standing(other)["algorithm"].iloc[0]
-    yield {"choice": "metric", "value": "held out", "kendall_tau": tau,
-           "methods": count, "first": first}  # fmt: skip
+    yield {
+        "choice": "metric",
+        "value": "held out",
+        "kendall_tau": tau,
+        "methods": count,
+        "first": first,
+    }
 
 
 # --- what to take ---------------------------------------------------------------------
@@ -234,14 +261,19 @@ def advice(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
     for kind, some in groups(errors, sizes):
         name, means = recommendation(some)
         best = (some.rank(axis=1)[name] == 1).sum()
-        rows.append({
-            **kind, "take": name, "regret": float(means.iloc[0]),
-            "second": str(means.index[1]) if len(means) > 1 else "",
-            "second_regret": float(means.iloc[1]) if len(means) > 1 else math.nan,
-            "best": int(best), "cells": len(some),
-            "problems": some.index.get_level_values("problem").nunique(),
-            "left_out": left_out(some),
-        })  # fmt: skip
+        rows.append(
+            {
+                **kind,
+                "take": name,
+                "regret": float(means.iloc[0]),
+                "second": str(means.index[1]) if len(means) > 1 else "",
+                "second_regret": float(means.iloc[1]) if len(means) > 1 else math.nan,
+                "best": int(best),
+                "cells": len(some),
+                "problems": some.index.get_level_values("problem").nunique(),
+                "left_out": left_out(some),
+            }
+        )
     return rows
 
 
@@ -263,8 +295,14 @@ def left_out(errors: pd.DataFrame) -> float:
 
 
 OVERTAKEN = [
-    "tuning", "algorithm", "against", "ahead", "ci_low", "ci_high", "cells",
-]  # fmt: skip
+    "tuning",
+    "algorithm",
+    "against",
+    "ahead",
+    "ci_low",
+    "ci_high",
+    "cells",
+]
 
 
 def overtaken(table: pd.DataFrame, of: str, by: Sequence[str]) -> list[dict[str, Any]]:
@@ -280,7 +318,15 @@ def overtaken(table: pd.DataFrame, of: str, by: Sequence[str]) -> list[dict[str,
                 continue
             behind = both[other] < both[of]
             low, high = resampled(behind.astype(float))
-            rows.append({"tuning": tuning, "algorithm": other, "against": of,
-                         "ahead": float(behind.mean()), "ci_low": low, "ci_high": high,
-                         "cells": len(both)})  # fmt: skip
+            rows.append(
+                {
+                    "tuning": tuning,
+                    "algorithm": other,
+                    "against": of,
+                    "ahead": float(behind.mean()),
+                    "ci_low": low,
+                    "ci_high": high,
+                    "cells": len(both),
+                }
+            )
     return rows

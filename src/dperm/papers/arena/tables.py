@@ -17,10 +17,20 @@ from dperm.present.tables import Table, made_of, readable
 def arena(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
     """Every cell with its interval; the two ends of every problem among them."""
     data = pd.concat([outcomes.contest(config), _ends(config)], ignore_index=True)
-    some = data[(data["epsilon"] == 1.0) & (data["tuning"] == "grid")
-                | data["epsilon"].isna()]  # fmt: skip
-    columns = ["problem", "algorithm", "public_scales", "mean", "ci_low", "ci_high",
-               "test_metric", "test_mean", "reason"]  # fmt: skip
+    some = data[
+        (data["epsilon"] == 1.0) & (data["tuning"] == "grid") | data["epsilon"].isna()
+    ]
+    columns = [
+        "problem",
+        "algorithm",
+        "public_scales",
+        "mean",
+        "ci_low",
+        "ci_high",
+        "test_metric",
+        "test_mean",
+        "reason",
+    ]
     return Table(data, readable(some[columns]))
 
 
@@ -32,12 +42,18 @@ def _ends(config: schema.Config) -> pd.DataFrame:
     rows = rows[rows["end"].notna()]
     names = {"zero": "floor, w = 0", "optimum": "ceiling, without noise"}
     costs = {"zero": 0.0, "optimum": float("inf")}
-    return pd.DataFrame({
-        "problem": rows["problem"], "algorithm": rows["end"].map(names),
-        "mean": rows["relative_error"], "test_metric": rows["test_metric"],
-        "test_mean": rows["test"], "true_epsilon": rows["end"].map(costs),
-        "solver": rows["end"], "status": "ok",
-    }).reindex(columns=outcomes.COLUMNS)  # fmt: skip
+    return pd.DataFrame(
+        {
+            "problem": rows["problem"],
+            "algorithm": rows["end"].map(names),
+            "mean": rows["relative_error"],
+            "test_metric": rows["test_metric"],
+            "test_mean": rows["test"],
+            "true_epsilon": rows["end"].map(costs),
+            "solver": rows["end"],
+            "status": "ok",
+        }
+    ).reindex(columns=outcomes.COLUMNS)
 
 
 def ranks(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
@@ -96,8 +112,10 @@ def overtaken(
         ranking.overtaken(table, of, others), columns=ranking.OVERTAKEN
     )
     grids = config.paper.sweeps["contest"].options["grids"]
-    counts = {outcomes.label(name): len(points(dict(grid), axes=None))
-              for name, grid in grids.items()}  # fmt: skip
+    counts = {
+        outcomes.label(name): len(points(dict(grid), axes=None))
+        for name, grid in grids.items()
+    }
     found["settings"] = found["algorithm"].map(counts)
     found["fewer"] = found["settings"] < counts[of]
     return Table(found, readable(found))
@@ -108,11 +126,15 @@ def sizes(config: schema.Config) -> pd.DataFrame:
     rows = load_sweep(config, "ends")
     rows = rows[rows["end"] == "zero"] if "end" in rows else rows.iloc[:0]
     known: dict[str, Any] = {
-        row["problem"]: {"n": row["n"], "p": row["p"], "support": row["support"],
-                         "zero": row["relative_error"],
-                         "loss": kind_of(config, row["problem"])}
+        row["problem"]: {
+            "n": row["n"],
+            "p": row["p"],
+            "support": row["support"],
+            "zero": row["relative_error"],
+            "loss": kind_of(config, row["problem"]),
+        }
         for row in rows.to_dict("records")
-    }  # fmt: skip
+    }
     return pd.DataFrame.from_dict(known, orient="index")
 
 

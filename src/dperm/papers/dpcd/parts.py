@@ -16,13 +16,17 @@ Rows = list[dict[str, Any]]
 
 PRINTED = {
     "DP-CD, Algorithm 1": {
-        "order": "uniform", "iterate": "ten averages", "thresholds": "scaled",
+        "order": "uniform",
+        "iterate": "ten averages",
+        "thresholds": "scaled",
     },
     "DP-CD, Algorithm 1, one average": {
-        "order": "uniform", "iterate": "one average", "thresholds": "scaled",
+        "order": "uniform",
+        "iterate": "one average",
+        "thresholds": "scaled",
     },
     "DP-CD": {"order": "cyclic", "iterate": "last", "thresholds": "scaled"},
-}  # fmt: skip
+}
 THRESHOLDS = {
     "DP-CD": PRINTED["DP-CD"],
     "DP-CD, one threshold": {**PRINTED["DP-CD"], "thresholds": "equal"},
@@ -92,8 +96,14 @@ def chain(sgd: np.ndarray, swept: pd.DataFrame) -> Rows:
 
 def _row(name: str, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
     factor, low, high = ratio(before, after)
-    return {"part": name, "before": before.mean(), "after": after.mean(),
-            "factor": factor, "ci_low": low, "ci_high": high}  # fmt: skip
+    return {
+        "part": name,
+        "before": before.mean(),
+        "after": after.mean(),
+        "factor": factor,
+        "ci_low": low,
+        "ci_high": high,
+    }
 
 
 def worth(swept: pd.DataFrame, key: str, before: str, after: str) -> float:

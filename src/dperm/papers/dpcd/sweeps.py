@@ -19,11 +19,13 @@ ESTIMATED: dict[str, tuple[Any, Any, float]] = {  # module, options, share of ep
     "bounds halved": (constants, constants.Options(bound=1.0), 1.0),
     "without p": (constants, constants.Options(composed=False), 1.0),
     "without p, bounds halved": (
-        constants, constants.Options(composed=False, bound=1.0), 1.0,
+        constants,
+        constants.Options(composed=False, bound=1.0),
+        1.0,
     ),
     "absolute values": (constants, constants.Options(negative="reflected"), 1.0),
     "private bounds": (levels, levels.Options(), 1.0),
-}  # fmt: skip
+}
 PERIODS = {"last": 0, "one average": 1, "ten averages": 10}
 
 
@@ -127,13 +129,22 @@ def theorem(
     found = theorem33.terms(problem, optimum, point["case"])
     power = 1.0 if point["case"] == "convex" else 0.5  # 1 / n, or 1 / n^2
     needed = problem.n * (found.bound / found.start) ** power
-    row = {"n": problem.n, "start": found.start, "bound": found.bound,
-           "inner": found.inner, "periods": found.periods, "epochs": found.epochs,
-           "n_needed": needed}  # fmt: skip
+    row = {
+        "n": problem.n,
+        "start": found.start,
+        "bound": found.bound,
+        "inner": found.inner,
+        "periods": found.periods,
+        "epochs": found.epochs,
+        "n_needed": needed,
+    }
     if found.epochs < 1:
         return [row]
     return [
-        {**row, "fresh": number,
-         "excess": theorem33.run(problem, found, each) - optimum.value}
+        {
+            **row,
+            "fresh": number,
+            "excess": theorem33.run(problem, found, each) - optimum.value,
+        }
         for number, each in enumerate(trials.seeds_of(seed, fresh))
-    ]  # fmt: skip
+    ]

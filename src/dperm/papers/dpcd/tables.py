@@ -39,15 +39,20 @@ def runtime(
     left_out = product.options.get("leave_out", ())
     found = results.load(config, problems, left_out, timed=product.timed)
     rows = [
-        {"problem": name, "algorithm": result.label, "passes": passes,
-         "mean": seconds.mean(), "std": seconds.std(ddof=0)}
+        {
+            "problem": name,
+            "algorithm": result.label,
+            "passes": passes,
+            "mean": seconds.mean(),
+            "std": seconds.std(ddof=0),
+        }
         for name in problems
         for result in found[name]
         if result.available
         for passes in result.chosen(product.calibration)["passes"]
         for runs in (result.clocked(product.calibration, passes),)
         for seconds in (runs.loc[runs["checkpoint"] == passes, "seconds"],)
-    ]  # fmt: skip
+    ]
     printed = results.published(config, "table3").rename(
         columns={"seconds_mean": "published_mean", "seconds_std": "published_std"}
     )
@@ -102,10 +107,13 @@ def ablation(
     """
     swept = results.load_sweep(config, product.sweeps[0])
     rows = [
-        {**dict(zip(parts.KEYS, key, strict=True)), **parts.mean(group),
-         **{name: group[name].iloc[0] for name in ("passes", "step", "clip")}}
+        {
+            **dict(zip(parts.KEYS, key, strict=True)),
+            **parts.mean(group),
+            **{name: group[name].iloc[0] for name in ("passes", "step", "clip")},
+        }
         for key, group in parts.of(swept, problems).groupby(parts.KEYS, sort=False)
-    ]  # fmt: skip
+    ]
     return made_of(rows)
 
 
@@ -123,10 +131,13 @@ def gain(config: schema.Config, product: schema.Product, problems: list[str]) ->
         ran = {result.label: result for result in found[name] if result.available}
         for calibration in config.paper.calibrations if "DP-SGD" in ran else ():
             start = ran["DP-SGD"].final(calibration)["relative_error"].to_numpy()
-            part = swept[(swept["problem"] == name)
-                         & (swept["calibration"] == calibration)]  # fmt: skip
-            rows += [{"problem": name, "calibration": calibration, **row}
-                     for row in parts.chain(start, part)]  # fmt: skip
+            part = swept[
+                (swept["problem"] == name) & (swept["calibration"] == calibration)
+            ]
+            rows += [
+                {"problem": name, "calibration": calibration, **row}
+                for row in parts.chain(start, part)
+            ]
     return made_of(rows)
 
 
@@ -166,10 +177,15 @@ def _variants(
             if result.label in solvers and result.available:
                 runs[result.label] = result.final(calibration)
         rows += [
-            {"problem": name, "algorithm": label, **parts.mean(found),
-             "passes": found["passes"].iloc[0]}
-            for label, found in runs.items() if len(found)
-        ]  # fmt: skip
+            {
+                "problem": name,
+                "algorithm": label,
+                **parts.mean(found),
+                "passes": found["passes"].iloc[0],
+            }
+            for label, found in runs.items()
+            if len(found)
+        ]
     return made_of(rows)
 
 

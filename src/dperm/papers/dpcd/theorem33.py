@@ -90,8 +90,9 @@ def run(problem: Problem, found: Terms, seed: int) -> float:
     count = periods * max(1, round(found.inner))
     rate = math.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
     deviation = found.lipschitz * math.sqrt(12 * count * rate)
-    kind = type("Run", (AsPrinted,), {"lipschitz": found.lipschitz,
-                                      "deviation": deviation})  # fmt: skip
+    kind = type(
+        "Run", (AsPrinted,), {"lipschitz": found.lipschitz, "deviation": deviation}
+    )
     options = dp_cd.Options("uniform", periods=periods)
     lanes = Lanes(np.ones(1), np.ones(1), 1.0)
     made = kind(problem, lanes, streams(seed), options, total=count)

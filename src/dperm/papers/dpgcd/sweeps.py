@@ -73,13 +73,21 @@ def growth(
     run = _frank_wolfe if point["algorithm"] == "DP-FW" else _lanes
     ended, best = run(problem, optimum, point["algorithm"], list(points), seed, fresh)
     start = float(problem.objective(np.zeros((1, at.p)))[0]) - optimum.value
-    known = {"support": int(optimum.support.sum()), "start": start,
-             "optimum": optimum.value, **best}  # fmt: skip
+    known = {
+        "support": int(optimum.support.sum()),
+        "start": start,
+        "optimum": optimum.value,
+        **best,
+    }
     return [
-        {"fresh": number, "excess": value - optimum.value,
-         "share": (value - optimum.value) / start, **known}
+        {
+            "fresh": number,
+            "excess": value - optimum.value,
+            "share": (value - optimum.value) / start,
+            **known,
+        }
         for number, value in enumerate(ended.tolist())
-    ]  # fmt: skip
+    ]
 
 
 def _lanes(
@@ -161,13 +169,21 @@ def theorem(
     problem, optimum = found
     known = theorem44.known(problem, optimum)
     count, bound = theorem44.CASES[point["case"]](known, problem.n)
-    row = {"n": problem.n, "start": known.start, "iterations": count, "bound": bound,
-           "n_needed": theorem44.needed(known, point["case"])}  # fmt: skip
+    row = {
+        "n": problem.n,
+        "start": known.start,
+        "iterations": count,
+        "bound": bound,
+        "n_needed": theorem44.needed(known, point["case"]),
+    }
     return [
-        {**row, "fresh": number,
-         "excess": theorem44.run(problem, known, count, each) - optimum.value}
+        {
+            **row,
+            "fresh": number,
+            "excess": theorem44.run(problem, known, count, each) - optimum.value,
+        }
         for number, each in enumerate(trials.seeds_of(seed, fresh))
-    ]  # fmt: skip
+    ]
 
 
 def coordinates(
@@ -201,10 +217,14 @@ def coordinates(
     lanes = trials.lanes(step, clip, trials.noise(*given, best["passes"], CALIBRATION))
     count = job.steps(best["passes"])
     return [
-        {"p": job.problem.p, "passes": best["passes"], "run": number,
-         **_taken(job, lanes, count, each)}
+        {
+            "p": job.problem.p,
+            "passes": best["passes"],
+            "run": number,
+            **_taken(job, lanes, count, each),
+        }
         for number, each in enumerate(trials.seeds_of(seed, fresh))
-    ]  # fmt: skip
+    ]
 
 
 def _taken(job: Job, lanes: Lanes, count: int, seed: int) -> dict[str, Any]:
@@ -214,5 +234,8 @@ def _taken(job: Job, lanes: Lanes, count: int, seed: int) -> dict[str, Any]:
         run.advance(1)
         times[run.chosen[0]] += 1
     taken = times[times > 0]
-    return {"chosen_once": float((taken == 1).mean()), "taken": len(taken),
-            "support": int(np.count_nonzero(run.weights[0]))}  # fmt: skip
+    return {
+        "chosen_once": float((taken == 1).mean()),
+        "taken": len(taken),
+        "support": int(np.count_nonzero(run.weights[0])),
+    }

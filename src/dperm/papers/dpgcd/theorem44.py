@@ -82,9 +82,15 @@ def known(problem: Problem, optimum: Optimum) -> Known:
     w = optimum.w
     start = float(problem.objective(np.zeros((1, problem.p)))[0]) - optimum.value
     return Known(
-        L, M, penalty.l2 / float(M.max()), start, float((np.sqrt(M) * abs(w)).sum()),
-        np.sort(abs(w))[::-1], problem.epsilon, problem.delta,
-    )  # fmt: skip
+        L,
+        M,
+        penalty.l2 / float(M.max()),
+        start,
+        float((np.sqrt(M) * abs(w)).sum()),
+        np.sort(abs(w))[::-1],
+        problem.epsilon,
+        problem.delta,
+    )
 
 
 def convex(at: Known, n: int) -> tuple[int, float]:

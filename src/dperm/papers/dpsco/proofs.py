@@ -71,8 +71,16 @@ def costs(n: int, epsilon: float, seed: int) -> Iterator[Row]:
     yield _row("phased_sgd", 2.0, known, *_phased(n, epsilon))
 
 
-def _row(name: str, p: float, known: Row, proof: float, true: float, low: float,
-         ratio: float, sampled: float | None = None) -> Row:  # fmt: skip
+def _row(
+    name: str,
+    p: float,
+    known: Row,
+    proof: float,
+    true: float,
+    low: float,
+    ratio: float,
+    sampled: float | None = None,
+) -> Row:
     row = {"algorithm": name, "p": p, **known, "epsilon_of_the_proof": proof}
     row |= {"true_epsilon": true, "true_epsilon_low": low, "true_epsilon_high": true}
     if sampled is not None:

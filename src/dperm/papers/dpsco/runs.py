@@ -112,8 +112,15 @@ class _Part(phased_sgd._Part):
         return count
 
 
-def smoothed(loss: str, p: float, n: int, d: int, targets: Sequence[Target], seed: int,
-             bias: float) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+def smoothed(
+    loss: str,
+    p: float,
+    n: int,
+    d: int,
+    targets: Sequence[Target],
+    seed: int,
+    bias: float,
+) -> tuple[np.ndarray, np.ndarray]:
     """Means of the coins (d,) and the points of one run, (targets, d).
 
     The loss ``linear`` has what both have: slopes up to 1, and no cap on the step. The

@@ -85,9 +85,14 @@ def _targets(
     ]
 
 
-def _weights(solver: str, fresh: Callable[[], Source], setups: Sequence[Setup], n: int,
-             targets: list[Target], seed: int,
-             ) -> list[tuple[Row, np.ndarray, Setup]]:  # fmt: skip
+def _weights(
+    solver: str,
+    fresh: Callable[[], Source],
+    setups: Sequence[Setup],
+    n: int,
+    targets: list[Target],
+    seed: int,
+) -> list[tuple[Row, np.ndarray, Setup]]:
     """What a solver releases for every norm and target, with the columns that say so.
 
     ``fresh`` makes the source anew.

@@ -77,15 +77,20 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     source = "Tang et al. 2023, with replace-one constants"
     events = (
         Gaussian(
-            matrix, first * noise_multiplier, 1,
+            matrix,
+            first * noise_multiplier,
+            1,
             "sqrt(2) R^2, the replace-one change of a sum of x x^T, Frobenius norm",
             source,
         ),
         Gaussian(
-            gradient, rest * noise_multiplier, options.steps,
-            "2 C, the replace-one change of a sum of clipped gradients", source,
+            gradient,
+            rest * noise_multiplier,
+            options.steps,
+            "2 C, the replace-one change of a sum of clipped gradients",
+            source,
         ),
-    )  # fmt: skip
+    )
     return Ledger(events, given=at.given)
 
 

@@ -142,9 +142,13 @@ def _trace(u: np.ndarray, R: float, V: Any, records: Records) -> np.ndarray:
 
 
 def _stepped(
-    u: np.ndarray, slope: np.ndarray, damping: np.ndarray, l2: np.ndarray,
-    V: Any, records: Records,
-) -> np.ndarray:  # fmt: skip
+    u: np.ndarray,
+    slope: np.ndarray,
+    damping: np.ndarray,
+    l2: np.ndarray,
+    V: Any,
+    records: Records,
+) -> np.ndarray:
     """U - (H + lambda I)^-1 slope of each run, (p, L)."""
     bent, step = records.second(V @ u + records.offset), np.empty_like(slope)
     for k in range(slope.shape[1]):

@@ -82,7 +82,9 @@ def _newton(
 
     def centre() -> tuple[np.ndarray, Any]:
         none = np.zeros((at.p, 1))
-        u = _own(records, V, weights, none[:, 0], none[:, 0], float(tolerance.max()))
+        u = _minimise_one(
+            records, V, weights, none[:, 0], none[:, 0], float(tolerance.max())
+        )
         return u[:, None], linalg.cho_factor(_hessian(records, V, weights, u))
 
     start, factor = records.kept(("centre", radius, ridge), centre)
@@ -108,7 +110,9 @@ def _newton(
         length = np.where(np.isfinite(length), length, 1.0)  # nothing changed
         slope, move = following, after
     for k in np.flatnonzero(~(sizes <= tolerance)):
-        u[:, k] = _own(records, V, weights, b[:, k], u[:, k], float(tolerance[k]))
+        u[:, k] = _minimise_one(
+            records, V, weights, b[:, k], u[:, k], float(tolerance[k])
+        )
     return u
 
 
@@ -120,7 +124,7 @@ def _hessian(
     )
 
 
-def _own(
+def _minimise_one(
     records: Records,
     V: Any,
     weights: np.ndarray,

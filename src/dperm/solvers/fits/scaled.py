@@ -145,10 +145,10 @@ class Scaled:
         """
         records = self._behind()
 
-        def found() -> Any:
+        def compute() -> Any:
             return function(records.clipped(R), records)
 
-        value = found() if key is None else records.kept((key, R), found)
+        value = compute() if key is None else records.kept((key, R), compute)
         return Secret(value, sensitivity)
 
     def minimum(
@@ -160,20 +160,20 @@ class Scaled:
         """
         none = np.zeros((self.p, 1))
 
-        def found(V: Any, records: Records) -> np.ndarray:
+        def minimiser(V: Any, records: Records) -> np.ndarray:
             return minimise(self, records, R, ridge, none, tolerance)
 
-        return self.statistic(R, found, sensitivity, key=("minimum", ridge))
+        return self.statistic(R, minimiser, sensitivity, key=("minimum", ridge))
 
     def tilted_minimum(
         self, R: float, ridge: float, tolerance: float, curvature: float, off: float
     ) -> Tilted:
         """The same with a random linear term, which hides it; see ``Tilted``."""
 
-        def found(b: np.ndarray) -> np.ndarray:
+        def minimiser(b: np.ndarray) -> np.ndarray:
             return minimise(self, self._behind(), R, ridge, b, tolerance)
 
-        return Tilted(found, self.p, R, curvature, off)
+        return Tilted(minimiser, self.p, R, curvature, off)
 
     # --- the penalty, per record, in units of the scales ------------------------------
 

@@ -220,9 +220,14 @@ class Run(FrankWolfe):
         at, problem = self.at, self.problem
         u = problem.derivatives(at.margins)
         box_step(
-            *at.columns.arrays, sampled, u, self.options.radius, gamma, at.x,
+            *at.columns.arrays,
+            sampled,
+            u,
+            self.options.radius,
+            gamma,
+            at.x,
             at.products,
-        )  # fmt: skip
+        )
         return at.x[sampled]
 
     def _ball(self, sampled: np.ndarray, gamma: float) -> np.ndarray:

@@ -127,8 +127,9 @@ def _least_multipliers(
     if share * epsilon / selections > LOUD:
         mu = scipy.optimize.brentq(
             lambda mu: gaussian_epsilon(mu, delta) - (1 - share) * epsilon,
-            1e-9, 2 * math.sqrt(2 * epsilon) + 1,
-        )  # fmt: skip
+            1e-9,
+            2 * math.sqrt(2 * epsilon) + 1,
+        )
         true = share * epsilon + gaussian_epsilon(mu, delta)
         return 2 * selections / (share * epsilon), math.sqrt(features) / mu, true
     counts = (selections, features)

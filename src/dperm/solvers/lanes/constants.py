@@ -31,5 +31,7 @@ def strong_convexity(problem: Problem) -> tuple[float, float]:
     scaled = np.linalg.eigvalsh(root[:, None] * gram * root)[0] + l2 / M.max()
     plain = np.linalg.eigvalsh(gram)[0] + l2
     floor = 1e-10  # eigenvalues of a singular matrix come out as rounding errors
-    return (float(scaled) if scaled > floor else 0.0,
-            float(plain) if plain > floor * np.trace(gram) else 0.0)  # fmt: skip
+    return (
+        float(scaled) if scaled > floor else 0.0,
+        float(plain) if plain > floor * np.trace(gram) else 0.0,
+    )

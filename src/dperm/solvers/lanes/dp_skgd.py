@@ -278,11 +278,11 @@ def ledger(
                 source="Maranjyan et al. 2024, Algorithm 1, line 7; Corollary D.5",
             ),
         ),
-        given=given(problem, options),
+        given=public_information(problem, options),
     )
 
 
-def given(problem: Problem, options: Options) -> tuple[str, ...]:
+def public_information(problem: Problem, options: Options) -> tuple[str, ...]:
     """What is read off the data without noise: M_j, and what the sets are made by."""
     if options.sampling == "nice":
         single, whole = options.size == 1, False

@@ -106,7 +106,9 @@ class Alone(Stream):
         labels = np.concatenate([batch.labels for batch, _ in self.batches])
         factors = np.concatenate([factors for _, factors in self.batches])
         return [
-            (Batch(rows[low : low + size], labels[low : low + size]),
-             factors[low : low + size])
+            (
+                Batch(rows[low : low + size], labels[low : low + size]),
+                factors[low : low + size],
+            )
             for low in range(0, self.n - size + 1, size)
-        ]  # fmt: skip
+        ]

@@ -154,10 +154,11 @@ def _decaying(scores: Scores, size: float, scale: float) -> list[NoisyMax]:
     """Selections of decaying sensitivity, in buckets, each charged as its first."""
     edges = np.unique(np.linspace(0, scores.steps, _BUCKETS + 1).astype(int))
     return [
-        NoisyMax(size * (1 - scores.eta) ** int(low), scale, int(high - low),
-                 _UNIT, _SOURCE)
+        NoisyMax(
+            size * (1 - scores.eta) ** int(low), scale, int(high - low), _UNIT, _SOURCE
+        )
         for low, high in pairwise(edges)
-    ]  # fmt: skip
+    ]
 
 
 @lru_cache

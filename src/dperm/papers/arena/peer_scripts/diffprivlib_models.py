@@ -22,15 +22,23 @@ def fitted(given, epsilon, seed):
     if str(given["kind"]) == "logistic":
         ridge = max(float(given["ridge"]), 1e-6)
         model = LogisticRegression(
-            epsilon=epsilon, data_norm=float(given["R"]), C=1 / (n * ridge),
-            fit_intercept=False, tol=1e-8, max_iter=1000, random_state=seed,
-        )  # fmt: skip
+            epsilon=epsilon,
+            data_norm=float(given["R"]),
+            C=1 / (n * ridge),
+            fit_intercept=False,
+            tol=1e-8,
+            max_iter=1000,
+            random_state=seed,
+        )
     else:
         R, label = float(given["R"]), float(given["label"])
         model = LinearRegression(
-            epsilon=epsilon, bounds_X=(-R, R), bounds_y=(-label, label),
-            fit_intercept=False, random_state=seed,
-        )  # fmt: skip
+            epsilon=epsilon,
+            bounds_X=(-R, R),
+            bounds_y=(-label, label),
+            fit_intercept=False,
+            random_state=seed,
+        )
     return np.ravel(model.fit(X, y).coef_)
 
 
@@ -45,8 +53,13 @@ def main(read, written):
             start = time.perf_counter()
             W[i, k] = fitted(given, float(epsilon), int(seed))
             seconds[i, k] = time.perf_counter() - start
-    np.savez(written, W=W, seconds=seconds, library="diffprivlib",
-             version=diffprivlib.__version__)  # fmt: skip
+    np.savez(
+        written,
+        W=W,
+        seconds=seconds,
+        library="diffprivlib",
+        version=diffprivlib.__version__,
+    )
 
 
 if __name__ == "__main__":

@@ -23,10 +23,13 @@ def own_noise(given, epsilon):
     """Noise multiplier that the library takes for an epsilon."""
     accountant = accounting.DpsgdTrainingAccountant(accounting.PldAccountantConfig())
     return accounting.calibrate_noise_multiplier(
-        target_epsilon=epsilon, accountant=accountant,
-        batch_sizes=int(given["batch"]), num_updates=int(given["steps"]),
-        num_samples=len(given["rows"]), target_delta=float(given["delta"]),
-    )  # fmt: skip
+        target_epsilon=epsilon,
+        accountant=accountant,
+        batch_sizes=int(given["batch"]),
+        num_updates=int(given["steps"]),
+        num_samples=len(given["rows"]),
+        target_delta=float(given["delta"]),
+    )
 
 
 class DPSGD:
@@ -45,10 +48,15 @@ class DPSGD:
             margin = x @ u + offset
             return jax.nn.softplus(-margin) if logistic else margin**2 / 2
 
-        self.gradient = jax.jit(jax_privacy.clipped_grad(
-            loss, l2_clip_norm=self.C, batch_argnums=(1, 2), keep_batch_dim=False,
-            normalize_by=1.0,
-        ))  # fmt: skip
+        self.gradient = jax.jit(
+            jax_privacy.clipped_grad(
+                loss,
+                l2_clip_norm=self.C,
+                batch_argnums=(1, 2),
+                keep_batch_dim=False,
+                normalize_by=1.0,
+            )
+        )
 
         @jax.jit
         def moved(u, velocity, noisy):
@@ -88,10 +96,12 @@ def main(read, written):
         given = {key: found[key] for key in found.files}
     shape = (len(given["epsilons"]), len(given["seeds"]))
     W, seconds = np.empty((*shape, given["rows"].shape[1])), np.empty(shape)
-    noise = np.array([
-        own_noise(given, float(epsilon)) if np.isnan(asked) else asked
-        for epsilon, asked in zip(given["epsilons"], given["noise"], strict=True)
-    ])  # fmt: skip
+    noise = np.array(
+        [
+            own_noise(given, float(epsilon)) if np.isnan(asked) else asked
+            for epsilon, asked in zip(given["epsilons"], given["noise"], strict=True)
+        ]
+    )
     descents = DPSGD(given)
     descents.fitted(1.0, 0)  # compiles
     for i, multiplier in enumerate(noise):
@@ -99,8 +109,14 @@ def main(read, written):
             start = time.perf_counter()
             W[i, k] = descents.fitted(float(multiplier), int(seed))
             seconds[i, k] = time.perf_counter() - start
-    np.savez(written, W=W, seconds=seconds, noise=noise, library="jax-privacy",
-             version=jax_privacy.__version__)  # fmt: skip
+    np.savez(
+        written,
+        W=W,
+        seconds=seconds,
+        noise=noise,
+        library="jax-privacy",
+        version=jax_privacy.__version__,
+    )
 
 
 if __name__ == "__main__":
