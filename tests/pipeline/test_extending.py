@@ -141,6 +141,56 @@ for name in ("dp_cd", "dp_gcd", "dp_skgd"):
 """
 
 
+STEPS = '''
+"""DP-CD with one step for all coordinates."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.core.lanes import dp_cd
+from dperm.core.lanes.dp_cd import lane_bytes, ledger, refuses, steps
+
+SPARSE = CENTRED = True
+
+
+@dataclass(frozen=True)
+class Options(dp_cd.Options):
+    """Those of DP-CD."""
+
+
+class Run(dp_cd.Run):
+    """Its step rule is another."""
+
+    def divisors(self, M):
+        return np.full_like(M, M.max())
+'''
+
+STEPPED = """
+import numpy as np
+from scipy import sparse
+from dperm.core import solvers
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.lanes import Lanes
+from dperm.core.privacy.mechanisms import streams
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 4)) * [1, 2, 3, 4]
+y = X @ rng.standard_normal(4)
+lanes = Lanes(np.ones(1), np.full(1, np.inf), 0.0)
+for A in (X, sparse.csc_array(X)):
+    problem = build("mine", A, y, "least_squares", Penalty())
+    moved = []
+    for name in ("dp_cd", "dp_cd_even"):
+        module = solvers.load(name)
+        run = module.Run(problem, lanes, streams(0), module.Options(first=0), total=1)
+        run.advance(1)
+        moved.append(run.weights[0, 0])
+    M = problem.smoothness
+    print(moved[1] / moved[0] / (M[0] / M.max()) - 1)
+"""
+
+
 class Copy:
     """A copy of the package, run as a reader's own is."""
 
@@ -199,6 +249,19 @@ def test_a_loss_and_a_set_make_no_stage_stale_and_run(copy):
     assert [name for name, digest in before.items() if after[name] != digest] == []
     for excess in copy.run("-c", SOLVED).split():
         assert abs(float(excess)) < 1e-8
+
+
+def test_a_solver_with_a_step_rule_of_its_own_makes_no_other_stage_stale(copy):
+    before, root = copy.digests(), copy.root
+    (root / "src/dperm/solvers/lanes/dp_cd_even.py").write_text(STEPS.strip() + "\n")
+    text = "name: dp_cd_even\nlabel: DP-CD, even steps\nalgorithm: dp_cd_even\n"
+    (root / "conf/solver/dp_cd_even.yaml").write_text(text)
+    after = copy.digests()
+    stale = [name for name, digest in before.items() if after[name] != digest]
+    assert stale == ["audit/epsilon"]  # the table of all solvers
+    assert set(after) - set(before) == {"audit/solvers/dp_cd_even"}
+    for error in copy.run("-c", STEPPED).split():
+        assert abs(float(error)) < 1e-12
 
 
 def test_an_edit_of_a_loss_makes_those_stale_whose_problem_has_it(copy):

@@ -54,22 +54,11 @@ def test_a_run_has_the_noise_of_theorem_3_1(case):
     found = theorem33.terms(large, optimum, "convex")
     count = max(1, round(found.inner))
     sigma = found.lipschitz * math.sqrt(12 * count * math.log(1e6)) / (problem.n * 50)
-    seen = []
-
-    class Watched(theorem33.AsPrinted):
-        def _prepare_dense(self, M, lanes):
-            super()._prepare_dense(M, lanes)
-            seen.append((self.scale[0], self.clip[0], self.step[0] * M))
-
-    original, theorem33.AsPrinted = theorem33.AsPrinted, Watched
-    try:
-        theorem33.run(large, found, 3)
-    finally:
-        theorem33.AsPrinted = original
-    scale, clip, step = seen[0]
-    np.testing.assert_allclose(scale, sigma)
-    np.testing.assert_allclose(clip, found.lipschitz)
-    np.testing.assert_allclose(step, 1.0)
+    run = theorem33.AsPrinted(large, found, seed=3, periods=1)
+    np.testing.assert_allclose(run.scale[0], sigma)
+    np.testing.assert_allclose(run.clip[0], found.lipschitz)
+    np.testing.assert_allclose(run.step[0] * large.smoothness, 1.0)
+    assert theorem33.run(large, found, 3) == large.objective(run.weights)[0]
 
 
 def test_without_noise_to_speak_of_the_bound_holds(case):

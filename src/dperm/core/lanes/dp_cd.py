@@ -145,9 +145,9 @@ class Run(Block):
         """Constants of every lane and coordinate, (L, p)."""
         self.names = _LANE_ARRAYS
         self.places = np.arange(len(self.weights))  # of the lanes' rows in margins
-        self.clip = np.outer(lanes.clip, self._share(M))
-        self.scale = lanes.noise_scale(mean_sensitivity(self.clip, self.problem.n))
-        self.step = np.outer(lanes.step, 1.0 / M)
+        self.clip = np.outer(lanes.clip, self.shares(M))
+        self.scale = self.noise_scale(lanes, self.clip)
+        self.step = np.outer(lanes.step, 1.0 / self.divisors(M))
         self.threshold, self.shrink = prox_constants(self.problem.penalty, self.step)
         self.sums = np.zeros_like(self.weights)
         self.since = np.zeros(self.weights.shape, dtype=np.int64)
@@ -155,11 +155,19 @@ class Run(Block):
     def _prepare_sparse(self, M: np.ndarray, lanes: Lanes) -> None:
         """Constants of every lane (L,), and of every coordinate (p,)."""
         self.names = _SPARSE_ARRAYS
-        self.M, self.share = M, self._share(M)
+        self.divisor, self.share = self.divisors(M), self.shares(M)
         self.step, self.clip = lanes.step, lanes.clip
-        self.scale = lanes.noise_scale(mean_sensitivity(lanes.clip, self.problem.n))
+        self.scale = self.noise_scale(lanes, lanes.clip)
 
-    def _share(self, M: np.ndarray) -> np.ndarray:
+    def divisors(self, M: np.ndarray) -> np.ndarray:
+        """The step rule: gamma_j is a lane's step over these; shape (p,)."""
+        return M
+
+    def noise_scale(self, lanes: Lanes, clip: np.ndarray) -> np.ndarray:
+        """Deviation of a step's noise, shape of ``clip``."""
+        return lanes.noise_scale(mean_sensitivity(clip, self.problem.n))
+
+    def shares(self, M: np.ndarray) -> np.ndarray:
         """C_j / C, shape (p,)."""
         return share(M if self.options.thresholds == "scaled" else np.ones_like(M))
 
@@ -204,12 +212,19 @@ class Run(Block):
         if self.problem.is_centred:
             kernel, S = _centred_steps, A.S
             matrix: tuple[Any, ...] = (S.data, S.indices, S.indptr, A.a, A.b)
-            shared += (self.M, self.share, penalty.l1, penalty.l2)
+            shared += (self.divisor, self.share, penalty.l1, penalty.l2)
         elif self.problem.is_sparse:
             kernel = _sparse_steps
             matrix = (A.data, A.indices, A.indptr)
             touched, places = np.unique(order, return_inverse=True)
-            shared += (touched, places, self.M, self.share, penalty.l1, penalty.l2)
+            shared += (
+                touched,
+                places,
+                self.divisor,
+                self.share,
+                penalty.l1,
+                penalty.l2,
+            )
         else:
             kernel, matrix = _coordinate_steps, (A,)
             shared += (self.done,)
@@ -294,7 +309,7 @@ def _clipped_mean(column, last, move, v, bound):
 @njit(**ORDERED)
 def _sparse_steps(
     data, rows, starts, order, noise, touched, places,
-    M, share, l1, l2, lower, upper, step, clip, scale, W, V,
+    divisor, share, l1, l2, lower, upper, step, clip, scale, W, V,
 ):  # fmt: skip
     """The steps on CSC columns: one costs its column's entries; changes W and V.
 
@@ -320,7 +335,7 @@ def _sparse_steps(
                 total[lane] += clamp(x * slopes[lane], clip[lane] * share[j])
         here, moved = w[places[k]], 0.0
         for lane in range(lanes):
-            gamma, old = step[lane] / M[j], here[lane]
+            gamma, old = step[lane] / divisor[j], here[lane]
             released = total[lane] / n + scale[lane] * share[j] * noise[k]
             shrink = 1.0 / (1.0 + gamma * l2)
             new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
@@ -340,7 +355,7 @@ def _sparse_steps(
 
 @njit(**KERNEL)
 def _centred_steps(
-    data, rows, starts, a, b, order, noise, M, share, l1, l2, lower, upper,
+    data, rows, starts, a, b, order, noise, divisor, share, l1, l2, lower, upper,
     step, clip, scale, W, V,
 ):  # fmt: skip
     """The steps for A = S + a b^T, see ``problems.centred``; changes W and V.
@@ -357,7 +372,7 @@ def _centred_steps(
         for e in range(starts[j], starts[j + 1]):
             column[rows[e]] += data[e]
         for lane in range(W.shape[0]):
-            v, gamma, old = V[lane], step[lane] / M[j], W[lane, j]
+            v, gamma, old = V[lane], step[lane] / divisor[j], W[lane, j]
             gradient = _clipped_mean(column, still, 0.0, v, clip[lane] * share[j])
             released = gradient + scale[lane] * share[j] * noise[k]
             shrink = 1.0 / (1.0 + gamma * l2)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.core.erm.optimum import Optimum
-from dperm.core.erm.penalties import prox_constants
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.mechanisms import streams
@@ -74,27 +73,26 @@ class AsPrinted(dp_cd.Run):
     Where the loss has no Lipschitz constant the clip is what makes L_j one.
     """
 
-    lipschitz: np.ndarray
-    deviation: np.ndarray
+    def __init__(self, problem: Problem, at: Terms, seed: int, periods: int):
+        count = periods * max(1, round(at.inner))
+        rate = math.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
+        self.lipschitz = at.lipschitz
+        self.deviation = at.lipschitz * math.sqrt(12 * count * rate)
+        options = dp_cd.Options("uniform", periods=periods)
+        lanes = Lanes(np.ones(1), np.ones(1), 1.0)
+        super().__init__(problem, lanes, streams(seed), options, total=count)
+        self.advance(count)
 
-    def _prepare_dense(self, M: np.ndarray, lanes: Lanes) -> None:
-        super()._prepare_dense(M, lanes)
-        self.clip[:], self.scale[:] = self.lipschitz, self.deviation
-        self.step[:] = 1.0 / M
-        self.threshold, self.shrink = prox_constants(self.problem.penalty, self.step)
+    def shares(self, M: np.ndarray) -> np.ndarray:
+        """L_j, as the lane's clip is 1."""
+        return self.lipschitz
+
+    def noise_scale(self, lanes: Lanes, clip: np.ndarray) -> np.ndarray:
+        """The deviation of Theorem 3.1, shape (1, p)."""
+        return self.deviation[None]
 
 
-def run(problem: Problem, found: Terms, seed: int) -> float:
+def run(problem: Problem, at: Terms, seed: int) -> float:
     """F at the end of one run with the theorem's own K, T and noise."""
-    periods = max(1, round(found.periods))
-    count = periods * max(1, round(found.inner))
-    rate = math.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
-    deviation = found.lipschitz * math.sqrt(12 * count * rate)
-    kind = type(
-        "Run", (AsPrinted,), {"lipschitz": found.lipschitz, "deviation": deviation}
-    )
-    options = dp_cd.Options("uniform", periods=periods)
-    lanes = Lanes(np.ones(1), np.ones(1), 1.0)
-    made = kind(problem, lanes, streams(seed), options, total=count)
-    made.advance(count)
-    return float(problem.objective(made.weights)[0])
+    done = AsPrinted(problem, at, seed, max(1, round(at.periods)))
+    return float(problem.objective(done.weights)[0])
