@@ -17,8 +17,8 @@ from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.solvers.fits import objective_perturbation
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.scales import declared
 from dperm.solvers.records import Records
+from dperm.solvers.scales import declared
 
 DELTA = 1e-5
 SOME = Planar(

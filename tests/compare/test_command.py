@@ -19,7 +19,7 @@ from dperm.core.erm.problem import build
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.plan import seed_of
 from dperm.core.lanes import dp_cd, trials
-from dperm.solvers.fits.scales import declared
+from dperm.solvers.scales import declared
 
 FEW = ("fresh=4", "held=2", "grids.dp_cd.step=[0.5,1]")
 

@@ -27,7 +27,7 @@ from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import heard, streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.solvers import frank_wolfe
-from dperm.solvers.fits.scales import declared
+from dperm.solvers.scales import declared
 
 METHODS = {
     "dp_gd": [{"steps": t, "step": s} for t in (3, 6) for s in (0.3, 1.0, 2.0)],

@@ -14,7 +14,7 @@ from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.privacy.ledger import SMOOTHNESS, Gaussian, Ledger, N, SampledGaussian
-from dperm.solvers.fits.scales import column_scales, declared, is_declared, label_scale
+from dperm.solvers.scales import column_scales, declared, is_declared, label_scale
 
 EVENTS = (
     Gaussian(1.0, 4.0, 3, "", ""),

@@ -214,6 +214,7 @@ class Judge:
     def meaning(self, file: str) -> str:
         """What is composed of a file, as text."""
         digests.solver_of.cache_clear()
+        digests.loss_of.cache_clear()
         if config._parsed.cache_info().currsize > 200:  # spoilt files, large ones
             config._parsed.cache_clear()
         group, _, name = file.removesuffix(".yaml").partition("/")

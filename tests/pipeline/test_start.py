@@ -77,6 +77,7 @@ def test_only_what_is_asked_for_is_read(monkeypatch):
     """By the table, and by the digests of what sweeps name."""
     real, by = config.read, {config: [], runtable: []}
     digests.solver_of.cache_clear()
+    digests.loss_of.cache_clear()
 
     def seen(module, group, name, overrides=()):
         by[module].append((group, name))

@@ -34,9 +34,9 @@ from dperm.solvers.fits import (
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.moments import floored, minimised
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.scales import column_scales, declared, is_declared, label_scale
 from dperm.solvers.fits.secret import in_rounds, symmetric_noise
 from dperm.solvers.records import ContributionError, Records
+from dperm.solvers.scales import column_scales, declared, is_declared, label_scale
 
 MODULES = {
     module.__name__.rpartition(".")[2]: module

@@ -260,17 +260,26 @@ def test_too_small_a_declared_sensitivity_is_caught(monkeypatch):
         test_noisy_sfw_agrees_with_its_twin(OPTIONS[0], 2.0, "least_squares")
 
 
+def watched(monkeypatch, *kernels):
+    """The first entries of the records that these kernels read, as they run."""
+    seen, compiled = [], Setup.compiled
+
+    def counting(setup, kernel):
+        run = compiled(setup, kernel)
+
+        def count(rows, *rest):
+            seen.extend(rows[:, 0].tolist())
+            return run(rows, *rest)
+
+        return count if kernel in kernels else run
+
+    monkeypatch.setattr(Setup, "compiled", counting)
+    return seen
+
+
 def each_record_is_read_once(run, monkeypatch, n=600):
     """No record may be in two releases: parallel composition hangs on it."""
-    seen = []
-    for name in ("gradient_sums", "difference_sums"):
-        kernel = getattr(noisy_sfw, name)
-
-        def count(rows, *rest, kernel=kernel):
-            seen.extend(rows[:, 0].tolist())
-            kernel(rows, *rest)
-
-        monkeypatch.setattr(noisy_sfw, name, count)
+    seen = watched(monkeypatch, noisy_sfw.gradient_sums, noisy_sfw.difference_sums)
     x = np.random.default_rng(0).standard_normal((n, 4))
     x[:, 0] = np.arange(n)
     made = trees(
@@ -557,19 +566,9 @@ class Stutters(Given):
 
 def records_of_linear_methods(name, source, monkeypatch, n=64):
     """Indices of the records that reach a kernel of the method, in order."""
-    seen = []
     module = {"poly_sfw": poly_sfw, "phased_sgd": phased_sgd}[name]
-
-    def watch(kernel):
-        def count(rows, *rest):
-            seen.extend(rows[:, 0].tolist())
-            return kernel(rows, *rest)
-
-        return count
-
-    kernels = {"poly_sfw": ("gradient_sums", "_steps"), "phased_sgd": ("_steps",)}
-    for kernel in kernels[name]:
-        monkeypatch.setattr(module, kernel, watch(getattr(module, kernel)))
+    names = {"poly_sfw": ("gradient_sums", "_steps"), "phased_sgd": ("_steps",)}[name]
+    seen = watched(monkeypatch, *(getattr(module, kernel) for kernel in names))
     x = np.random.default_rng(0).standard_normal((n, 4))
     x[:, 0] = np.arange(n)
     setup = Setup("least_squares", 1.0 if name == "poly_sfw" else 2.0, 4)

@@ -21,7 +21,7 @@ from dperm.core.privacy.ledger import Event, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.solvers import records
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.scales import declared
+from dperm.solvers.scales import declared
 
 ALMOST = 0.9
 ALIKE = 1e-5  # relative, between a linear term and the noise that it is made of

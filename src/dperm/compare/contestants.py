@@ -45,8 +45,8 @@ from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.core.solvers.capabilities import Asked
 from dperm.pipeline import checks
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.scales import column_scales, is_declared, label_scale
 from dperm.solvers.frank_wolfe import Noise
+from dperm.solvers.scales import column_scales, is_declared, label_scale
 
 Setting = Mapping[str, float]
 Measure = Callable[[np.ndarray], dict[str, np.ndarray]]  # of weights (L, p)

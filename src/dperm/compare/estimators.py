@@ -40,7 +40,7 @@ from dperm.core.privacy.ledger import (
     moves_with_data,
     united,
 )
-from dperm.solvers.fits.scales import declared
+from dperm.solvers.scales import declared
 
 
 @dataclass(frozen=True)

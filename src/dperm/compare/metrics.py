@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.losses import BOUNDED, Signed, named
 from dperm.core.erm.problem import Problem
-from dperm.solvers.fits.scales import label_scale
+from dperm.solvers.scales import label_scale
 
 SIGNED = tuple(name for name in BOUNDED if isinstance(named(name), Signed))
 CLASSES = "which two classes there are"  # a guarantee's assumption, where not declared

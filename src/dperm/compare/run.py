@@ -33,7 +33,7 @@ from dperm.core.experiment.plan import seed_of
 from dperm.pipeline.cluster import away
 from dperm.present import drawing
 from dperm.present.tables import made_of, save
-from dperm.solvers.fits.scales import declared
+from dperm.solvers.scales import declared
 
 log = logging.getLogger(__name__)
 

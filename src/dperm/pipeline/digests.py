@@ -121,7 +121,7 @@ def swept(config: schema.Config, what: schema.Sweep, names: Iterable[str]) -> st
         *products.sweep_problems(config, what),
         *products.sweep_prepared(config, what),
     }
-    spelt = {configuration.read("problem", problem).loss for problem in problems}
+    spelt = {loss_of(problem) for problem in problems}
     spelt.update(_strings(asdict(what)))
     return priced(f"{module}:{what.kind}", *sorted(named), spelt=spelt)
 
@@ -146,6 +146,12 @@ def _solvers(names: Iterable[str]) -> list[schema.Solver]:
 def solver_of(name: str) -> schema.Solver:
     """What a solver's YAML says."""
     return configuration.read("solver", name)
+
+
+@functools.cache
+def loss_of(problem: str) -> str:
+    """The loss that a problem's YAML names."""
+    return str(configuration.read("problem", problem).loss)
 
 
 def _module(algorithm: str) -> str:

@@ -59,7 +59,7 @@ def grid_points(config: schema.Config) -> grid.Grid:
 
 def run_calibrations(config: schema.Config) -> list[str]:
     """The calibrations of the chosen solver on the chosen problem."""
-    run = config.paper.runs[config.solver.name]
+    run = config.paper.runs.get(config.solver.name) or schema.Run()  # of a sweep alone
     known = config.paper.calibrations if run.calibrations is None else run.calibrations
     left_out = run.leave_out.get(config.problem.name, ())
     return [name for name in known if name not in left_out]

@@ -10,21 +10,6 @@ def share(M: np.ndarray) -> np.ndarray:
     return np.sqrt(M / M.sum())
 
 
-def clips(M: np.ndarray, clip: np.ndarray) -> np.ndarray:
-    """C_j = sqrt(M_j / sum M) C for each lane.
-
-    Parameters
-    ----------
-    M : ndarray, shape (p,)
-    clip : ndarray, shape (L,)
-
-    Returns
-    -------
-    ndarray, shape (L, p)
-    """
-    return np.outer(clip, share(M))
-
-
 def sum_sensitivity(clip: np.ndarray) -> np.ndarray:
     """Replace-one sensitivity 2 C of a sum of vectors of norm at most C."""
     return 2.0 * clip

@@ -19,7 +19,7 @@ from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import points
 from dperm.data.synthetic import dialled_classification, dialled_regression
 from dperm.pipeline import digests, inputs
-from dperm.solvers.fits.scales import declared
+from dperm.solvers.scales import declared
 
 
 def contest(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from dperm.accountants.noisy_max import ChosenValue, NoisyMax
 from dperm.core.calibrations import PAPER, STRICT
@@ -74,6 +75,12 @@ def _calibrated(n: int, rounds: int, kind: str, calibration: str) -> Calibration
         return dp_gcd.releases(rounds, multiplier, kind, "", True)
 
     return calibrate(ledger, 1.0, n**-2.0, calibration)
+
+
+def epsilon_as_claimed(calibrated: dict[str, Any]) -> float:
+    """True epsilon of a stored calibration if the claimed bound held."""
+    ledger = Ledger.from_dict(calibrated["ledger"])
+    return true_epsilon(as_claimed(ledger), calibrated["delta"])
 
 
 def as_claimed(ledger: Ledger) -> Ledger:

@@ -155,9 +155,7 @@ def _errors(result: Result, best: pd.Series, product: Product) -> dict[str, floa
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
     """What the published noise costs, and the noise its epsilon really needs."""
-    from dperm.core.privacy.accounting import true_epsilon
-    from dperm.core.privacy.ledger import Ledger
-    from dperm.papers.dpgcd.proofs import as_claimed
+    from dperm.papers.dpgcd.proofs import epsilon_as_claimed
 
     rows: Rows = []
     for result in _load(config, product, problems):
@@ -165,9 +163,8 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
             if PAPER not in kinds:
                 continue
             paper = kinds[PAPER]
-            claimed = as_claimed(Ledger.from_dict(paper["ledger"]))
             row = noise_row(result, passes, paper, ("target_epsilon",))
-            row["epsilon_if_claim_held"] = true_epsilon(claimed, paper["delta"])
+            row["epsilon_if_claim_held"] = epsilon_as_claimed(paper)
             rows.append(row | strict_noise(kinds))
     data = pd.DataFrame(rows)
     shown = readable(data.drop(columns="epsilon_if_claim_held"), _short)

@@ -22,9 +22,9 @@ from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS
 from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.fits.minimise import minimise
-from dperm.solvers.fits.scales import column_scales, is_declared, label_scale
 from dperm.solvers.fits.secret import Secret, Tilted
 from dperm.solvers.records import Records, gram
+from dperm.solvers.scales import column_scales, is_declared, label_scale
 
 
 class Scaled:
