@@ -29,9 +29,8 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import files as store
 from dperm.core.lanes import Lanes, dp_cd
-from dperm.solvers.lanes import dp_sgd
 from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.lanes import dp_gcd
+from dperm.solvers.lanes import dp_gcd, dp_sgd
 
 
 def against_c() -> list[list]:

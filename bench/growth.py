@@ -22,10 +22,9 @@ from bench.shared import in_turns
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.lanes import Lanes, dp_cd
-from dperm.solvers.lanes import dp_sgd
 from dperm.core.privacy.mechanisms import streams
 from dperm.pipeline import runtable
-from dperm.solvers.lanes import dp_gcd
+from dperm.solvers.lanes import dp_gcd, dp_sgd
 
 DECADES = (1, 10, 100)
 BASE = {"n": 400, "p": 8, "lanes": 10}

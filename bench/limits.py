@@ -17,8 +17,8 @@ from tabulate import tabulate
 from bench.shared import SIZES, in_turns, lanes, problem, solve
 from dperm.core.compiled import KERNEL
 from dperm.core.lanes import dp_cd
-from dperm.solvers.lanes import dp_sgd
 from dperm.core.privacy.mechanisms import gaussian, streams
+from dperm.solvers.lanes import dp_sgd
 
 REPEATS, WIDE, LONG = 10_000, 64, 32  # rounds over so many entries, products of each
 CACHE = 32e6  # bytes; what is read again and again stays if it is smaller
