@@ -12,7 +12,7 @@ import numpy as np
 from dperm.core.erm.losses import LOSSES
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes
-from dperm.core.lanes.clipping import clips, mean_sensitivity, share
+from dperm.core.lanes.clipping import mean_sensitivity, share
 from dperm.core.privacy.mechanisms import Streams, laplace
 
 FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC", "-shared")
@@ -50,7 +50,7 @@ def run_dp_cd(
 ) -> np.ndarray:
     """One cyclic run of DP-CD in C; the final weights (p,)."""
     M, n, p = problem.smoothness, problem.n, problem.p
-    clip = clips(M, lane.clip)[0]
+    clip = np.outer(lane.clip, share(M))[0]
     scale = lane.noise_scale(mean_sensitivity(clip, n))
     order = ((1 + np.arange(count)) % p).astype(np.intp)
     step, w, v = lane.step[0] / M, np.zeros(p), problem.offset.copy()
