@@ -71,7 +71,7 @@ _ROWS: dict[str, tuple[str, ...]] = {
         OPTIONS,
     ),
     "audit": ("pipeline.auditing:audit", "audit a solver's privacy"),
-    "try": ("compare.request:main", "compare private methods on a file of yours", KEYS),
+    "try": ("compare.command:main", "compare private methods on a file of yours", KEYS),
     "privacy": ("pipeline.prices:report", "what a setting costs, the noise it needs"),
     "complete": (
         "pipeline.completion:complete",

@@ -118,20 +118,6 @@ def usage() -> str:
     )
 
 
-def main(words: list[str]) -> None:
-    """Print the comparison that the words ask for."""
-    if {"-h", "--help"} & {*words}:
-        print(usage())
-        return
-    request = parse(words)
-    from threadpoolctl import threadpool_limits
-
-    from dperm.compare import run
-
-    with threadpool_limits(1):  # of what is loaded by now
-        print(run.compare(request))
-
-
 def parse(words: Iterable[str]) -> Request:
     """The keys of a command line.
 
