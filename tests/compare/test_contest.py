@@ -224,7 +224,7 @@ class Odd:
         event = Gaussian(1.0, noise ** setting["power"], 1, "", "")
         return Ledger((event,), given=(f"power {setting['power']}",))
 
-    def given(self, ledger):
+    def public_information(self, ledger):
         return tuple(name for name in ledger.given if name in self.named)
 
 
