@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.core.compiled import KERNEL, clamp
+from dperm.core.compiled import KERNEL, apart, clamp
 from dperm.core.erm.losses import slope
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger, N
@@ -317,7 +317,8 @@ def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
                 v += z[j] * x[j]
             v *= c * factor
             gone = c * radius * z[last >> 1] * (1 - 2 * (last & 1))
-            old = clamp(slope((v - eta * gone) / (1 - eta), y), bound)
+            before = apart((v - eta * gone) / (1 - eta))
+            old = clamp(slope(before, y), bound)
             new = clamp(slope(v, y), bound)
             pull = c * ((1 - eta) * (new - old) + eta * new)
             best = np.inf
