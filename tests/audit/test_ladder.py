@@ -13,7 +13,7 @@ import pytest
 from omegaconf import OmegaConf
 from scipy import stats
 
-from dperm.audit import climbing, controls, ladder, registry
+from dperm.audit import controls, ladder, registry
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import altered, lane
 from dperm.audit.measured import losses, measured_epsilon
@@ -98,13 +98,8 @@ def test_every_solver_keeps_its_ledger_and_uses_it(path):
 
 
 @pytest.mark.parametrize("path", SOLVERS, ids=lambda path: path.stem)
-def test_the_estimators_of_every_solver_keep_its_ledger(path, monkeypatch):
-    """From arrays to coefficients; some record moves the release.
-
-    At selections two of the neighbours are looked at closely, the first and a later
-    one: the subjects of the solvers themselves have the others.
-    """
-    monkeypatch.setattr(climbing, "CLOSELY", 2)
+def test_the_estimators_of_every_solver_keep_its_ledger(path):
+    """From arrays to coefficients; some record moves the release."""
     for subject in registry.estimators(path.stem, OmegaConf.load(path).algorithm):
         found = Ladder(subject, BRIEF, 3)
         findings = {name: RUNGS[name](found) for name in DECIDED}
