@@ -79,6 +79,11 @@ _ROWS: dict[str, tuple[str, ...]] = {
         DRAWS,
     ),
     "claims": ("report.judging:claims", "judge the claims of the papers", DRAWS),
+    "anchors": (
+        "report.anchors:main",
+        "show every claim beside the sentence of the paper's text",
+        OPTIONS,
+    ),
     "report": ("report.page:report", "write the report", DRAWS),
     "readme": (
         "report.scorecard:readme",

@@ -4,8 +4,11 @@ A claim is an entry of the file that ``claims`` of the paper's YAML names: its p
 what it says (in our words), a rule and the rule's options. The rule ``cells`` stands
 for all cells of a published table. Where the paper leaves a choice open, ``readings``
 name the options that each choice changes; a ``note`` explains a verdict and decides
-nothing; ``set`` says when the thresholds were set and what was known then; ``first``
-marks the ten that a reader wants to see.
+nothing, and so does a ``cause``; ``anchor`` is the sentence that the claim stands for
+(``dperm.report.anchors``); ``expects`` names groups that must be there, by
+column, and ``without`` those that cannot be had, with the reason; ``set`` says when the
+thresholds were set and what was known then; ``first`` marks the ten that a reader wants
+to see.
 """
 
 from __future__ import annotations
@@ -31,6 +34,14 @@ KINDS = {  # of a claim, each with a column of its own in the scorecard
     "other": "about another paper, or nothing that a run can test",
 }
 HEADLINE = ("sentence", "cell")  # the paper's own
+CAUSES = {  # of a claim that is not confirmed
+    "slip": "a slip of the paper",
+    "wording": "the wording says more than the paper's own numbers",
+    "detail": "a detail that the paper does not give",
+    "setup": "our set-up",
+    "chance": "chance",
+    "unknown": "unknown",
+}
 READINGS = ("under all", "under some", "under none tried")
 
 
@@ -71,6 +82,7 @@ def load(config: schema.Config) -> list[schema.Claim]:
             raise ConfigError(f"{where}: unknown {wrong}; expected {sorted(known)}")
         try:
             claim = schema.Claim(**entry)
+            claim.anchor = claim.anchor and schema.Anchor(**entry["anchor"])
             _check(config, claim)
         except (TypeError, ValueError, KeyError) as error:
             raise ConfigError(f"{where}: {error}") from error
@@ -80,6 +92,8 @@ def load(config: schema.Config) -> list[schema.Claim]:
 
 def _check(config: schema.Config, claim: schema.Claim) -> None:
     one_of("kind", claim.kind, KINDS)
+    if claim.cause:
+        one_of("cause", claim.cause, CAUSES)
     if claim.rule == "cells":
         _check_cells(config, claim.options)
         return

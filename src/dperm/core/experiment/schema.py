@@ -243,6 +243,14 @@ class Paper(Section):
 
 
 @dataclass
+class Anchor(Section):
+    """The sentence that a claim stands for (``dperm.report.anchors``)."""
+
+    section: Text
+    sentence: Annotated[str, Field(pattern="^[0-9]+-[0-9a-f]{16}$")]
+
+
+@dataclass
 class Claim(Section):
     """An entry of the file of claims; what rules take is checked with the rules."""
 
@@ -254,6 +262,10 @@ class Claim(Section):
     published: str = ""
     # By its name, the options that a reading changes.
     readings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    expects: dict[str, list[Any]] = field(default_factory=dict)  # groups, by column
+    without: dict[str, str] = field(default_factory=dict)  # a group, and why not
+    anchor: Anchor | None = None
+    cause: str = ""  # of what is not confirmed
     note: str = ""
     set: str = ""  # when its thresholds were set
     first: Flag = False
