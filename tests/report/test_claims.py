@@ -51,8 +51,12 @@ def test_a_row_has_the_promised_columns_and_names_its_evidence(made):
     (row,) = made(CLAIM)
     assert list(row) == [
         "paper", "place", "kind", "claim", "rule", "published", "reproduced", "ci_low",
-        "ci_high", "verdict", "control", "reason", "set", "first",
+        "ci_high", "verdict", "control", "reason", "set", "first", "id", "section",
+        "short", "cause", "note", "authors", "missing", "should_notice", "noticed",
     ]  # fmt: skip
+    assert row["short"] == "confirmed"
+    assert "names exchanged" in row["should_notice"].split("; ")
+    assert set(row["should_notice"].split("; ")) <= set(row["noticed"].split("; "))
     assert row["kind"] == "sentence"
     assert row["control"] == "fails for the two exchanged, w = 0, for all"
     assert row["verdict"] == REPRODUCED
@@ -81,7 +85,7 @@ def test_a_claim_that_w_0_would_meet_says_nothing(made):
     (row,) = made(CLAIM | {"options": options})
     assert row["verdict"] == NOTHING
     assert row["control"] == "holds for w = 0, for all"
-    assert "holds for this too: w = 0, for all" in row["reason"]
+    assert "It holds for this too: w = 0, for all" in row["reason"]
     assert row["reproduced"] == pytest.approx(0.31 / 0.025)
 
 
@@ -89,11 +93,10 @@ def test_readings_are_all_judged_and_named(made):
     near, far = ({"where": {"problem": name}} for name in "ab")
     claim = CLAIM | {"options": CLAIM["options"] | {"where": None}}
     (row,) = made(claim | {"readings": {"a": near, "again": near}})
-    assert row["verdict"] == REPRODUCED and row["reason"].count("under all") == 1
+    assert row["verdict"] == REPRODUCED and "under all (2 of 2)" in row["reason"]
     (row,) = made(claim | {"readings": {"a": near, "b": far}})
     assert row["verdict"] == CAVEAT
-    assert "under some: a. a: reproduced" in row["reason"]
-    assert "b: undecided" in row["reason"]
+    assert "under some: a (1 of 2). a: expected" in row["reason"]
     strict = claim | {"options": claim["options"] | {"above": 100}}
     (row,) = made(strict | {"readings": {"a": near, "b": far}})
     assert row["verdict"] == NOT and "under none tried" in row["reason"]
@@ -113,13 +116,13 @@ def test_what_was_not_run_turns_by_itself(made, config, evidence):
 
 def test_a_note_explains_only_what_did_not_come_out(made):
     held = made(CLAIM | {"note": "because"})[0]
-    assert "because" not in held["reason"]
+    assert held["note"] == ""
     failed = CLAIM | {
         "options": CLAIM["options"] | {"above": 100},
         "note": "because",
     }
     (row,) = made(failed)
-    assert (row["verdict"], row["reason"][-7:]) == (NOT, "because")
+    assert (row["verdict"], row["note"]) == (NOT, "because")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +191,7 @@ def test_proofs_and_their_noise_get_two_verdicts(judged):
 
 
 def test_files_are_written_with_a_scorecard(config, judged, monkeypatch):
-    monkeypatch.setattr(judging, "table", lambda _: judged)
+    monkeypatch.setattr(judging, "table", lambda *_: judged)
     paths = judging.claims(config)
     assert [path.name for path in paths] == list(judging.WRITTEN)
     assert all(path.is_file() for path in paths)

@@ -219,6 +219,9 @@ def _one(
     except MissingError as error:
         verdict = PENDING if isinstance(error, AbsentError) else UNTESTED
         return Judged(row, column, Finding(verdict, str(error), published=text))
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        reason = f"{evidence.path(options['file'])} cannot be judged: {error!r}"
+        return Judged(row, column, Finding(UNTESTED, reason, published=text))
 
 
 def _largest(evidence: Evidence, names: Row, given: dict[str, Any], file: str) -> float:

@@ -24,6 +24,8 @@ from dperm.core.experiment import schema
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.experiment.validation import one_of, paper_file
 from dperm.report import cells, rules
+from dperm.report.evidence import Printed
+from dperm.report.verdicts import HELD, NOT, SHORT, VERDICTS
 
 KINDS = {  # of a claim, each with a column of its own in the scorecard
     "sentence": "a sentence of the paper",
@@ -88,6 +90,26 @@ def load(config: schema.Config) -> list[schema.Claim]:
             raise ConfigError(f"{where}: {error}") from error
         found.append(claim)
     return found
+
+
+def authors(
+    config: schema.Config, claim: schema.Claim, siblings: list[schema.Claim]
+) -> str:
+    """What a claim's rule makes of the numbers that the authors print.
+
+    Empty where the paper does not print them. Under readings it is the best of them.
+    """
+    if claim.rule.startswith("cells"):
+        return ""
+    evidence = Printed(config, claim=claim, siblings=siblings)
+    function = rules.function_of(config, claim.rule)
+    readings = [under(claim, name) for name in claim.readings] or [claim.options]
+    findings = [rules.applied(function, each, evidence) for each in readings]
+    decided = [each for each in findings if each.verdict in (*HELD, NOT)]
+    if not decided or not evidence.used:
+        return ""
+    best = min(decided, key=lambda each: VERDICTS.index(each.verdict))
+    return f"{SHORT[best.verdict]}: {best.reason}"
 
 
 def _check(config: schema.Config, claim: schema.Claim) -> None:

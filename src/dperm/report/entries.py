@@ -129,7 +129,7 @@ def entries(config: schema.Config, claims: pd.DataFrame, known: Names) -> Claims
     listed = rows.to_dict("records")
     for row in listed:
         # The reason too is searched for names, where the claim was judged.
-        judged = "" if row["verdict"] == PENDING else row["reason"].split(". Note:")[0]
+        judged = "" if row["verdict"] == PENDING else row["reason"]
         parts = (row["place"], row["claim"], options.get(row["claim"], ""), judged)
         text = " ; ".join(parts)
         row["id"] = claim_id(row)

@@ -2,12 +2,15 @@
 
 A file is named from the paper's folders: ``table2`` is ``results/<paper>/table2.csv``,
 ``figures/figure1`` is ``figures/<paper>/figure1.csv``, ``sweeps/rates`` a Parquet file.
-What is not there raises ``AbsentError``, whose text becomes the reason of "not yet
-run"; what is there and empty ``MissingError``, that of "could not be tested".
+What is not there, or has an empty cell, raises ``AbsentError``, whose text becomes the
+reason of "not yet run"; what is there and decides nothing ``MissingError``, that of
+"could not be tested"; what cannot be right ``FlawedError``.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,7 +20,7 @@ from typing import Any
 import pandas as pd
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, schema
+from dperm.core.experiment import plan, results, schema
 from dperm.present.intervals import student
 
 FIGURE = ("mean", "ci_low", "ci_high")  # of the data behind a figure
@@ -31,7 +34,11 @@ class AbsentError(MissingError):
     """A result that a rule asks for was not made: the claim is not yet run."""
 
 
-Alteration = Callable[[pd.DataFrame], pd.DataFrame]
+class FlawedError(MissingError):
+    """A table that no run can have left; the text says why."""
+
+
+Alteration = Callable[[pd.DataFrame, str], pd.DataFrame]  # of a table and its file
 Where = dict[str, Any] | None  # column to its value, or several
 Each = str | list[str] | None  # columns to group by
 
@@ -77,12 +84,21 @@ class Evidence:
     config : schema.Config
         With the paper and the folders.
     altered : callable, optional
-        What a control does to every table that is read (``dperm.report.rules``).
+        What a control or a wrong world does to every table that is read.
+    claim : schema.Claim, optional
+        The claim that is judged: which groups it expects, and which cannot be had.
+    siblings : list of schema.Claim
+        All claims of the paper.
+    trusted : bool
+        Whether tables that no run can have left are taken as they are.
     """
 
     config: schema.Config
     used: list[str] = field(default_factory=list)
     altered: Alteration | None = None
+    claim: schema.Claim | None = None
+    siblings: list[schema.Claim] = field(default_factory=list)
+    trusted: bool = False
 
     def path(self, file: str) -> Path:
         """The file behind a name."""
@@ -105,7 +121,10 @@ class Evidence:
         if str(path) not in self.used:
             self.used.append(str(path))
         table = read(path)
-        return table if self.altered is None else self.altered(table)
+        table = table if self.altered is None else self.altered(table, file)
+        if not self.trusted and (flaw := flaw_of(table)):
+            raise FlawedError(f"{path}: {flaw}")
+        return table
 
     def rows(self, file: str, where: dict[str, Any] | None = None) -> pd.DataFrame:
         """Rows of a file that match.
@@ -126,6 +145,128 @@ class Evidence:
             raise AbsentError(text)
         return table
 
+    def expected(self, each: Each, where: Where) -> dict[str, str]:
+        """Names of the groups that must be there; why, of one that cannot be had.
+
+        They are what ``where`` lists of each column, or the claim's ``expects``, whose
+        keys may join columns ("problem, algorithm"); empty if neither says.
+        """
+        columns = [each] if isinstance(each, str) else each or []
+        where, expects = where or {}, self.claim.expects if self.claim else {}
+        listed = [
+            [
+                dict(zip(names, one if len(names) > 1 else [one], strict=True))
+                for one in values
+            ]
+            for key, values in expects.items()
+            if set(names := key.split(", ")) <= set(columns)
+        ]
+        covered = {column for values in listed for column in values[0]}
+        for column in columns:
+            if column not in covered:
+                listed.append([{column: each} for each in _several(where.get(column))])
+        groups = [
+            {k: v for one in combined for k, v in one.items()}
+            for combined in itertools.product(*listed)
+        ]
+        without = self.claim.without if self.claim else {}
+        return {
+            worded(group[column] for column in columns): "; ".join(
+                without[str(one)] for one in group.values() if str(one) in without
+            )
+            for group in groups
+            if columns
+            and all(
+                group[column] in _several(where.get(column, group[column]))
+                for column in columns
+                if not isinstance(where.get(column), dict)
+            )
+        }
+
+    def lost(self, rows: pd.DataFrame, where: Where, each: Each = None) -> list[str]:
+        """Values that ``where`` lists, of columns without groups, that have no row."""
+        columns = [each] if isinstance(each, str) else each or []
+        without = self.claim.without if self.claim else {}
+        return [
+            f"{column} {one}"
+            for column, value in (where or {}).items()
+            if isinstance(value, list) and column not in columns
+            for one in value
+            if str(one) not in without and not (rows[column] == one).any()
+        ]
+
+
+@dataclass
+class Printed(Evidence):
+    """The authors' own numbers in the place of ours, as far as they print them."""
+
+    def table(self, file: str) -> pd.DataFrame:
+        """A printed table, with the columns of ours.
+
+        Raises
+        ------
+        MissingError
+            If the paper does not print it.
+        """
+        for claim in self.siblings:
+            given = claim.options
+            if claim.rule == "cells" and file in (given["file"], given["published"]):
+                names = {
+                    column: how.get("value", "mean")
+                    for column, how in given["cells"].items()
+                }
+                table = results.published(self.config, given["published"])
+                self.used.append(given["published"])
+                return table.rename(columns=names | given.get("renamed", {}))
+        raise MissingError(f"the paper does not print {file}")
+
+
+def _several(value: Any) -> list[Any]:
+    """What a column may be, as a list; nothing for a text within it."""
+    if value is None or isinstance(value, dict):
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def intervals(table: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Columns of the ends of every interval that a sample has; privacy has none."""
+    for low in table.columns:
+        high = f"{low.removesuffix('low')}high"
+        if low.endswith("_low") and high in table and "epsilon" not in low:
+            yield low, high
+    if {"q0.025", "q0.975"} <= set(table.columns):
+        yield "q0.025", "q0.975"
+
+
+def flaw_of(table: pd.DataFrame) -> str:
+    """Why no run can have left such a table; empty if one can.
+
+    Independent runs of a private method neither repeat the tuning's nor agree to the
+    last digit; a relative error is not below that of the optimum.
+    """
+    if {"mean", "fresh_mean"} <= set(table.columns):
+        if _repeated(table, "mean", "fresh_mean"):
+            return "the fresh runs repeat the tuning runs"
+        if (table[["mean", "fresh_mean"]] < 0).any(axis=None):
+            return "a relative error is negative, so the optimum is none"
+    ends = list(intervals(table))
+    of_one_run = {"min", "max"} <= set(table.columns) and _repeated(table, "min", "max")
+    if ends and all(_repeated(table, *pair) for pair in ends) and not of_one_run:
+        return "no interval has a width, as if all runs were the same"
+    return ""
+
+
+def _repeated(table: pd.DataFrame, one: str, other: str) -> bool:
+    """Whether two columns hold the same numbers, row by row."""
+    known = table[[one, other]].dropna()
+    return len(known) > 0 and bool((known[one] == known[other]).all())
+
+
+@functools.lru_cache(maxsize=256)
+def _read(path: Path, stamp: tuple[int, int]) -> pd.DataFrame:
+    reader = store.unthreaded if path.suffix == ".parquet" else pd.read_csv
+    return reader(path)
+
 
 def read(path: Path) -> pd.DataFrame:
     """A CSV or Parquet file.
@@ -138,8 +279,8 @@ def read(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise AbsentError(f"{path} is not there")
     try:
-        reader = store.unthreaded if path.suffix == ".parquet" else pd.read_csv
-        return reader(path)
+        stat = path.stat()
+        return _read(path, (stat.st_mtime_ns, stat.st_size)).copy()
     except (ValueError, OSError) as error:  # pandas and pyarrow: also empty files
         raise MissingError(f"{path} cannot be read: {error}") from error
 
@@ -206,10 +347,8 @@ class Reading:
             raise MissingError("no row")
         for column, pick in ((self.best, "idxmin"), (self.last, "idxmax")):
             if column is not None:
-                known = rows[column].dropna()
-                if known.empty:
-                    raise MissingError(f"no value of {column}")
-                rows = rows.loc[[getattr(known, pick)()]]
+                rows = filled(rows, column)
+                rows = rows.loc[[getattr(rows[column], pick)()]]
         value, low, high = self._columns(rows)
         scale = 1.0 if self.per is None else float(rows[self.per].iloc[0])
         if low is None:
@@ -238,16 +377,18 @@ class Reading:
 
     def _averaged(self, values: pd.Series, scale: float) -> Estimate:
         mean = float(values.mean()) / scale
-        if len(values) == 1 or values.isna().any():
+        if len(values) == 1 or values.isna().all():
             return self._checked(Estimate.exactly(mean))
+        if values.isna().any():
+            raise AbsentError("an empty cell")
         low, high = student(values.to_numpy() / scale)
         return Estimate(mean, low, high)
 
     def _checked(self, estimate: Estimate) -> Estimate:
-        if not math.isnan(estimate.value):
+        if not math.isnan(estimate.value + estimate.low + estimate.high):
             return estimate
         if self.missing is None:
-            raise MissingError("the cell is empty")
+            raise AbsentError("an empty cell")
         return Estimate.exactly(self.missing)
 
 
@@ -277,3 +418,17 @@ def by_group(
         except MissingError as error:
             numbers[name] = error
     return numbers
+
+
+def filled(rows: pd.DataFrame, *columns: str | None) -> pd.DataFrame:
+    """The rows, if none of these columns has an empty cell.
+
+    Raises
+    ------
+    AbsentError
+        Naming the first that has one, or is not there.
+    """
+    for column in columns:
+        if column is not None and (column not in rows or rows[column].isna().any()):
+            raise AbsentError(f"an empty cell of {column}")
+    return rows

@@ -9,8 +9,9 @@ tables of tuned means the stage also measures what they would have noticed: othe
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +20,25 @@ import pandas as pd
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
 from dperm.kinds.law import DRAWN
-from dperm.report import cells, rules, tuned
-from dperm.report.claims import READINGS, load, papers, under
-from dperm.report.evidence import AbsentError, Evidence, MissingError, worded
+from dperm.report import cells, rules, tuned, worlds
+from dperm.report.claims import CAUSES, READINGS, authors, load, papers, under
+from dperm.report.entries import claim_id
+from dperm.report.evidence import AbsentError, Evidence, worded
+from dperm.report.rules import applied
 from dperm.report.scorecard import markdown, summary
 from dperm.report.verdicts import (
     CAVEAT,
     HELD,
     NOT,
     NOTHING,
+    OUT_OF_SCOPE,
     PENDING,
     REPRODUCED,
+    SHORT,
     UNDECIDED,
     UNTESTED,
     Finding,
+    Verdict,
 )
 
 log = logging.getLogger(__name__)
@@ -40,9 +46,13 @@ log = logging.getLogger(__name__)
 COLUMNS = [
     *("paper", "place", "kind", "claim", "rule", "published", "reproduced"),
     *("ci_low", "ci_high", "verdict", "control", "reason", "set", "first"),
+    *("id", "section", "short", "cause", "note", "authors", "missing"),
+    *("should_notice", "noticed"),
 ]
 WRITTEN = ("claims.csv", "claims.md", "power.csv", "noticed.csv")
 Row = dict[str, Any]
+NO_WORLDS = worlds.Outcome()
+FEW = 2  # names that a reason lists
 LEVEL = 0.05  # at which a pooled ratio leaves 1 out
 
 
@@ -63,39 +73,49 @@ def claims(config: schema.Config) -> list[Path]:
     return [folder / name for name in WRITTEN]
 
 
-def table(config: schema.Config) -> pd.DataFrame:
-    """Rows of ``claims.csv``, in the order of the papers' YAML files."""
-    rows = [row for paper in papers(config) for row in judged(paper)]
+def table(config: schema.Config, bench: bool = True) -> pd.DataFrame:
+    """Rows of ``claims.csv``, in the order of the papers' YAML files.
+
+    ``bench``: whether what holds is put to the wrong worlds as well.
+    """
+    rows = [row for paper in papers(config) for row in judged(paper, bench)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def judged(config: schema.Config) -> Iterator[Row]:
+def judged(config: schema.Config, bench: bool = True) -> Iterator[Row]:
     """Every claim of one paper, judged."""
-    for claim in load(config):
-        evidence = Evidence(config)
+    siblings = load(config)
+    for claim in siblings:
+        evidence = Evidence(config, claim=claim, siblings=siblings)
         if claim.rule == "cells":
             yield from _cells(evidence, claim)
             continue
-        findings = {
-            name: _controlled(evidence, claim.rule, under(claim, name))
-            for name in claim.readings
-        }
-        if findings:
-            finding = _under_readings(findings)
-        else:
-            finding = _controlled(evidence, claim.rule, claim.options)
-        yield _row(evidence, claim, finding, claim.note)
+        findings, outcomes = {}, []
+        for name in claim.readings or [""]:
+            options = under(claim, name) if name else claim.options
+            found = _controlled(evidence, claim.rule, options)
+            outcome = _benched(evidence, claim.rule, options, found, bench)
+            findings[name] = _silenced(found, outcome)
+            outcomes.append(outcome)
+        held = [one for one in findings.values() if one.verdict in HELD]
+        finding = _under_readings(findings) if claim.readings else findings[""]
+        at = list(findings.values()).index(held[0]) if held else 0
+        yield _row(evidence, claim, finding, claim.note, outcomes[at])
 
 
-def _row(evidence: Evidence, claim: schema.Claim, finding: Finding, note: str) -> Row:
+def _row(
+    evidence: Evidence,
+    claim: schema.Claim,
+    finding: Finding,
+    note: str,
+    outcome: worlds.Outcome = NO_WORLDS,
+) -> Row:
     """A finding with its claim; the note explains a verdict, and does not judge."""
     number, reason = finding.reproduced, finding.reason
     files = ", ".join(evidence.used)
-    if note and finding.verdict != REPRODUCED:
-        reason = f"{reason}. Note: {note}"
     if files and files not in reason:
         reason = f"{files}: {reason}"
-    return {
+    row = {
         "paper": evidence.config.paper.name,
         **{key: getattr(claim, key) for key in ("place", "kind", "claim", "rule")},
         "published": claim.published or finding.published,
@@ -107,6 +127,17 @@ def _row(evidence: Evidence, claim: schema.Claim, finding: Finding, note: str) -
         "reason": reason,
         "set": claim.set,
         "first": claim.first,
+    }
+    return row | {
+        "id": claim_id(row),
+        "section": claim.anchor.section if claim.anchor else "",
+        "short": OUT_OF_SCOPE if claim.kind == "other" else SHORT[finding.verdict],
+        "cause": CAUSES.get(claim.cause, "") if finding.verdict != REPRODUCED else "",
+        "note": note if finding.verdict != REPRODUCED else "",
+        "authors": authors(evidence.config, claim, evidence.siblings),
+        "missing": "; ".join(finding.missing),
+        "should_notice": "; ".join(outcome.should),
+        "noticed": "; ".join(outcome.noticed),
     }
 
 
@@ -136,42 +167,51 @@ def _cells(evidence: Evidence, claim: schema.Claim) -> Iterator[Row]:
 def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Finding:
     """What a rule finds, and what it finds under its controls if that holds."""
     function = rules.function_of(evidence.config, name)
-    finding = _applied(evidence, function, options)
+    finding = applied(function, options, evidence)
     if finding.verdict not in HELD:
         return finding
-    failing = []
+    by_verdict: dict[Verdict, list[str]] = {}
     for control in rules.controls_of(function):
         changed = control.options(options)
         if changed is None:
             continue
-        altered = Evidence(evidence.config, altered=control.alteration(options))
-        other = _applied(altered, function, changed)
+        alter = control.alteration(options)
+        altered = replace(evidence, used=[], altered=alter, trusted=True)
+        other = applied(function, changed, altered)
         if other.verdict in (REPRODUCED, finding.verdict):
-            reason = f"holds for this too: {control.name} ({other.reason})"
+            reason = f"{finding.reason}. It holds for this too: {control.name}"
             return replace(
                 finding,
                 verdict=NOTHING,
-                reason=f"{finding.reason}. {reason}",
+                reason=reason,
                 control=f"holds for {control.name}",
             )
-        failing.append(control.name)
-    text = f"fails for {', '.join(failing)}" if failing else ""
-    return replace(finding, control=text)
+        by_verdict.setdefault(other.verdict, []).append(control.name)
+    texts = [
+        f"{'fails' if verdict == NOT else verdict} for {', '.join(names)}"
+        for verdict, names in by_verdict.items()
+    ]
+    return replace(finding, control="; ".join(texts))
 
 
-def _applied(
-    evidence: Evidence, function: rules.Rule, options: dict[str, Any]
-) -> Finding:
-    """What a rule finds; a result that is not there is a verdict too."""
-    try:
-        return function(evidence, **options)
-    except AbsentError as error:
-        return Finding(PENDING, str(error))
-    except MissingError as error:
-        return Finding(UNTESTED, str(error))
-    except rules.OutsideError as error:
-        control = "outside the theorem's preconditions"
-        return Finding(NOTHING, str(error), control=control)
+def _benched(
+    evidence: Evidence, name: str, options: Row, found: Finding, bench: bool
+) -> worlds.Outcome:
+    """What a claim that holds notices of the wrong worlds."""
+    if not bench or found.verdict not in HELD:
+        return NO_WORLDS
+    function = rules.function_of(evidence.config, name)
+    controls = {control.name for control in rules.controls_of(function)}
+    judge = partial(applied, function, options)
+    return worlds.tried(evidence, options, judge, found, controls)
+
+
+def _silenced(found: Finding, outcome: worlds.Outcome) -> Finding:
+    """A claim that does not notice what it should says nothing."""
+    if not outcome.missed:
+        return found
+    reason = f"{found.reason}. It does not notice: {_few(outcome.missed)}"
+    return replace(found, verdict=NOTHING, reason=reason)
 
 
 def _under_readings(findings: dict[str, Finding]) -> Finding:
@@ -181,27 +221,36 @@ def _under_readings(findings: dict[str, Finding]) -> Finding:
     """
     verdicts = {name: each.verdict for name, each in findings.items()}
     held = [name for name, each in verdicts.items() if each in HELD]
-    tried = [name for name in verdicts if verdicts[name] not in (PENDING, UNTESTED)]
-    reasons = "; ".join(
-        f"{name}: {each.verdict} ({each.reason})" for name, each in findings.items()
+    missing = tuple(
+        f"{name}: {one}" for name, each in findings.items() for one in each.missing
     )
+    tried = [name for name in verdicts if verdicts[name] not in (PENDING, UNTESTED)]
     if not tried:
         verdict = PENDING if PENDING in verdicts.values() else UNTESTED
-        return Finding(verdict, f"no reading was run: {reasons}")
-    first = findings[(held or tried)[0]]
+        name, each = next(iter(findings.items()))
+        return replace(each, verdict=verdict, reason=f"under {name}: {each.reason}")
+    shown = (held or tried)[0]
     of_all, of_some, holding = READINGS
     if len(held) == len(findings):
-        holding, verdict = of_all, first.verdict
+        holding, verdict = of_all, findings[shown].verdict
     elif held:
-        holding, verdict = f"{of_some}: {', '.join(held)}", CAVEAT
+        holding, verdict = f"{of_some}: {_few(held)}", CAVEAT
     elif {verdicts[name] for name in tried} == {NOTHING}:
         verdict = NOTHING
     else:  # undecided before not reproduced
         is_open = UNDECIDED in verdicts.values() or len(tried) < len(findings)
         verdict = UNDECIDED if is_open else NOT
+    first = findings[shown]
     controls = [f"{name}: {f.control}" for name, f in findings.items() if f.control]
-    reason = f"{holding}. {reasons}"
-    return Finding(verdict, reason, first.reproduced, control="; ".join(controls))
+    reason = f"{holding} ({len(held)} of {len(findings)}). {shown}: {first.reason}"
+    control = "; ".join(controls)
+    return Finding(verdict, reason, first.reproduced, "", control, missing)
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first of the names, and how many more there are."""
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return f"{', '.join(names[:FEW])}{more}"
 
 
 # --- what printed tables would notice -------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, ndtri
+from scipy.special import chdtrc, ndtr, ndtri
 
 from dperm.report.evidence import AbsentError, Estimate, Evidence
 from dperm.report.verdicts import CAVEAT, CLOSE, NOT, REPRODUCED, Verdict
@@ -130,7 +130,8 @@ def cells(
     if not quantiles or "noise_factor" not in table:
         raise AbsentError(f"{evidence.path(options['file'])} has no quantiles")
     scores = ndtri([float(name[1:]) for name in quantiles])
-    known = table.set_index([*keys, "noise_factor"]).sort_index()
+    known = table.dropna(subset=[*quantiles, "start"])
+    known = known.set_index([*keys, "noise_factor"]).sort_index()
     found = {}
     for row in printed.to_dict("records"):
         key = tuple(row[name] for name in keys)
@@ -301,6 +302,15 @@ def pooled(found: list[Cell], others: list[Cell] | None = None) -> Pooled:
         deviations = np.array([cell.deviation for cell in others])
     apart = logs - np.array([cell.median for cell in found])
     return Pooled(float(weights @ apart), float(np.linalg.norm(weights * deviations)))
+
+
+def apart(found: list[Cell]) -> float:
+    """Chance of cells as far from their laws as these, either way (Fisher's method).
+
+    Cells above and below their laws cancel in the pooled ratio, and add up here.
+    """
+    logs = sum(math.log(max(cell.probability, 1e-300)) for cell in found)
+    return float(chdtrc(2 * len(found), -2 * logs))
 
 
 def power(found: list[Cell], others: list[Cell]) -> float:

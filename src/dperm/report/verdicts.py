@@ -35,8 +35,17 @@ class Verdict(StrEnum):
 
 VERDICTS = tuple(Verdict)
 REPRODUCED, CAVEAT, NOT, UNDECIDED, NOTHING, INCOMPARABLE, UNTESTED, PENDING = VERDICTS
+OUT_OF_SCOPE = "out of scope"
+SHORT = {  # the five verdicts of a report
+    REPRODUCED: "confirmed",
+    CAVEAT: "in part",
+    NOT: "contradicted",
+    **dict.fromkeys((UNDECIDED, NOTHING, UNTESTED, PENDING), "not decidable"),
+    INCOMPARABLE: OUT_OF_SCOPE,
+}
 HELD = (REPRODUCED, CAVEAT)
-WORSE = (REPRODUCED, CAVEAT, UNDECIDED, NOT)  # in this order, where several are judged
+# In this order, where several groups are judged; a group that is missing is pending.
+WORSE = (REPRODUCED, CAVEAT, UNDECIDED, PENDING, NOT)
 
 CLOSE = 1.25  # factor within which two errors count as the same
 ROUGH = 2.0  # factor within which they count as alike
@@ -51,6 +60,7 @@ class Finding:
     reproduced: Estimate | None = None
     published: str = ""
     control: str = ""
+    missing: tuple[str, ...] = ()  # groups that were expected
 
 
 @dataclass(frozen=True)
@@ -90,8 +100,6 @@ class Range:
 
     def verdict(self, found: Estimate) -> Verdict:
         """Where an estimate lies."""
-        if math.isnan(found.value):
-            return UNTESTED
         inside = self.loose_low <= found.low and found.high <= self.loose_high
         if inside:
             held = self.low <= found.value <= self.high
@@ -123,7 +131,7 @@ def interval(found: Estimate) -> str:
 
 # --- several groups -------------------------------------------------------------------
 
-LISTED = 6  # groups that a reason lists
+LISTED = 2  # groups that a reason lists
 
 
 def together(
@@ -137,7 +145,8 @@ def together(
         Group to its estimate, or to why there is none.
     target : Range
     need : "all", "any" or a share
-        How many groups the claim speaks of.
+        How many groups the claim speaks of. A group that is not there keeps "all" from
+        being reproduced, and so does one that decides nothing, with a caveat.
 
     Raises
     ------
@@ -145,23 +154,23 @@ def together(
         If no group has an estimate.
     """
     known = {n: each for n, each in found.items() if isinstance(each, Estimate)}
-    lost = [f"{n}: {each}" for n, each in found.items() if n not in known]
-    verdicts = {name: target.verdict(each) for name, each in known.items()}
-    verdicts = {name: each for name, each in verdicts.items() if each != UNTESTED}
-    if not verdicts:
-        absent = any(isinstance(each, AbsentError) for each in found.values())
-        text = "; ".join(lost) or "no group to judge"
+    lost = {n: each for n, each in found.items() if isinstance(each, MissingError)}
+    absent = [n for n, each in lost.items() if isinstance(each, AbsentError)]
+    if not known:
+        text = "; ".join(_missing(lost)) or "no group to judge"
         raise AbsentError(text) if absent else MissingError(text)
-    known = {name: known[name] for name in verdicts}
-    verdict = _combined(list(verdicts.values()), need)
-    if lost and verdict is REPRODUCED and need == "all":
-        verdict = CAVEAT
-    parts = [f"expected {target}", *_listed(known, verdicts)]
-    parts += [f"missing {text}" for text in lost[:LISTED]]
-    if len(lost) > LISTED:
-        parts.append(f"and {len(lost) - LISTED} more missing")
+    verdicts = {name: target.verdict(each) for name, each in known.items()}
+    dull = CAVEAT if need == "all" else UNDECIDED  # there, and decides nothing
+    others = [PENDING if name in absent else dull for name in lost]
+    verdict = _combined([*verdicts.values(), *others], need)
+    parts = [
+        f"expected {target}",
+        *_missing(lost),
+        *_listed(known, verdicts, len(found)),
+    ]
     decisive = _decisive(known, verdicts, need if verdict != NOT else "all", target)
-    return Finding(verdict, "; ".join(parts), decisive)
+    missing = tuple(name or "all" for name in lost)
+    return Finding(verdict, "; ".join(parts), decisive, missing=missing)
 
 
 def _combined(verdicts: list[Verdict], need: str | float) -> Verdict:
@@ -173,7 +182,20 @@ def _combined(verdicts: list[Verdict], need: str | float) -> Verdict:
     return ordered[at - 1] if at <= len(ordered) else NOT
 
 
-def _listed(known: dict[str, Estimate], verdicts: dict[str, Verdict]) -> Iterator[str]:
+def _missing(lost: dict[str, MissingError]) -> Iterator[str]:
+    """The groups that are missing, by why they are."""
+    reasons: dict[str, list[str]] = {}
+    for name, error in lost.items():
+        reasons.setdefault(str(error), []).append(name)
+    for text, names in reasons.items():
+        listed = ", ".join(names[:LISTED])
+        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+        yield f"missing {listed}{more}: {text}" if listed else text
+
+
+def _listed(
+    known: dict[str, Estimate], verdicts: dict[str, Verdict], total: int
+) -> Iterator[str]:
     """How many hold, and the groups; of many, those that fail and the range."""
 
     def named(name: str) -> str:
@@ -181,21 +203,22 @@ def _listed(known: dict[str, Estimate], verdicts: dict[str, Verdict]) -> Iterato
         return f"{name}: {text}" if name else text
 
     every = list(verdicts.values())
-    if len(every) > 1:
-        counts = [f"{every.count(REPRODUCED)} of {len(every)} hold"]
+    if total > 1:
+        counts = [f"{every.count(REPRODUCED)} of {total} hold"]
         for kind, word in ((CAVEAT, "nearly"), (UNDECIDED, "undecided")):
             if kind in every:
                 counts.append(f"{every.count(kind)} {word}")
         yield ", ".join(counts)
+    failing = [name for name in known if verdicts[name] != REPRODUCED]
     if len(known) <= LISTED:
         yield from map(named, known)
-        return
-    failing = [name for name in known if verdicts[name] != REPRODUCED]
-    yield from map(named, failing[:LISTED])
-    if len(failing) > LISTED:
-        yield f"and {len(failing) - LISTED} more that do not hold"
-    least, most = (pick(known, key=lambda n: known[n].value) for pick in (min, max))
-    yield f"range {named(least)} to {named(most)}"
+    elif failing:
+        yield from map(named, failing[:LISTED])
+        if len(failing) > LISTED:
+            yield f"and {len(failing) - LISTED} more that do not hold"
+    else:
+        least, most = (pick(known, key=lambda n: known[n].value) for pick in (min, max))
+        yield f"from {named(least)} to {named(most)}"
 
 
 def _decisive(

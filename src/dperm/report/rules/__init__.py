@@ -25,8 +25,27 @@ from dperm.core.experiment import schema, validation
 from dperm.core.experiment.validation import one_of
 from dperm.kinds.proofs import Argument
 from dperm.pipeline import products
-from dperm.report.evidence import Each, Estimate, Reading, Where, by_group, matching
-from dperm.report.verdicts import Finding, Range, together
+from dperm.report.evidence import (
+    AbsentError,
+    Alteration,
+    Each,
+    Estimate,
+    Evidence,
+    MissingError,
+    Reading,
+    Where,
+    by_group,
+    groups,
+    matching,
+)
+from dperm.report.verdicts import (
+    NOTHING,
+    PENDING,
+    UNTESTED,
+    Finding,
+    Range,
+    together,
+)
 from dperm.store.closure import functions
 
 Rule = Callable[..., Finding]
@@ -69,10 +88,10 @@ class Control:
     options: OptionsMap = lambda options: options
     table: TableMap | None = None
 
-    def alteration(self, options: Options) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    def alteration(self, options: Options) -> Alteration:
         """What the control makes of every table, given the claim's options."""
         alter = self.table
-        return (lambda table: alter(table, options)) if alter else lambda table: table
+        return lambda table, _: alter(table, options) if alter else table
 
 
 def controlled(*controls: Control) -> Callable[[Function], Function]:
@@ -102,7 +121,8 @@ def exchanged(first: str, second: str) -> OptionsMap:
     """Two options under each other's names; nothing where one is not there."""
 
     def swap(options: Options) -> Options | None:
-        if not {first, second} <= set(options):
+        # That it happens somewhere does not keep the opposite from happening elsewhere.
+        if not {first, second} <= set(options) or options.get("need") == "any":
             return None
         return options | {first: options[second], second: options[first]}
 
@@ -262,13 +282,21 @@ def rule(
             aim, reader = split({key: options[key] for key in shared})
 
             def read(part: pd.DataFrame, where: Where = None, **other: Any) -> Estimate:
-                return replace(reader, **other).of(matching(part, where or {}, file))
+                rows = matching(part, where or {}, file)
+                if lost := evidence.lost(rows, where):
+                    raise AbsentError(f"no row of {', '.join(lost)}")
+                return replace(reader, **other).of(rows)
 
             extra = {"read": read, "evidence": evidence, "file": file}
             extra = {key: extra[key] for key in context - {"part"}}
             extra |= {key: options[key] for key in special}
-            rows = evidence.rows(file, options["where"])
-            numbers = by_group(rows, options["each"], partial(measure, **extra))
+            numbers = grouped(
+                evidence,
+                file,
+                options["where"],
+                options["each"],
+                partial(measure, **extra),
+            )
             aim = target(options) if target else aim
             finding = together(numbers, aim, options["need"])
             return replace(finding, reason=before(options) + finding.reason)
@@ -278,6 +306,50 @@ def rule(
         return controlled(*controls)(judge)
 
     return decorate
+
+
+def grouped(
+    evidence: Evidence,
+    file: str,
+    where: Where,
+    each: Each,
+    measure: Callable[[pd.DataFrame], Estimate],
+    keep: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows,
+) -> dict[str, Estimate | MissingError]:
+    """What is measured in every group of rows that a claim speaks of.
+
+    ``keep`` leaves out rows of which a rule does not speak; a group of which none is
+    left is not missing.
+    """
+    rows = evidence.rows(file, where)
+    expected = evidence.expected(each, where)
+    there = {name for name, _ in groups(rows, each)}
+    numbers = by_group(keep(rows), each, measure)
+    for name, error in numbers.items():
+        if isinstance(error, AbsentError) and expected and name not in expected:
+            numbers[name] = MissingError(str(error))  # there is no need of it
+    for name, why in expected.items():
+        if name not in there:
+            numbers[name] = MissingError(why) if why else AbsentError("no row")
+    for name in evidence.lost(rows, where, each):
+        numbers[name] = AbsentError("no row")
+    return numbers
+
+
+def applied(function: Rule, options: Options, evidence: Evidence) -> Finding:
+    """What a rule finds; a result that is not there, or is wrong, is a verdict too."""
+    try:
+        return function(evidence, **options)
+    except AbsentError as error:
+        return Finding(PENDING, str(error), missing=("all",))
+    except MissingError as error:
+        return Finding(UNTESTED, str(error))
+    except OutsideError as error:
+        control = "outside the theorem's preconditions"
+        return Finding(NOTHING, str(error), control=control)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        text = f"{', '.join(evidence.used)} cannot be judged: {error!r}"
+        return Finding(UNTESTED, text)
 
 
 # --- by name --------------------------------------------------------------------------

@@ -14,10 +14,12 @@ import pandas as pd
 
 from dperm.present.intervals import power
 from dperm.report.evidence import (
+    AbsentError,
     Estimate,
     Evidence,
     MissingError,
     by_group,
+    filled,
     matching,
 )
 from dperm.report.rules import (
@@ -113,8 +115,7 @@ def rate(part: Part, read: Read, file: str, bound: str) -> Estimate:
 
     Judged is the difference; a bound from above allows any that is not positive.
     """
-    matching(part, {bound: []}, file)
-    found, at = read(part), float(part[bound].iloc[0])
+    found, at = read(part), float(filled(part, bound)[bound].iloc[0])
     return Estimate(found.value - at, found.low - at, found.high - at)
 
 
@@ -131,7 +132,7 @@ def growth(part: Part, read: Read, witness: Rows) -> Estimate:
 @rule(NOTHING_LEARNT)
 def slope(part: Part, x: str = "x", y: str = "mean") -> Estimate:
     """Exponent of a power law by least squares of logarithms, with its interval."""
-    kept = part[(part[x] > 0) & (part[y] > 0)]
+    kept = filled(part, x, y)[(part[x] > 0) & (part[y] > 0)]
     if kept[x].nunique() < 3:
         raise MissingError(f"fewer than three positive points ({len(kept)})")
     return Estimate(*power(kept[x].to_numpy(), kept[y].to_numpy()))
@@ -252,6 +253,7 @@ def _at_start(evidence: Evidence, start: Rows, part: Part) -> float:
 def monotone(
     part: Part,
     read: Read,
+    evidence: Evidence,
     along: str,
     falling: bool = True,
     order: list[Any] | None = None,
@@ -262,7 +264,8 @@ def monotone(
     Judged is the largest ratio of a value to the one before it, and of the last to the
     first, with its interval: it must be below 1, or below ``slack`` for a caveat.
     """
-    keys = sorted(part[along].unique()) if order is None else list(order)
+    expected = evidence.claim.expects.get(along) if evidence.claim else None
+    keys = order or expected or sorted(part[along].unique())
     values = [read(_labelled(part, along, key)) for key in keys]
     if len(values) < 2:
         raise MissingError(f"fewer than two values along {along}")
@@ -292,7 +295,7 @@ def flat(
     ``start``: the number at w = 0, as ``level``, or file, value and key as in
     ``alike``.
     """
-    low, high = _extremes(part, read, along)
+    low, high = _extremes(part, read, evidence, along)
     level = start["level"] if "level" in start else _at_start(evidence, start, part)
     drop = float(level) - low.value
     half = math.hypot(high.high - high.low, low.high - low.low) / 2
@@ -305,16 +308,29 @@ def flat(
 
 
 @rule(NOTHING_LEARNT, reason="largest over smallest along {along}: ")
-def differ(part: Part, read: Read, along: str) -> Estimate:
+def differ(part: Part, read: Read, evidence: Evidence, along: str) -> Estimate:
     """Several numbers differ: the largest over the smallest, with its interval."""
-    low, high = _extremes(part, read, along)
+    low, high = _extremes(part, read, evidence, along)
     return high.over(low)
 
 
-def _extremes(part: Part, read: Read, along: str) -> tuple[Estimate, Estimate]:
-    """The least and the largest of the numbers along a column."""
-    found = by_group(part, along, read).values()
-    known = [one for one in found if isinstance(one, Estimate)]
+def _extremes(
+    part: Part, read: Read, evidence: Evidence, along: str
+) -> tuple[Estimate, Estimate]:
+    """The least and the largest of the numbers along a column.
+
+    Raises
+    ------
+    AbsentError, MissingError
+        If one that the claim expects is missing; if there are fewer than two.
+    """
+    found = by_group(part, along, read)
+    for name, error in found.items():
+        if isinstance(error, AbsentError):
+            raise AbsentError(f"{along} {name}: {error}")
+    if lost := set(evidence.expected(along, None)) - set(found):
+        raise AbsentError(f"no row of {along} {', '.join(sorted(lost))}")
+    known = [one for one in found.values() if isinstance(one, Estimate)]
     if len(known) < 2:
         raise MissingError(f"fewer than two numbers along {along}")
     low, high = (pick(known, key=lambda one: one.value) for pick in (min, max))
@@ -332,7 +348,7 @@ def fewer(
     taken at the unlucky end of its intervals and the second at the lucky one, and the
     other way round.
     """
-    tables = [matching(part, one, file) for one in (first, second)]
+    tables = [filled(matching(part, one, file), along) for one in (first, second)]
     ours, theirs = (
         {float(key): read(rows) for key, rows in table.groupby(along) if key > 0}
         for table in tables  # the start, at no cost, is nobody's achievement
@@ -376,8 +392,7 @@ def standing_out(part: Part) -> Estimate:
     Read off the histogram of Figure 2: x the middle of a bin, ``mean`` its count,
     ``max`` its upper edge.
     """
-    bins = part.dropna(subset=["x", "mean", "max"])
-    bins = bins[bins["algorithm"] == "|w*|"]
+    bins = filled(part[part["algorithm"] == "|w*|"], "x", "mean", "max")
     if bins.empty or not bins["mean"].sum() > 0:
         raise MissingError("no histogram")
     large = bins["x"] > bins["max"].max() / 2

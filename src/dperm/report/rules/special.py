@@ -24,7 +24,7 @@ from dperm.report.evidence import (
     MissingError,
     Reading,
     Where,
-    by_group,
+    filled,
     groups,
     matching,
 )
@@ -38,6 +38,7 @@ from dperm.report.rules import (
     constant,
     controlled,
     copied,
+    grouped,
     split,
 )
 from dperm.report.verdicts import (
@@ -71,18 +72,19 @@ def tighter(
     Rows in which both agree to nine digits are left out: an equality by construction
     bears out nothing.
     """
-    rows = evidence.rows(file, where)
+    rows = filled(evidence.rows(file, where), value, per)
     same = (rows[value] / rows[per] - 1).abs() < 1e-9
     if same.all():
         raise OutsideError(f"{value} and {per} are equal by construction in all rows")
     target = Range.of(at_most=at_most, nearly=nearly)
-    reader = Reading(value=value, per=per)
-    found = together(by_group(rows[~same], each, reader.of), target, "all")
+    measure = Reading(value=value, per=per).of
+    numbers = grouped(evidence, file, where, each, measure, lambda rows: rows[~same])
+    found = together(numbers, target, "all")
     if not same.any():
         return found
     left_out = f"; {int(same.sum())} of {len(rows)} equal by construction, left out"
     verdict = CAVEAT if found.verdict == REPRODUCED else found.verdict
-    return Finding(verdict, found.reason + left_out, found.reproduced)
+    return replace(found, verdict=verdict, reason=found.reason + left_out)
 
 
 def _no_drop(table: pd.DataFrame, options: Options) -> pd.DataFrame:
@@ -110,25 +112,24 @@ def bounded(
     nothing. Rows where a column of ``requires`` is below its number lie outside the
     theorem.
     """
-    rows = evidence.rows(file, where)
-    matching(rows, {start: [], per: []}, file)  # they must be there
-    inside, required = _within(rows, requires, file)
+    rows = filled(evidence.rows(file, where), start, *(requires or {}))
+    inside, required = _within(rows, requires)
     if inside.empty:
         raise OutsideError(
             f"the theorem's preconditions ({required}) fail in all {len(rows)} rows"
         )
-    target, reader = Range.of(at_most=at_most), Reading(value=value, per=per)
-    found = together(by_group(inside, each, reader.of), target, need)
+    target, measure = Range.of(at_most=at_most), Reading(value=value, per=per).of
+    numbers = grouped(evidence, file, where, each, measure, lambda _: inside)
+    found = together(numbers, target, need)
     prefix = f"{len(inside)} of {len(rows)} rows within the preconditions; "
     return replace(found, reason=(prefix if requires else "") + found.reason)
 
 
 def _within(
-    rows: pd.DataFrame, requires: dict[str, float] | None, file: str
+    rows: pd.DataFrame, requires: dict[str, float] | None
 ) -> tuple[pd.DataFrame, str]:
     """The rows that meet preconditions, and these in words."""
     requires = requires or {}
-    matching(rows, {column: [] for column in requires}, file)
     for column, least in requires.items():
         rows = rows[rows[column] >= least]
     words = ", ".join(f"{column} >= {least:g}" for column, least in requires.items())
@@ -161,12 +162,15 @@ def above_shape(
     ``learnt`` of its largest, which must not be negative.
     """
     target, _ = split(reading)
+    rows = filled(evidence.rows(file, where), "x", "mean")
     found: dict[str, Estimate | MissingError] = {}
-    for panel, part in evidence.rows(file, where).groupby(each, sort=False):
+    for panel, part in rows.groupby(each, sort=False):
         for name, curve in part.groupby("algorithm", sort=False):
             bound = part[part["algorithm"] == f"{name}, {shape}"]
             if len(bound):
                 found[f"{panel}, {name}"] = _ratio_exponent(curve, bound, learnt)
+    for name in evidence.expected([each, "algorithm"], where):
+        found.setdefault(name, AbsentError("no row"))
     finding = together(found, target, need)
     text = f"exponent of excess over lower bound: {finding.reason}"
     return replace(finding, reason=text)
@@ -208,7 +212,7 @@ def contrast(
             top, bottom = (matching(part, one, file) for one in (over, under))
             return reader.of(top).over(reader.of(bottom))
 
-        return by_group(evidence.rows(file, where), each, measure)
+        return grouped(evidence, file, where, each, measure)
 
     first, second = (ratios(file) for file in files)
     for name, one in first.items():
@@ -246,8 +250,11 @@ def never(
     chance of one is bounded (Clopper and Pearson, 95 %, two-sided) over all runs
     together, and where the bound is above ``at_most`` there were too few runs.
     """
-    rows = evidence.rows(file, where)
-    matching(rows, {hits: [], found: []}, file)
+    rows = filled(evidence.rows(file, where), hits, found, runs)
+    there = {name for name, _ in groups(rows, each)}
+    lost = [n for n in evidence.expected(each, where) if n not in there]
+    if lost := [*lost, *evidence.lost(rows, where, each)]:
+        raise AbsentError(f"no row of {', '.join(lost)}")
     seen = float(rows[hits].sum())
     if not rows[found].sum() > 0:
         return Finding(NOT, "nothing is found at all", Estimate.exactly(seen))
@@ -291,13 +298,15 @@ def inside(
     ``learnt``: file, key columns and the largest share of the error at w = 0 at which
     a choice counts; where nothing was learnt all settings are as good.
     """
-    every = evidence.rows(file, where)
+    every = filled(evidence.rows(file, where), value)
     rows = _that_learnt(evidence, every, learnt) if learnt else every
     if at_edge:
         rows = rows.assign(**{value: high})
     margin = 1 + 1e-6
     target = Range.of(at_least=low * margin, at_most=high / margin)
-    found = together(by_group(rows, each, Reading(value=value).of), target, need)
+    measure = Reading(value=value).of
+    numbers = grouped(evidence, file, where, each, measure, lambda _: rows)
+    found = together(numbers, target, need)
     skipped = len(every) - len(rows)
     left_out = f"; {skipped} of {len(every)} left out, where nothing was learnt"
     return replace(found, reason=found.reason + (left_out if skipped else ""))
@@ -306,8 +315,7 @@ def inside(
 def _that_learnt(
     evidence: Evidence, rows: pd.DataFrame, learnt: dict[str, Any]
 ) -> pd.DataFrame:
-    other = evidence.table(learnt["file"])
-    matching(other, {key: [] for key in (*learnt["keys"], "start")}, learnt["file"])
+    other = filled(evidence.table(learnt["file"]), *learnt["keys"], "start")
     starts = other.groupby(learnt["keys"])["start"].first().rename("_start")
     joined = rows.join(starts, on=learnt["keys"])
     kept = joined["mean"] <= learnt["share"] * joined["_start"]
@@ -340,8 +348,7 @@ def agree(
     does an interval (Clopper and Pearson) across a half.
     """
     rows = evidence.rows(file, where)
-    matching(rows, {value: []}, file)
-    rows, required = _within(rows, requires, file)
+    rows, required = _within(filled(rows, *(requires or {})), requires)
     if rows.empty:
         raise OutsideError(f"the theorem applies to no row ({required})")
     decided = rows[value][rows[value].isin(["yes", "no"])]
@@ -382,8 +389,9 @@ def pooled(
 ) -> Finding:
     """The printed means of a problem, pooled, are those of our noise and solvers.
 
-    Not reproduced where the pooled ratio differs from 1 at ``level``, two-sided; with a
-    caveat where it does, within ``CLOSE``. The controls are other noise, as measured.
+    Not reproduced where the pooled ratio differs from 1 at ``level``, two-sided, or the
+    cells are apart from their laws; with a caveat where only the ratio differs, within
+    ``CLOSE``. The controls are other noise, as measured.
     """
     printed = results.published(evidence.config, published)
     how: dict[str, Any] = {
@@ -404,9 +412,11 @@ def pooled(
     close = 1 / CLOSE <= seen.ratio.value <= CLOSE
     differs = seen.probability < (ALONE if change else level)
     verdict = REPRODUCED if not differs else CAVEAT if close else NOT
+    chance = tuned.apart(cells)
+    verdict = NOT if chance < level else verdict
     reason = (
-        f"printed over the median of its law, {len(cells)} cells weighted by how much "
-        f"they move with the noise; p = {seen.probability:.2g}, level {level:g}"
+        f"printed over law, {len(cells)} cells by how they move with noise; "
+        f"p = {seen.probability:.2g}, of each apart {chance:.2g}; level {level:g}"
     )
     return Finding(verdict, reason, seen.ratio, "1")
 
