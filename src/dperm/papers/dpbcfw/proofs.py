@@ -1,12 +1,23 @@
-"""The privacy proofs of Lou and Cheung 2020 in numbers: Lemmas 2 and 3."""
+"""Proofs and formulas of Lou and Cheung 2020, followed in numbers.
+
+The privacy of Lemmas 2 and 3, Propositions 2 to 4, Table V and Corollary 1.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy import stats
 
 from dperm.core.privacy.published import advanced_epsilon
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.kinds.proofs import Case
+from dperm.papers.dpbcfw.theory import box_curvature, correlated, pair_chances
+
+# --- privacy --------------------------------------------------------------------------
 
 
 def node_selections(
@@ -17,9 +28,35 @@ def node_selections(
     Laplace scale 8 G eta sqrt(2 T log(2/delta)) / (n epsilon) on scores that move by
     2 G eta / n: the K of the printed scale cancels.
     """
-    pure = epsilon / (2 * math.sqrt(2 * iterations * math.log(2 / delta)))
+    pure = _selection(epsilon, delta, iterations)
     spent = advanced_epsilon([(pure, int(nodes * iterations))], delta / 2)
     return Case(spent, epsilon / 2, "advanced composition of all nodes' selections")
+
+
+def node_selections_noise(
+    epsilon: float, delta: float, nodes: float, iterations: float
+) -> Case:
+    """The least that these selections can cost, with a G that bounds a record's share.
+
+    Each node has two candidates, +i and -i, and a record that turns the sign of their
+    scores: K T answers yes or no, whose exact profile is that of two binomials.
+    """
+    moved = _selection(epsilon, delta, iterations) / 2  # over the Laplace scale
+    count = int(nodes * iterations)
+    right = 1 - math.exp(-moved) * (1 + moved / 2) / 2
+    k = np.arange(count + 1)
+    p, q = (stats.binom.pmf(k, count, chance) for chance in (right, 1 - right))
+    low, high = 0.0, count * math.log(right / (1 - right))
+    for _ in range(60):
+        middle = (low + high) / 2
+        spent = np.maximum(p - math.exp(middle) * q, 0.0).sum()
+        low, high = (middle, high) if spent > delta / 2 else (low, middle)
+    return Case(low, epsilon / 2, "exact composition of K T noisy maxima of two")
+
+
+def _selection(epsilon: float, delta: float, iterations: float) -> float:
+    """What one selection costs: 2 (2 G eta / n) over the Laplace scale."""
+    return epsilon / (2 * math.sqrt(2 * iterations * math.log(2 / delta)))
 
 
 def sketched_features(
@@ -35,9 +72,122 @@ def sketched_features(
     J is (length, n) with entries N(0, 1/length): columns of norm about 1, largest
     singular value about 1 + sqrt(n / length). An entry of the data changes by 1.
     """
-    count = nodes * iterations
+    noise = _sketch_noise(epsilon, delta, n, length, nodes * iterations)
+    spent = gaussian_epsilon(math.sqrt(nodes * iterations) / noise, delta)
+    return Case(spent, epsilon / 2, "exact composition of K T Gaussian releases")
+
+
+def sketched_features_noise(
+    epsilon: float,
+    delta: float,
+    n: float,
+    length: float,
+    nodes: float,
+    iterations: float,
+    share: float,
+) -> Case:
+    """The least that a run can cost: its very first feature, and nothing else.
+
+    At x = 0 no score depends on the features of a record with label 0, so that which
+    feature is sent tells nothing, and what is sent is one Gaussian release.
+
+    Parameters
+    ----------
+    share : float
+        Of epsilon and delta that is claimed to be enough.
+    """
+    noise = _sketch_noise(epsilon, delta, n, length, nodes * iterations)
+    spent = gaussian_epsilon(1 / noise, share * delta)
+    return Case(spent, share * epsilon, "one release, exactly; all others for nothing")
+
+
+def _sketch_noise(
+    epsilon: float, delta: float, n: float, length: float, count: float
+) -> float:
+    """Equation 17 for so many releases."""
     leading = 1 + math.sqrt(n / length)
     logs = math.sqrt(2 * (math.log(1 / delta) + epsilon / 2))
-    noise = leading * math.sqrt(count) * logs / (n * epsilon / 2)
-    spent = gaussian_epsilon(math.sqrt(count) / noise, delta)
-    return Case(spent, epsilon / 2, "exact composition of K T Gaussian releases")
+    return leading * math.sqrt(count) * logs / (n * epsilon / 2)
+
+
+# --- expected curvature ---------------------------------------------------------------
+#
+# Of least squares over the box |v_j| <= 1, exactly (``theory.box_curvature``), on
+# features that share so much of one direction.
+
+
+def set_curvature(n: float, d: float, tau: float, common: float) -> Case:
+    """Proposition 2: of tau-nice sampling, at most the mean over its sets.
+
+    One coordinate is uniform serial sampling, with a d-th of the product curvature; all
+    of them are elementary sampling, with the global curvature.
+    """
+    size, features = int(tau), int(d)
+    A = correlated(np.random.default_rng(0), int(n), features, common)
+    G = A.T @ A / n
+    sets = [list(each) for each in itertools.combinations(range(features), size)]
+    mean = float(np.mean([box_curvature(G[np.ix_(S, S)], 1.0) for S in sets]))
+    found = box_curvature(pair_chances("tau-nice", features, size, 1) * G, 1.0)
+    return Case(found, mean, "the largest mean against the mean of the largest")
+
+
+def pair_bound(n: float, d: float, tau: float, nodes: float, common: float) -> Case:
+    """Propositions 3 (one node) and 4: at most a sum over single features and pairs."""
+    K, size, features = int(nodes), int(tau), int(d)
+    A = correlated(np.random.default_rng(0), int(n), features, common)
+    G = A.T @ A / n
+    owner = np.arange(features) // (features // K)
+    same = owner[:, None] == owner
+    pairs = np.abs(G) * (1 - np.eye(features))
+    mu1, mu2 = float(np.diag(G).max()), float(pairs[same].max())
+    mu3 = float(pairs[~same].max(initial=0.0))
+    limit = K * size * (mu1 + (size - 1) * mu2) + K * (K - 1) * size**2 * mu3
+    P = pair_chances("(K, tau)-distributed", features, size, K)
+    return Case(box_curvature(P * G, 1.0), limit, "exact curvature against the sum")
+
+
+# --- formulas -------------------------------------------------------------------------
+
+
+def logistic_gradient(n: float) -> Case:
+    """Table V: the printed partial gradient of the mean logistic loss."""
+    return _gradient(
+        int(n), lambda m: np.log1p(np.exp(-m)), lambda m: 1 / (1 + np.exp(m))
+    )
+
+
+def hinge_gradient(n: float) -> Case:
+    """Table V: the printed partial gradient of the mean smoothed hinge loss."""
+    return _gradient(
+        int(n), lambda m: np.maximum(0, 1 - m) ** 2 / 2, lambda m: np.maximum(0, 1 - m)
+    )
+
+
+def _gradient(
+    n: int,
+    loss: Callable[[np.ndarray], np.ndarray],
+    weight: Callable[[np.ndarray], np.ndarray],
+) -> Case:
+    """-sum_j y_j a_j weight_j, as printed, against the slope of the printed mean loss.
+
+    One feature, labels +1 and margins a_j x; the slope is a central difference.
+    """
+    a = np.random.default_rng(0).standard_normal(n) + 1.0
+    x, step = 0.1, 1e-6
+    slope = float((loss(a * (x + step)) - loss(a * (x - step))).mean() / (2 * step))
+    printed = -float(a @ weight(a * x))
+    return Case(printed / slope, 1.0, "printed over the derivative of the printed loss")
+
+
+def uplink(n: float, least: float) -> Case:
+    """Corollary 1: K T m numbers over log(n)^(1/3) n^(2/3), beside the same at less n.
+
+    T grows like n^(2/3) (Theorem 4), m like log(2 T / delta) (Table IV), delta = 1/n. A
+    ratio that grows has no bound.
+    """
+
+    def ratio(size: float) -> float:
+        T = size ** (2 / 3)
+        return math.log(2 * T * size) / math.log(size) ** (1 / 3)
+
+    return Case(ratio(n) / ratio(least), 1.0, "the count over the printed order")
