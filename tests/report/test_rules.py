@@ -282,6 +282,16 @@ def test_a_lead_that_changes_needs_an_interval(config, evidence):
     assert found.reproduced.value == 1 and found.verdict == UNDECIDED
 
 
+def test_no_lead_inside_the_band_of_the_controls_is_decided(config, evidence):
+    rows = {"ratio": [0.93], "ci_low": [0.92], "ci_high": [0.94], "band": [1.11]}
+    write(config, "near", pd.DataFrame(rows))
+    given = {"value": "ratio", "below": 1}
+    assert measures.lead(evidence, "near", **given).verdict == REPRODUCED
+    assert measures.lead(evidence, "near", band="band", **given).verdict == UNDECIDED
+    write(config, "far", pd.DataFrame(rows | {"band": [1.05]}))
+    assert measures.lead(evidence, "far", band="band", **given).verdict == REPRODUCED
+
+
 def test_directions_are_counted_where_they_are_decided(config, evidence):
     write(config, "said", pd.DataFrame({"right": ["yes"] * 6 + ["says nothing", None]}))
     found = special.agree(evidence, "said", "right")

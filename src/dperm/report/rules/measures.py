@@ -86,9 +86,18 @@ def slack(part: Part, read: Read) -> Estimate:
 
 
 @rule(INVERTED, NOTHING_LEARNT)
-def lead(part: Part, read: Read) -> Estimate:
-    """A column that is a ratio of two errors says which of them is the lower."""
-    return read(part)
+def lead(part: Part, read: Read, band: str | None = None) -> Estimate:
+    """A column that is a ratio of two errors says which of them is the lower.
+
+    ``band`` is the column of the widest ratio of a law to itself: no number inside it
+    is decided, so that the interval reaches that far to both sides.
+    """
+    found = read(part)
+    if band is None:
+        return found
+    widest = float(filled(part, band)[band].iloc[0])
+    low, high = found.value / widest, found.value * widest
+    return Estimate(found.value, min(low, found.low), max(high, found.high))
 
 
 # --- exponents ------------------------------------------------------------------------

@@ -1,0 +1,39 @@
+"""Formulas of Maranjyan et al. 2024 that the steps around them do not give."""
+
+from __future__ import annotations
+
+import math
+
+from dperm.kinds.proofs import Case
+
+
+def halving(convexity: float, steepest: float, inverted: float) -> Case:
+    """Appendix E.2: K inner steps halve the excess but for the noise.
+
+    ``steepest`` is the largest M_j / p_j; ``inverted`` takes K as the text of Theorem
+    4.2 has it, with the ratio of both upside down.
+    """
+    condition = steepest / convexity
+    product = steepest * convexity
+    inner = 2 * (1 + (1 / product if inverted else condition))
+    return Case((1 + condition) / inner, 0.5, "what a round leaves of the excess")
+
+
+def convex_length(radius: float, noise: float) -> Case:
+    """Appendix E.1: the K that minimises R^2 / K + 12 K Sigma^2.
+
+    ``noise`` is Sigma sqrt(log(1/delta)) / (n epsilon).
+    """
+    inner = radius / noise
+    found = radius**2 / inner + 12 * inner * noise**2
+    least = 2 * math.sqrt(12) * radius * noise
+    return Case(found, least, "the right-hand side at the printed K and at the best")
+
+
+def dominating_block(steepest: float, within: float) -> Case:
+    """Section 4.3.1: ‖L‖ in M^-1 of a dominating term L^2 / M_max is about L / M_max.
+
+    Whatever L is, they are a factor sqrt(M_max) apart, which must lie ``within``.
+    """
+    apart = math.sqrt(max(steepest, 1 / steepest))
+    return Case(apart, within, "L / sqrt(M_max) and L / M_max, one over the other")
