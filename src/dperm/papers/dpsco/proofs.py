@@ -50,6 +50,85 @@ def single_pass_selections(epsilon: float, delta: float, n: float) -> Case:
     return Case(cost, epsilon, "advanced composition with its second term")
 
 
+# --- Proposition 3.2, at unit scale ---------------------------------------------------
+
+
+def noise_moment(m: float, d: float) -> Case:
+    """Bassily et al. 2021, Proposition 3.2 (a): the m-th moment of the noise's norm."""
+    found = _radial(m + d - 1, 1.0) / _radial(d - 1, 1.0)
+    logs = math.lgamma((m + d) / 2) - math.lgamma(d / 2)
+    return Case(found, 2 ** (m / 2) * math.exp(logs), "its integral over the radius")
+
+
+def noise_exponential(square: float, d: float) -> Case:
+    """Bassily et al. 2021, Proposition 3.2 (b): E exp(||z||^2 / nu^2), nu^2 given.
+
+    It is infinite for nu^2 up to 2; found is what it exceeds there.
+    """
+    found = _radial(d - 1, 1 - 2 / square) / _radial(d - 1, 1.0)
+    return Case(found, math.exp(d / (square - 2)), "its integral over the radius")
+
+
+def noise_tail(d: float) -> Case:
+    """The same at nu^2 = d + 2, which the paper goes on with."""
+    return noise_exponential(d + 2, d)
+
+
+def _radial(power: float, rate: float) -> float:
+    """The integral of r^power exp(-rate r^2 / 2); a part of one that is infinite."""
+    end = (math.sqrt(power) + 12) / math.sqrt(rate if rate > 0 else 1.0)
+    density = lambda r: r**power * math.exp(-rate * r * r / 2)  # noqa: E731
+    return float(scipy.integrate.quad(density, 0, end, epsabs=0, epsrel=1e-11)[0])
+
+
+def noise_divergence(alpha: float, q: float) -> Case:
+    """Bassily et al. 2021, Proposition 3.2 (c), in the plane; the worse of two shifts.
+
+    Shifts are 4 / alpha long in l_q, along one axis and along both.
+    """
+    r, length = generalised.smooth_order(q, 2), 4 / alpha
+    axis = np.linspace(-12, 12, 161)  # sums over it are as good as integrals
+    z = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    here = _square(z, r)
+    whole = np.exp(-here / 2).sum()
+
+    def divergence(shift: np.ndarray) -> float:
+        there = _square(z - length * shift, r)
+        part = np.exp(((alpha - 1) * here - alpha * there) / 2).sum()
+        return math.log(part / whole) / (alpha - 1)
+
+    found = max(divergence(shift) for shift in directions(2, q))
+    claimed = generalised.renyi_bound(alpha, generalised.regularity(q, 2), 1 / length)
+    return Case(found, claimed, "the Renyi divergence in the plane")
+
+
+# --- Algorithm 1 ----------------------------------------------------------------------
+
+
+def records_read(n: float) -> Case:
+    """Algorithm 1 with the batches of Theorem 5.2: how many records it draws."""
+    phases = int(math.log2(n) // 2)
+    drawn = sum(1 + t / 2 for t in range(1, phases + 1)) * 4 * n / math.log2(n) ** 2
+    return Case(drawn, n, "b (1 + t/2) records in every phase t, logarithms base 2")
+
+
+def inner_sensitivity(phases: float) -> Case:
+    """Theorem 5.1: how far a record moves an inner difference, over L1 M / b.
+
+    Twice 2^j times how far the iterate can have gone below the left sibling, with the
+    steps that Algorithm 1 prints.
+    """
+    found = 0.0
+    for t in range(1, int(phases) + 1):
+        kept = [1 - 2 / (2 ** (t - 1) + leaf + 1) for leaf in range(2**t)]
+        for j in range(1, t + 1):
+            below = 2 ** (t - j)
+            for leaf in range(0, 2**t, 2 * below):
+                gone = 1 - math.prod(kept[leaf : leaf + below])
+                found = max(found, 2 * 2**j * gone)
+    return Case(found, 8.0, "all right children, the printed steps")
+
+
 # --- the printed noise of every method, and the least that is sound -------------------
 
 NORMS = (1.0, 1.25, 1.5, 2.0)  # of Algorithm 1
