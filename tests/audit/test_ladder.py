@@ -23,6 +23,7 @@ from dperm.audit.rungs import BLIND, RUNGS, count, sensitivity
 from dperm.core import solvers
 from dperm.core.lanes import dp_cd
 from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.solvers.fits.secret import UndeclaredError
 from dperm.solvers.lanes import dp_sgd
 
 SOLVERS = sorted((Path(__file__).parents[2] / "conf/solver").glob("*.yaml"))
@@ -326,3 +327,14 @@ def test_a_gaussian_ledger_of_its_own_is_audited_to_the_end(climbed):
     assert row["claim"] == "holds, 100% reached" and row["ledger"] == "kept"
     assert row["evidence"] == "exact" and row["confidence"] == 1.0
     assert isinstance(strict("dp_cd").ledger.events[0], Gaussian)
+
+
+def test_a_solver_that_stops_on_ordinary_records_is_caught(monkeypatch):
+    def subjects(*_):
+        raise UndeclaredError("sensitivity: the ledger states 2, the run has 3")
+
+    monkeypatch.setattr(ladder, "subjects", subjects)
+    found = ladder.solver("mine", "dp_gd", {}, ladder.SMALL, 1)
+    assert found["caught"].all() and set(found["subject"]) == {"mine"}
+    assert "UndeclaredError: sensitivity" in found["note"].iloc[0]
+    assert ladder.epsilons(found)["ledger"].iloc[0].startswith("broken")

@@ -23,7 +23,7 @@ from dperm.accountants.intervals import epsilon_interval
 from dperm.audit.climbing import ROUNDING, Effort, Ladder
 from dperm.audit.controls import CONTROLS
 from dperm.audit.registry import estimators, plain, subjects
-from dperm.audit.rungs import BLIND, climb, published
+from dperm.audit.rungs import BLIND, climb, published, stopped
 from dperm.audit.subjects import Subject
 from dperm.core import solvers
 from dperm.core.privacy.ledger import N, united
@@ -60,9 +60,21 @@ def solver(
     effort : Effort
     seed : int
     """
-    every = [*subjects(name, algorithm, options), *estimators(name, algorithm)]
+    try:
+        every = [*subjects(name, algorithm, options), *estimators(name, algorithm)]
+    except Exception as error:  # it does not run on ordinary records
+        return _stopped(name, error, effort)
     findings = [_climbed(one, effort, seed) for one in every]
     return pd.concat(findings, ignore_index=True) if findings else pd.DataFrame()
+
+
+def _stopped(name: str, error: Exception, effort: Effort) -> pd.DataFrame:
+    """Rows of a solver that cannot be audited: every rung has caught it."""
+    rows = pd.DataFrame([asdict(found) for found in stopped(error)])
+    unknown = ("claimed_epsilon", "true_epsilon", "epsilon_low", "epsilon_high")
+    text = {"subject": name, "calibration": "", "given": "", "reason": ""}
+    known = {**text, **dict.fromkeys(unknown, math.nan), "delta": math.nan}
+    return rows.assign(**known, level=effort.level, exact=False)
 
 
 def _climbed(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:

@@ -474,5 +474,14 @@ def _climbed(name: str, ladder: Ladder) -> Finding:
     try:
         return RUNGS[name](ladder)
     except Exception as error:  # whatever a solver's author wrote
-        note = f"a run raised {type(error).__name__}: {error}".split("\n")[0]
-        return Finding(name, math.inf, 0.0, True, note)
+        return _raised(name, error)
+
+
+def stopped(error: Exception) -> list[Finding]:
+    """The findings where not even a first run on ordinary records ends."""
+    return [_raised(name, error) for name in RUNGS]
+
+
+def _raised(name: str, error: Exception) -> Finding:
+    note = f"a run raised {type(error).__name__}: {error}".split("\n")[0]
+    return Finding(name, math.inf, 0.0, True, note)
