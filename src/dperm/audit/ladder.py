@@ -62,9 +62,9 @@ def solver(
     """
     try:
         every = [*subjects(name, algorithm, options), *estimators(name, algorithm)]
+        findings = [_climbed(one, effort, seed) for one in every]
     except Exception as error:  # it does not run on ordinary records
         return _stopped(name, error, effort)
-    findings = [_climbed(one, effort, seed) for one in every]
     return pd.concat(findings, ignore_index=True) if findings else pd.DataFrame()
 
 
