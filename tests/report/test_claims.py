@@ -97,6 +97,9 @@ def test_readings_are_all_judged_and_named(made):
     (row,) = made(claim | {"readings": {"a": near, "b": far}})
     assert row["verdict"] == CAVEAT
     assert "under some: a (1 of 2). a: expected" in row["reason"]
+    loose = {"above": None, "at_least": 13, "nearly": 2}  # 12.4 nearly reaches it
+    (row,) = made(claim | {"readings": {"a": near, "nearly": near | loose}})
+    assert row["verdict"] == CAVEAT and "under all (2 of 2)" in row["reason"]
     strict = claim | {"options": claim["options"] | {"above": 100}}
     (row,) = made(strict | {"readings": {"a": near, "b": far}})
     assert row["verdict"] == NOT and "under none tried" in row["reason"]

@@ -105,6 +105,18 @@ def test_an_empty_cell_is_missing_and_never_0(judge):
     assert found.verdict == PENDING and "empty cell of wrong" in found.reason
 
 
+def test_an_empty_cell_that_its_table_explains_decides_nothing(judge):
+    rates = pd.DataFrame(
+        {"p": [1, 2], "exponent": [-1.0, np.nan], "reason": [np.nan, "2 of 7 points"]}
+    )
+    options = {"rule": "value", "file": "table", "each": "p", "value": "exponent"}
+    _, found = judge(rates, at_most=0.0, expects={"p": [1, 2]}, **options)
+    assert (found.verdict, found.missing) == (CAVEAT, ("2",))
+    assert "2 of 7 points" in found.reason
+    _, found = judge(rates.drop(columns="reason"), at_most=0.0, **options)
+    assert found.verdict == PENDING
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [

@@ -357,6 +357,8 @@ class Reading:
                 rows = filled(rows, column)
                 rows = rows.loc[[getattr(rows[column], pick)()]]
         value, low, high = self._columns(rows)
+        if "reason" in rows and (rows[value].isna() & rows["reason"].notna()).all():
+            raise MissingError(str(rows["reason"].iloc[0]))  # the table says why
         scale = 1.0 if self.per is None else float(rows[self.per].iloc[0])
         if low is None:
             return self._averaged(rows[value].astype(float), scale)

@@ -232,7 +232,7 @@ def _under_readings(findings: dict[str, Finding]) -> Finding:
     shown = (held or tried)[0]
     of_all, of_some, holding = READINGS
     if len(held) == len(findings):
-        holding, verdict = of_all, findings[shown].verdict
+        holding, verdict = of_all, max(verdicts.values(), key=HELD.index)
     elif held:
         holding, verdict = f"{of_some}: {_few(held)}", CAVEAT
     elif {verdicts[name] for name in tried} == {NOTHING}:
