@@ -7,8 +7,10 @@ from dperm.report import cells
 from dperm.report.verdicts import (
     INCOMPARABLE,
     NOT,
+    NOTHING,
     PENDING,
     REPRODUCED,
+    UNDECIDED,
     UNTESTED,
 )
 
@@ -32,6 +34,21 @@ def test_seconds_of_another_machine_earn_no_verdict(mean):
     judged = cells.seconds(row, found, "s", "d", "mean", "std", 10)
     assert judged.verdict == INCOMPARABLE
     assert judged.reproduced.low < mean < judged.reproduced.high
+
+
+@pytest.mark.parametrize(
+    ("printed", "fresh", "verdict"),
+    [(0.008, 0.008, REPRODUCED), (0.001, 0.001, NOTHING), (0.001, 0.008, UNDECIDED),
+     (0.008, 0.0005, NOT), (0.008, 0.2, NOT), (0.008, 0.0, UNTESTED)],
+)  # fmt: skip
+def test_a_deviation_of_five_runs_is_compared_as_far_as_they_say(
+    printed, fresh, verdict
+):
+    half = 2.2622 * fresh / 10**0.5  # of ten runs
+    ours = {"fresh_ci_low": 1 - half, "fresh_ci_high": 1 + half, "std": 0.01}
+    found = cells.deviation({"d": printed}, ours, "d", "std", 5, 0.001, 10)
+    assert found.verdict == verdict
+    assert fresh == 0 or found.reproduced.value == pytest.approx(fresh, rel=1e-3)
 
 
 def test_exact_numbers_and_formulas():

@@ -12,7 +12,7 @@ from scipy import stats
 from dperm.kinds.law import LEVELS, quantile_columns
 from dperm.report import cells, tuned
 from dperm.report.evidence import AbsentError
-from dperm.report.verdicts import CAVEAT, NOT, NOTHING, PENDING, REPRODUCED
+from dperm.report.verdicts import CAVEAT, NOT, NOTHING, PENDING, REPRODUCED, UNTESTED
 
 from .conftest import write
 
@@ -150,3 +150,23 @@ def test_cells_say_what_they_would_not_have_noticed(config, evidence):
     assert found[0].control == ""
     assert found[1].control == "holds for errors x 0.7 and errors x 1.4"
     assert found[2].control == "holds for w = 0"
+
+
+def test_a_star_stands_at_the_least_of_its_row_or_is_a_tie(config, evidence):
+    medians = {key: 0.1 * key[2] for key in ALL}  # 1 pass is the least, by far
+    medians |= {("a", "slow", passes): 0.1 for passes in PASSES}
+    write(config, "law", laws(medians))
+    table = printed(medians | {("b", "slow", 1): 0.1})
+    chances = tuned.least(tuned.cells(evidence, printed(medians), OPTIONS))
+    assert sum(chances.values()) == pytest.approx(1.0, abs=0.01)
+    how = OPTIONS | {"kind": "star", "level": 0.005}
+    given = {"file": "law", "keys": KEYS, "cells": {"star": how}}
+
+    def verdicts(*stars):
+        keys = table[KEYS].itertuples(index=False, name=None)
+        marked = table.assign(star=[int(key in stars) for key in keys])
+        found = cells.judged(evidence, marked, given)
+        return [each.finding.verdict for each in found]
+
+    assert verdicts(("a", "quick", 1), ("a", "slow", 5)) == [REPRODUCED, UNTESTED]
+    assert verdicts(("a", "quick", 2), ("b", "slow", 1)) == [NOT, PENDING]

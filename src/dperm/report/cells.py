@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import fdtr, fdtrc
 
 from dperm.present.intervals import t_quantile
 from dperm.report import tuned
@@ -19,11 +20,14 @@ from dperm.report.evidence import (
     matching,
 )
 from dperm.report.verdicts import (
+    CAVEAT,
     INCOMPARABLE,
     NOT,
     NOTHING,
     PENDING,
     REPRODUCED,
+    ROUGH,
+    UNDECIDED,
     UNTESTED,
     Finding,
     Verdict,
@@ -78,6 +82,44 @@ def seconds(
     return Finding(INCOMPARABLE, text, found, _text(row, published, spread))
 
 
+def deviation(
+    row: Row, ours: Row, published: str, value: str, of: int, level: float, runs: int
+) -> Finding:
+    """A standard deviation ``of`` so many runs, printed to one digit, over n or n - 1.
+
+    Beside that of our ``runs`` fresh ones, by the F-test: not reproduced at ``level``
+    (with a caveat within ``ROUGH``), undecided if alone it would not be. A test that
+    would notice neither three times it nor a third says nothing.
+    """
+    half, text = (
+        (ours["fresh_ci_high"] - ours["fresh_ci_low"]) / 2,
+        _text(row, published),
+    )
+    if not half > 0:
+        reason = "our runs all end at w = 0, so that nothing varies"
+        return Finding(UNTESTED, reason, published=text)
+    fresh, printed = half * math.sqrt(runs) / t_quantile(runs - 1), row[published]
+    unit = tuned.half_unit(printed, {"digits": 1})
+    ends = (printed - unit, (printed + unit) * math.sqrt(of / (of - 1)))
+
+    def chance(factor: float) -> float:
+        low, high = ((factor * end / fresh) ** 2 for end in ends)
+        free = (of - 1, runs - 1)
+        return float(min(1.0, 2 * min(fdtr(*free, high), fdtrc(*free, low))))
+
+    seen, close = chance(1.0), ends[0] / ROUGH <= fresh <= ends[1] * ROUGH
+    outside = UNDECIDED if seen >= level else CAVEAT if close else NOT
+    verdict = REPRODUCED if seen >= ALONE else outside
+    control = ""
+    if verdict == REPRODUCED and min(chance(3.0), chance(1 / 3)) >= ALONE:
+        verdict, control = NOTHING, "holds for deviations x 3 and / 3"
+    reason = (
+        f"{text} printed; {fresh:.2g} of {runs} fresh runs, "
+        f"{ours[value]:.2g} of the tuning's {of}; p = {seen:.2g}, level {level:g}"
+    )
+    return Finding(verdict, reason, Estimate.exactly(fresh), text, control)
+
+
 def exact(row: Row, ours: Row, published: str, value: str) -> Finding:
     """A number that must come out to the digit."""
     printed, found = row[published], ours[value]
@@ -112,8 +154,11 @@ def _text(row: Row, published: str, spread: str | None = None) -> str:
     return text if spread is None else f"{text} ± {row[spread]:.1g}"
 
 
-KINDS = {each.__name__: each for each in (count, seconds, exact, formula, mark)}
+_ALL = (count, seconds, deviation, exact, formula, mark)
+KINDS = {each.__name__: each for each in _ALL}
 LAW = "law"  # a mean of a tuned setting, judged with all others of its table
+STAR = "star"  # marks the least mean of several, 1 in the column
+ALONE = 0.05  # level of one test, which needs no correction
 ERRORS = ["errors x 0.7", "errors x 1.4"]  # of which a law must notice one
 
 
@@ -135,6 +180,10 @@ def judged(
     for column, how in options["cells"].items():
         if how["kind"] == LAW:
             yield from _by_law(evidence, printed, law_options(column, how, options))
+            continue
+        if how["kind"] == STAR:
+            how = law_options(column, how, options)
+            yield from _by_star(evidence, printed, column, how)
             continue
         for row in printed.to_dict("records"):
             yield _one(evidence, row, column, how, options)
@@ -189,6 +238,37 @@ def _by_law(
         yield Judged(row, column, finding)
 
 
+def _by_star(
+    evidence: Evidence, printed: pd.DataFrame, star: str, how: dict[str, Any]
+) -> Iterator[Judged]:
+    """Every star: whether that cell prints the least of its row, by their laws.
+
+    Reproduced where it does in 95 % of tunings, not where in fewer than ``level``; in
+    between it is a tie. ``column`` of the options is that of the means.
+    """
+    try:
+        found = tuned.cells(evidence, printed, how)
+        missing = f"{evidence.path(how['file'])} has no law for it"
+    except AbsentError as error:
+        found, missing = {}, str(error)
+    for row in printed[printed[star] == 1].to_dict("records"):
+        *of, mine = key = tuple(row[name] for name in how["keys"])
+        chances = tuned.least({k: c for k, c in found.items() if [*k[:-1]] == of})
+        if key not in chances:
+            yield Judged(row, star, Finding(PENDING, missing, published=str(mine)))
+            continue
+        best = max(chances, key=chances.__getitem__)
+        chance = Estimate.exactly(chances[key])
+        reason = f"the least of its row in {chances[key]:.1%} of tunings"
+        reason += "" if best == key else f"; {best[-1]} in {chances[best]:.1%}"
+        verdict = REPRODUCED if chance.value >= 1 - ALONE else UNTESTED
+        if verdict == UNTESTED:
+            reason = f"a tie: {reason}"
+        if chance.value < how["level"]:
+            verdict = NOT
+        yield Judged(row, star, Finding(verdict, reason, chance, str(mine)))
+
+
 # --- all other kinds ------------------------------------------------------------------
 
 
@@ -207,7 +287,7 @@ def _one(
         finding = Finding(UNTESTED, only["otherwise"], published=text)
         return Judged(row, column, finding, other=True)
     names = {key: row[key] for key in options["keys"]}
-    if kind == "seconds":
+    if kind in ("seconds", "deviation"):
         given["runs"] = config.scale.fresh or config.paper.fresh
     try:
         if kind == "mark":

@@ -129,7 +129,7 @@ def _check_cells(config: schema.Config, options: dict[str, Any]) -> None:
         raise ValueError(f"options {sorted(missing)} missing")
     if options["published"] not in config.paper.published:
         raise ValueError(f"published: {options['published']!r} is not in `published`")
-    known = (*cells.KINDS, cells.LAW)
+    known = (*cells.KINDS, cells.LAW, cells.STAR)
     for column, how in options["cells"].items():
         if how.get("kind") not in known:
             expected = ", ".join(known)

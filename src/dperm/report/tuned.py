@@ -23,6 +23,7 @@ from dperm.report.verdicts import CAVEAT, CLOSE, NOT, REPRODUCED, Verdict
 PUBLISHED = 1.0  # the noise factor of what is printed
 FACTORS = (0.7, 0.8, 1.25, 1.4)
 EXTREME = 40.0  # standard deviations; as good as impossible
+LEVELS = 200  # at which a law is read to compare it with others
 Key = tuple[Any, ...]
 Change = Callable[[pd.DataFrame], pd.DataFrame]
 
@@ -206,6 +207,18 @@ def verdicts(found: dict[Key, Cell], level: float) -> dict[Key, Verdict]:
         outside = CAVEAT if close else NOT
         verdicts[key] = REPRODUCED if corrected[key] >= level else outside
     return verdicts
+
+
+def least(found: dict[Key, Cell]) -> dict[Key, float]:
+    """How often each of some cells prints the least, all independent."""
+    levels = ndtri((np.arange(LEVELS) + 0.5) / LEVELS)
+    chances = {}
+    for key, cell in found.items():
+        values = np.exp(np.interp(levels, cell.scores, cell.logs))
+        others = [other for name, other in found.items() if name != key]
+        above = [[ndtr(-other.score(value)) for other in others] for value in values]
+        chances[key] = float(np.prod(above, axis=1).mean())
+    return chances
 
 
 # --- changes that a table ought to notice ---------------------------------------------

@@ -1,0 +1,47 @@
+"""Comparisons of bounds in Mangold et al. 2022, and a sensitivity, in numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dperm.kinds.proofs import Case
+
+
+def imbalance(ratio: float, least: float, printed: float) -> Case:
+    """Section 3.4, unbalanced, where its hypotheses hold: the first coordinate leads.
+
+    Found is the worst factor between a term and what it is said to be about: both
+    bounds of DP-CD over those of DP-SGD and a power of M_min / M_max, or the steps to
+    that as ``printed``. Claimed is about, within a tenth.
+    """
+    M = np.array([ratio * least] + 9 * [least])
+    L = np.array([3.0] + 9 * [3.0 / ratio])
+    overall, weighted = float(np.linalg.norm(L)), float(np.sqrt((L**2 / M).sum()))
+    R_I = 3.0  # the first coordinate is known, the others are 1 away
+    R_M, mu_M, mu_I = math.sqrt(least) * R_I, 1.0, least  # a Hessian diag(M)
+    if printed:
+        pairs = [(weighted**2, overall / M[0]), (R_M, least * R_I)]
+    else:
+        convex = weighted * R_M / (overall * R_I)
+        strongly = weighted**2 / mu_M * mu_I / overall**2
+        pairs = [(convex, ratio**-0.5), (strongly, 1 / ratio)]
+    apart = math.exp(max(abs(math.log(one / other)) for one, other in pairs))
+    return Case(apart, 1.1, "factor between the two sides, on a quadratic")
+
+
+def inexact(mu: float, strongly: float) -> Case:
+    """Remark 3.4: the precision reached, over the one cited from Tappenden et al. 2016.
+
+    Appendix C.3 has p beta over sqrt(2 p R^2 beta), convex, and 2 p beta over
+    p beta / mu, strongly convex; claimed are sqrt(p beta / (2 R^2)) and mu / 2. Here
+    p beta = mu and R = 1.
+    """
+    found, claimed = (2 * mu, mu / 2) if strongly else (mu / math.sqrt(2 * mu),) * 2
+    return Case(found, claimed, "precisions of Appendix C.3")
+
+
+def sensitivity(lipschitz: float) -> Case:
+    """Lemma A.2: two records whose derivatives are L_j and -L_j."""
+    return Case(2 * lipschitz, lipschitz, "derivatives of opposite signs")
