@@ -86,8 +86,8 @@ _ROWS: dict[str, tuple[str, ...]] = {
     ),
     "report": ("report.page:report", "write the report", DRAWS),
     "readme": (
-        "report.scorecard:readme",
-        "put scorecard and figures into README.md",
+        "report.reports:readme",
+        "put scorecard and claims into README.md and docs/",
         DRAWS,
     ),
     "bundle": (

@@ -114,11 +114,6 @@ def board(papers: list[tuple[schema.Config, Ledgers]]) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def leaders(table: pd.DataFrame) -> pd.DataFrame:
-    """The first of every data set and epsilon at which there are others."""
-    return table[(table["place"] == 1) & (table["of"] > 1)]
-
-
 def _rows(config: schema.Config, ledgers: Ledgers) -> Iterator[Row]:
     """What one paper knows of errors on fresh runs at a known epsilon."""
     paper = config.paper.name

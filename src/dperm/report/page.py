@@ -13,7 +13,6 @@ import json
 import logging
 import os
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -27,35 +26,20 @@ from markupsafe import Markup
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.report import board as boards
-from dperm.report.board import Ledgers, leaders
+from dperm.report.board import Ledgers
 from dperm.report.claims import HEADLINE, KINDS, papers
-from dperm.report.entries import (
-    Names,
-    Sentence,
-    counted,
-    entries,
-    names,
-    number,
-    slug,
-    story,
-)
+from dperm.report.entries import Names, counted, entries, names, number, slug
 from dperm.report.evidence import read_or_empty
 from dperm.report.figures import BANDS, MARKERS, Figure, Palette, figures, plain, short
 from dperm.report.judging import table
-from dperm.report.scorecard import scorecard
-from dperm.report.verdicts import HELD, VERDICTS
+from dperm.report.reports import REPORTS, bottom, noticing
+from dperm.report.scorecard import FIVE, complete
 
 log = logging.getLogger(__name__)
 
 FILES = Path(__file__).with_name("page_files")
-MARKS = dict(zip(VERDICTS, "✓◐✗?∅≠–…", strict=True))
-CLASSES = dict(
-    zip(
-        VERDICTS,
-        ["yes", "caveat", "no", "open", "empty", "apart", "untested", "pending"],
-        strict=True,
-    )
-)
+MARKS = dict(zip(FIVE, "✓◐✗?–", strict=True))
+CLASSES = dict(zip(FIVE, ("yes", "caveat", "no", "open", "apart"), strict=True))
 LONGEST = 60  # rows of a table that the page shows; the CSV file has all
 EPSILONS = ("noise", "privacy")  # tables of true epsilons
 
@@ -70,30 +54,17 @@ class Paper:
     thresholds: str
     claims: list[dict[str, Any]]
     figures: list[Figure]
-    story: list[Sentence]
+    bottom: str
+    report: Path
     epsilons: list[dict[str, Any]]
     costs: list[dict[str, Any]]
     manifest: dict[str, Any]
 
     @property
-    def held(self) -> float:
-        """Share of its sentences and cells that were reproduced."""
-        headline = [claim for claim in self.claims if claim["kind"] in HEADLINE]
-        held = sum(claim["verdict"] in HELD for claim in headline)
-        return held / max(1, len(headline))
-
-    @property
-    def picture(self) -> Figure | None:
-        """The figure that most of the claims to see first rest on, or else the first.
-
-        The earliest where several are named as often; a map only where all are maps.
-        """
-        named = Counter(
-            name for claim in self.claims if claim["first"] for name in claim["figures"]
-        )
-        of = {figure.key.split("/")[1]: figure for figure in self.figures}
-        ranked = sorted(of, key=lambda name: (bool(of[name].picture), -named[name]))
-        return of[ranked[0]] if ranked else None
+    def counted(self) -> dict[str, int]:
+        """How many of its sentences and cells have which verdict."""
+        headline = [each for each in self.claims if each["kind"] in HEADLINE]
+        return counted(headline, "short")
 
 
 def report(config: schema.Config) -> list[Path]:
@@ -115,26 +86,22 @@ def page(
     config: schema.Config, claims: pd.DataFrame, chosen: pd.DataFrame, folder: Path
 ) -> str:
     """The whole page as text; ``folder`` is where links start from."""
-    known, palette = names(config), Palette()
+    known, palette, claims = names(config), Palette(), complete(claims)
     configs = [(each, Ledgers(each)) for each in papers(config)]
     ranked = boards.board(configs)
     every = [
-        _paper(paper, ledgers, claims, ranked, known, palette, folder)
+        _paper(paper, ledgers, claims, known, palette, folder)
         for paper, ledgers in configs
     ]
     shown = [paper for paper in every if paper.claims or paper.figures]
-    shown.sort(key=lambda paper: -paper.held)
-    order = [paper.name for paper in shown]
-    card = scorecard(claims).to_dict("records")
-    card.sort(key=lambda row: order.index(row["paper"]))
-    headline = claims[claims["kind"].isin(HEADLINE)]
     listed = [claim for paper in shown for claim in paper.claims]
     kinds = list(KINDS)
     listed.sort(key=lambda claim: (not claim["first"], kinds.index(claim["kind"])))
-    filters = ("paper", "kind", "verdict", "problems", "methods")
+    filters = ("paper", "kind", "short", "problems", "methods")
     counts = {key: counted(listed, key) for key in filters}
-    verdicts = counts["verdict"]
-    counts["verdict"] = {key: verdicts[key] for key in VERDICTS if key in verdicts}
+    verdicts = counts["short"]
+    counts["short"] = {key: verdicts[key] for key in FIVE if key in verdicts}
+    headline = [claim for claim in listed if claim["kind"] in HEADLINE]
     audits = plan.results_folder(config, "audit")
     charts = {
         figure.key: figure.data["panels"]
@@ -151,13 +118,11 @@ def page(
         papers=shown,
         claims=listed,
         counts=counts,
-        card=card,
-        totals=headline["verdict"].value_counts().to_dict(),
+        totals=counted(headline, "short"),
         board=ranked.to_dict("records"),
-        leaders=leaders(ranked).to_dict("records"),
         sets=boards.data_sets(ranked, shown, known.problems),
         methods=boards.methods(ranked, shown),
-        verdicts=VERDICTS,
+        verdicts=FIVE,
         marks=MARKS,
         classes=CLASSES,
         kinds=KINDS,
@@ -186,6 +151,7 @@ def _environment(known: Names, folder: Path) -> Environment:
     environment.filters |= {
         "short": short,
         "plain": plain,
+        "noticing": noticing,
         "number": number,
         "titled": lambda name: known.problems.get(name, name),
         "data_id": partial(slug, "d"),
@@ -213,7 +179,6 @@ def _paper(
     config: schema.Config,
     ledgers: Ledgers,
     claims: pd.DataFrame,
-    ranked: pd.DataFrame,
     known: Names,
     palette: Palette,
     folder: Path,
@@ -224,7 +189,6 @@ def _paper(
     commit = ", ".join(manifest.get("commit", [])) or "unknown"
     listed = entries(config, claims, known)
     costs = [cost for name in EPSILONS for cost in _costs(results / f"{name}.csv")]
-    best = leaders(ranked)
     return Paper(
         name=paper.name,
         title=paper.title,
@@ -232,7 +196,8 @@ def _paper(
         thresholds=paper.thresholds,
         claims=listed,
         figures=list(figures(config, folder, palette, ledgers, known, commit)),
-        story=story(listed, costs, best[best["problem"].isin(paper.problems)]),
+        bottom=bottom(paper.name, claims),
+        report=REPORTS / f"{paper.name}.md",
         epsilons=_tables(results, EPSILONS),
         costs=costs,
         manifest=manifest,
@@ -252,10 +217,7 @@ def _tables(folder: Path, names: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def _costs(path: Path) -> list[dict[str, Any]]:
-    """Range of the true epsilon by algorithm and target, and the most that is proved.
-
-    None without such columns; a table without lower bounds proves nothing.
-    """
+    """Range of the true epsilon by algorithm and target; none without such columns."""
     data = read_or_empty(path)
     if "true_epsilon" not in data:
         return []
@@ -263,15 +225,12 @@ def _costs(path: Path) -> list[dict[str, Any]]:
     data = data[data["noise"] != "strict"] if "noise" in data else data
     named = [key for key in ("algorithm", "method", "noise") if key in data]
     keys = [*named[:2], target]
-    if "epsilon_low" not in data:
-        data = data.assign(epsilon_low=0.0)
     return [
         {
             "name": ", ".join(map(str, names[:-1])) or "published noise",
             "target": names[-1],
             "low": group["true_epsilon"].min(),
             "high": group["true_epsilon"].max(),
-            "proved": group["epsilon_low"].max(),
         }
         for names, group in data.groupby(keys, sort=False)
     ]

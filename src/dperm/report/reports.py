@@ -1,0 +1,344 @@
+"""Reports for readers: two pages a paper, README's scorecard, an artifact's table.
+
+What no run can know (scope, difficulties, a bottom line) is written by hand in
+``docs/reports/<paper>.md``. All that stands between marks, there and in the other
+pages, is made of ``claims.csv`` by ``dperm readme``: no verdict or number is copied by
+hand. A bottom line names the claims it rests on, "(C1, C3 confirmed)"; where one of
+them has another verdict, a count of verdicts stands in its place.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.locate import ConfigError
+from dperm.report import rules
+from dperm.report.claims import HEADLINE, KINDS, load, papers
+from dperm.report.entries import number
+from dperm.report.figures import plain
+from dperm.report.scorecard import FIVE, complete, counted, grid, majors, scorecard
+
+log = logging.getLogger(__name__)
+
+README = Path("README.md")
+REPORTS = Path("docs/reports")
+ARTIFACT = Path("docs/howto/artifact.md")
+CODECHECK = Path("codecheck.yml")
+LONGEST = 20  # words of a reason
+SHOWN = 3  # wrong worlds
+MEASURED = {  # by rules that say it in no column's words
+    "bounded": "the excess over the bound",
+    "cost": "the epsilon that the noise costs, over its target",
+    "fewer": "how many times fewer {along} the first takes to the second's best",
+    "monotone": "the largest step against the order along {along}; below 1",
+}
+_FILES = re.compile(r"\b(?:results|figures)/[\w/]+\.csv")
+_CITED = re.compile(rf"((?:C\d+, )*C\d+) ({'|'.join(FIVE)})")
+_BOTTOM = re.compile(r"\*\*Bottom line\.\*\* (.+?)\n\n", re.S)
+Row = dict[str, Any]
+
+
+def readme(config: schema.Config) -> list[Path]:
+    """Rewrite what stands between marks in the pages; nothing else is touched.
+
+    README.md is one of them; its mark names the figures that are shown: ``with
+    dpgcd/figure1, ...``. The others are written where there are any.
+
+    Raises
+    ------
+    ConfigError
+        If a page does not have both marks, or there are no claims yet.
+    """
+    judged = plan.results_folder(config, "claims.csv")
+    if not judged.is_file():
+        raise ConfigError(f"{judged} is not there; run `dperm claims` first")
+    claims = complete(pd.read_csv(judged))
+    every = [p for p in papers(config) if len(own(claims, p.paper.name))]
+    pages: dict[Path, tuple[str, Callable[[str], str]]] = {
+        README: ("scorecard", lambda mark: _front(config, claims, mark)),
+        ARTIFACT: ("claims", lambda _: appendix(every, claims, _minutes(every))),
+        CODECHECK: ("manifest", lambda _: manifest(claims)),
+    }
+    for paper in every:
+        made = ("claims", lambda _, paper=paper: block(paper, claims))
+        pages[REPORTS / f"{paper.paper.name}.md"] = made
+    there = [path for path in pages if path == README or path.is_file()]
+    for path in there:
+        rewrite(path, *pages[path])
+        log.info("%s", path)
+    return there
+
+
+def rewrite(path: Path, name: str, make: Callable[[str], str]) -> None:
+    """Put what is made of the first mark's line between the two marks of a page.
+
+    Raises
+    ------
+    ConfigError
+        If it does not have both of them, once.
+    """
+    text = path.read_text(encoding="utf-8")
+    begin, end = f"{name}: written by `dperm readme`", f"end of {name}"
+    first, last = (re.findall(rf"(?m)^.*{word}.*$", text) for word in (begin, end))
+    if len(first) != 1 or len(last) != 1:
+        raise ConfigError(f"{path}: expected the lines {begin!r} and {end!r}, once")
+    before, after = text.split(first[0])[0], text.split(last[0])[1]
+    made = f"{first[0]}\n\n{make(first[0])}\n\n{last[0]}"
+    store.write_text(path, f"{before}{made}{after}")
+
+
+def own(claims: pd.DataFrame, paper: str) -> pd.DataFrame:
+    """The claims of a paper; none if no sentence or number of it is among them."""
+    rows = claims[claims["paper"] == paper]
+    return rows if rows["kind"].isin(HEADLINE).any() else rows.iloc[:0]
+
+
+def bottom(paper: str, claims: pd.DataFrame) -> str:
+    """The bottom line of a paper's report, as far as its claims still bear it out."""
+    path = REPORTS / f"{paper}.md"
+    found = _BOTTOM.search(path.read_text(encoding="utf-8")) if path.is_file() else None
+    rows = majors(claims[claims["paper"] == paper])
+    short = {row["number"]: row["short"] for row in rows}
+    if found and all(
+        short.get(name) == verdict
+        for names, verdict in _CITED.findall(found[1])
+        for name in names.split(", ")
+    ):
+        return " ".join(found[1].split())
+    return f"Of {len(short)} major claims: {counted(short.values())}."
+
+
+# --- pages ----------------------------------------------------------------------------
+
+
+def _front(config: schema.Config, claims: pd.DataFrame, mark: str) -> str:
+    """The scorecard of README.md, and the figures that its mark names."""
+    card = scorecard(claims[claims["kind"].isin(HEADLINE)])
+    lines = [
+        [
+            f"[{row['paper']}]({REPORTS / row['paper']}.md)",
+            *(row[verdict] for verdict in FIVE),
+            bottom(row["paper"], claims),
+        ]
+        for row in card.to_dict("records")
+    ]
+    folder = plan.results_folder(config).as_posix()
+    parts = [
+        grid(["report", *FIVE, "in one sentence"], lines),
+        "Counted are the papers' own sentences and printed numbers; C1, C2 are major "
+        f"claims of a report. [Every claim]({folder}/claims.md), and "
+        f"[all of it]({folder}/report/index.html) on one page that works offline.",
+    ]
+    for name in re.findall(r"\w+/[\w-]+", mark.partition(" with ")[2]):
+        path = plan.figures_folder(config, f"{name}.png")
+        if path.is_file():
+            parts.append(f"![{name}]({path.as_posix()})")
+    return "\n\n".join(parts)
+
+
+def block(config: schema.Config, claims: pd.DataFrame) -> str:
+    """What a paper's report says of its claims."""
+    rows = own(claims, config.paper.name)
+    card = scorecard(rows, "kind").set_index("kind").drop(columns="all")
+    lines = [[kind, *card.loc[kind]] for kind in KINDS if kind in card.index]
+    folder = plan.results_folder(config)
+    run = store.known_json(folder / config.paper.name / "manifest.json") or {}
+    made = f"{run['runs']} runs, {run['date']}, {run['machine']}. " if run else ""
+    listed = os.path.relpath(folder / "claims.md", REPORTS)
+    known = _claims(config)
+    parts = [
+        grid(["kind", *FIVE], lines),
+        f"{made}[Every claim]({listed}); [what the words mean](../claims.md).",
+        "## Major claims",
+        *(_major(config, row, known[_key(row)]) for row in majors(rows)),
+    ]
+    return "\n\n".join(parts)
+
+
+def _claims(config: schema.Config) -> dict[tuple[str, ...], schema.Claim]:
+    """A paper's claims, by what their rows in ``claims.csv`` say of them."""
+    return {_key(vars(claim)): claim for claim in load(config)}
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return row["place"], row["claim"], row["rule"]
+
+
+def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
+    """A major claim in the form of a report."""
+    links = (f"[{Path(f).name}]({os.path.relpath(f, REPORTS)})" for f in evidence(row))
+    printed = [row["published"], clipped(row["authors"])]
+    lines = {
+        "Test": tested(config, claim),
+        "Printed": "; ".join(part for part in printed if part),
+        "Ours": clipped(row["reason"]) or number(row),
+        "Missing": row["missing"],
+        "Notices": noticing(row),
+        "Verdict": f"**{row['short']}**" + (row["cause"] and f"; {row['cause']}"),
+        "Evidence": ", ".join(links),
+    }
+    listed = [f"- {key}: {text}" for key, text in lines.items() if text]
+    place = row["section"] and f"Section {row['section']}"
+    words, _ = _measure(row["claim"])
+    heading = f"### {row['number']}. {place or row['place']}"
+    return _plain("\n".join([heading, "", f"{words}.", "", *listed]))
+
+
+def _measure(claim: str) -> tuple[str, str]:
+    """A claim's words, and what stands in brackets at their end: what is measured."""
+    found = re.fullmatch(r"(.*?) \(([^()]*(?:\([^()]*\)[^()]*)*)\)\.?", claim)
+    return (found[1], found[2]) if found else (claim.rstrip("."), "")
+
+
+def tested(config: schema.Config, claim: schema.Claim) -> str:
+    """What a claim's rule measures, of what, and from where on it is confirmed."""
+    options = _options(config, claim)
+    text = _measure(claim.claim)[1]
+    text = text or MEASURED.get(claim.rule, "").format_map(options)
+    if not text and {"over", "under"} <= set(options):
+        text = " over ".join(_named(options[key]) for key in ("over", "under"))
+    if not text:
+        described = inspect.getdoc(rules.function_of(config, claim.rule)) or ""
+        text = " ".join(re.split(r"\.\s", described)[0].split()).replace("`", "")
+    each = options.get("each")
+    if each:
+        columns = [each] if isinstance(each, str) else each
+        need = str(options.get("need", "all"))
+        which = {"all": "every", "any": "some"}.get(need)
+        which = which or f"{float(need):.0%} of the groups by"
+        text += f", for {which} {' and '.join(columns)}".replace("_", " ")
+    parts = [text[:1].upper() + text[1:].rstrip("."), target(options)]
+    parts += [f"{len(claim.readings)} readings"] if claim.readings else []
+    return "; ".join(part for part in parts if part) + "."
+
+
+def _options(config: schema.Config, claim: schema.Claim) -> Row:
+    """A claim's options, and what its rule takes without them."""
+    takes = inspect.signature(rules.function_of(config, claim.rule)).parameters
+    unset = (None, inspect.Parameter.empty)
+    given = {key: each.default for key, each in takes.items()} | claim.options
+    if claim.rule == "never" and "runs" not in claim.options:
+        given["at_most"] = 0  # of the paper's own runs none
+    return {key: each for key, each in given.items() if each not in unset}
+
+
+def _named(rows: Row) -> str:
+    """The values of options that choose rows."""
+    lists = (each if isinstance(each, list) else [each] for each in rows.values())
+    return " or ".join(str(value) for values in lists for value in values)
+
+
+def target(options: Row) -> str:
+    """Where a claim is confirmed, and where it is in part; empty if the rule knows."""
+    ends = ("at_least", "at_most", "above", "below")
+    known = [f"{k.replace('_', ' ')} {options[k]:g}" for k in ends if k in options]
+    nearly = options.get("nearly", [])
+    several = nearly if isinstance(nearly, list) else [nearly]
+    wider = " to ".join(f"{end:g}" for end in several)
+    return " and ".join(known) + (wider and f" (in part {wider})")
+
+
+def clipped(reason: str) -> str:
+    """What a reason found, group by group, as far as ``LONGEST`` words go."""
+    text = _FILES.sub("", reason.partition(". Note:")[0]).lstrip(" ,:")
+    text = re.sub(r"(^|; |: |\()expected [^;]*; ", r"\1", text)
+    words = text.split()
+    if len(words) <= LONGEST:
+        return text
+    first = " ".join(words[:LONGEST])
+    return f"{first.rpartition(';')[0] or first} ..."
+
+
+def noticing(row: Row) -> str:
+    """Which wrong worlds a claim notices, and which of those it should it does not."""
+    should, noticed = (
+        [name for name in row[key].split("; ") if name]
+        for key in ("should_notice", "noticed")
+    )
+    missed = ", ".join(name for name in should if name not in noticed)
+    more = f" and {len(noticed) - SHOWN} more" if len(noticed) > SHOWN else ""
+    seen = ", ".join(noticed[:SHOWN]) + more
+    return "; ".join([seen] * bool(seen) + [f"not {missed}"] * bool(missed))
+
+
+def _plain(text: str) -> str:
+    """A text of which Markdown takes only links and verdicts for more than words."""
+    text = plain(text).replace("||", "‖")
+    return re.sub(r"((?<!\*)\*(?!\*)|[|<>])", r"\\\1", text)
+
+
+# --- for an evaluation ----------------------------------------------------------------
+
+
+def evidence(row: Row) -> list[str]:
+    """The files that a claim was judged by."""
+    return list(dict.fromkeys(_FILES.findall(row["reason"])))
+
+
+def appendix(
+    configs: Iterable[schema.Config],
+    claims: pd.DataFrame,
+    minutes: Callable[[list[str]], float],
+) -> str:
+    """The table of an artifact appendix: a command a claim, and what to expect.
+
+    ``minutes`` that it takes to make files anew, from the data on.
+    """
+    lines = []
+    for config in configs:
+        known = _claims(config)
+        for row in majors(own(claims, config.paper.name)):
+            files = evidence(row)
+            path = os.path.relpath(REPORTS / f"{row['paper']}.md", ARTIFACT.parent)
+            lines.append(
+                [
+                    f"[{row['paper']} {row['number']}]({path})",
+                    f"`dperm {' '.join(files)}`" if files else "",
+                    f"{minutes(files):.0f}" if files else "0",
+                    f"{row['short']}; {number(row)}".removesuffix("; "),
+                    target(_options(config, known[_key(row)])),
+                ]
+            )
+    return grid(["claim", "command", "minutes", "expected", "accepted"], lines)
+
+
+def _minutes(configs: Iterable[schema.Config]) -> Callable[[list[str]], float]:
+    """CPU minutes that files take, by what is recorded of the jobs behind them."""
+    from dperm.pipeline import startup
+    from dperm.pipeline.forecast import Costs
+
+    every = {each.paper.name: f"scale={each.scale.name}" for each in configs}
+    graph = startup.load_graph([*every], [*every.values()][:1])
+    costs = Costs(graph)
+    maker = {file: name for name, job in graph.jobs.items() for file in job.outputs}
+
+    def minutes(files: list[str]) -> float:
+        jobs = {maker[file] for file in graph.ancestors(files)}
+        return sum(costs.of(job).cpu for job in jobs) / 60
+
+    return minutes
+
+
+def manifest(claims: pd.DataFrame) -> str:
+    """The files that the major claims rest on, as CODECHECK lists them."""
+    of: dict[str, list[str]] = {}
+    for paper in claims["paper"].unique():
+        for row in majors(own(claims, paper)):
+            for file in evidence(row):
+                of.setdefault(file, []).append(f"{paper} {row['number']}")
+    listed = [
+        {"file": file, "comment": f"major claims {', '.join(names)}"}
+        for file, names in of.items()
+    ]
+    return yaml.safe_dump({"manifest": listed}, sort_keys=False, width=88).rstrip()
