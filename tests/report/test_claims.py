@@ -7,7 +7,7 @@ import yaml
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment.locate import ConfigError
 from dperm.report import claims, judging, rules
-from dperm.report.scorecard import scorecard, summary
+from dperm.report.scorecard import FIVE, scorecard, summary
 from dperm.report.verdicts import (
     CAVEAT,
     INCOMPARABLE,
@@ -200,15 +200,18 @@ def test_files_are_written_with_a_scorecard(config, judged, monkeypatch):
     assert [path.name for path in paths] == list(judging.WRITTEN)
     assert all(path.is_file() for path in paths)
     data = pd.read_csv(paths[0])
-    card = scorecard(data)
-    assert card["all"].sum() == (data["kind"] != "other").sum()
-    own, others = (part.splitlines()[2:] for part in summary(data).split("\n\n"))
-    kinds = [{row.split("|")[2].strip() for row in rows} for rows in (own, others)]
-    assert kinds == [{"sentence", "cell"}, {"variant", "proof", "privacy"}]
+    assert (
+        scorecard(data)["all"].tolist()
+        == data["paper"].value_counts(sort=False).tolist()
+    )
+    header, _, *lines = summary(data).splitlines()
+    assert header == f"| paper | {' | '.join(FIVE)} | all |"
+    assert [line.split(" | ")[0] for line in lines] == [f"| {name}" for name in PAPERS]
     text = paths[1].read_text()
     assert text.startswith("# Claims and verdicts")
-    assert text.index("## dpskgd") < text.index("### First", text.index("## dpskgd"))
-    assert "Not counted" in text
+    assert text.count("\n| ") - len(lines) - 2 - 2 * data["paper"].nunique() == len(
+        data
+    )
 
 
 def test_seconds_of_another_machine_are_not_compared(judged):

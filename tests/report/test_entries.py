@@ -77,3 +77,8 @@ def test_counts_go_into_lists():
 def test_a_place_names_its_figure(config, place, expected):
     row = ROW | {"place": place, "reason": ""}
     assert entries._evidence(config, row)["figures"] == expected
+
+
+def test_a_number_has_its_interval():
+    assert entries.number(ROW) == "2 [1, 3]"
+    assert entries.number(ROW | {"reproduced": float("nan")}) == ""

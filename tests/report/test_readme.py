@@ -1,39 +1,136 @@
+"""Pages that are made of the claims: what is written, and what is not touched."""
+
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
+from dperm.core.experiment import config as configuration
 from dperm.core.experiment import plan
 from dperm.core.experiment.locate import ConfigError
-from dperm.report import scorecard
+from dperm.report import reports
+from dperm.report.claims import load
+from dperm.report.scorecard import complete
+
+MARK = "<!-- scorecard: written by `dperm readme` with dpcd/figure1, dpcd/figure2 -->"
+END = "<!-- end of scorecard -->"
+ROW = {
+    "paper": "dpcd", "place": "Section 1", "kind": "sentence", "claim": "A beats B",
+    "rule": "ratio", "published": "2", "reproduced": 3.0, "ci_low": 2.0, "ci_high": 4.0,
+    "verdict": "reproduced", "short": "confirmed", "first": True, "section": "6.1",
+    "control": "", "set": "", "cause": "", "note": "", "authors": "", "missing": "",
+    "should_notice": "", "noticed": "", "id": "c-dpcd-1",
+    "reason": "results/dpcd/table2.csv: expected at least 2; a: 3 [2, 4]; b: 5 [4, 6]",
+}  # fmt: skip
 
 
-def test_only_the_marked_block_is_written(config, judged, tmp_path, monkeypatch):
-    path = tmp_path / "README.md"
-    monkeypatch.setattr(scorecard, "README", path)
-    mark = f"{scorecard.BEGIN} with dpcd/figure1, dpcd/figure2 -->"
-    path.write_text(f"before\n{mark}\nold\n{scorecard.END}\nafter\n")
+@pytest.fixture
+def pages(tmp_path, monkeypatch):
+    """All pages in a folder of their own, none of them there."""
+    for name in ("README", "REPORTS", "ARTIFACT", "CODECHECK"):
+        monkeypatch.setattr(reports, name, tmp_path / getattr(reports, name))
+    reports.REPORTS.mkdir(parents=True)
+    return tmp_path
+
+
+def test_only_what_stands_between_marks_is_written(config, judged, pages):
+    path, page = pages / "README.md", reports.REPORTS / "dpcd.md"
+    path.write_text(f"before\n{MARK}\nold\n{END}\nafter\n")
+    page.write_text("own\n<!-- claims: written by `dperm readme` -->\n"
+                    "<!-- end of claims -->\nwords\n")  # fmt: skip
     picture = plan.figures_folder(config, "dpcd/figure2.png")
     picture.parent.mkdir(parents=True)
     picture.touch()
     with pytest.raises(ConfigError, match=r"claims\.csv is not there"):
-        scorecard.readme(config)
+        reports.readme(config)
     judged.to_csv(plan.results_folder(config, "claims.csv"), index=False)
-    scorecard.readme(config)
+    assert reports.readme(config) == [path, page]
     text = path.read_text()
-    assert text.startswith(f"before\n{mark}\n")
+    assert text.startswith(f"before\n{MARK}\n")
     assert "![dpcd/figure2](" in text and "![dpcd/figure1](" not in text
-    assert text.endswith(f"{scorecard.END}\nafter\n")
+    assert text.endswith(f"{END}\nafter\n")
     assert "old" not in text
-    assert "reproduced with a caveat" in text
-    scorecard.readme(config)
-    assert path.read_text() == text
+    assert "dpcd.md) | 0 | 0 | 0 |" in text and "arena" not in text
+    made = page.read_text()
+    assert made.startswith("own\n<!-- claims") and made.endswith("claims -->\nwords\n")
+    assert "### C1. Section" in made
+    reports.readme(config)
+    assert (path.read_text(), page.read_text()) == (text, made)
 
 
-def test_a_readme_without_marks_is_left_alone(config, judged, tmp_path, monkeypatch):
-    path = tmp_path / "README.md"
+def test_a_page_without_marks_is_left_alone(config, judged, pages):
+    path = pages / "README.md"
     path.write_text("no marks\n")
-    monkeypatch.setattr(scorecard, "README", path)
     judged.to_csv(plan.results_folder(config, "claims.csv"), index=False)
     with pytest.raises(ConfigError, match=r"README\.md: expected the lines"):
-        scorecard.readme(config)
+        reports.readme(config)
     assert path.read_text() == "no marks\n"
+
+
+def test_a_bottom_line_stands_while_its_claims_have_the_verdicts_it_names(pages):
+    rows = complete(pd.DataFrame([ROW, ROW | {"short": "in part"}]))
+    assert reports.bottom("dpcd", rows) == "Of 2 major claims: 1 confirmed, 1 in part."
+    page = reports.REPORTS / "dpcd.md"
+    for told, holds in (
+        ("It leads (C1 confirmed),\nnot by much (C2 in part).", True),
+        ("It leads (C1, C2 confirmed).", False),
+        ("It leads (C3 confirmed).", False),
+    ):
+        page.write_text(f"# Report\n\n**Bottom line.** {told}\n\n**Scope.** All.\n")
+        found = reports.bottom("dpcd", rows)
+        assert found == (" ".join(told.split()) if holds else found)
+        assert found.startswith("It leads") == holds
+
+
+def test_a_test_is_said_in_words():
+    (claim,) = [
+        claim
+        for claim in load(configuration.compose(["paper=dpcd"]))
+        if claim.rule == "ratio" and claim.options.get("need") is None and claim.first
+        and claim.options["under"] == {"algorithm": "DP-CD-priv-cst"}
+    ]  # fmt: skip
+    said = reports.tested(configuration.compose(["paper=dpcd"]), claim)
+    assert said.startswith("DP-SGD over DP-CD-priv-cst, for every problem; at least ")
+
+
+def test_targets_say_where_a_claim_is_in_part():
+    assert reports.target({"above": 1}) == "above 1"
+    assert reports.target({"at_least": 10, "nearly": 5}) == "at least 10 (in part 5)"
+    ends = {"at_least": 0.5, "at_most": 2, "nearly": [0.2, 5]}
+    assert reports.target(ends) == "at least 0.5 and at most 2 (in part 0.2 to 5)"
+    assert reports.target({}) == ""
+
+
+def test_a_reason_is_cut_between_groups():
+    assert reports.clipped(ROW["reason"]) == "a: 3 [2, 4]; b: 5 [4, 6]"
+    long = "; ".join(f"group {number}: 1 [0, 2]" for number in range(9))
+    cut = reports.clipped(long)
+    assert cut.endswith("1 [0, 2] ...") and len(cut.split()) <= reports.LONGEST + 1
+
+
+def test_worlds_that_are_missed_are_named():
+    row = {"should_notice": "a; b; e", "noticed": "a; c; d; e"}
+    assert reports.noticing(row) == "a, c and 2 more; not b"
+    assert reports.noticing(row | {"should_notice": "a"}) == "a, c and 2 more"
+    assert reports.noticing({"should_notice": "a", "noticed": ""}) == "not a"
+    assert reports.noticing({"should_notice": "", "noticed": ""}) == ""
+
+
+def test_the_appendix_has_a_command_and_minutes_a_claim(config, judged):
+    asked = []
+    table = reports.appendix([config], complete(judged), lambda f: asked.append(f) or 3)
+    majors = judged[judged["first"] & (judged["paper"] == "dpcd")]
+    assert len(table.splitlines()) == 2 + len(majors)
+    assert "| [dpcd C1](../reports/dpcd.md) |" in table
+    assert len(asked) == table.count("`dperm ") == table.count(" | 3 | ")
+
+
+def test_the_manifest_names_every_file_of_a_major_claim():
+    rows = complete(pd.DataFrame([ROW, ROW | {"reason": "figures/dpcd/a.csv: x"}]))
+    assert reports.manifest(rows).splitlines() == [
+        "manifest:",
+        "- file: results/dpcd/table2.csv",
+        "  comment: major claims dpcd C1",
+        "- file: figures/dpcd/a.csv",
+        "  comment: major claims dpcd C2",
+    ]

@@ -13,7 +13,8 @@ import inspect
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,13 @@ README = Path("README.md")
 REPORTS = Path("docs/reports")
 ARTIFACT = Path("docs/howto/artifact.md")
 CODECHECK = Path("codecheck.yml")
-LONGEST = 20  # words of a reason
-SHOWN = 3  # wrong worlds
+LONGEST = 16  # words of a reason
+SHOWN = 2  # wrong worlds
 MEASURED = {  # by rules that say it in no column's words
     "bounded": "the excess over the bound",
     "cost": "the epsilon that the noise costs, over its target",
     "fewer": "how many times fewer {along} the first takes to the second's best",
-    "monotone": "the largest step against the order along {along}; below 1",
+    "monotone": "the largest step against the order along {along}",
 }
 _FILES = re.compile(r"\b(?:results|figures)/[\w/]+\.csv")
 _CITED = re.compile(rf"((?:C\d+, )*C\d+) ({'|'.join(FIVE)})")
@@ -156,36 +157,50 @@ def block(config: schema.Config, claims: pd.DataFrame) -> str:
     run = store.known_json(folder / config.paper.name / "manifest.json") or {}
     made = f"{run['runs']} runs, {run['date']}, {run['machine']}. " if run else ""
     listed = os.path.relpath(folder / "claims.md", REPORTS)
-    known = _claims(config)
     parts = [
         grid(["kind", *FIVE], lines),
         f"{made}[Every claim]({listed}); [what the words mean](../claims.md).",
         "## Major claims",
-        *(_major(config, row, known[_key(row)]) for row in majors(rows)),
+        *(_major(config, *pair) for pair in _majors(config, claims)),
     ]
     return "\n\n".join(parts)
 
 
-def _claims(config: schema.Config) -> dict[tuple[str, ...], schema.Claim]:
-    """A paper's claims, by what their rows in ``claims.csv`` say of them."""
-    return {_key(vars(claim)): claim for claim in load(config)}
+def _majors(
+    config: schema.Config, claims: pd.DataFrame
+) -> Iterator[tuple[Row, schema.Claim]]:
+    """The major claims of a paper, as they were judged and as its YAML has them.
 
-
-def _key(row: Row) -> tuple[str, ...]:
-    return row["place"], row["claim"], row["rule"]
+    Raises
+    ------
+    ConfigError
+        If they were judged before the YAML was altered.
+    """
+    key = itemgetter("place", "claim", "rule")
+    known = {key(vars(claim)): claim for claim in load(config)}
+    for row in majors(own(claims, config.paper.name)):
+        if key(row) not in known:
+            text = f"{row['claim']!r} is no claim of {row['paper']} any more"
+            raise ConfigError(f"{text}; run `dperm claims` again")
+        yield row, known[key(row)]
 
 
 def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
     """A major claim in the form of a report."""
+    test, ours = tested(config, claim), clipped(row["reason"]) or number(row)
+    if ours.endswith("...") and number(row):
+        ours += f" Decisive: {number(row)}"
     links = (f"[{Path(f).name}]({os.path.relpath(f, REPORTS)})" for f in evidence(row))
-    printed = [row["published"], clipped(row["authors"])]
+    theirs = row["authors"] and f"by this test {clipped(row['authors'])}"
+    printed = [row["published"] * (row["published"] not in test), theirs]
+    verdict = [f"**{row['short']}**", row["cause"], clipped(row["note"])]
     lines = {
-        "Test": tested(config, claim),
+        "Test": test,
         "Printed": "; ".join(part for part in printed if part),
-        "Ours": clipped(row["reason"]) or number(row),
-        "Missing": row["missing"],
+        "Ours": ours,
+        "Missing": clipped(row["missing"]) * ("missing" not in ours),
         "Notices": noticing(row),
-        "Verdict": f"**{row['short']}**" + (row["cause"] and f"; {row['cause']}"),
+        "Verdict": "; ".join(part for part in verdict if part),
         "Evidence": ", ".join(links),
     }
     listed = [f"- {key}: {text}" for key, text in lines.items() if text]
@@ -230,6 +245,8 @@ def _options(config: schema.Config, claim: schema.Claim) -> Row:
     given = {key: each.default for key, each in takes.items()} | claim.options
     if claim.rule == "never" and "runs" not in claim.options:
         given["at_most"] = 0  # of the paper's own runs none
+    elif claim.rule == "monotone":
+        given["below"] = 1
     return {key: each for key, each in given.items() if each not in unset}
 
 
@@ -251,7 +268,7 @@ def target(options: Row) -> str:
 
 def clipped(reason: str) -> str:
     """What a reason found, group by group, as far as ``LONGEST`` words go."""
-    text = _FILES.sub("", reason.partition(". Note:")[0]).lstrip(" ,:")
+    text = _FILES.sub("", reason).lstrip(" ,:")
     text = re.sub(r"(^|; |: |\()expected [^;]*; ", r"\1", text)
     words = text.split()
     if len(words) <= LONGEST:
@@ -297,8 +314,7 @@ def appendix(
     """
     lines = []
     for config in configs:
-        known = _claims(config)
-        for row in majors(own(claims, config.paper.name)):
+        for row, claim in _majors(config, claims):
             files = evidence(row)
             path = os.path.relpath(REPORTS / f"{row['paper']}.md", ARTIFACT.parent)
             lines.append(
@@ -307,7 +323,7 @@ def appendix(
                     f"`dperm {' '.join(files)}`" if files else "",
                     f"{minutes(files):.0f}" if files else "0",
                     f"{row['short']}; {number(row)}".removesuffix("; "),
-                    target(_options(config, known[_key(row)])),
+                    target(_options(config, claim)),
                 ]
             )
     return grid(["claim", "command", "minutes", "expected", "accepted"], lines)

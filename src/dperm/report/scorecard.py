@@ -8,41 +8,19 @@ from typing import Any
 import pandas as pd
 
 from dperm.report.claims import HEADLINE, KINDS
-from dperm.report.entries import claim_id, number
-from dperm.report.verdicts import (
-    CAVEAT,
-    INCOMPARABLE,
-    NOT,
-    NOTHING,
-    PENDING,
-    REPRODUCED,
-    UNDECIDED,
-    UNTESTED,
-)
+from dperm.report.entries import number
+from dperm.report.verdicts import SHORT
 
-OUT_OF_SCOPE = "out of scope"
-SHORT = {  # the five verdicts of a report
-    REPRODUCED: "confirmed",
-    CAVEAT: "in part",
-    NOT: "contradicted",
-    **dict.fromkeys((UNDECIDED, NOTHING, UNTESTED, PENDING), "not decidable"),
-    INCOMPARABLE: OUT_OF_SCOPE,
-}
 FIVE = tuple(dict.fromkeys(SHORT.values()))
-ADDED = ("section", "cause", "authors", "missing", "should_notice", "noticed")
+TEXTS = (
+    *("published", "control", "reason", "set", "section", "cause", "note"),
+    *("authors", "missing", "should_notice", "noticed"),
+)
 
 
 def complete(data: pd.DataFrame) -> pd.DataFrame:
-    """Claims with all columns, no text missing."""
-    made = {"id": [claim_id(row) for row in data.to_dict("records")]}
-    made["short"] = [
-        OUT_OF_SCOPE if kind == "other" else SHORT[verdict]
-        for kind, verdict in zip(data["kind"], data["verdict"], strict=True)
-    ]
-    made |= {name: [""] * len(data) for name in ADDED}
-    data = data.assign(**{key: made[key] for key in made if key not in data})
-    texts = dict.fromkeys((*ADDED, "published", "control", "reason", "set"), "")
-    return data.fillna(texts).astype(dict.fromkeys(texts, str))
+    """Claims whose texts are all there, if only as empty ones."""
+    return data.fillna(dict.fromkeys(TEXTS, "")).astype(dict.fromkeys(TEXTS, str))
 
 
 def scorecard(data: pd.DataFrame, by: str = "paper") -> pd.DataFrame:
