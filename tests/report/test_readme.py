@@ -75,6 +75,7 @@ def test_a_bottom_line_stands_while_its_claims_have_the_verdicts_it_names(pages)
         ("It leads (C1 confirmed),\nnot by much (C2 in part).", True),
         ("It leads (C1, C2 confirmed).", False),
         ("It leads (C3 confirmed).", False),
+        ("It leads.", False),
     ):
         page.write_text(f"# Report\n\n**Bottom line.** {told}\n\n**Scope.** All.\n")
         found = reports.bottom("dpcd", rows)

@@ -111,11 +111,9 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
     found = _BOTTOM.search(path.read_text(encoding="utf-8")) if path.is_file() else None
     rows = majors(claims[claims["paper"] == paper])
     short = {row["number"]: row["short"] for row in rows}
-    if found and all(
-        short.get(name) == verdict
-        for names, verdict in _CITED.findall(found[1])
-        for name in names.split(", ")
-    ):
+    cited = _CITED.findall(found[1]) if found else []
+    named = [(name, v) for names, v in cited for name in names.split(", ")]
+    if found and named and all(short.get(name) == v for name, v in named):
         return " ".join(found[1].split())
     return f"Of {len(short)} major claims: {counted(short.values())}."
 
