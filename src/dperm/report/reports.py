@@ -186,7 +186,7 @@ def _majors(
 def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
     """A major claim in the form of a report."""
     test, ours = tested(config, claim), clipped(row["reason"]) or number(row)
-    if ours.endswith("...") and number(row):
+    if ours.endswith("...") and number(row) and number(row) not in ours:
         ours += f" Decisive: {number(row)}"
     links = (f"[{Path(f).name}]({os.path.relpath(f, REPORTS)})" for f in evidence(row))
     theirs = row["authors"] and f"by this test {clipped(row['authors'])}"
@@ -202,7 +202,8 @@ def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
         "Evidence": ", ".join(links),
     }
     listed = [f"- {key}: {text}" for key, text in lines.items() if text]
-    place = row["section"] and f"Section {row['section']}"
+    section = row["section"]
+    place = f"Section {section}" if re.match(r"[\dA-Z]+\b", section) else section
     words, _ = _measure(row["claim"])
     heading = f"### {row['number']}. {place or row['place']}"
     return _plain("\n".join([heading, "", f"{words}.", "", *listed]))
@@ -215,7 +216,9 @@ def _measure(claim: str) -> tuple[str, str]:
 
 
 def tested(config: schema.Config, claim: schema.Claim) -> str:
-    """What a claim's rule measures, of what, and from where on it is confirmed."""
+    """What a claim's rule measures, and where that confirms it; empty if nothing."""
+    if claim.rule == "untestable":
+        return ""
     options = _options(config, claim)
     text = _measure(claim.claim)[1]
     text = text or MEASURED.get(claim.rule, "").format_map(options)
