@@ -205,6 +205,7 @@ def test_files_are_written_with_a_scorecard(config, judged, monkeypatch):
         == data["paper"].value_counts(sort=False).tolist()
     )
     header, _, *lines = summary(data).splitlines()
+    assert lines[1].endswith(" | 0 + 50 | 26 + 100 |")  # seconds are out of scope
     assert header == f"| paper | {' | '.join(FIVE)} | all |"
     assert [line.split(" | ")[0] for line in lines] == [f"| {name}" for name in PAPERS]
     text = paths[1].read_text()

@@ -73,7 +73,7 @@ def test_a_bottom_line_stands_while_its_claims_have_the_verdicts_it_names(pages)
     page = reports.REPORTS / "dpcd.md"
     for told, holds in (
         ("It leads (C1 confirmed),\nnot by much (C2 in part).", True),
-        ("It leads (C1, C2 confirmed).", False),
+        ("It leads (C1, C2\nconfirmed).", False),
         ("It leads (C3 confirmed).", False),
         ("It leads.", False),
     ):

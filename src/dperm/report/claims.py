@@ -27,7 +27,7 @@ from dperm.report import cells, rules
 from dperm.report.evidence import Printed
 from dperm.report.verdicts import HELD, NOT, SHORT, VERDICTS
 
-KINDS = {  # of a claim, each with a column of its own in the scorecard
+KINDS = {  # of a claim
     "sentence": "a sentence of the paper",
     "cell": "a number of a printed table",
     "variant": "our variant of a sentence: another reading, calibration or robustness",
@@ -35,7 +35,9 @@ KINDS = {  # of a claim, each with a column of its own in the scorecard
     "privacy": "what printed noise costs",
     "other": "about another paper, or nothing that a run can test",
 }
-HEADLINE = ("sentence", "cell")  # the paper's own
+STATED = ("sentence", "proof", "privacy")  # by the paper
+PRINTED = ("cell",)
+HEADLINE = (*STATED, *PRINTED)  # the paper's own
 CAUSES = {  # of a claim that is not confirmed
     "slip": "a slip of the paper",
     "wording": "the wording says more than the paper's own numbers",

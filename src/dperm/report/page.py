@@ -62,7 +62,7 @@ class Paper:
 
     @property
     def counted(self) -> dict[str, int]:
-        """How many of its sentences and cells have which verdict."""
+        """How many of its own claims have which verdict."""
         headline = [each for each in self.claims if each["kind"] in HEADLINE]
         return counted(headline, "short")
 

@@ -28,7 +28,15 @@ from dperm.report import rules
 from dperm.report.claims import HEADLINE, KINDS, load, papers
 from dperm.report.entries import number
 from dperm.report.figures import plain
-from dperm.report.scorecard import FIVE, complete, counted, grid, majors, scorecard
+from dperm.report.scorecard import (
+    FIVE,
+    complete,
+    counted,
+    grid,
+    majors,
+    scorecard,
+    tallies,
+)
 
 log = logging.getLogger(__name__)
 
@@ -109,12 +117,16 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
     """The bottom line of a paper's report, as far as its claims still bear it out."""
     path = REPORTS / f"{paper}.md"
     found = _BOTTOM.search(path.read_text(encoding="utf-8")) if path.is_file() else None
+    told = " ".join(found[1].split()) if found else ""
     rows = majors(claims[claims["paper"] == paper])
     short = {row["number"]: row["short"] for row in rows}
-    cited = _CITED.findall(found[1]) if found else []
-    named = [(name, v) for names, v in cited for name in names.split(", ")]
-    if found and named and all(short.get(name) == v for name, v in named):
-        return " ".join(found[1].split())
+    cited = [
+        (name, verdict)
+        for names, verdict in _CITED.findall(told)
+        for name in names.split(", ")
+    ]
+    if cited and all(short.get(name) == verdict for name, verdict in cited):
+        return told
     return f"Of {len(short)} major claims: {counted(short.values())}."
 
 
@@ -123,21 +135,17 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
 
 def _front(config: schema.Config, claims: pd.DataFrame, mark: str) -> str:
     """The scorecard of README.md, and the figures that its mark names."""
-    card = scorecard(claims[claims["kind"].isin(HEADLINE)])
     lines = [
-        [
-            f"[{row['paper']}]({REPORTS / row['paper']}.md)",
-            *(row[verdict] for verdict in FIVE),
-            bottom(row["paper"], claims),
-        ]
-        for row in card.to_dict("records")
+        [f"[{paper}]({REPORTS / paper}.md)", *counts[:-1], bottom(paper, claims)]
+        for paper, counts in tallies(claims)
     ]
     folder = plan.results_folder(config).as_posix()
     parts = [
         grid(["report", *FIVE, "in one sentence"], lines),
-        "Counted are the papers' own sentences and printed numbers; C1, C2 are major "
-        f"claims of a report. [Every claim]({folder}/claims.md), and "
-        f"[all of it]({folder}/report/index.html) on one page that works offline.",
+        "Counted are a paper's statements (sentences, theorems, privacy) + its printed "
+        "numbers; C1, C2 are major claims of its report. "
+        f"[Every claim]({folder}/claims.md), and [all of it on one page]"
+        f"({folder}/report/index.html) that works offline.",
     ]
     for name in re.findall(r"\w+/[\w-]+", mark.partition(" with ")[2]):
         path = plan.figures_folder(config, f"{name}.png")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pandas as pd
 
-from dperm.report.claims import HEADLINE, KINDS
+from dperm.report.claims import KINDS, PRINTED, STATED
 from dperm.report.entries import number
 from dperm.report.verdicts import SHORT
 
@@ -49,11 +49,24 @@ def grid(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in texts)
 
 
+def tallies(data: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
+    """By paper how many statements, and printed numbers, have each of the verdicts."""
+    for paper, rows in data.groupby("paper", sort=False):
+        stated, printed = (rows[rows["kind"].isin(k)] for k in (STATED, PRINTED))
+        pairs = [[sum(e["short"] == v) for e in (stated, printed)] for v in FIVE]
+        of_both = len(stated), len(printed)
+        if any(of_both):
+            yield paper, [_sum(*each) for each in (*pairs, of_both)]
+
+
+def _sum(stated: int, printed: int) -> str:
+    return f"{stated} + {printed}" if printed else str(stated)
+
+
 def summary(data: pd.DataFrame) -> str:
-    """The scorecard of the papers' own sentences and cells, a line a paper."""
-    own = complete(data)
-    card = scorecard(own[own["kind"].isin(HEADLINE)])
-    return grid(card.columns, card.to_numpy())
+    """The scorecard, a line a paper."""
+    lines = ([paper, *counts] for paper, counts in tallies(data))
+    return grid(["paper", *FIVE, "all"], lines)
 
 
 def markdown(data: pd.DataFrame) -> str:
@@ -63,7 +76,7 @@ def markdown(data: pd.DataFrame) -> str:
     parts = [
         "# Claims and verdicts",
         f"Kinds: {kinds}. `claims.csv` has the reasons, by the ids; an id ends in what "
-        "stands here. The scorecard counts sentences and cells.",
+        "stands here. The scorecard counts sentences, proofs and privacy + cells.",
         summary(data),
     ]
     order = list(KINDS)
