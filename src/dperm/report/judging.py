@@ -67,7 +67,7 @@ def claims(config: schema.Config) -> list[Path]:
     store.write_csv(folder / "claims.csv", data)
     store.write_csv(folder / "power.csv", power)
     store.write_csv(folder / "noticed.csv", wrong)
-    store.write_text(folder / "claims.md", markdown(data))
+    store.write_text(folder / "claims.md", markdown(pd.read_csv(folder / WRITTEN[0])))
     for line in summary(data).splitlines():
         log.info("%s", line)
     return [folder / name for name in WRITTEN]
