@@ -50,7 +50,7 @@ def test_only_what_stands_between_marks_is_written(config, judged, pages):
     assert "![dpcd/figure2](" in text and "![dpcd/figure1](" not in text
     assert text.endswith(f"{END}\nafter\n")
     assert "old" not in text
-    assert "dpcd.md) | 0 | 0 | 0 |" in text and "arena" not in text
+    assert f"[dpcd]({page}) | " in text and "arena" not in text
     made = page.read_text()
     assert made.startswith("own\n<!-- claims") and made.endswith("claims -->\nwords\n")
     assert "### C1. Section" in made
