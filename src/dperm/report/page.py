@@ -94,6 +94,7 @@ def page(
         for paper, ledgers in configs
     ]
     shown = [paper for paper in every if paper.claims or paper.figures]
+    shown.sort(key=lambda paper: not paper.counted)  # what is no paper comes last
     listed = [claim for paper in shown for claim in paper.claims]
     kinds = list(KINDS)
     listed.sort(key=lambda claim: (not claim["first"], kinds.index(claim["kind"])))
