@@ -162,10 +162,9 @@ def block(config: schema.Config, claims: pd.DataFrame) -> str:
     folder = plan.results_folder(config)
     run = store.known_json(folder / config.paper.name / "manifest.json") or {}
     made = f"{run['runs']} runs, {run['date']}, {run['machine']}. " if run else ""
-    listed = os.path.relpath(folder / "claims.md", REPORTS)
     parts = [
         grid(["kind", *FIVE], lines),
-        f"{made}[Every claim]({listed}); [what the words mean](../claims.md).",
+        f"{made}Every claim: `{folder}/claims.md`; [what the words mean](../claims.md).",
         "## Major claims",
         *(_major(config, *pair) for pair in _majors(config, claims)),
     ]
