@@ -44,7 +44,8 @@ README = Path("README.md")
 REPORTS = Path("docs/reports")
 ARTIFACT = Path("docs/howto/artifact.md")
 CODECHECK = Path("codecheck.yml")
-LONGEST = 14  # words of a reason
+LONGEST = 14  # words of what was found
+WHOLE = 25  # of a reason or a note that is a sentence
 SHOWN = 2  # wrong worlds
 MEASURED = {  # by rules that say it in no column's words
     "bounded": "the excess over the bound",
@@ -164,7 +165,7 @@ def block(config: schema.Config, claims: pd.DataFrame) -> str:
     made = f"{run['runs']} runs, {run['date']}, {run['machine']}. " if run else ""
     parts = [
         grid(["kind", *FIVE], lines),
-        f"{made}Every claim: `{folder}/claims.md`; [what the words mean](../claims.md).",
+        f"{made}Every claim: `{folder}/claims.md`; [how it is judged](../claims.md).",
         "## Major claims",
         *(_major(config, *pair) for pair in _majors(config, claims)),
     ]
@@ -192,13 +193,18 @@ def _majors(
 
 def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
     """A major claim in the form of a report."""
-    test, ours = tested(config, claim), clipped(row["reason"]) or number(row)
+    test = tested(config, claim)
+    ours = clipped(row["reason"], LONGEST if test else WHOLE) or number(row)
     if ours.endswith("...") and number(row) and number(row) not in ours:
         ours += f" Decisive: {number(row)}"
     links = (f"[{Path(f).name}]({os.path.relpath(f, REPORTS)})" for f in evidence(row))
     theirs = row["authors"] and f"by this test {clipped(row['authors'])}"
     printed = [row["published"] * (row["published"] not in test), theirs]
-    verdict = [f"**{row['short']}**", row["cause"], clipped(row["note"])]
+    verdict = [
+        f"**{row['short']}**",
+        row["cause"],
+        clipped(row["note"].split(". ")[0], WHOLE),
+    ]
     lines = {
         "Test": test,
         "Printed": "; ".join(part for part in printed if part),
@@ -274,14 +280,14 @@ def target(options: Row) -> str:
     return " and ".join(known) + (wider and f" (in part {wider})")
 
 
-def clipped(reason: str) -> str:
-    """What a reason found, group by group, as far as ``LONGEST`` words go."""
+def clipped(reason: str, longest: int = LONGEST) -> str:
+    """What a reason found, group by group, as far as so many words go."""
     text = _FILES.sub("", reason).lstrip(" ,:")
     text = re.sub(r"(^|; |: |\()expected [^;]*; ", r"\1", text)
     words = text.split()
-    if len(words) <= LONGEST:
+    if len(words) <= longest:
         return text
-    first = " ".join(words[:LONGEST])
+    first = " ".join(words[:longest])
     return f"{first.rpartition(';')[0] or first} ..."
 
 
