@@ -25,7 +25,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError
 from dperm.report import rules
-from dperm.report.claims import HEADLINE, KINDS, load, papers
+from dperm.report.claims import HEADLINE, KINDS, READINGS, load, papers
 from dperm.report.entries import number
 from dperm.report.figures import plain
 from dperm.report.scorecard import (
@@ -44,7 +44,7 @@ README = Path("README.md")
 REPORTS = Path("docs/reports")
 ARTIFACT = Path("docs/howto/artifact.md")
 CODECHECK = Path("codecheck.yml")
-LONGEST = 14  # words of what was found
+LONGEST = 18  # words of what was found
 WHOLE = 25  # of a reason or a note that is a sentence
 SHOWN = 2  # wrong worlds
 MEASURED = {  # by rules that say it in no column's words
@@ -282,7 +282,9 @@ def target(options: Row) -> str:
 
 def clipped(reason: str, longest: int = LONGEST) -> str:
     """What a reason found, group by group, as far as so many words go."""
-    text = _FILES.sub("", reason).lstrip(" ,:")
+    text = _FILES.sub("", reason).lstrip(" ,:").replace(" ()", "")
+    if text.startswith(READINGS):
+        text = text.split(". ")[0] + " ..."
     text = re.sub(r"(^|; |: |\()expected [^;]*; ", r"\1", text)
     words = text.split()
     if len(words) <= longest:
