@@ -207,7 +207,7 @@ def test_files_are_written_with_a_scorecard(config, judged, monkeypatch):
         == data["paper"].value_counts(sort=False).tolist()
     )
     header, _, *lines = summary(data).splitlines()
-    assert re.search(r" \| \d+ \+ 100 \|$", lines[1])  # statements, printed numbers
+    assert re.search(r" \| \d+ \+ \d+ \|$", lines[1])  # statements, printed numbers
     assert header == f"| paper | {' | '.join(FIVE)} | all |"
     assert [line.split(" | ")[0] for line in lines] == [f"| {name}" for name in PAPERS]
     text = paths[1].read_text()

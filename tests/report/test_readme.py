@@ -5,11 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import config as configuration
-from dperm.core.experiment import plan
+from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError
 from dperm.report import reports
-from dperm.report.claims import load
 from dperm.report.scorecard import complete
 
 MARK = "<!-- scorecard: written by `dperm readme` with dpcd/figure1, dpcd/figure2 -->"
@@ -83,15 +81,27 @@ def test_a_bottom_line_stands_while_its_claims_have_the_verdicts_it_names(pages)
         assert found.startswith("It leads") == holds
 
 
-def test_a_test_is_said_in_words():
-    (claim,) = [
-        claim
-        for claim in load(configuration.compose(["paper=dpcd"]))
-        if claim.rule == "ratio" and claim.options.get("need") is None and claim.first
-        and claim.options["under"] == {"algorithm": "DP-CD-priv-cst"}
-    ]  # fmt: skip
-    said = reports.tested(configuration.compose(["paper=dpcd"]), claim)
-    assert said.startswith("DP-SGD over DP-CD-priv-cst, for every problem; at least ")
+@pytest.mark.parametrize(
+    ("text", "rule", "options", "said"),
+    [
+        ("A leads (error of B over A's).", "ratio", {"each": "problem", "above": 1},
+         "Error of B over A's, for every problem; above 1."),
+        ("A leads", "ratio", {"over": {"algorithm": ["B", "C"]},
+                              "under": {"algorithm": "A"}, "need": 0.75,
+                              "each": ["problem", "passes"]},
+         "B or C over A, for 75% of the groups by problem and passes."),
+        ("It falls", "monotone", {"along": "n"},
+         "The largest step against the order along n; below 1."),
+        ("It holds", "proof", {}, "What the proof's own argument yields, step by step "
+         "and numerically."),
+        ("It never does", "never", {"hits": "h"}, "Something never happens in runs "
+         "that find anything at all; at most 0."),
+        ("No run can", "untestable", {"why": "no"}, ""),
+    ],
+)  # fmt: skip
+def test_a_test_is_said_in_words(config, text, rule, options, said):
+    claim = schema.Claim(place="Section 1", claim=text, rule=rule, options=options)
+    assert reports.tested(config, claim) == said
 
 
 def test_targets_say_where_a_claim_is_in_part():
