@@ -192,7 +192,7 @@ def test_each_paper_has_its_counts_its_bottom_line_and_its_report(report):
     (drawn,) = re.findall(r'<article class="story" id="dpcd".*?</article>',
                           report.read_text(), re.S)  # fmt: skip
     assert re.search(r'aria-label="\d+ confirmed, 0 in part', drawn)
-    assert "major claims: 10 not decidable." in drawn  # nothing was run
+    assert re.search(r"Of \d+ major claims: .*\d not decidable", drawn)  # none was run
     assert re.search(r'href="[./\w-]+docs/reports/dpcd\.md"', drawn)
 
 
