@@ -1287,6 +1287,10 @@ ESCAPES: dict[tuple[str, str], str] = {
     ("output_rough", "audit"): (
         "Newton's last step finds far more digits than are asked for"
     ),
+    ("output_strongest_ridge", "audit"): (
+        "every feature of the audit's problems has the same ridge"
+    ),
+    ("pld_mass_lost", "audit"): "the audit does not end within 15 minutes",
     ("stopping_for_free", "audit"): (
         "no solver's run pays for its tuning; its price is held against a closed form"
     ),
