@@ -185,6 +185,16 @@ def test_every_cell_of_every_published_table_is_a_claim(judged):
                                "dpbcfw": 13 * 3 + 3 * 3}  # fmt: skip
 
 
+def test_a_note_may_give_its_cell_a_cause_of_its_own(judged):
+    own = judged[judged["rule"].str.startswith("cells") & (judged["paper"] == "dpgcd")]
+    causes = own.set_index("claim")["cause"]
+    assert causes["features of madelon_l2"] == claims.CAUSES["slip"]
+    assert causes["features of log1"] == ""
+    assert causes["relative error of california_norm, DP-SGD"] == "unknown"
+    assert causes["relative error of square, DP-GCD"] == claims.CAUSES["chance"]
+    assert causes["support size of square, DP-CD"] == ""
+
+
 def test_proofs_and_their_noise_get_two_verdicts(judged):
     data = judged
     for paper, place in (("dpcd", "Theorem 3.1"), ("dpgcd", "Theorem 4.2"),

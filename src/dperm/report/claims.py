@@ -131,6 +131,9 @@ def _check_cells(config: schema.Config, options: dict[str, Any]) -> None:
         raise ValueError(f"options {sorted(missing)} missing")
     if options["published"] not in config.paper.published:
         raise ValueError(f"published: {options['published']!r} is not in `published`")
+    for note in options.get("notes", ()):
+        if "cause" in note:
+            one_of("notes.cause", note["cause"], CAUSES)
     known = (*cells.KINDS, cells.LAW, cells.STAR)
     for column, how in options["cells"].items():
         if how.get("kind") not in known:

@@ -147,6 +147,12 @@ def _cells(evidence: Evidence, claim: schema.Claim) -> Iterator[Row]:
     printed = results.published(evidence.config, options["published"])
     for row, column, finding, is_other in cells.judged(evidence, printed, options):
         name = worded(row[key] for key in options["keys"])
+        notes = [
+            note
+            for note in options.get("notes", ())
+            if all(row[key] == each for key, each in note["where"].items())
+        ]
+        causes = [note["cause"] for note in notes if "cause" in note]
         cell = replace(
             claim,
             place=f"{claim.place}, {name}",
@@ -155,13 +161,10 @@ def _cells(evidence: Evidence, claim: schema.Claim) -> Iterator[Row]:
             rule=f"cells, {options['cells'][column]['kind']}",
             published="",
             first=False,
+            cause="" if is_other else (causes or [claim.cause])[0],
         )
-        notes = (
-            note["says"]
-            for note in options.get("notes", ())
-            if all(row[key] == each for key, each in note["where"].items())
-        )
-        yield _row(evidence, cell, finding, " ".join(notes))
+        says = " ".join(note["says"] for note in notes)
+        yield _row(evidence, cell, finding, says)
 
 
 def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Finding:
