@@ -37,6 +37,7 @@ from dperm.report.scorecard import (
     scorecard,
     tallies,
 )
+from dperm.report.verdicts import NOTHING
 
 log = logging.getLogger(__name__)
 
@@ -203,6 +204,7 @@ def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
     verdict = [
         f"**{row['short']}**",
         row["cause"],
+        row["control"] * (row["verdict"] == NOTHING),
         clipped(row["note"].split(". ")[0], WHOLE),
     ]
     lines = {
@@ -215,10 +217,10 @@ def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
         "Evidence": ", ".join(links),
     }
     listed = [f"- {key}: {text}" for key, text in lines.items() if text]
-    section = row["section"]
-    place = f"Section {section}" if re.match(r"[\dA-Z]+\b", section) else section
+    place = re.sub(r"^([A-H]\b)", r"Appendix \1", row["section"])
+    place = re.sub(r"^([\dIVX]+\b)", r"Section \1", place) or row["place"]
     words, _ = _measure(row["claim"])
-    heading = f"### {row['number']}. {place or row['place']}"
+    heading = f"### {row['number']}. {place}"
     return _plain("\n".join([heading, "", f"{words}.", "", *listed]))
 
 
