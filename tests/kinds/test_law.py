@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dperm.core.experiment import config as configuration
 from dperm.core.experiment import racing, schema
 from dperm.core.experiment.results import Result
 from dperm.kinds import law, sweeps, tables
@@ -25,47 +26,83 @@ def transcripts(means, sigma=0.0, size=40, seed=0, passes=2.0, counts=None):
     )  # fmt: skip
 
 
+def own_draws(means, sigma):
+    """Rows of settings with transcripts of their own."""
+    parts = [transcripts([mean], sigma, seed=k).assign(clip=float(k))
+             for k, mean in enumerate(means)]  # fmt: skip
+    return pd.concat(parts)
+
+
 def test_the_least_mean_is_printed():
     found = law.law(transcripts([0.3, 0.1, 0.2]))
-    np.testing.assert_allclose(found.errors, 0.1)
-    assert (found.settings, found.transcripts, found.tied) == (3, 40, 0.0)
+    for means in (found.least, found.fresh):
+        np.testing.assert_allclose(means.errors, 0.1)
+        assert means.transcripts == 40
+    assert (found.settings, found.tied) == (3, 0.0)
 
 
 def test_a_mean_of_five_has_a_fifth_of_the_variance():
     rows = transcripts([1.0], sigma=0.2, size=400)
-    spread = np.log(law.law(rows).errors).std()
-    assert spread == pytest.approx(rows["relative_error"].std() / np.sqrt(5), rel=0.1)
+    found, expected = law.law(rows), rows["relative_error"].std() / np.sqrt(5)
+    for means in (found.least, found.fresh):
+        assert np.log(means.errors).std() == pytest.approx(expected, rel=0.1)
+    assert abs(np.corrcoef(found.least.errors, found.fresh.errors)[0, 1]) < 0.1
+
+
+def test_new_runs_of_the_choice_have_its_mean_and_what_was_printed_is_less():
+    rows = own_draws([1.0] * 20, sigma=0.3)
+    found, true = law.law(rows, own=True), rows["relative_error"].mean()
+    assert found.least.errors.mean() < 0.9 * true
+    assert found.fresh.errors.mean() == pytest.approx(true, rel=0.05)
+
+
+def test_more_new_runs_are_closer_to_the_mean_of_the_choice():
+    rows = transcripts([1.0], sigma=0.2)
+    five, many = (law.law(rows, again=again).fresh for again in (5, None))
+    ratio = np.log(five.errors).std() / np.log(many.errors).std()
+    assert ratio == pytest.approx(np.sqrt(40 / 5), rel=0.1)
+
+
+def test_counts_are_those_of_the_runs_that_are_averaged():
+    rows = transcripts([0.1, 0.9], counts=[2, 7])
+    odd = rows["transcript"] % 2 == 1
+    rows.loc[odd, ["relative_error", "true_positives"]] *= 2
+    for means in (law.law(rows).least, law.law(rows).fresh):
+        np.testing.assert_allclose(means.counts["true_positives"], 20 * means.errors)
+        assert set(np.round(means.counts["true_positives"], 1)) == {
+            2.0, 2.4, 2.8, 3.2, 3.6, 4.0,
+        }  # fmt: skip
 
 
 def test_choosing_among_transcripts_of_their_own_prints_less():
     rows = transcripts([1.0] * 20, sigma=0.3)
     shared, own = law.law(rows), law.law(rows, own=True)
-    assert np.median(own.errors) < 0.9 * np.median(shared.errors)
+    assert np.median(own.least.errors) < 0.9 * np.median(shared.least.errors)
     assert shared.tied == 1.0
 
 
 def test_passes_are_tuned_over_as_well_and_what_diverged_is_never_best():
     rows = pd.concat([transcripts([0.5], passes=1.0), transcripts([0.1], passes=2.0)])
-    np.testing.assert_allclose(law.law(rows).errors, 0.1)
+    np.testing.assert_allclose(law.law(rows).least.errors, 0.1)
     rows.loc[(rows["passes"] == 2.0) & (rows["transcript"] < 39), "status"] = "diverged"
-    assert np.median(law.law(rows).errors) == pytest.approx(0.5)
+    assert np.median(law.law(rows).least.errors) == pytest.approx(0.5)
 
 
 def test_the_best_settings_may_all_be_of_one_number_of_passes():
     rows = pd.concat([transcripts([0.5], passes=1.0), transcripts([0.1], passes=2.0)])
     cut = law.law(rows, most=1)
     assert cut.settings == 1
-    np.testing.assert_allclose(cut.errors, 0.1)
+    np.testing.assert_allclose(cut.least.errors, 0.1)
 
 
 def test_a_tie_is_broken_by_chance_for_the_counts():
     rows = transcripts([0.1, 0.1001, 0.9], counts=[0, 3, 7])
-    seen = set(law.law(rows).counts["true_positives"])
-    assert seen == {0.0, 3.0}
+    for means in (law.law(rows).least, law.law(rows).fresh):
+        assert set(means.counts["true_positives"]) == {0.0, 3.0}
 
 
 def test_quantiles_are_wider_where_few_transcripts_are_known():
-    few = law.law(transcripts([1.0], 0.2, size=20))
+    few = law.law(transcripts([1.0], 0.2, size=20)).least
     inner = np.log(np.quantile(few.errors, law.LEVELS))
     wider = np.ptp(np.log(few.quantiles)) / np.ptp(inner)
     assert wider == pytest.approx(np.sqrt(1 + 5 / 20))
@@ -100,13 +137,59 @@ def test_the_table_has_a_law_for_every_noise_and_the_error_at_the_start(monkeypa
     monkeypatch.setattr(tables.results, "load", lambda *_, solvers: {"a": [ran]})
     product = schema.Product("tuning_law", sweeps=["law"], options={"by_passes": True})
     made = tables.tuning_law(schema.Config(), product, ["a"])
-    assert made.data["noise_factor"].tolist() == [1.0, 1.0, 0.8, 0.8]
-    assert made.data["draws"].tolist() == ["shared", "own"] * 2
-    np.testing.assert_allclose(made.data["median"], [0.3, 0.3, 0.24, 0.24])
+    assert made.data["noise_factor"].tolist() == [1.0] * 4 + [0.8] * 4
+    assert made.data["draws"].tolist() == ["shared", "shared", "own", "own"] * 2
+    assert made.data["prints"].tolist() == ["least", "fresh"] * 4
+    np.testing.assert_allclose(made.data["median"], [0.3] * 4 + [0.24] * 4)
     assert set(made.data["start"]) == {0.9} and set(made.data["algorithm"]) == {"DP-CD"}
     np.testing.assert_allclose(made.data["half"], 1.0)
     assert set(law.quantile_columns()) < set(made.data)
     assert not set(law.quantile_columns()) & set(made.text)  # for the claims alone
+
+
+@pytest.fixture
+def tuned(monkeypatch):
+    """The row that the table ``tuned`` makes of these rows."""
+
+    def made(rows):
+        swept = rows.assign(problem="a", solver="dp_cd", noise_factor=1.0)
+        other = swept.assign(noise_factor=0.8, relative_error=1e-9)
+        monkeypatch.setattr(
+            tables.results, "load_sweep", lambda *_: pd.concat([swept, other])
+        )
+        product = schema.Product("tuned", sweeps=["law"])
+        config = configuration.compose(["paper=dpcd"])
+        (found,) = tables.tuned(config, product, ["a"]).data.to_dict("records")
+        return found
+
+    return made
+
+
+def test_what_a_tuned_method_costs_is_that_of_its_choice(tuned):
+    rows = [transcripts([each, 0.9], passes=p) for p, each in ((1.0, 0.5), (2.5, 0.1))]
+    ends = {"mean": 0.1, "ci_low": 0.1, "ci_high": 0.1}
+    found = tuned(pd.concat(rows))
+    assert {key: found[key] for key in ends} == pytest.approx(ends)
+    assert (found["problem"], found["algorithm"]) == ("a", "DP-CD")
+
+
+def test_the_luck_of_a_tuning_is_in_the_interval_and_not_in_the_mean(tuned):
+    lucky = transcripts([1.0], sigma=0.0)  # a setting that is seldom very bad
+    lucky.loc[lucky["transcript"] < 4, "relative_error"] = 11.0
+    steady = transcripts([1.2]).assign(clip=1.0)
+    found = tuned(pd.concat([lucky, steady]))
+    chance = 0.9**5  # that five runs do not see it
+    assert found["mean"] == pytest.approx(chance * 2.0 + (1 - chance) * 1.2, rel=0.03)
+    assert found["ci_low"] <= 1.2 and 2.5 < found["ci_high"] < 4
+
+
+def test_the_interval_of_a_setting_without_a_rival_is_that_of_its_mean(tuned):
+    seeds = range(40)
+    rows = {seed: transcripts([1.0], sigma=0.5, seed=seed) for seed in seeds}
+    found = [tuned(rows[seed]) for seed in seeds]
+    true = np.exp(0.5**2 / 2)
+    covered = [each["ci_low"] <= true <= each["ci_high"] for each in found]
+    assert 33 <= sum(covered) <= 40
 
 
 def tuning(errors):

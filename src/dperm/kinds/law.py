@@ -1,16 +1,17 @@
-"""The law of what a tuning prints: the least, over settings, of means over five runs.
+"""The law of what a paper prints of a tuned setting: means over five runs.
 
-A printed mean of a tuned setting is no mean of that setting: it was chosen for being
-small. So it is compared with its own law, drawn from many transcripts of all settings
-near the optimum (``dperm.kinds.sweeps.tuning_law``). The same transcripts say how many
-a tuning needs, or what is lost by choosing on few: some of them choose, and all of them
-say how good the choice is.
+A printed mean is either the least of the means that the tuning compared, which is no
+mean of its setting, as that was chosen for being small; or the mean of new runs of the
+setting that the tuning chose. Each has a law, drawn from many transcripts of all
+settings near the optimum (``dperm.kinds.sweeps.tuning_law``). The same transcripts say
+how many a tuning needs, or what is lost by choosing on few: some of them choose, and
+all of them say how good the choice is.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,29 +24,25 @@ SEED = 20261121  # of the draws; no noise of a run depends on it
 TAILS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 LEVELS = (*TAILS, 0.5, *(1 - level for level in reversed(TAILS)))
 DRAWN = {"shared": False, "own": True}  # whether each setting has draws of its own
+PRINTS = ("least", "fresh")  # the least mean of the tuning, or new runs of its choice
 COUNTS = ("true_positives", "false_positives")
 
 
 @dataclass(frozen=True)
-class Law:
-    """Draws of what a tuning prints.
+class Means:
+    """Draws of a mean that is printed, with what it is a mean of.
 
     Attributes
     ----------
     errors : ndarray, shape (D,)
     counts : dict of ndarray, shape (D,)
-        Mean numbers of the chosen setting.
-    tied : float
-        Share of draws in which another setting is as good, to ``TIED``.
-    settings : int
-        How many compete.
+        Mean numbers of coordinates in the same runs.
     transcripts : int
+        That the draws are taken from.
     """
 
     errors: np.ndarray
     counts: dict[str, np.ndarray]
-    tied: float
-    settings: int
     transcripts: int
 
     @property
@@ -61,7 +58,32 @@ class Law:
         return np.exp(middle + wider * (logs - middle))
 
 
-def law(rows: pd.DataFrame, most: int | None = None, own: bool = False) -> Law:
+@dataclass(frozen=True)
+class Law:
+    """Draws of what a tuning leads to.
+
+    Attributes
+    ----------
+    least, fresh : Means
+        The mean by which the setting was chosen, and that of new runs of it.
+    tied : float
+        Share of draws in which another setting is as good, to ``TIED``.
+    settings : int
+        How many compete.
+    """
+
+    least: Means
+    fresh: Means
+    tied: float
+    settings: int
+
+
+def law(
+    rows: pd.DataFrame,
+    most: int | None = None,
+    own: bool = False,
+    again: int | None = RUNS,
+) -> Law:
     """Draw the law from the transcripts of settings.
 
     Parameters
@@ -73,28 +95,42 @@ def law(rows: pd.DataFrame, most: int | None = None, own: bool = False) -> Law:
     own : bool
         Whether every setting has transcripts of its own. As a grid is run here, and by
         default, all settings of one number of passes share their draws.
+    again : int
+        New runs of the chosen setting; None for as many as there are transcripts, so
+        that their mean is as uncertain as what is known of the setting.
     """
     rng = np.random.default_rng(SEED)
     tables = [arrays(part) for _, part in rows.groupby("passes", sort=True)]
     kept = _best([errors.mean(axis=1) for errors, _ in tables], most)
-    means, counts = [], []
+    runs, means, picks = [], [], []
     for (errors, numbers), keep in zip(tables, kept, strict=True):
         if not len(keep):
             continue
         shape = (len(keep) if own else 1, DRAWS, RUNS)  # which transcripts are drawn
-        picked = rng.integers(errors.shape[1], size=shape)
-        means.append(_means(errors[keep], picked))
-        counts.append({key: _means(numbers[key][keep], picked) for key in COUNTS})
+        drawn = rng.integers(errors.shape[1], size=shape)
+        picks.append(np.broadcast_to(drawn, (len(keep), DRAWS, RUNS)))
+        pairs = zip(errors[keep], picks[-1], strict=True)
+        means.append(np.stack([row[each].mean(axis=1) for row, each in pairs]))
+        runs.append(np.stack([errors, *(numbers[key] for key in COUNTS)])[:, keep])
     every = np.concatenate(means)
     least = every.min(axis=0)
     at = (every * (1 + TIED * rng.random(every.shape))).argmin(axis=0)
-    joined = {
-        key: np.concatenate([each[key] for each in counts])[at, range(DRAWS)]
-        for key in COUNTS
-    }
     tied = ((every <= least * (1 + TIED)).sum(axis=0) > 1).mean()
-    size = min(errors.shape[1] for errors, _ in tables)
-    return Law(least, joined, float(tied), len(every), size)
+    chosen = np.concatenate(runs, axis=1)[:, at]  # (numbers, draws, transcripts)
+    size = chosen.shape[2]
+    first = np.concatenate(picks)[at, range(DRAWS)]
+    later = rng.integers(size, size=(DRAWS, again or size))
+    fresh = _means(chosen, later)
+    # of settings that are as good, the least mean is printed
+    printed = replace(_means(chosen, first), errors=least)
+    return Law(printed, fresh, float(tied), len(every))
+
+
+def _means(numbers: np.ndarray, picked: np.ndarray) -> Means:
+    """Means of errors and counts (K, D, T) over transcripts (D, R)."""
+    taken = np.take_along_axis(numbers, picked[np.newaxis], axis=2)
+    errors, *counts = taken.mean(axis=2)
+    return Means(errors, dict(zip(COUNTS, counts, strict=True)), numbers.shape[2])
 
 
 def arrays(part: pd.DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -113,13 +149,6 @@ def _best(means: list[np.ndarray], most: int | None) -> list[np.ndarray]:
     every = np.sort(np.concatenate(means))
     limit = every[-1] if most is None else every[min(most, len(every)) - 1]
     return [np.flatnonzero(table <= limit) for table in means]
-
-
-def _means(values: np.ndarray, picked: np.ndarray) -> np.ndarray:
-    """Means over what was drawn, shape (settings, D)."""
-    chosen = np.broadcast_to(picked, (len(values), *picked.shape[1:]))
-    pairs = zip(values, chosen, strict=True)
-    return np.stack([row[at].mean(axis=1) for row, at in pairs])
 
 
 def quantile_columns() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -114,11 +114,12 @@ def strict_noise(kinds: dict[str, dict[str, Any]]) -> dict[str, float]:
 
 
 def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
-    """What a tuning with five transcripts prints: quantiles of its law.
+    """What is printed after a tuning with five transcripts: quantiles of its law.
 
     ``options``: ``by_passes``, whether each number of passes was tuned for itself.
-    Columns: ``draws``, whether settings share their draws; ``start``, the error of
-    w = 0; ``half``, the median with half as many settings over the median.
+    Columns: ``draws``, whether settings share their draws; ``prints``, the least mean
+    of the tuning or that of five new runs of its choice; ``start``, the error of w = 0;
+    ``half``, the median with half as many settings over the median.
     """
     (name,) = product.sweeps
     swept = results.load_sweep(config, name)
@@ -136,9 +137,9 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
         at |= {"algorithm": result.label, "start": _start(result)}
         # with draws that settings share, and with draws of their own
         for name, own in law.DRAWN.items():
-            rows.append(at | {"draws": name} | _law_row(part, own))
+            rows += [at | {"draws": name} | row for row in _law_rows(part, own)]
     data = pd.DataFrame(rows)
-    names = (*keys, "algorithm", "draws", "noise_factor")
+    names = (*keys, "algorithm", "draws", "prints", "noise_factor")
     front = [key for key in names if key in data]
     data = data[[*front, *(key for key in data if key not in front)]]
     return Table(data, readable(data.drop(columns=law.quantile_columns())))
@@ -150,17 +151,38 @@ def _start(result: Result) -> float:
     return float(at_zero["relative_error"].iloc[0])
 
 
-def _law_row(part: pd.DataFrame, own: bool) -> dict[str, Any]:
+def _law_rows(part: pd.DataFrame, own: bool) -> Iterator[dict[str, Any]]:
+    """What may be printed, each with its law."""
     whole = law.law(part, own=own)
     half = law.law(part, most=math.ceil(whole.settings / 2), own=own)
-    middle = float(np.median(whole.errors))
-    row: dict[str, Any] = {"settings": whole.settings, "transcripts": whole.transcripts}
-    row |= {"median": middle, "half": float(np.median(half.errors)) / middle}
-    for name in law.COUNTS:
-        for end, level in (("low", 0.025), ("high", 0.975)):
-            row[f"{name}_{end}"] = float(np.quantile(whole.counts[name], level))
-    row["tied"] = whole.tied
-    return row | dict(zip(law.quantile_columns(), whole.quantiles, strict=True))
+    for prints in law.PRINTS:
+        found, fewer = (getattr(each, prints) for each in (whole, half))
+        middle = float(np.median(found.errors))
+        row: dict[str, Any] = {"prints": prints, "settings": whole.settings}
+        row |= {"transcripts": found.transcripts, "median": middle}
+        row["half"] = float(np.median(fewer.errors)) / middle
+        for name in law.COUNTS:
+            for end, level in (("low", 0.025), ("high", 0.975)):
+                row[f"{name}_{end}"] = float(np.quantile(found.counts[name], level))
+        row["tied"] = whole.tied
+        yield row | dict(zip(law.quantile_columns(), found.quantiles, strict=True))
+
+
+def tuned(config: Config, product: Product, problems: list[str]) -> Table:
+    """Errors that fresh runs of a tuned method have, with the luck of the tuning.
+
+    A tuning on five transcripts chooses among settings of all numbers of passes, and
+    new runs of its choice are averaged, as many as there are transcripts; the mean over
+    such tunings, with 95 % of them.
+    """
+    rows: Rows = []
+    swept = _published_law(config, product, problems)
+    for at, part in groups(swept, ["problem", "solver"]):
+        errors = law.law(part, own=True, again=None).fresh.errors
+        low, high = np.quantile(errors, [0.025, 0.975])
+        at["algorithm"] = plan.label(config, at.pop("solver"))
+        rows.append(at | {"mean": errors.mean(), "ci_low": low, "ci_high": high})
+    return made_of(rows)
 
 
 def tuning_runs(config: Config, product: Product, problems: list[str]) -> Table:

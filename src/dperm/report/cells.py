@@ -58,7 +58,7 @@ def count(row: Row, ours: Row, published: str, value: str) -> Finding:
     found = Estimate((low + high) / 2, low, high)
     idle = ours["median"] > 0.99 * ours["start"]
     verdict = REPRODUCED if low <= row[published] <= high else NOT
-    reason = f"a tuning with five transcripts prints {low} to {high} (95 %)"
+    reason = f"{PRINTING[ours['prints']]} {low} to {high} (95 %)"
     if ours["tied"] > 0.5 and (low < high or idle):
         verdict = UNTESTED
         reason = (
@@ -159,6 +159,10 @@ KINDS = {each.__name__: each for each in _ALL}
 LAW = "law"  # a mean of a tuned setting, judged with all others of its table
 STAR = "star"  # marks the least mean of several, 1 in the column
 ALONE = 0.05  # level of one test, which needs no correction
+PRINTING = {
+    tuned.LEAST: "a tuning with five transcripts prints",
+    tuned.FRESH: "five new runs of what a tuning chose print",
+}
 ERRORS = ["errors x 0.7", "errors x 1.4"]  # of which a law must notice one
 
 
@@ -196,13 +200,15 @@ def law_options(
     column: str, how: dict[str, Any], options: dict[str, Any]
 ) -> dict[str, Any]:
     """What ``tuned.cells`` takes, of a column and its table."""
-    return {"file": options["file"], "keys": options["keys"], "column": column, **how}
+    shared = {key: options[key] for key in ("file", "keys", "prints") if key in options}
+    return shared | {"column": column} | how
 
 
 def _by_law(
     evidence: Evidence, printed: pd.DataFrame, how: dict[str, Any]
 ) -> Iterator[Judged]:
     column, level = how["column"], how["level"]
+    says = PRINTING[how.get("prints", tuned.LEAST)]
     try:
         found = tuned.cells(evidence, printed, how)
         missing = f"{evidence.path(how['file'])} has no law for it"
@@ -230,7 +236,7 @@ def _by_law(
         if verdict == REPRODUCED and set(blind) <= set(unnoticed):
             verdict, control = NOTHING, f"holds for {' and '.join(blind)}"
         reason = (
-            f"printed {rounded(cell.printed)}; a tuning with five transcripts prints "
+            f"printed {rounded(cell.printed)}; {says} "
             f"{interval(cell.law)}; p = {cell.probability:.2g}, {corrected[key]:.2g} "
             "after Holm's correction"
         )
@@ -294,6 +300,9 @@ def _one(
             ours = {"value": _largest(evidence, names, given, options["file"])}
         else:
             where = {key: given.pop(key) for key in ("file", "also") if key in given}
+            if kind == "count":  # of the runs behind the printed mean
+                prints = options.get("prints", tuned.LEAST)
+                where["also"] = where.get("also", {}) | {"prints": prints}
             ours = _ours(evidence, names, options | where)
         return Judged(row, column, KINDS[kind](row, ours, column, **given))
     except MissingError as error:

@@ -1,9 +1,10 @@
 """Printed means of tuned settings, judged by the law of what a tuning prints.
 
-``law.csv`` of a paper has, for every cell and noise factor, the quantiles of that law
-(``dperm.kinds.law``). A printed mean has a place in it, two-sided, with Holm's
-correction over the table; all cells of a problem together are a test of the noise,
-whose power is measured on the laws with too little and too much noise.
+``law.csv`` of a paper has, for every cell, noise factor and reading of what is printed,
+the quantiles of that law (``dperm.kinds.law``). A printed mean has a place in it,
+two-sided, with Holm's correction over the table; all cells of a problem together are a
+test of the noise, whose power is measured on the laws with too little and too much
+noise.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtrc, ndtr, ndtri
 
+from dperm.kinds.law import PRINTS
 from dperm.report.evidence import AbsentError, Estimate, Evidence
 from dperm.report.verdicts import CAVEAT, CLOSE, NOT, REPRODUCED, Verdict
 
 PUBLISHED = 1.0  # the noise factor of what is printed
 FACTORS = (0.7, 0.8, 1.25, 1.4)
+FAR = (0.5, 2.0)  # not of every table
+LEAST, FRESH = PRINTS
 EXTREME = 40.0  # standard deviations; as good as impossible
 LEVELS = 200  # at which a law is read to compare it with others
 Key = tuple[Any, ...]
@@ -111,11 +115,12 @@ def cells(
         The published table.
     options : dict
         ``file``, ``keys`` (the problem first), ``column``; ``draws``, whether settings
-        shared their draws, or had their own; ``decimals`` that were printed after the
-        point, or ``digits`` in all; ``spread``, the standard deviation, in logarithms,
-        of differences that no tuning accounts for: another machine's arithmetic,
-        another optimum; ``redrawn``, problem to its own spread, where the data are
-        another draw of the same law.
+        shared their draws, or had their own; ``prints``, whether the ``least`` mean of
+        the tuning was printed (by default), or that of ``fresh`` runs; ``decimals``
+        that were printed after the point, or ``digits`` in all; ``spread``, the
+        standard deviation, in logarithms, of differences that no tuning accounts for:
+        another machine's arithmetic, another optimum; ``redrawn``, problem to its own
+        spread, where the data are another draw of the same law.
     change : callable, optional
         Made to the table of laws.
 
@@ -124,7 +129,8 @@ def cells(
     AbsentError
         If there are no laws.
     """
-    table = evidence.rows(options["file"], {"draws": options["draws"]})
+    read = {"draws": options["draws"], "prints": options.get("prints", LEAST)}
+    table = evidence.rows(options["file"], read)
     table = table if change is None else change(table)
     keys, column = list(options["keys"]), options["column"]
     quantiles = [name for name in table if name.startswith("q0.")]
@@ -263,7 +269,7 @@ CHANGES: dict[str, Change] = {
     "w = 0": nothing_learnt,
     "errors x 0.7": scaled(0.7),
     "errors x 1.4": scaled(1.4),
-    **{f"noise x {factor:g}": noisier(factor) for factor in FACTORS},
+    **{f"noise x {factor:g}": noisier(factor) for factor in (*FACTORS, *FAR)},
 }
 
 
