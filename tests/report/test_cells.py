@@ -14,6 +14,8 @@ from dperm.report.verdicts import (
     UNTESTED,
 )
 
+from .conftest import write
+
 
 @pytest.mark.parametrize(
     ("printed", "low", "high", "tied", "median", "verdict"),
@@ -23,9 +25,23 @@ from dperm.report.verdicts import (
 )  # fmt: skip
 def test_a_count_lies_in_the_law(printed, low, high, tied, median, verdict):
     ours = {"t_low": low, "t_high": high, "tied": tied, "median": median, "start": 1.0}
-    found = cells.count({"n": printed}, ours, "n", "t")
+    found = cells.count({"n": printed}, ours | {"prints": "least"}, "n", "t")
     assert found.verdict == verdict
     assert ("tie" in found.reason) == (verdict == UNTESTED)
+
+
+def test_a_count_is_that_of_the_runs_behind_the_print(config, evidence):
+    common = {"problem": "a", "tied": 0.0, "median": 0.5, "start": 1.0}
+    law = [{"prints": "least", "t_low": 1.0, "t_high": 2.0},
+           {"prints": "fresh", "t_low": 3.0, "t_high": 4.0}]  # fmt: skip
+    write(config, "law", pd.DataFrame([common | each for each in law]))
+    options = {"file": "law", "keys": ["problem"],
+               "cells": {"n": {"kind": "count", "value": "t"}}}  # fmt: skip
+    numbers = pd.DataFrame({"problem": ["a"], "n": [4]})
+    for prints, verdict in (("least", NOT), ("fresh", REPRODUCED)):
+        (one,) = cells.judged(evidence, numbers, options | {"prints": prints})
+        assert one.finding.verdict == verdict
+        assert ("new runs" in one.finding.reason) == (prints == "fresh")
 
 
 @pytest.mark.parametrize("mean", [1.5, 0.1, 2.5])

@@ -31,7 +31,8 @@ def laws(medians, moves=1.0, sigma=SIGMA, start=1.0):
             quantiles = middle * np.exp(sigma * stats.norm.ppf(LEVELS))
             rows.append(
                 {"problem": problem, "algorithm": algorithm, "passes": passes,
-                 "draws": "own", "noise_factor": factor, "start": start,
+                 "draws": "own", "prints": "least", "noise_factor": factor,
+                 "start": start,
                  "median": middle,
                  **dict(zip(quantile_columns(), quantiles, strict=True))}
             )  # fmt: skip
@@ -170,3 +171,29 @@ def test_a_star_stands_at_the_least_of_its_row_or_is_a_tie(config, evidence):
 
     assert verdicts(("a", "quick", 1), ("a", "slow", 5)) == [REPRODUCED, UNTESTED]
     assert verdicts(("a", "quick", 2), ("b", "slow", 1)) == [NOT, PENDING]
+
+
+@pytest.fixture
+def two_ways(config):
+    """Laws of what may be printed: new runs have wider laws, and three times higher."""
+    fresh = laws({ALL[0]: 0.3, ALL[1]: 0.3}, sigma=0.3).assign(prints="fresh")
+    write(config, "law", pd.concat([laws({ALL[0]: 0.1, ALL[1]: 0.1}), fresh]))
+
+
+HOW = {"kind": "law", "file": "law", "decimals": 4, "spread": 0.01, "level": 0.05,
+       "draws": "own"}  # fmt: skip
+
+
+def test_a_print_has_a_law_for_each_thing_that_may_be_printed(two_ways, evidence):
+    numbers = printed({ALL[0]: 0.1, ALL[1]: 0.3})
+    options = {"file": "table", "keys": KEYS, "cells": {"m": HOW}}
+    for prints, verdicts in (
+        ("least", [REPRODUCED, NOT]),
+        ("fresh", [NOT, REPRODUCED]),
+    ):
+        given = options | {"prints": prints}
+        found = [each.finding for each in cells.judged(evidence, numbers, given)]
+        assert [each.verdict for each in found] == verdicts
+        assert ("new runs" in found[0].reason) == (prints == "fresh")
+    by_default = [each.finding for each in cells.judged(evidence, numbers, options)]
+    assert [each.verdict for each in by_default] == [REPRODUCED, NOT]
