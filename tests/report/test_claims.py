@@ -231,3 +231,29 @@ def test_seconds_of_another_machine_are_not_compared(judged):
     seconds = judged[judged["rule"] == "cells, seconds"]
     assert len(seconds) == 50
     assert set(seconds["verdict"]) <= {PENDING, INCOMPARABLE}
+
+
+def test_a_cell_is_judged_under_every_reading_of_what_is_printed(
+    made, config, monkeypatch
+):
+    known = {"tied": 0.0, "median": 0.1, "start": 1.0}
+    laws = [{"prints": "least", "t_low": 1.0, "t_high": 3.0},
+            {"prints": "fresh", "t_low": 3.0, "t_high": 4.0}]  # fmt: skip
+    rows = [{"problem": name} | known | each for each in laws for name in "abc"]
+    write(config, "law", pd.DataFrame(rows))
+    table = pd.DataFrame({"problem": list("abc"), "n": [3, 2, 9]})
+    monkeypatch.setattr(judging.results, "published", lambda *_: table)
+    claim = {
+        "place": "Table 2", "claim": "n", "kind": "cell", "rule": "cells",
+        "options": {"published": "table2", "file": "law", "keys": ["problem"],
+                    "cells": {"n": {"kind": "count", "value": "t"}}},
+    }  # fmt: skip
+    by = {"tuning": {"prints": "least"}, "new runs": {"prints": "fresh"}}
+    found = made(claim | {"readings": by})
+    assert [each["verdict"] for each in found] == [REPRODUCED, CAVEAT, NOT]
+    assert "under some: tuning" in found[1]["reason"]
+    assert [each["published"] for each in found] == ["3", "2", "9"]
+    once = made(claim | {"readings": {"tuning": by["tuning"], "again": by["tuning"]}})
+    alone = made(claim)
+    assert [each["reason"] for each in once] == [each["reason"] for each in alone]
+    assert [each["verdict"] for each in alone] == [REPRODUCED, REPRODUCED, NOT]

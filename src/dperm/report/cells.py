@@ -200,15 +200,15 @@ def law_options(
     column: str, how: dict[str, Any], options: dict[str, Any]
 ) -> dict[str, Any]:
     """What ``tuned.cells`` takes, of a column and its table."""
-    shared = {key: options[key] for key in ("file", "keys", "prints") if key in options}
-    return shared | {"column": column} | how
+    names = {"file": options["file"], "keys": options["keys"], "column": column}
+    return {"prints": options.get("prints", tuned.LEAST), **names, **how}
 
 
 def _by_law(
     evidence: Evidence, printed: pd.DataFrame, how: dict[str, Any]
 ) -> Iterator[Judged]:
     column, level = how["column"], how["level"]
-    says = PRINTING[how.get("prints", tuned.LEAST)]
+    says = PRINTING[how["prints"]]
     try:
         found = tuned.cells(evidence, printed, how)
         missing = f"{evidence.path(how['file'])} has no law for it"

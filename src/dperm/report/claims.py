@@ -49,10 +49,16 @@ CAUSES = {  # of a claim that is not confirmed
 READINGS = ("under all", "under some", "under none tried")
 
 
-def under(claim: schema.Claim, reading: str) -> dict[str, Any]:
-    """The options of a claim's rule under one of the readings that were tried."""
-    changed = claim.options | claim.readings[reading]
-    return {key: each for key, each in changed.items() if each is not None}
+def readings(claim: schema.Claim) -> dict[str, dict[str, Any]]:
+    """The options of a claim's rule, by the reading that was tried; "" if by none."""
+    tried = {
+        name: claim.options | changed
+        for name, changed in (claim.readings or {"": {}}).items()
+    }
+    return {
+        name: {key: each for key, each in options.items() if each is not None}
+        for name, options in tried.items()
+    }
 
 
 def papers(config: schema.Config) -> Iterator[schema.Config]:
@@ -105,8 +111,8 @@ def authors(
         return ""
     evidence = Printed(config, claim=claim, siblings=siblings)
     function = rules.function_of(config, claim.rule)
-    readings = [under(claim, name) for name in claim.readings] or [claim.options]
-    findings = [rules.applied(function, each, evidence) for each in readings]
+    tried = readings(claim).values()
+    findings = [rules.applied(function, each, evidence) for each in tried]
     decided = [each for each in findings if each.verdict in (*HELD, NOT)]
     if not decided or not evidence.used:
         return ""
@@ -121,7 +127,7 @@ def _check(config: schema.Config, claim: schema.Claim) -> None:
     if claim.rule == "cells":
         _check_cells(config, claim.options)
         return
-    for options in (claim.options, *(under(claim, name) for name in claim.readings)):
+    for options in (claim.options, *readings(claim).values()):
         rules.check(config, claim.rule, options)
 
 

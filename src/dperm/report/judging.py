@@ -21,7 +21,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
 from dperm.kinds.law import DRAWN
 from dperm.report import cells, rules, tuned, worlds
-from dperm.report.claims import CAUSES, READINGS, authors, load, papers, under
+from dperm.report.claims import CAUSES, READINGS, authors, load, papers, readings
 from dperm.report.entries import claim_id
 from dperm.report.evidence import AbsentError, Evidence, worded
 from dperm.report.rules import applied
@@ -91,8 +91,7 @@ def judged(config: schema.Config, bench: bool = True) -> Iterator[Row]:
             yield from _cells(evidence, claim)
             continue
         findings, outcomes = {}, []
-        for name in claim.readings or [""]:
-            options = under(claim, name) if name else claim.options
+        for name, options in readings(claim).items():
             found = _controlled(evidence, claim.rule, options)
             outcome = _benched(evidence, claim.rule, options, found, bench)
             findings[name] = _silenced(found, outcome)
@@ -145,7 +144,14 @@ def _cells(evidence: Evidence, claim: schema.Claim) -> Iterator[Row]:
     """A row for every cell of a published table."""
     options = claim.options
     printed = results.published(evidence.config, options["published"])
-    for row, column, finding, is_other in cells.judged(evidence, printed, options):
+    tried = readings(claim)
+    judged = (cells.judged(evidence, printed, each) for each in tried.values())
+    for every in zip(*judged, strict=True):
+        row, column, finding, is_other = every[0]
+        findings = dict(zip(tried, (each.finding for each in every), strict=True))
+        if any(each != finding for each in findings.values()):
+            published = finding.published
+            finding = replace(_under_readings(findings), published=published)
         name = worded(row[key] for key in options["keys"])
         notes = [
             note
@@ -262,19 +268,21 @@ def _few(names: Sequence[str]) -> str:
 def _tables(
     config: schema.Config,
 ) -> Iterator[tuple[Evidence, pd.DataFrame, str, Row]]:
-    """Every printed column of tuned means, of every paper.
+    """Every printed column of tuned means, of every paper, under each of its readings.
 
     Yields the paper's evidence, the printed table, its place, and what ``tuned.cells``
     takes of the column.
     """
     for paper in papers(config):
         for claim in load(paper):
-            options = claim.options if claim.rule == "cells" else {}
-            for column, how in options.get("cells", {}).items():
-                if how["kind"] == cells.LAW:
-                    printed = results.published(paper, options["published"])
-                    law = cells.law_options(column, how, options)
-                    yield Evidence(paper), printed, claim.place, law
+            if claim.rule != "cells":
+                continue
+            printed = results.published(paper, claim.options["published"])
+            for options in readings(claim).values():
+                for column, how in options["cells"].items():
+                    if how["kind"] == cells.LAW:
+                        law = cells.law_options(column, how, options)
+                        yield Evidence(paper), printed, claim.place, law
 
 
 def powers(config: schema.Config) -> Iterator[Row]:
@@ -289,7 +297,8 @@ def powers(config: schema.Config) -> Iterator[Row]:
     for evidence, printed, place, how in _tables(config):
         for draws in DRAWN:
             for row in _powers(evidence, printed, place, how | {"draws": draws}):
-                yield {"paper": evidence.config.paper.name, **row, "draws": draws}
+                read = {"draws": draws, "prints": how["prints"]}
+                yield {"paper": evidence.config.paper.name, **row, **read}
 
 
 def _powers(
@@ -299,13 +308,13 @@ def _powers(
         known = tuned.cells(evidence, printed, how)
         noisy = {
             factor: tuned.cells(evidence, printed, how, tuned.noisier(factor))
-            for factor in tuned.FACTORS
+            for factor in (*tuned.FACTORS, *tuned.FAR)
         }
     except AbsentError:
         return
     groups = {f"{place}, {name}": each for name, each in tuned.grouped(known).items()}
     for name, group in (groups | {place: list(known.values())}).items():
-        for factor in sorted((tuned.PUBLISHED, *tuned.FACTORS)):
+        for factor in sorted((tuned.PUBLISHED, *noisy)):
             laws = noisy.get(factor, {})
             others = [laws[cell.key] for cell in group if cell.key in laws]
             if factor == tuned.PUBLISHED or len(others) == len(group):
@@ -333,6 +342,7 @@ def noticed(config: schema.Config) -> Iterator[Row]:
     """
     for evidence, printed, place, how in _tables(config):
         of = {"paper": evidence.config.paper.name, "table": place}
+        of |= {"prints": how["prints"]}
         for name, change in _changes(how).items():
             try:
                 known = tuned.cells(evidence, printed, how, change)
