@@ -176,7 +176,7 @@ def test_a_star_stands_at_the_least_of_its_row_or_is_a_tie(config, evidence):
 @pytest.fixture
 def two_ways(config):
     """Laws of what may be printed: new runs have wider laws, and three times higher."""
-    fresh = laws({ALL[0]: 0.3, ALL[1]: 0.3}, sigma=0.3).assign(prints="fresh")
+    fresh = laws({ALL[0]: 0.3, ALL[1]: 0.3}, sigma=0.15).assign(prints="fresh")
     write(config, "law", pd.concat([laws({ALL[0]: 0.1, ALL[1]: 0.1}), fresh]))
 
 
