@@ -24,7 +24,7 @@ from dperm.core.experiment import schema
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.experiment.validation import one_of, paper_file
 from dperm.report import cells, rules
-from dperm.report.evidence import Printed
+from dperm.report.evidence import Evidence, Printed
 from dperm.report.verdicts import HELD, NOT, SHORT, VERDICTS
 
 KINDS = {  # of a claim
@@ -97,6 +97,12 @@ def load(config: schema.Config) -> list[schema.Claim]:
         except (TypeError, ValueError, KeyError) as error:
             raise ConfigError(f"{where}: {error}") from error
         found.append(claim)
+    for number, claim in enumerate(found, 1):
+        if claim.kind == "sentence" and authors(config, claim, found).startswith(
+            SHORT[NOT]
+        ):
+            text = "the authors' own numbers fail it; a rule must allow what they print"
+            raise ConfigError(f"{place}: claim {number}, {claim.claim!r}: {text}")
     return found
 
 
@@ -127,8 +133,21 @@ def _check(config: schema.Config, claim: schema.Claim) -> None:
     if claim.rule == "cells":
         _check_cells(config, claim.options)
         return
-    for options in (claim.options, *readings(claim).values()):
+    evidence = Evidence(config, claim=claim)
+    for options in readings(claim).values():
         rules.check(config, claim.rule, options)
+        each, where = options.get("each"), options.get("where") or {}
+        within = any(isinstance(one, dict) for one in where.values())
+        if each and not within and not evidence.expected(each, where):
+            raise ValueError(
+                f"expects: name the groups of {each}, or list them in where"
+            )
+        rules.check(config, claim.rule, options)
+        each = options.get("each")
+        if each and not evidence.expected(each, options.get("where")):
+            raise ValueError(
+                f"expects: name the groups of {each}, or list them in where"
+            )
 
 
 def _check_cells(config: schema.Config, options: dict[str, Any]) -> None:
