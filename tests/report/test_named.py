@@ -107,6 +107,9 @@ def test_a_paper_of_ones_own_brings_rules_and_proofs(own):
 
 def test_a_rule_of_ones_own_says_only_what_it_measures(own):
     options = {"file": "table", "each": "problem", "factor": 10.0, "at_most": 3}
+    with pytest.raises(ConfigError, match="expects: name the groups of problem"):
+        list(judging.judged(own(ENTRY | {"rule": "times", "options": options})))
+    options["where"] = {"problem": ["a", "b"]}
     config = own(
         ENTRY | {"rule": "times", "options": options},
         ENTRY | {"rule": "times", "options": options | {"factor": 20.0}},
