@@ -52,7 +52,7 @@ def has_avx2() -> bool:
     if platform.machine() not in ("x86_64", "AMD64"):
         return False
     try:
-        known = Path("/proc/cpuinfo").read_text().split()
+        known = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
     except OSError:
         return False
     return {"avx2", "fma"} <= set(known)

@@ -1,5 +1,6 @@
 """A web server on this machine that behaves as well or as badly as a test asks."""
 
+import hashlib
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -50,11 +51,14 @@ class Site:
 
     @staticmethod
     def good(body: bytes, kind: str = "application/octet-stream") -> Answer:
-        """Serve a file, from the asked byte on."""
+        """Serve a file, from the asked byte on if it is the version that is asked."""
 
         def answer(handler):
             start = int((handler.headers.get("Range") or "bytes=0-")[6:].split("-")[0])
+            tag = etag(body)
+            start = start if handler.headers.get("If-Range", tag) == tag else 0
             headers = {"Content-Type": kind, "Content-Length": len(body) - start}
+            headers["ETag"] = tag
             if start:
                 headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
             _send(handler, 206 if start else 200, headers, body[start:])
@@ -64,7 +68,7 @@ class Site:
     @staticmethod
     def cut(body: bytes, at: int) -> Answer:
         """Promise a whole file and break off."""
-        headers = {"Content-Length": len(body)}
+        headers = {"Content-Length": len(body), "ETag": etag(body)}
         return lambda handler: _send(handler, 200, headers, body[:at])
 
     @staticmethod
@@ -77,6 +81,11 @@ class Site:
         self.server.shutdown()
         self.thread.join()
         self.server.server_close()
+
+
+def etag(body: bytes) -> str:
+    """What a server calls this version of a file."""
+    return f'"{hashlib.sha256(body).hexdigest()[:8]}"'
 
 
 def _send(handler, code: int, headers: dict, body: bytes) -> None:

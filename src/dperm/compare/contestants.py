@@ -496,13 +496,7 @@ def method(
 
 
 def check_setting(section: schema.Solver, setting: Mapping[str, Any]) -> None:
-    """Refuse a setting that names what the solver has not, or gives it a wrong value.
-
-    Raises
-    ------
-    ConfigError
-        With the nearest known key.
-    """
+    """Refuse a setting that names what the solver has not, or a wrong value."""
     where = f"solver {section.name}: setting"
     module = solvers.load(section.algorithm)
     options = solvers.make_options(module, section.options)

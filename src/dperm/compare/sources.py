@@ -22,7 +22,7 @@ from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError, available, hint
 from dperm.core.experiment.validation import number
 from dperm.core.privacy.ledger import STANDARDISATION, N, missing_values, united
-from dperm.data.arrays import Arrays, RefusedError, standardize
+from dperm.data.arrays import Arrays, RefusedError, check_standardized, standardize
 from dperm.data.readers import naming, read_files
 from dperm.pipeline import checks, inputs
 
@@ -266,7 +266,9 @@ def _prepared(request: Request, X: np.ndarray) -> tuple[np.ndarray, tuple[str, .
     is_moved = request.standardize and filled
     if is_moved:
         try:
-            X = standardize(X)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                X = standardize(X)
+            check_standardized(X)
         except ValueError as error:
             raise ConfigError(
                 f"standardize: {error}: drop=[NAME] leaves it out, standardize=false "

@@ -22,18 +22,22 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from dperm.core.experiment.schema import Data
 from dperm.data.arrays import RefusedError
 from dperm.store.folders import write_archive
 
 FOLDER = "fetched"
 CONTENTS = "SOURCES.json"
-LIMIT = 4 * 2**30  # bytes: no data set here comes near it
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 Opener = Callable[[], IO[bytes] | None]
 
 
 def unpack(
-    path: Path, folder: Path, wanted: Sequence[str] = (), key: str = "files"
+    path: Path,
+    folder: Path,
+    wanted: Sequence[str] = (),
+    key: str = "files",
+    most: int = Data.most_bytes,
 ) -> list[Path]:
     """Unpack a .gz, .bz2, .zip or tar file; leave any other file as it is.
 
@@ -51,6 +55,8 @@ def unpack(
         May be empty if the archive holds one file.
     key : str
         Of the source, that names the members; for messages.
+    most : int
+        Bytes of one unpacked file.
 
     Returns
     -------
@@ -63,16 +69,16 @@ def unpack(
     """
     try:
         with _refuse_broken(path):
-            path = _decompress(path, folder)
+            path = _decompress(path, folder, most)
             if zipfile.is_zipfile(path):
                 with zipfile.ZipFile(path) as archive:
                     zipped = _zip_members(archive)
                     if not wanted and all(name.endswith(".npy") for name in zipped):
                         return [path]
-                    return _take(zipped, folder, wanted, key)
+                    return _take(zipped, folder, wanted, key, most)
             if tarfile.is_tarfile(path):
                 with tarfile.open(path) as tar:
-                    return _take(_tar_members(tar), folder, wanted, key)
+                    return _take(_tar_members(tar), folder, wanted, key, most)
     except RuntimeError as error:  # an encrypted zip
         raise RefusedError(f"{path.name} cannot be unpacked: {error}") from error
     return [path]
@@ -90,7 +96,7 @@ def _refuse_broken(path: Path) -> Iterator[None]:
         raise
 
 
-def _decompress(path: Path, folder: Path) -> Path:
+def _decompress(path: Path, folder: Path, most: int) -> Path:
     with open(path, "rb") as handle:
         magic = handle.read(3)
     if magic[:2] != b"\x1f\x8b" and magic != b"BZh":
@@ -98,7 +104,7 @@ def _decompress(path: Path, folder: Path) -> Path:
     is_named = path.suffix in (".gz", ".bz2", ".tgz")
     target = folder / (path.stem if is_named else f"{path.name}.unpacked")
     with bz2.open(path) if magic == b"BZh" else gzip.open(path) as stream:
-        return _copy(stream, target)
+        return _copy(stream, target, most)
 
 
 def _tar_members(archive: tarfile.TarFile) -> dict[str, Opener]:
@@ -128,17 +134,21 @@ def _check(names: Sequence[str], odd: Sequence[str]) -> None:
 
 
 def _take(
-    members: dict[str, Opener], folder: Path, wanted: Sequence[str], key: str
+    members: dict[str, Opener],
+    folder: Path,
+    wanted: Sequence[str],
+    key: str,
+    most: int,
 ) -> list[Path]:
     if not wanted and len(members) != 1:
         raise RefusedError(
             f"the archive holds {', '.join(sorted(members)) or 'nothing'}: "
             f"name the wanted members under `{key}`"
         )
-    return [_extract(members, name, folder) for name in wanted or members]
+    return [_extract(members, name, folder, most) for name in wanted or members]
 
 
-def _extract(members: dict[str, Opener], name: str, folder: Path) -> Path:
+def _extract(members: dict[str, Opener], name: str, folder: Path, most: int) -> Path:
     alike = [m for m in members if name in (m, PurePosixPath(m).name)]
     if len(alike) != 1:
         held = ", ".join(sorted(members)) or "nothing"
@@ -149,17 +159,17 @@ def _extract(members: dict[str, Opener], name: str, folder: Path) -> Path:
     assert stream is not None  # regular files have one
     target = folder / "unpacked" / PurePosixPath(name).name
     with stream:
-        return _copy(stream, target)
+        return _copy(stream, target, most)
 
 
-def _copy(stream: Any, target: Path) -> Path:
+def _copy(stream: Any, target: Path, most: int) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     written = 0
     with open(target, "wb") as out:
         while chunk := stream.read(1 << 20):
             written += len(chunk)
-            if written > LIMIT:
-                raise RefusedError(f"{target.name} unpacks to more than {LIMIT} bytes")
+            if written > most:
+                raise RefusedError(f"{target.name} unpacks to more than {most} bytes")
             out.write(chunk)
     return target
 

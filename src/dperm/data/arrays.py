@@ -11,6 +11,8 @@ from scipy import sparse
 
 from dperm.core.erm.centred import check_constant
 
+# Squares of larger numbers, summed over the records, would overflow.
+LARGEST = 1e150
 Arrays = tuple[Any, np.ndarray]  # X (n, p), dense or sparse, and y (n,)
 
 
@@ -128,7 +130,8 @@ def check_arrays(X: Any, y: np.ndarray) -> None:
     Raises
     ------
     RefusedError
-        If they are empty, disagree on n or hold a value that is not finite.
+        If they are empty, disagree on n or hold a value that is not finite, or so large
+        that its square is not.
     """
     if X.ndim != 2 or y.ndim != 1 or len(y) != X.shape[0]:
         raise RefusedError(
@@ -138,14 +141,35 @@ def check_arrays(X: Any, y: np.ndarray) -> None:
         raise RefusedError(f"X has shape {X.shape}: there is nothing in it")
     values = X.data if sparse.issparse(X) else X
     for name, part in (("X", values), ("y", y)):
-        bad = part.size - int(np.isfinite(part).sum())
-        if bad:
+        large = f"values beyond {LARGEST:g}, whose squares overflow"
+        for what, wrong in (
+            ("missing or infinite values", ~np.isfinite(part)),
+            (large, np.abs(part) > LARGEST),
+        ):
+            if not wrong.any():
+                continue
             place = ""
             if not sparse.issparse(X):
-                record, *column = np.argwhere(~np.isfinite(part))[0] + 1
+                record, *column = np.argwhere(wrong)[0] + 1
                 place = f", first in record {record}"
                 place += f", feature {column[0]}" if column else ""
-            raise RefusedError(f"{name} has {bad} missing or infinite values{place}")
+            raise RefusedError(f"{name} has {int(wrong.sum())} {what}{place}")
+
+
+def check_standardized(X: Any) -> None:
+    """Refuse columns whose deviation was too small for a number to hold.
+
+    Raises
+    ------
+    ValueError
+        Naming the first one.
+    """
+    if isinstance(X, np.ndarray) and not np.isfinite(X).all():
+        column = int(np.argmin(np.isfinite(X).all(axis=0)))
+        raise ValueError(
+            f"column {column} (counted from 0) of {X.shape[1]} varies by too little "
+            "to be standardised"
+        )
 
 
 def standardize(X: np.ndarray) -> np.ndarray:

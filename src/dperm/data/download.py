@@ -7,23 +7,29 @@ one and holds the other.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
+import queue
 import re
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from dperm.core.experiment.schema import Data
 from dperm.data.arrays import RefusedError, SourceError
 
 if TYPE_CHECKING:
     import requests
 
 RETRIED = (429, 500, 502, 503, 504)
-CHUNK = 1 << 12  # what is lost of a transfer that breaks off
+CHUNK = 1 << 16
+LEAST = 1 << 12  # bytes that have to come within every time-out
 # A resumed file must be byte for byte the file, so no compression on the way.
 HEADERS = {"Accept-Encoding": "identity", "User-Agent": "dperm"}
 SERVER = "DPERM_OPENML_SERVER"
@@ -37,18 +43,21 @@ def explain(error: Exception) -> str:
     return " ".join(f"{type(cause).__name__}: {cause}".split())
 
 
-def download(url: str, target: Path, timeout: float, retries: int) -> Path:
+def download(url: str, target: Path, data: Data) -> Path:
     """Download one file; what was received stays in a .part file and is resumed.
+
+    It is resumed only where the server says of which version of the file it is, by a
+    strong ETag or by a date: two versions are never joined.
 
     Parameters
     ----------
     url : str
     target : Path
         Appears only when the file is complete.
-    timeout : float
-        Seconds without an answer before the attempt is given up.
-    retries : int
-        How often a failed request, or a transfer cut short, is tried again.
+    data : Data
+        Its limits: seconds without an answer, or in which next to nothing comes; how
+        often a failed request, or a transfer cut short, is tried again; bytes, once
+        decoded; seconds in all.
 
     Returns
     -------
@@ -60,21 +69,25 @@ def download(url: str, target: Path, timeout: float, retries: int) -> Path:
     SourceError
         If the file could not be had; ``RefusedError`` if a web page came instead.
     """
-    import requests
+    from requests.exceptions import RequestException
+    from urllib3.exceptions import HTTPError
 
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
-    with _session(retries) as session:
-        for left in range(retries, -1, -1):
+    end = time.monotonic() + data.most_seconds
+    with _session(data.retries) as session:
+        for attempt in range(data.retries + 1):
             try:
-                if _transfer(session, url, part, timeout):
+                if _transfer(session, url, part, data, end):
                     part.replace(target)
                     return target
                 problem = "the server does not resume the file"
-            except requests.exceptions.RequestException as error:
+            except (RequestException, HTTPError) as error:
                 problem = explain(error)
-                if not _cut_short(error) or not left:
+                if not _may_pass(error) or attempt == data.retries:
                     break
+                left = max(0.0, end - time.monotonic())
+                time.sleep(min(0.5 * (2**attempt - 1), left))
     raise SourceError(problem)
 
 
@@ -90,57 +103,154 @@ def _session(retries: int) -> requests.Session:
     from urllib3.util import Retry
 
     # A server may ask for hours in Retry-After, so the wait is ours.
-    policy = Retry(
-        total=retries,
-        backoff_factor=0.5,
-        status_forcelist=RETRIED,
-        raise_on_status=False,
-        respect_retry_after_header=False,
-    )
+    policy = Retry(total=retries, backoff_factor=0.5, respect_retry_after_header=False)
     session = requests.Session()
     session.headers.update(HEADERS)
+    session.hooks["response"].append(_leave_unread)
     for scheme in ("http://", "https://"):
         session.mount(scheme, HTTPAdapter(max_retries=policy))
     return session
 
 
-def _cut_short(error: Exception) -> bool:
-    """Tell a transfer that broke off from a request that was never answered."""
-    from requests.exceptions import ChunkedEncodingError, ConnectionError
-    from urllib3.exceptions import MaxRetryError
+def _leave_unread(response: requests.Response, **_: Any) -> None:
+    """Keep requests from reading the page of a redirect, which may have no end."""
+    if response.is_redirect:
+        response._content = b""
+        response.close()
+
+
+def _may_pass(error: Exception) -> bool:
+    """Tell what may go well next time from a request that was never answered."""
+    from requests.exceptions import ConnectionError, RetryError
+    from urllib3.exceptions import MaxRetryError, ProtocolError, ReadTimeoutError
 
     inner = error.args[0] if error.args else None
-    broken = isinstance(error, ChunkedEncodingError | ConnectionError)
-    return broken and not isinstance(inner, MaxRetryError)
+    broken = isinstance(error, ConnectionError | ProtocolError | ReadTimeoutError)
+    return isinstance(error, RetryError) or (
+        broken and not isinstance(inner, MaxRetryError)
+    )
 
 
-def _transfer(session: requests.Session, url: str, part: Path, timeout: float) -> bool:
+def _transfer(
+    session: requests.Session, url: str, part: Path, data: Data, end: float
+) -> bool:
     """Append to the .part file what is missing; False if it has to start afresh."""
-    have = part.stat().st_size if part.exists() else 0
-    headers = {"Range": f"bytes={have}-"} if have else {}
-    with session.get(url, headers=headers, stream=True, timeout=timeout) as response:
+    from requests.exceptions import RetryError
+
+    mark = part.with_name(f"{part.name}.version")
+    version = mark.read_text(encoding="utf-8") if mark.exists() else ""
+    have = part.stat().st_size if version and part.exists() else 0
+    headers = {"Range": f"bytes={have}-", "If-Range": version} if have else {}
+    with _answer(session, url, headers, data, end) as response:
         span = response.headers.get("Content-Range", "")
-        if have and response.status_code == 416:
-            if span == f"bytes */{have}":
-                return True
-            part.unlink()
+        if have and response.status_code == 416 and span == f"bytes */{have}":
+            return True
+        resumed = response.status_code == 206
+        fits = span.startswith(f"bytes {have}-") and _version(response) == version
+        if (have and response.status_code == 416) or (resumed and not (have and fits)):
+            mark.unlink(missing_ok=True)
             return False
+        said = f"HTTP {response.status_code} {response.reason}"
+        if response.status_code in RETRIED:
+            raise RetryError(said)
         if not response.ok:
-            raise SourceError(f"HTTP {response.status_code} {response.reason}")
+            raise SourceError(said)
         if "html" in response.headers.get("Content-Type", "").lower():
             raise RefusedError("the server sent a web page (HTML) instead of the file")
-        resumed = response.status_code == 206 and span.startswith(f"bytes {have}-")
-        with open(part, "ab" if resumed else "wb") as handle:
-            for chunk in response.iter_content(CHUNK):
-                handle.write(chunk)
+        size = have if resumed else 0
+        declared = response.headers.get("Content-Length", "")
+        try:
+            if declared.isdecimal():
+                _check_size(size + int(declared), data)
+            with open(part, "ab" if resumed else "wb") as handle:
+                mark.write_text(_version(response), encoding="utf-8")
+                for chunk in _chunks(response, data, end):
+                    size += len(chunk)
+                    _check_size(size, data)
+                    handle.write(chunk)
+        except _TooLargeError:
+            part.unlink(missing_ok=True)
+            raise
     return True
+
+
+class _TooLargeError(SourceError):
+    """More bytes than a file may have."""
+
+
+def _check_size(size: int, data: Data) -> None:
+    if size > data.most_bytes:
+        raise _TooLargeError(f"more than {data.most_bytes} bytes (data.most_bytes)")
+
+
+def _version(response: requests.Response) -> str:
+    """What If-Range may name: a strong ETag, or a date; nothing of a packed body."""
+    headers = response.headers
+    if headers.get("Content-Encoding", "identity").lower() != "identity":
+        return ""
+    tag, date = headers.get("ETag", ""), headers.get("Last-Modified", "")
+    if tag.startswith('"'):
+        return tag
+    try:  # a file of this very second may change within it
+        age = parsedate_to_datetime(headers["Date"]) - parsedate_to_datetime(date)
+    except (KeyError, ValueError, TypeError):
+        return ""
+    return date if age.total_seconds() >= 1 else ""
+
+
+def _answer(
+    session: requests.Session,
+    url: str,
+    headers: dict[str, str],
+    data: Data,
+    end: float,
+) -> requests.Response:
+    """The response; a thread waits for its headers, which may trickle in for ever."""
+    found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            found.put(
+                session.get(url, headers=headers, stream=True, timeout=data.timeout)
+            )
+        except Exception as error:
+            found.put(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    patience = (data.retries + PATIENCE) * data.timeout
+    left = max(0.0, min(patience, end - time.monotonic()))
+    try:
+        answer = found.get(timeout=left)
+    except queue.Empty:
+        raise SourceError(f"time-out: no answer within {left:g} s") from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _chunks(response: requests.Response, data: Data, end: float) -> Iterator[bytes]:
+    """What arrives, decoded, as long as it comes fast enough."""
+    since, got = time.monotonic(), 0
+    while chunk := response.raw.read1(CHUNK, decode_content=True):
+        yield chunk
+        got += len(chunk)
+        now = time.monotonic()
+        if now > end:
+            raise SourceError(
+                f"time-out: not complete after {data.most_seconds:g} s "
+                "(data.most_seconds)"
+            )
+        if now - since > data.timeout:
+            if got < LEAST:
+                raise SourceError(f"time-out: {got} bytes within {now - since:.1f} s")
+            since, got = now, 0
 
 
 # --- OpenML ---------------------------------------------------------------------------
 
 
 def download_openml(
-    identifier: int, folder: Path, timeout: float, retries: int
+    identifier: int, folder: Path, data: Data
 ) -> tuple[Path, str | None]:
     """Download an OpenML data set as ARFF through the openml library.
 
@@ -150,10 +260,8 @@ def download_openml(
         Number of the data set.
     folder : Path
         Cache and settings of the library are kept below it.
-    timeout : float
-        Seconds without an answer before it is given up.
-    retries : int
-        How often the library asks.
+    data : Data
+        Its limits: seconds without an answer, how often the library asks, bytes.
 
     Returns
     -------
@@ -168,7 +276,9 @@ def download_openml(
         If the server does not answer or does not know the data set.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    request = {"id": identifier, "timeout": timeout, "retries": max(1, retries)}
+    limits = {"timeout": data.timeout, "most_bytes": data.most_bytes}
+    request = {"id": identifier, "retries": max(1, data.retries), **limits}
+    longest = min(PATIENCE * data.timeout, data.most_seconds)
     kept = str(folder.resolve())
     settings = {
         "OPENML_CACHE_DIR": kept,
@@ -184,11 +294,10 @@ def download_openml(
             env={**os.environ, **settings},
             capture_output=True,
             text=True,
-            timeout=PATIENCE * timeout,
+            timeout=longest,
         )
     except subprocess.TimeoutExpired:
-        limit = PATIENCE * timeout
-        raise SourceError(f"time-out: not complete after {limit:g} s") from None
+        raise SourceError(f"time-out: not complete after {longest:g} s") from None
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         raise SourceError(lines[-1] if lines else f"exit code {done.returncode}")
@@ -200,9 +309,21 @@ def _from_openml(request: dict[str, Any]) -> dict[str, Any]:
     import openml
     import requests
 
-    requests.Session.request = functools.partialmethod(  # type: ignore[method-assign, assignment]
-        requests.Session.request, timeout=request["timeout"]
-    )
+    ask = requests.Session.request
+
+    def bounded(*args: Any, **options: Any) -> requests.Response:
+        """A response that is read here, and not by the library, which sets no limit."""
+        options |= {"stream": True, "timeout": request["timeout"]}
+        options["hooks"] = {"response": _leave_unread}
+        response, body = ask(*args, **options), bytearray()
+        for chunk in response.iter_content(CHUNK):
+            body += chunk
+            if len(body) > request["most_bytes"]:
+                raise SourceError(f"more than {request['most_bytes']} bytes")
+        response._content = bytes(body)
+        return response
+
+    requests.Session.request = bounded  # type: ignore[method-assign, assignment]
     if os.environ.get(SERVER):
         openml.config.server = os.environ[SERVER]
     openml.config.set_retry_policy("human", request["retries"])

@@ -27,6 +27,7 @@ from dperm.data.arrays import (
     load_arrays,
     nonzeros,
     save_arrays,
+    standardize,
 )
 from dperm.data.checking import REQUIRED, check_dataset
 from dperm.data.download import download, download_openml, file_name
@@ -38,6 +39,8 @@ from dperm.store.folders import sole_writer, whole_folder
 RECORD = "fetch.json"
 REMOTE = ("http", "openml")  # a second download may give what the first did not
 READING = ("dperm.data.fetching:_accept", "dperm.data.fetching:KINDS")
+OUTSIDE = ("file", "mirror", *REMOTE)
+UNVERIFIED = "no digest is declared: what was served is taken as it came"
 log = logging.getLogger(__name__)
 
 
@@ -58,6 +61,7 @@ class FetchRecord:
     config: str = ""  # digest of sources and reader
     code: str = ""  # digest of the code that read it, where no digest is declared
     contents: dict[str, str] = field(default_factory=dict)  # digests of local files
+    warning: str = ""  # where nothing vouches for what was served
 
     @property
     def available(self) -> bool:
@@ -99,7 +103,9 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
         kept = _reusable(dataset, folder)
         if kept is not None and _is_current(dataset, data, kept[1]):
             log.info("%s: reused from %s", dataset.name, folder)
-            return kept[1]
+            if kept[1] != _read_record(folder):
+                store.write_json(folder / RECORD, asdict(kept[1]))
+            return _warned(kept[1])
         arrays, record = _from_bundle(dataset, data) or _first_served(dataset, data)
         if kept is not None and dataset.digest and not _is_contradicted(record):
             log.warning("%s: kept as it is, by its digest", dataset.name)
@@ -108,7 +114,19 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
             if arrays is not None:
                 save_arrays(new, *arrays)
             store.write_json(new / RECORD, asdict(record))
-        return record
+        return _warned(record)
+
+
+def _warned(record: FetchRecord) -> FetchRecord:
+    if record.warning:
+        log.warning("%s: %s", record.name, record.warning)
+    return record
+
+
+def taken_as_it_came(dataset: Dataset) -> str:
+    """What is to be said of data from outside that no declared digest vouches for."""
+    from_outside = any(source.kind in OUTSIDE for source in dataset.sources)
+    return UNVERIFIED if from_outside and not dataset.digest else ""
 
 
 def read_record(name: str, data: Data) -> FetchRecord | None:
@@ -167,6 +185,8 @@ def _reusable(dataset: Dataset, folder: Path) -> tuple[Arrays, FetchRecord] | No
     else:
         is_asked = record.config == _config_digest(dataset)
     arrays = _load_verified(folder, record) if is_asked else None
+    if dataset.digest:  # it may have been declared since
+        record = replace(record, warning="")
     return None if arrays is None else (arrays, record)
 
 
@@ -254,6 +274,8 @@ def _first_served(dataset: Dataset, data: Data) -> tuple[Arrays | None, FetchRec
                 "source": describe(source),
                 "digest": dataset.digest or digest_arrays(X, y),
             }
+            if taken_as_it_came(replace(dataset, sources=[source])):
+                base["warning"] = f"{UNVERIFIED}; it has {base['digest']}"
             return (X, y), FetchRecord(status="ok", **base)
     attempts = [f"- {entry['source']}: {entry['reason']}" for entry in tried]
     first = f"{dataset.name}: none of its sources serves it:"
@@ -320,7 +342,7 @@ def _place(dataset: Dataset) -> str:
 
 def from_file(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
     """Read files of one's own, below the current folder."""
-    return _from_folder(Path(), "current", source, dataset, work)
+    return _from_folder(Path(), source, dataset, data, work)
 
 
 def from_mirror(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
@@ -329,12 +351,13 @@ def from_mirror(source: Source, dataset: Dataset, data: Data, work: Path) -> Arr
         raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
     if not Path(data.mirror).is_dir():
         raise SourceError(f"{data.mirror} is no folder, nor a bundle that holds it")
-    return _from_folder(Path(data.mirror), "mirror", source, dataset, work)
+    return _from_folder(Path(data.mirror), source, dataset, data, work)
 
 
 def _from_folder(
-    folder: Path, which: str, source: Source, dataset: Dataset, work: Path
+    folder: Path, source: Source, dataset: Dataset, data: Data, work: Path
 ) -> Arrays:
+    which = "current" if source.kind == "file" else source.kind
     missing = [name for name in source.files if not (folder / name).is_file()]
     if missing:
         raise SourceError(f"missing in the {which} folder: {', '.join(missing)}")
@@ -342,7 +365,9 @@ def _from_folder(
     try:
         for position, name in enumerate(source.files):
             into = work / f"{which}-{position}"
-            files += unpack(folder / name, into, source.members, "members")
+            files += unpack(
+                folder / name, into, source.members, "members", data.most_bytes
+            )
         return read_files(files, dataset.reader)
     except OSError as error:
         raise SourceError(f"the {which} folder cannot be read: {error}") from error
@@ -354,11 +379,11 @@ def from_http(source: Source, dataset: Dataset, data: Data, work: Path) -> Array
     for position, url in enumerate(source.urls):
         folder = work / f"http-{position}"
         try:
-            path = download(url, folder / file_name(url), data.timeout, data.retries)
+            path = download(url, folder / file_name(url), data)
         except SourceError as error:
             which = f"{url}: " if len(source.urls) > 1 else ""
             raise type(error)(f"{which}{error}") from error
-        files += unpack(path, folder, source.files)
+        files += unpack(path, folder, source.files, most=data.most_bytes)
     return read_files(files, dataset.reader)
 
 
@@ -367,9 +392,7 @@ def from_openml(source: Source, dataset: Dataset, data: Data, work: Path) -> Arr
 
     The target is the reader's or else the one OpenML names.
     """
-    path, target = download_openml(
-        int(source.id or 0), work / "openml", data.timeout, data.retries
-    )
+    path, target = download_openml(int(source.id or 0), work / "openml", data)
     reader = replace(dataset.reader, format="arff", options={})
     return read_files([path], replace(reader, target=reader.target or target))
 
@@ -378,8 +401,13 @@ def from_sklearn(source: Source, dataset: Dataset, data: Data, work: Path) -> Ar
     """Load a data set that scikit-learn carries; two classes become -1 and +1."""
     from sklearn import datasets
 
-    loader = getattr(datasets, str(source.loader))
-    X, y = loader(return_X_y=True, **source.options)
+    loader, options = getattr(datasets, str(source.loader)), dict(source.options)
+    if source.loader == "load_diabetes" and options.pop("scaled", True):
+        # Its releases differ in the last digits: the printed numbers, scaled here.
+        X, y = loader(return_X_y=True, scaled=False, **options)
+        X = standardize(np.round(X, 6)) / np.sqrt(len(X))
+    else:
+        X, y = loader(return_X_y=True, **source.options)
     if dataset.reader.positive is not None:
         return X, labels(y.tolist(), dataset.reader.positive)
     if y.dtype.kind in "iu" and len(np.unique(y)) == 2:

@@ -14,6 +14,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment.schema import Data, Preparation, Problem
 from dperm.data.arrays import (
     check_constant,
+    check_standardized,
     digest_arrays,
     load_arrays,
     nonzeros,
@@ -88,7 +89,12 @@ def prepare(
         X, y = load_fetched(record.name, data)
         if check is not None:
             check(problem, y)
-        made = _make(problem, record, X, y)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            made = _make(problem, record, X, y)
+        try:
+            check_standardized(made.X)
+        except ValueError as error:
+            raise ValueError(f"problem {problem.name}: {error}") from error
     folder = prepared_folder(problem.name, data)
     with sole_writer(folder), whole_folder(folder) as new:
         if made.available:

@@ -19,7 +19,13 @@ import numpy as np
 from scipy import sparse
 
 from dperm.core.experiment.schema import Reader
-from dperm.data.arrays import Arrays, RefusedError, canonical, check_arrays
+from dperm.data.arrays import (
+    LARGEST,
+    Arrays,
+    RefusedError,
+    canonical,
+    check_arrays,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,15 +205,23 @@ def _complete(
 def _numbers(column: pd.Series, missing: str | None = None) -> np.ndarray:
     """The numbers of a column (n,), gaps filled with its mean or median if so ruled."""
     values = np.array([_number(value) for value in column], dtype=np.float64)
-    if np.isfinite(values).all():
+    if (np.abs(values) <= LARGEST).all():
         return values
-    wrong = column[np.isinf(values)]
+    large = np.array([_is_too_large(value) for value in column])
+    wrong = column[np.isinf(values) & ~large]
     if len(wrong):
         quoted = ", ".join(sorted(set(map(str, wrong)))[:5])
         raise RefusedError(
             f"column {column.name!r} is not of numbers: found {quoted}, first in line "
             f"{wrong.index[0]}; drop it ({key('drop')}) or list its "
             f"values ({key('categories')})"
+        )
+    if large.any():
+        first = int(np.argmax(large))
+        raise RefusedError(
+            f"column {column.name!r}, line {column.index[first]}: found "
+            f"{column.iloc[first]}, expected numbers of at most {LARGEST:g}, whose "
+            "squares do not overflow"
         )
     gaps = np.isnan(values)
     if missing not in ("mean", "median"):
@@ -307,6 +321,13 @@ def _number(value: Any) -> float:
         return np.inf if isinstance(value, str) and "_" in value else float(value)
     except (TypeError, ValueError):
         return np.inf
+
+
+def _is_too_large(value: Any) -> bool:
+    try:
+        return "_" not in str(value) and abs(float(value)) > LARGEST
+    except (TypeError, ValueError):
+        return False
 
 
 def _same(value: Any, positive: str) -> bool:

@@ -520,7 +520,7 @@ def _restamp(members: list[Candidate]) -> None:
 
 def _note(path: Path, group: Group, verdict: _Verdict, code: str) -> None:
     """Add an adoption to ``adopted.json``, before anything is renamed."""
-    known = store.read_json(path) if path.exists() else []
+    known = store.read_json(path, kind=list) if path.exists() else []
     entry = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "group": list(group[:-1]),

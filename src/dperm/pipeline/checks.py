@@ -20,25 +20,13 @@ from dperm.data.checking import check_dataset
 
 
 def check(config: schema.Config) -> None:
-    """Check a whole configuration.
-
-    Raises
-    ------
-    ConfigError
-        For the first thing that is wrong.
-    """
+    """Check a whole configuration."""
     problem(config.problem)
     solver(config.solver)
 
 
 def problem(section: schema.Problem) -> None:
-    """Refuse a loss that there is not, or data that no source could serve.
-
-    Raises
-    ------
-    ConfigError
-        With the nearest known one.
-    """
+    """Refuse a loss that there is not, or data that no source could serve."""
     one_of(f"conf/problem/{section.name}.yaml: loss", section.loss, BOUNDED)
     dataset, shared = str(section.dataset.name), available("dataset")
     file = f"dataset/{dataset}" if dataset in shared else f"problem/{section.name}"
@@ -49,13 +37,7 @@ def problem(section: schema.Problem) -> None:
 
 
 def solver(section: schema.Solver) -> None:
-    """Refuse an algorithm that there is not, or options that it has not.
-
-    Raises
-    ------
-    ConfigError
-        Naming the file and what was expected.
-    """
+    """Refuse an algorithm that there is not, or options that it has not."""
     where = f"conf/solver/{section.name}.yaml"
     try:
         module = solvers.load(section.algorithm)
@@ -70,13 +52,7 @@ def solver(section: schema.Solver) -> None:
 
 
 def held(section: schema.Solver) -> None:
-    """Refuse a solver of the reader's own that leaks on small data.
-
-    Raises
-    ------
-    ConfigError
-        With what it lets go of.
-    """
+    """Refuse a solver of the reader's own that leaks on small data."""
     from dperm.audit.ladder import LeakError, require_held  # a second's import
 
     try:
@@ -88,13 +64,7 @@ def held(section: schema.Solver) -> None:
 def require_able(
     paper: schema.Paper, problem: schema.Problem, solver: schema.Solver
 ) -> None:
-    """Refuse a run that its solver cannot do, before there are data.
-
-    Raises
-    ------
-    ConfigError
-        With the paper's file and key.
-    """
+    """Refuse a run that its solver cannot do, before there are data."""
     module = solvers.load(solver.algorithm)
     options = solvers.make_options(module, solver.options)
     reason = obstacle(module, options, problem)
@@ -104,13 +74,7 @@ def require_able(
 
 
 def usable(problem: schema.Problem, y: np.ndarray) -> None:
-    """Refuse labels y (n,) that a problem can do nothing with.
-
-    Raises
-    ------
-    ConfigError
-        If there is one record, they are all the same, or the loss takes no such labels.
-    """
+    """Refuse labels y (n,) that a problem can do nothing with."""
     where = f"conf/problem/{problem.name}.yaml"
     if len(y) < 2:
         raise ConfigError(

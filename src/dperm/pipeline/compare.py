@@ -219,7 +219,7 @@ def _read(path: Path) -> pd.DataFrame:
     if path.suffix == ".parquet":
         table = store.read_table(path)
     else:  # of a table without rows there may be no columns either
-        table = pd.read_csv(path) if path.read_text().strip() else pd.DataFrame()
+        table = pd.read_csv(path) if path.read_text("utf-8").strip() else pd.DataFrame()
     left_out = [name for name in table if name in PROVENANCE or "seconds" in name]
     return table.drop(columns=left_out)
 

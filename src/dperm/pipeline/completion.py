@@ -207,7 +207,10 @@ def _known(
 
 def _data(config: schema.Config, problem: str) -> dict[str, Any]:
     meta = data.load_prepared(problem, config.data).meta
-    return {key: meta[key] for key in ("dataset", "dataset_digest", "digest", "n", "p")}
+    keys = ("dataset", "dataset_digest", "digest", "n", "p")
+    fetched = data.read_record(meta["dataset"], config.data)
+    said = {"warning": fetched.warning} if fetched and fetched.warning else {}
+    return {**{key: meta[key] for key in keys}, **said}
 
 
 def _optimum(config: schema.Config, problem: str) -> dict[str, Any]:

@@ -187,13 +187,7 @@ def _make(config: schema.Config, kind: str, product: schema.Product) -> Any:
 
 
 def check_kind(config: schema.Config, kind: str, where: str, name: str) -> None:
-    """Refuse a product whose function there is not, without importing anything.
-
-    Raises
-    ------
-    ConfigError
-        With the kinds there are, and the nearest.
-    """
+    """Refuse a product whose function there is not, without importing anything."""
     known = sorted(
         {each for module in modules(config, kind) for each in functions(module)}
     )
@@ -314,13 +308,7 @@ def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
 
 
 def check_options(config: schema.Config, kind: str, name: str) -> None:
-    """Refuse options of a figure, table or sweep that its function does not take.
-
-    Raises
-    ------
-    ConfigError
-        Naming the paper's file and the key.
-    """
+    """Refuse options of a figure, table or sweep that its function does not take."""
     what = getattr(config.paper, kind)[name]
     where = f"conf/{group_file('paper', config.paper.name)}: {kind}.{name}.options"
     module = module_of(config, kind, what.kind)

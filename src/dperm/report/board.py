@@ -30,6 +30,7 @@ from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.validation import number
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.strict import gaussian_epsilon
+from dperm.data.fetching import taken_as_it_came
 from dperm.report.claims import papers
 from dperm.report.evidence import read_or_empty
 
@@ -201,7 +202,9 @@ def data_sets(
                 for _, group in rows.groupby("at")
             ]
             about = _about(rows, papers, "problems", name)
+            data = configuration.read("problem", name).dataset
             more = {"title": title, "levels": levels, "figures": figures}
+            more["unverified"] = taken_as_it_came(data)
             sets.append(about | more)
     return sets
 

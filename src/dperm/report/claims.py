@@ -17,12 +17,10 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-import yaml
-
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import schema
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.core.experiment.validation import one_of, paper_file
+from dperm.core.experiment.validation import load_yaml, one_of, paper_file
 from dperm.report import cells, rules
 from dperm.report.evidence import Evidence, Printed
 from dperm.report.verdicts import HELD, NOT, SHORT, VERDICTS
@@ -85,7 +83,7 @@ def load(config: schema.Config) -> list[schema.Claim]:
         raise ConfigError(f"{place}: no such file")
     known = {each.name for each in fields(schema.Claim)}
     found = []
-    for number, entry in enumerate(yaml.safe_load(path.read_text()), 1):
+    for number, entry in enumerate(load_yaml(place, path.read_bytes()), 1):
         where = f"{place}: claim {number}"
         wrong = sorted(set(entry) - known) if isinstance(entry, dict) else [entry]
         if wrong:

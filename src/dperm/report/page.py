@@ -111,7 +111,7 @@ def page(
         if not figure.picture
     }
     css, *scripts = (
-        Markup((FILES / name).read_text())
+        Markup((FILES / name).read_text(encoding="utf-8"))
         for name in ("page.css", "page.js", "explore.js")
     )
     template = _environment(known, folder).get_template("page.html")

@@ -67,9 +67,9 @@ def refuse_second(name: str) -> None:
 
 
 def _sign(path: Path) -> None:
-    path.write_text(f"{os.getpid()} on {_NODE}")
+    path.write_text(f"{os.getpid()} on {_NODE}", encoding="utf-8")
 
 
 def _who(path: Path) -> str:
-    owner = path.read_text()[:200]
+    owner = path.read_text(encoding="utf-8")[:200]
     return f" (process {owner})" if owner else ""

@@ -253,10 +253,10 @@ class _Reader:
             self.spell(one)
         self.words.append("}")
 
-    def _inside(self, scope: _Scope) -> None:
+    def _leave(self) -> None:
         """Leave the innermost scope: what it uses from outside is used outside."""
-        assert self.scopes.pop() is scope
-        self.scopes[-1].uses.update(scope.free())
+        inner = self.scopes.pop()
+        self.scopes[-1].uses.update(inner.free())
 
     def _name(self, node: ast.Name) -> None:
         self.words.append(node.id)
@@ -296,7 +296,7 @@ class _Reader:
         every = (*args.posonlyargs, *args.args, *args.kwonlyargs)
         scope.bound |= {one.arg for one in (*every, args.vararg, args.kwarg) if one}
         self._body(body)
-        self._inside(scope)
+        self._leave()
 
     def _class(self, node: ast.ClassDef) -> None:
         self.words.append(node.name)
@@ -306,14 +306,14 @@ class _Reader:
         self.scopes.append(scope)
         self._body(node.body)
         scope.bound.clear()  # its methods do not see them; others may be meant
-        self._inside(scope)
+        self._leave()
 
     def _comprehension(self, node: ast.ListComp) -> None:
         self.spell(node.generators[0].iter)
         scope = _Scope()
         self.scopes.append(scope)
         self._fields(node, node._fields)
-        self._inside(scope)
+        self._leave()
 
     def _handler(self, node: ast.ExceptHandler) -> None:
         if node.name:

@@ -214,13 +214,14 @@ def save(folder: Path, verdict: Verdict, given: dict[str, Any], text: str) -> No
     text : str
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "verdict.txt").write_text(text + "\n")
+    (folder / "verdict.txt").write_text(text + "\n", encoding="utf-8")
     bare = replace(verdict, pair=None, outputs=None)
     plain = {**asdict(bare), "arguments": given}
     plain["epsilon"] = (
         str(verdict.epsilon) if math.isinf(verdict.epsilon) else verdict.epsilon
     )
-    (folder / "verdict.json").write_text(json.dumps(plain, indent=1) + "\n")
+    spelt = json.dumps(plain, indent=1) + "\n"
+    (folder / "verdict.json").write_text(spelt, encoding="utf-8")
     if verdict.pair is None:
         return
     first, second = verdict.pair.first, verdict.pair.second
@@ -230,7 +231,7 @@ def save(folder: Path, verdict: Verdict, given: dict[str, Any], text: str) -> No
         counted, other = verdict.outputs
         np.savez(folder / "outputs.npz", D=counted, D_prime=other)
     for name, data in (("D", first), ("D_prime", second)):
-        (folder / f"{name}.csv").write_text(_csv(data))
+        (folder / f"{name}.csv").write_text(_csv(data), encoding="utf-8")
 
 
 def _csv(data: Data) -> str:

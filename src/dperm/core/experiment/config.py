@@ -51,6 +51,7 @@ _SENSELESS = (
     *(OmegaConfBaseException, OSError, ValueError, TypeError),
     *(AttributeError, RecursionError),
 )
+_REFERENCE = re.compile(r"\$\{[\w.\[\]-]*\}")  # to another key
 # A whole number or a word that stands for itself: needs no grammar, nor its import.
 _PLAIN = re.compile(
     r"[A-Za-z_][\w.]*=(?:(0|-?[1-9]\d{0,15})|((?!(?i:true|false|null|inf|nan)$)[A-Za-z]\w*))"
@@ -67,11 +68,6 @@ def read(group: str, name: str, overrides: Iterable[str] = ()) -> Any:
         Of its YAML.
     overrides : iterable of str
         As on a command line; those of keys below the group are applied.
-
-    Raises
-    ------
-    ConfigError
-        For anything that is wrong with it.
     """
     check_name(group, name, "command line")
     tree = OmegaConf.create({group: OmegaConf.structured(CLASSES[group])})
@@ -122,11 +118,6 @@ def compose(overrides: Sequence[str]) -> schema.Config:
     ----------
     overrides : sequence of str
         Such as ``problem=california_norm`` or ``problem.privacy.epsilon=2``.
-
-    Raises
-    ------
-    ConfigError
-        For anything that is wrong with it.
     """
     chosen = _choices(overrides)
     tree = OmegaConf.structured(schema.Config)
@@ -227,13 +218,7 @@ def _merge(
 def _contents(
     group: str, name: str, inside: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, Any]]:
-    """Files and what they say, in the order of merging: those of ``defaults``, itself.
-
-    Raises
-    ------
-    ConfigError
-        For a file that makes no sense, or sets more than its group.
-    """
+    """Files and what they say, as they are merged: those of ``defaults``, itself."""
     file = group_file(group, name)
     if file in inside:
         raise ConfigError(f"conf/{file}: defaults: expected no circle, found {inside}")
@@ -293,8 +278,25 @@ def _parsed(file: str, text: bytes) -> tuple[DictConfig, list[Any]]:
     if not isinstance(taken, list):
         raise ConfigError(f"conf/{file}: defaults: expected a list, found {taken!r}")
     content.pop("hydra" if file == ROOT else None, None)
+    _refuse_resolvers(content, f"conf/{file}: ")
     check(content, CLASSES.get(file.partition("/")[0], schema.Config), f"conf/{file}: ")
     return OmegaConf.create(content), taken
+
+
+def _refuse_resolvers(value: Any, where: str) -> None:
+    """Refuse ``${name:...}``, which may read the environment, but not ``${key}``."""
+    if isinstance(value, dict | list):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in pairs:
+            dot = "" if where.endswith(" ") else "."
+            _refuse_resolvers(inner, f"{where}{dot}{key}")
+    elif isinstance(value, str):
+        rest, count = value, 1
+        while count:  # from the innermost on
+            rest, count = _REFERENCE.subn("", rest)
+        if "${" in rest:
+            what = "expected a value, or another key as ${key}"
+            raise ConfigError(f"{where}: {what}, found {value!r}")
 
 
 def _root(keys: Iterable[str]) -> DictConfig:
@@ -393,6 +395,7 @@ def _put(tree: DictConfig, text: str, key: str, value: Any, add: bool = False) -
     nested = value
     for name in reversed(key.split(".")):
         nested = {name: nested}
+    _refuse_resolvers(nested, f"command line: {text}: ")
     check(nested, schema.Config, f"command line: {text}: ")
     OmegaConf.update(tree, key, value, merge=True, force_add=add)
 

@@ -144,8 +144,10 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=1, sort_keys=True) + "\n")
 
 
-def read_json(path: Path, remedy: str = "delete it and run again") -> Any:
-    """Read a JSON file.
+def read_json(
+    path: Path, remedy: str = "delete it and run again", kind: type = dict
+) -> Any:
+    """Read a JSON file that holds a dictionary, or a list if that is asked for.
 
     Raises
     ------
@@ -155,9 +157,12 @@ def read_json(path: Path, remedy: str = "delete it and run again") -> Any:
         If it is damaged; the text names it and says ``remedy``.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, kind):
+            raise ValueError(f"expected a JSON {kind.__name__}, found {content!r:.40}")
     except ValueError as error:
         raise ValueError(f"{path} is damaged ({error}): {remedy}") from error
+    return content
 
 
 def known_json(path: Path) -> dict[str, Any] | None:

@@ -311,6 +311,8 @@ class Data(Section):
     dir: Text = "data"
     timeout: Finite = 60.0  # seconds without an answer before a source is given up
     retries: Natural = 3
+    most_bytes: Count = 4 * 2**30  # of a file that is downloaded, or unpacked
+    most_seconds: Finite = 21600.0  # that a file may take to download, in all
     required: Flag = True  # whether `dperm fetch` fails where no source serves it
 
 

@@ -163,7 +163,7 @@ def _key(job: Job, kind: str, passes: float) -> str:
 def _entries(path: Path) -> dict[str, dict[str, Any]]:
     """What a ledger file says, by key; nothing where it is missing or damaged."""
     try:
-        return {entry["key"]: entry for entry in json.loads(path.read_text())}
+        return {entry["key"]: entry for entry in json.loads(path.read_text("utf-8"))}
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError, KeyError):

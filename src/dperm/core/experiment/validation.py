@@ -9,8 +9,10 @@ papers' code to judge is checked by ``dperm.pipeline.checks``.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_type_hints
 
@@ -30,6 +32,7 @@ from dperm.core.experiment.locate import (
     hint,
 )
 
+MOST_NODES = 100_000  # of a YAML file: no file of ours comes near it
 # What the kinds of pydantic's errors mean, in our words.
 EXPECTED = {
     "bool_type": "true or false",
@@ -71,11 +74,6 @@ def check(value: Any, kind: Any, where: str = "") -> None:
         Any that pydantic knows, such as a class of ``schema``.
     where : str
         What the message begins with: a key, or a file and a space.
-
-    Raises
-    ------
-    ConfigError
-        Naming the key, what was expected and what was found.
     """
     try:
         _adapter(kind).validate_python(value)
@@ -177,11 +175,6 @@ def validate(config: schema.Config, narrowed: bool = False) -> None:
     narrowed : bool
         Whether the paper's problems are not those of its file: then what it says of
         others is no mistake.
-
-    Raises
-    ------
-    ConfigError
-        For the first thing that is wrong.
     """
     for group in ("paper", "problem", "solver", "scale"):
         validate_section(group, getattr(config, group), narrowed)
@@ -192,13 +185,7 @@ def validate(config: schema.Config, narrowed: bool = False) -> None:
 
 
 def validate_section(group: str, section: Any, narrowed: bool = False) -> None:
-    """Check one group's section; ``narrowed`` as for all of them.
-
-    Raises
-    ------
-    ConfigError
-        For the first thing that is wrong.
-    """
+    """Check one group's section; ``narrowed`` as for all of them."""
     check(section, type(section), f"conf/{group_file(group, str(section.name))}: ")
     if group == "paper":
         _validate_paper(section, available("problem") if narrowed else None)
@@ -207,13 +194,7 @@ def validate_section(group: str, section: Any, narrowed: bool = False) -> None:
 
 
 def validate_settings(config: schema.Config) -> None:
-    """Check what belongs to no group.
-
-    Raises
-    ------
-    ConfigError
-        For the first thing that is wrong.
-    """
+    """Check what belongs to no group."""
     check(config, schema.Config)
     if config.parallel.backend == "dask" and not config.parallel.scheduler:
         raise ConfigError(
@@ -223,13 +204,7 @@ def validate_settings(config: schema.Config) -> None:
 
 
 def check_name(group: str, name: str, where: str) -> None:
-    """Refuse a name that no YAML of the group has.
-
-    Raises
-    ------
-    ConfigError
-        With the nearest known name.
-    """
+    """Refuse a name that no YAML of the group has."""
     known = available(group)
     if name not in known:
         raise ConfigError(
@@ -239,13 +214,7 @@ def check_name(group: str, name: str, where: str) -> None:
 
 
 def one_of(where: str, value: str, known: Any) -> None:
-    """Refuse a value that is none of the known ones.
-
-    Raises
-    ------
-    ConfigError
-        With the nearest known one.
-    """
+    """Refuse a value that is none of the known ones."""
     if value not in known:
         raise ConfigError(
             f"{where}: expected one of {', '.join(known)}, found {value!r}"
@@ -329,13 +298,7 @@ def _validate_files(paper: schema.Paper, where: str) -> None:
 
 @functools.lru_cache(16)
 def check_claims(where: str, text: bytes) -> None:
-    """Check keys and types of a file of claims; ``dperm.report`` has its rules.
-
-    Raises
-    ------
-    ConfigError
-        Naming the file ``where``, the claim and what is wrong with it.
-    """
+    """Check keys and types of a file of claims; ``dperm.report`` has its rules."""
     claims = load_yaml(where, text)
     check(claims, list[dict[str, Any]], f"{where}: ")
     for number, claim in enumerate(claims, 1):
@@ -346,15 +309,16 @@ def check_claims(where: str, text: bytes) -> None:
 
 
 def load_yaml(where: str, text: bytes) -> Any:
-    """What a YAML document says, read as OmegaConf reads it.
-
-    Raises
-    ------
-    ConfigError
-        If it is none, or has a key twice in a mapping.
-    """
+    """What a YAML document says, read as OmegaConf reads it."""
+    loader = _Loader(text)
     try:
-        return yaml.load(text, Loader=_Loader)
+        node = loader.get_single_node()
+        if node is not None and _written_out(node, {}) > MOST_NODES:
+            raise ConfigError(
+                f"{where}: expected at most {MOST_NODES} values, found more once its "
+                "aliases (*name) are written out"
+            )
+        return None if node is None else loader.construct_document(node)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark, reason = (
             getattr(error, "problem_mark", None),
@@ -363,6 +327,18 @@ def load_yaml(where: str, text: bytes) -> Any:
         if mark is not None:
             reason = f"line {mark.line + 1}: {getattr(error, 'problem', reason)}"
         raise ConfigError(f"{where}: not valid YAML: {reason}") from error
+
+
+def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
+    """How many nodes there are where every alias is written out."""
+    if id(node) not in known:
+        known[id(node)] = math.inf  # of an alias of what it lies in
+        parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+        inner = chain.from_iterable(
+            part if isinstance(part, tuple) else (part,) for part in parts
+        )
+        known[id(node)] = 1 + sum(_written_out(one, known) for one in inner)
+    return known[id(node)]
 
 
 class _Loader(CParser, get_yaml_loader()):  # type: ignore[misc]
@@ -395,13 +371,7 @@ def _validate_grid(spec: Any, where: str) -> None:
 
 
 def check_clips(points: grid.Grid, where: str, problem: schema.Problem) -> None:
-    """Refuse an infinite clip on a problem with noise, whose scale is the clip's.
-
-    Raises
-    ------
-    ConfigError
-        If there is one among the points of the grid.
-    """
+    """Refuse an infinite clip on a problem with noise, whose scale is the clip's."""
     private = problem.privacy.epsilon != float("inf")
     if private and float("inf") in points.values("clip"):
         _refuse_infinite(f"{where}.clip")
@@ -415,13 +385,7 @@ def _refuse_infinite(where: str) -> NoReturn:
 
 
 def number(value: Any, n: int, where: str) -> float:
-    """A number, or the value of ``1/n`` or ``1/n^2`` for n records.
-
-    Raises
-    ------
-    ConfigError
-        If it is neither.
-    """
+    """A number, or the value of ``1/n`` or ``1/n^2`` for n records."""
     named = {"1/n": 1.0 / n, "1/n^2": 1.0 / n**2}
     if isinstance(value, str) and value.replace(" ", "") in named:
         return named[value.replace(" ", "")]

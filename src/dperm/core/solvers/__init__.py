@@ -56,7 +56,7 @@ def places() -> dict[str, str]:
         path.stem: f"{package}.{path.stem}"
         for package in PACKAGES
         for path in sorted((ours / package.replace(".", "/")).glob("*.py"))
-        if "class Options" in path.read_text()
+        if "class Options" in path.read_text(encoding="utf-8")
     }
 
 
@@ -96,17 +96,9 @@ def load(algorithm: str) -> ModuleType:
     parts = path.split(".")
     if parts[0] in sys.stdlib_module_names or parts[-1] == "__main__":
         raise ValueError(f"algorithm {algorithm!r}: expected a module of solvers")
-    try:
-        module = importlib.import_module(path)
-    except ModuleNotFoundError as error:
-        if error.name is None or not path.startswith(error.name):
-            raise
-        near = difflib.get_close_matches(algorithm, names(), n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise ValueError(
-            f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or a "
-            f"module beside conf/ or installed{hint}"
-        ) from None
+    if path == algorithm and path not in sys.modules:
+        _require_solver(algorithm)  # before it is imported, which runs it
+    module = importlib.import_module(path)
     try:
         missing = lacking(module)
     except ValueError as error:
@@ -114,6 +106,38 @@ def load(algorithm: str) -> ModuleType:
     if missing:
         raise ValueError(f"algorithm {algorithm!r}: has no {', '.join(missing)}")
     return module
+
+
+def _require_solver(algorithm: str) -> None:
+    """Refuse a module that cannot be found, or binds no Options and Run."""
+    source = _source(algorithm)
+    if source is None:
+        near = difflib.get_close_matches(algorithm, names(), n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise ValueError(
+            f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or a "
+            f"module beside conf/ or installed{hint}"
+        )
+    read = compile(source.read_bytes(), str(source), "exec", dont_inherit=True)
+    missing = [name for name in ("Options", "Run") if name not in read.co_names]
+    if missing:
+        raise ValueError(f"algorithm {algorithm!r}: has no {', '.join(missing)}")
+
+
+def _source(module: str) -> Path | None:
+    """The file of a module in plain source, found without importing a package."""
+    parts, folders, spec = module.split("."), None, None
+    for end in range(1, len(parts) + 1):
+        name = ".".join(parts[:end])
+        specs = (finder.find_spec(name, folders) for finder in sys.meta_path)
+        spec = (
+            next(filter(None, specs), None) if parts[end - 1].isidentifier() else None
+        )
+        folders = spec.submodule_search_locations if spec else None
+        if spec is None or (folders is None and end < len(parts)):
+            return None
+    origin = spec.origin if spec else None
+    return Path(origin) if origin and origin.endswith(".py") else None
 
 
 def lacking(module: ModuleType) -> list[str]:

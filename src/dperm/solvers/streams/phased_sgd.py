@@ -42,13 +42,7 @@ def euclidean_diameter(setup: Setup) -> float:
 
 
 def require_norm(setup: Setup) -> None:
-    """Refuse a norm in which Euclidean constants would be too small.
-
-    Raises
-    ------
-    ValueError
-        Below p = 2, where ||g||_2 reaches d^(1/2 - 1/q) times the bound on ||g||_q.
-    """
+    """Refuse a norm in which Euclidean constants would be too small."""
     if not setup.p >= 2:
         raise ValueError(f"p: phased SGD expects 2 or more, found {setup.p:g}")
 
