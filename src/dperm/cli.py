@@ -367,7 +367,7 @@ def papers() -> dict[str, str]:
 def _title(paper: str) -> str:
     path = locate.conf_file(locate.group_file("paper", paper))
     try:
-        content = yaml.load(path.read_text(), yaml.CSafeLoader) if path else None
+        content = yaml.load(path.read_bytes(), yaml.CBaseLoader) if path else None
     except yaml.YAMLError:  # composing says what is wrong, and where
         content = None
     return str(content.get("title", "")) if isinstance(content, dict) else ""

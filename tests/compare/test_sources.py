@@ -81,6 +81,9 @@ REFUSED = {
     "positive=CLASS",
     "problem=text.csv target=y positive=maybe": "found the classes no, yes, expected "
     "'maybe'",
+    "problem=huge.csv target=y": "huge.csv: column 'a', line 2: found 1e300, expected",
+    "problem=huge.csv target=b": "huge.csv: column 'b', line 2: found inf, expected",
+    "problem=tiny.csv target=y": "standardize: column 0 .* varies by too little",
     "problem=same.csv target=y": "target=y: expected labels that differ, found 1",
     "problem=same.csv target=c": r"standardize: column 0, 2 .* constant.*drop=\[NAME\]",
     "problem=one.csv": "one.csv: expected 2 records or more, found 1",
@@ -103,6 +106,8 @@ def test_what_cannot_be_used_is_refused_in_one_line(mine, line):
     )
     table.assign(y=1.0, a=2.0).to_csv("same.csv", index=False)
     table[:1].to_csv("one.csv", index=False)
+    table.assign(a=1e300, b=np.inf).to_csv("huge.csv", index=False)
+    table.assign(a=table["a"] * 1e-200).to_csv("tiny.csv", index=False)
     table.assign(a=table["a"].where(table.index > 0)).to_csv("gap.csv", index=False)
     table.to_csv("numbers.csv", index=False, header=False)
     np.savez("data.npz", X=table[["a"]].to_numpy(), y=table["y"].to_numpy())

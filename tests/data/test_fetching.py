@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn import datasets
+from sklearn.preprocessing import scale
 
 from data.conftest import etag
 from dperm.core.experiment.schema import Data, Dataset, Reader, Source
@@ -322,6 +324,27 @@ def test_bundled(data, loader):
     _, y = load_fetched("bundled", data)
     labels = {-1.0, 1.0} == set(np.unique(y))
     assert record.available and labels == (loader == "load_breast_cancer")
+
+
+DIABETES = "sha256:e2f87573cea2b1da7879b2153905e04e51dd5af00f234468c7282276ab3e2357"
+
+
+def test_diabetes_is_the_same_under_every_scikit_learn(data, monkeypatch):
+    """1.6.0 has eleven of the raw numbers one unit of their last digit higher."""
+    served = datasets.load_diabetes(return_X_y=True, scaled=False)
+    moved = served[0].copy()
+    moved[:11, 8] = np.nextafter(moved[:11, 8], np.inf)
+
+    def other(*, return_X_y, scaled=True):
+        X = scale(moved) / len(moved) ** 0.5 if scaled else moved
+        return X.copy(), served[1]
+
+    source = Source(kind="sklearn", loader="load_diabetes")
+    for name in ("installed", "other"):
+        one = Dataset(name=name, sources=[source], digest=DIABETES)
+        record = fetch(one, data)
+        assert record.available, record.reason
+        monkeypatch.setattr(datasets, "load_diabetes", other)
 
 
 def test_bundled_with_a_positive_class(data):

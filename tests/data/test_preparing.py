@@ -53,6 +53,14 @@ def test_standardised_arrays(data):
     assert sizes == {"n": 40, "p": 3, "nnz": 120, "dropped": 1, "status": "ok"}
 
 
+def test_a_column_whose_deviation_is_lost_is_refused_by_its_place(data):
+    values = X.copy()
+    values[:, 1] = 1e-200 * np.arange(40)
+    with pytest.raises(ValueError, match=r"small_norm: column 1 \(counted from 0\)"):
+        prepare(fetched(data, values), data)
+    assert not prepared_folder("small_norm", data).exists()
+
+
 def test_load_prepared(data):
     made = prepare(fetched(data), data)
     loaded = load_prepared("small_norm", data)

@@ -253,8 +253,10 @@ def test_what_is_not_data_is_refused(tmp_path, format_, text, words):
             "csv",
             ["a,y\n1,inf\n"],
             {},
-            "'y' is not of numbers: found inf, first in line 2",
+            "'y', line 2: found inf, expected numbers of at most 1e\\+150",
         ),
+        ("csv", ["a,y\n1e300,2\n"], {}, "'a', line 2: found 1e300, expected numbers"),
+        ("csv", ["a,y\n1,2\n3,-1e300\n"], {}, "'y', line 3: found -1e300, expected"),
         ("csv", ["a,y\n1_0,2\n"], {}, "'a' is not of numbers: found 1_0"),
         ("csv", ["a,b,y\n1,2,3\n,4,5\n6,NA,7\n"], {}, "'a', line 3: a missing value"),
         (

@@ -142,9 +142,9 @@ def test_a_change_of_its_code_is_seen(mine, noisy_gd):
 
 def test_a_module_that_is_no_solver_is_refused(mine):
     (mine / "half.py").write_text("class Run:\n    pass\n")
-    with pytest.raises(ConfigError, match="'half': has no Options, steps, ledger"):
+    with pytest.raises(ConfigError, match="'half': has no Options"):
         configured.check(compose(["solver=noisy_gd", "solver.algorithm=half"]))
-    sys.modules.pop("half")
+    assert "half" not in sys.modules
 
 
 def test_a_missing_file_is_named(mine):

@@ -87,3 +87,11 @@ def test_damaged_json_is_refused(tmp_path):
         store.read_json(path, "burn it")
     with pytest.raises(FileNotFoundError):
         store.read_json(tmp_path / "other.json")
+
+
+@pytest.mark.parametrize(("text", "kind"), [("[]", dict), ("null", dict), ("{}", list)])
+def test_json_of_another_kind_is_refused_by_name(tmp_path, text, kind):
+    path = tmp_path / "optimum.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=f"json is damaged .*JSON {kind.__name__}"):
+        store.read_json(path, kind=kind)

@@ -1,7 +1,7 @@
 """Data sets: found in one of several places, checked by digest, prepared, stored."""
 
 from dperm.data.arrays import digest_arrays
-from dperm.data.fetching import FetchRecord, fetch
+from dperm.data.fetching import FetchRecord, fetch, read_record
 from dperm.data.preparing import Prepared, load_prepared, prepare
 
 __all__ = [
@@ -11,4 +11,5 @@ __all__ = [
     "fetch",
     "load_prepared",
     "prepare",
+    "read_record",
 ]

@@ -274,8 +274,7 @@ def _first_served(dataset: Dataset, data: Data) -> tuple[Arrays | None, FetchRec
                 "source": describe(source),
                 "digest": dataset.digest or digest_arrays(X, y),
             }
-            if taken_as_it_came(replace(dataset, sources=[source])):
-                base["warning"] = f"{UNVERIFIED}; it has {base['digest']}"
+            base["warning"] = taken_as_it_came(replace(dataset, sources=[source]))
             return (X, y), FetchRecord(status="ok", **base)
     attempts = [f"- {entry['source']}: {entry['reason']}" for entry in tried]
     first = f"{dataset.name}: none of its sources serves it:"

@@ -57,7 +57,7 @@ class Ledgers:
 
     def __init__(self, config: schema.Config) -> None:
         self._config = config
-        self._read = functools.cache(store.read_json)
+        self._read = functools.cache(functools.partial(store.read_json, kind=list))
         self.solvers = {plan.label(config, name): name for name in config.paper.runs}
 
     def path(self, problem: str, label: str) -> Path | None:

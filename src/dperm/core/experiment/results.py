@@ -196,7 +196,7 @@ def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict[str, 
     """Entries of ``ledger.json`` of one job."""
     folder = plan.results_folder(config, config.paper.name, problem, solver)
     again = f"delete {folder / 'tune.parquet'} and run again; finished lanes are kept"
-    return store.read_json(folder / "ledger.json", again)
+    return store.read_json(folder / "ledger.json", again, list)
 
 
 def calibrated(

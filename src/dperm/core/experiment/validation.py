@@ -310,15 +310,11 @@ def check_claims(where: str, text: bytes) -> None:
 
 def load_yaml(where: str, text: bytes) -> Any:
     """What a YAML document says, read as OmegaConf reads it."""
-    loader = _Loader(text)
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
-        if node is not None and _written_out(node, {}) > MOST_NODES:
-            raise ConfigError(
-                f"{where}: expected at most {MOST_NODES} values, found more once its "
-                "aliases (*name) are written out"
-            )
-        return None if node is None else loader.construct_document(node)
+        if node is None or _written_out(node, {}) <= MOST_NODES:
+            return None if node is None else loader.construct_document(node)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark, reason = (
             getattr(error, "problem_mark", None),
@@ -327,6 +323,10 @@ def load_yaml(where: str, text: bytes) -> Any:
         if mark is not None:
             reason = f"line {mark.line + 1}: {getattr(error, 'problem', reason)}"
         raise ConfigError(f"{where}: not valid YAML: {reason}") from error
+    raise ConfigError(
+        f"{where}: expected at most {MOST_NODES} values, found more once its aliases "
+        "(*name) are written out"
+    )
 
 
 def _written_out(node: yaml.Node, known: dict[int, float]) -> float:

@@ -1,0 +1,184 @@
+"""What a configuration cannot reach, and where the program runs all the same."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dperm.core import solvers
+from dperm.core.experiment.config import compose, settings
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.validation import load_yaml
+from dperm.pipeline import inputs
+from dperm.store import closure
+
+ROOT = Path(__file__).parents[2]
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder of configuration of one's own; a secret in the environment."""
+    (tmp_path / "conf/problem").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPERM_CONF", str(tmp_path / "conf"))
+    monkeypatch.setenv("SECRET", SECRET)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    return tmp_path
+
+
+# --- the environment ------------------------------------------------------------------
+
+TITLE = """defaults: [/dataset@dataset: diabetes]
+name: own
+title: {title}
+loss: least_squares
+"""
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "${oc.env:SECRET}",
+        "a ${oc.env:SECRET,none} b",
+        "${oc.decode:${oc.env:SECRET}}",
+        "${oc.${problem.loss}:SECRET}",
+        "${oc.create:1}",
+        "${now:%Y}",
+    ],
+)
+def test_nothing_outside_is_read_into_a_configuration(own, title):
+    (own / "conf/problem/own.yaml").write_text(TITLE.format(title=repr(title)))
+    with pytest.raises(ConfigError, match=r"problem/own.yaml: title: .*\$") as said:
+        compose(["problem=own"])
+    assert SECRET not in str(said.value)
+    with pytest.raises(ConfigError, match=r"command line: .*problem.title") as said:
+        compose([f'problem.title="{title}"'])
+    assert SECRET not in str(said.value)
+
+
+def test_a_key_may_still_name_another(own):
+    (own / "conf/problem/own.yaml").write_text(TITLE.format(title="of ${problem.loss}"))
+    assert compose(["problem=own"]).problem.title == "of least_squares"
+
+
+# --- aliases --------------------------------------------------------------------------
+
+
+def levels(text, count=9):
+    """Levels of aliases, each of nine times the one before."""
+    lines = ["a0: &a0 {x: 1}"]
+    for level in range(1, count):
+        nine = ", ".join([f"*a{level - 1}"] * 9)
+        lines.append(f"a{level}: &a{level} {text % nine}")
+    return "\n".join(lines).encode()
+
+
+@pytest.mark.parametrize(
+    "text", [levels("[%s]"), levels("{<<: [%s]}"), b"a: &a [*a]", b"a: &a {b: *a}"]
+)
+def test_aliases_are_not_written_out_without_end(text):
+    began = time.process_time()
+    with pytest.raises(ConfigError, match=r"own.yaml: expected at most 100000 values"):
+        load_yaml("own.yaml", text)
+    assert time.process_time() - began < 2
+
+
+def test_a_few_aliases_are_read():
+    assert load_yaml("own.yaml", levels("[%s]", 3))["a2"] == [[{"x": 1}] * 9] * 9
+
+
+# --- algorithms -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["loud", "loud.inner", "folder.loud", "folder"])
+def test_what_is_no_solver_is_not_imported(own, algorithm):
+    text = "from pathlib import Path\nPath('imported').touch()\n"
+    (own / "folder").mkdir()
+    for name in ("loud.py", "folder/__init__.py", "folder/loud.py"):
+        (own / name).write_text(text)
+    with pytest.raises(ValueError, match=f"algorithm '{algorithm}': "):
+        solvers.load(algorithm)
+    assert not Path("imported").exists()
+
+
+def test_an_installed_program_is_not_imported():
+    code = "import sys\nfrom dperm.core import solvers\n"
+    code += "for name in ('pip', 'pytest', 'numba.core'):\n    try:\n"
+    code += "        solvers.load(name)\n    except ValueError as error:\n"
+    code += "        print(error, name in sys.modules)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.count("False") == done.stdout.count("algorithm") == 3, done
+
+
+# --- where it runs --------------------------------------------------------------------
+
+ASCII = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+STAGES = ("fetch", "prepare", "optimum", "tune", "evaluate")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", [{"PYTHONOPTIMIZE": "1"}, ASCII], ids=["-O", "ascii"])
+def test_the_stages_run(tmp_path, given):
+    for stage in STAGES:
+        command = [sys.executable, "-P", "-m", "dperm", stage, "problem=diabetes"]
+        command += ["scale=smoke", "solver=dp_cd", "paper=dpcd"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=os.environ | given, capture_output=True
+        )
+        assert done.returncode == 0, (stage, done.stderr[-2000:])
+
+
+def test_digests_of_code_are_those_of_an_optimised_python():
+    name = "dperm.core.erm.optimum:solve"
+    code = f"from dperm.store import closure; print(closure.digest({name!r}))"
+    done = subprocess.run(
+        [sys.executable, "-O", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == closure.digest(name)
+
+
+def test_no_assertion_does_work_that_is_needed():
+    """Python -O leaves assertions out: what they call may change nothing."""
+    calls = {
+        ast.unparse(call.func)
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Assert)
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call | ast.NamedExpr)
+    }
+    assert calls <= {"isinstance"}
+
+
+def test_every_text_is_read_and_written_in_utf_8():
+    """Of a path that ruff does not know to be one; ``open`` it knows (PLW1514)."""
+    found = [
+        f"{path.name}:{call.lineno}: {ast.unparse(call)}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for call in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("read_text", "write_text")
+        and ast.unparse(call.func.value) != "store"
+        and not {"'utf-8'", "'ascii'"} & set(re.split(r"[(),=]", ast.unparse(call)))
+    ]  # fmt: skip
+    assert found == []
+
+
+# --- damaged records ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "3"])
+def test_an_optimum_that_is_no_record_is_named(own, text):
+    path = own / "data/optimum/diabetes/optimum.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"optimum.json is damaged .*: delete"):
+        inputs.load_optimum_record(settings([]), "diabetes")
