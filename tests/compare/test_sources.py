@@ -82,7 +82,8 @@ REFUSED = {
     "problem=text.csv target=y positive=maybe": "found the classes no, yes, expected "
     "'maybe'",
     "problem=huge.csv target=y": "huge.csv: column 'a', line 2: found 1e.300, expected",
-    "problem=huge.csv target=b drop=[a]": "huge.csv: column 'b', line 2: found inf, expected",
+    "problem=huge.csv target=b drop=[a]": "huge.csv: column 'b', line 2: found inf, "
+    "expected",
     "problem=tiny.csv target=y": "standardize: column 0 .* varies by too little",
     "problem=same.csv target=y": "target=y: expected labels that differ, found 1",
     "problem=same.csv target=c": r"standardize: column 0, 2 .* constant.*drop=\[NAME\]",
