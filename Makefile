@@ -1,13 +1,14 @@
 # One environment, installed from one lock file. Every target runs inside it.
 PYTHON ?= python3
 JOBS   ?= 2
+VERSIONS ?= lowest-direct
 VENV   := .venv
 BIN    := $(VENV)/bin
 SRC    ?= src/dperm
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help quickstart test all lint size types unit smoke faults fuzz mutations mutants
-.PHONY: bench docs notebooks lock clean
+.PHONY: help quickstart test all lint size types unit bounds smoke faults fuzz
+.PHONY: mutations mutants bench docs notebooks lock sbom clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -29,9 +30,10 @@ test: lint types unit smoke  ## linters, types, unit tests, a smoke run of the S
 all: $(VENV)/.done  ## everything, at full size: make all JOBS=32
 	snakemake -j $(JOBS) all
 
-lint: $(VENV)/.done size  ## ruff, layers, sizes, snakefmt, snakemake --lint
+lint: $(VENV)/.done size  ## ruff, bandit, layers, sizes, snakefmt, snakemake --lint
 	ruff check src tests bench docs notebooks
 	ruff format --check src tests bench docs notebooks
+	bandit -q -r src bench docs notebooks tests -ll
 	lint-imports
 	snakefmt --check Snakefile
 	snakemake --lint
@@ -48,6 +50,12 @@ types: $(VENV)/.done  ## mypy
 
 unit: $(VENV)/.done  ## unit tests
 	pytest -n $(JOBS) --dist loadfile
+
+bounds: $(VENV)/.done  ## unit tests with VERSIONS=lowest-direct (or highest) allowed
+	uv venv -q --clear -p $(PYTHON) build/$(VERSIONS)
+	uv pip install -q -p build/$(VERSIONS) --resolution $(VERSIONS) -e . --group dev
+	PATH="$(CURDIR)/build/$(VERSIONS)/bin:$$PATH" \
+	  python -m pytest -n $(JOBS) --dist loadfile
 
 smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids
 	snakemake -j $(JOBS) -q rules --config scale=smoke -- all
@@ -75,12 +83,18 @@ docs: $(VENV)/.done  ## the documentation site, docs/_build/html/index.html
 notebooks: $(VENV)/.done  ## run the notebooks again and keep what they print
 	python notebooks/build.py
 
-lock:  ## resolve requirements.lock anew, and the pins of environment.yml
+lock:  ## resolve requirements.lock anew, and write it into environment.yml
 	uv pip compile pyproject.toml --group dev --universal --generate-hashes \
 	  --no-header --no-annotate -q -o requirements.lock
 	sed -i.old '/^  - pip:/q' environment.yml && rm environment.yml.old
-	sed -nE "s/^([^ #]+==[^\\\\]*[^ \\\\]) *\\\\$$/      - \"\\1\"/p" requirements.lock \
-	  >> environment.yml
+	awk '{ more = sub(/ *\\$$/, ""); sub(/^ +/, " "); \
+	  printf "%s%s%s", /^ / ? "" : "      - \"", $$0, more ? "" : "\"\n" }' \
+	  requirements.lock >> environment.yml
+
+sbom: $(VENV)/.done  ## what the lock file installs, in CycloneDX: build/sbom.json
+	mkdir -p build
+	cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
+	  --output-reproducible --validate -o build/sbom.json
 
 clean:  ## remove results and figures of the small scales, logs and caches
 	rm -rf results/smoke results/quickstart figures/smoke figures/quickstart logs

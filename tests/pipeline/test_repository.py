@@ -17,10 +17,9 @@ from dperm.pipeline import startup
 ROOT = Path(__file__).parents[2]
 
 
-def pins(lines):
-    """``name==version`` with its marker, of each line that begins with one."""
-    found = (re.match(r"[^ #]+==[^\\]+", line) for line in lines)
-    return [match[0].strip() for match in found if match]
+def pins(text):
+    """Each pin with its marker and its hashes, as pip reads a file of them."""
+    return [" ".join(line.split()) for line in text.replace("\\\n", "").splitlines()]
 
 
 def test_environment_is_whole_and_pins_what_the_lock_file_does():
@@ -28,8 +27,9 @@ def test_environment_is_whole_and_pins_what_the_lock_file_does():
     python, pip, inside = environment["dependencies"]
     assert python.startswith("python=3.1") and pip == "pip"
     (listed,) = inside.values()
-    assert listed == pins(listed), "nothing but pins: other files do not come along"
-    assert listed == pins((ROOT / "requirements.lock").read_text().splitlines())
+    assert listed == pins((ROOT / "requirements.lock").read_text())
+    pin = re.compile(r"[\w.-]+==[^ ]+( ; [^-]+)?( --hash=sha256:[0-9a-f]{64})+")
+    assert all(map(pin.fullmatch, listed)), "nothing but pins: files do not come along"
 
 
 def test_jobs_find_the_package_beside_the_snakefile(tmp_path):
@@ -132,3 +132,31 @@ def test_help_and_multirun():
         [*command, "--help"], capture_output=True, text=True, check=False
     )
     assert helped.returncode == 0 and "problem=" in helped.stdout
+
+
+def test_what_runs_in_ci_and_in_the_container_is_named_by_digest():
+    workflows = (ROOT / ".github/workflows").glob("*.yml")
+    uses = [
+        used
+        for path in workflows
+        for used in re.findall("uses: (.+)", path.read_text())
+    ]
+    assert uses, "CI checks the code out"
+    for used in uses:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}  # v[\d.]+", used), used
+    lines = (ROOT / "Containerfile").read_text().splitlines()
+    bases = [line for line in lines if line.startswith("FROM ")]
+    assert all(re.search(r"@sha256:[0-9a-f]{64}$", base) for base in bases) and bases
+    assert lines.index("USER 1000:1000") > lines.index("WORKDIR /dperm")
+
+
+def test_ci_runs_every_python_that_is_declared():
+    text = (ROOT / ".github/workflows/test.yml").read_text()
+    jobs = yaml.safe_load(text)["jobs"]
+    first, beyond = re.findall(r"3\.(\d+)", project()["requires-python"])
+    every = [f"3.{minor}" for minor in range(int(first), int(beyond))]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == every
+    bounds = jobs["bounds"]["strategy"]["matrix"]["include"]
+    assert [(each["python"], each["versions"]) for each in bounds] == [
+        (every[0], "lowest-direct"), (every[-1], "highest"),
+    ]  # fmt: skip

@@ -61,5 +61,5 @@ def _from(folder: Path, conf: str | None, call: bytes) -> Any:
         os.environ["DPERM_CONF"] = conf
     locate.conf_dirs()  # the own folder joins Python's path
     threadpool_limits(1)  # for good: the worker may run other units beside this one
-    function, arguments = pickle.loads(call)
+    function, arguments = pickle.loads(call)  # nosec B301  # packed by away
     return function(*arguments)

@@ -133,7 +133,8 @@ class Palette:
             for ground in ("#ffffff", DARK)
         )
         mode = "@media screen and (prefers-color-scheme:dark)"
-        return Markup("\n".join([*light, f"{mode}{{{''.join(dark)}}}"]))
+        rules = [*light, f"{mode}{{{''.join(dark)}}}"]
+        return Markup("\n".join(rules))  # nosec B704  # hexadecimal colours, k0, k1
 
 
 def figures(

@@ -111,7 +111,7 @@ def page(
         if not figure.picture
     }
     css, *scripts = (
-        Markup((FILES / name).read_text(encoding="utf-8"))
+        Markup((FILES / name).read_text(encoding="utf-8"))  # nosec B704  # own files
         for name in ("page.css", "page.js", "explore.js")
     )
     template = _environment(known, folder).get_template("page.html")
@@ -127,7 +127,7 @@ def page(
         marks=MARKS,
         classes=CLASSES,
         kinds=KINDS,
-        bands=Markup(_json(BANDS)),
+        bands=Markup(_json(BANDS)),  # nosec B704  # a constant, without "<"
         markers=MARKERS,
         judged=plan.results_folder(config, "claims.csv").is_file(),
         selection=_listed(boards.by_algorithm(chosen)),
