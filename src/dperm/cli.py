@@ -366,8 +366,9 @@ def papers() -> dict[str, str]:
 
 def _title(paper: str) -> str:
     path = locate.conf_file(locate.group_file("paper", paper))
+    text = path.read_bytes() if path else b""
     try:
-        content = yaml.load(path.read_bytes(), yaml.CBaseLoader) if path else None
+        content = yaml.load(text, yaml.CBaseLoader)  # nosec B506  # strings only
     except yaml.YAMLError:  # composing says what is wrong, and where
         content = None
     return str(content.get("title", "")) if isinstance(content, dict) else ""
