@@ -27,7 +27,9 @@ def papers():
     return [SimpleNamespace(figures=[FIGURE], claims=claims)]
 
 
-def test_a_data_set_has_its_leader_at_each_epsilon(papers):
+def test_a_data_set_has_its_leader_at_each_epsilon(papers, monkeypatch):
+    known = SimpleNamespace(dataset=SimpleNamespace(digest="sha256:0", sources=[]))
+    monkeypatch.setattr(views.configuration, "read", lambda *_: known)
     titles = {"a": "A", "b": "B", "c": "C", "d": "nothing of it"}
     a, b, c = views.data_sets(BOARD, papers, titles)
     assert [(row["at"], row["algorithm"], row["ties"]) for row in a["levels"]] == [

@@ -47,6 +47,7 @@ def relative_error(config: Config, product: Product, problems: list[str]) -> Tab
         keys = ["problem", "algorithm", "passes"]
         if "passes" not in data:  # nothing is available
             data = data.reindex(columns=[*keys, "mean"])
+        printed = printed[[*keys, *names.values()]]
         data = data.merge(printed, on=keys, how="left")
     return Table(data, _best_in_bold(data))
 

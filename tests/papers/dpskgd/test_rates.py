@@ -102,7 +102,11 @@ def test_more_transcripts_narrow_the_band():
 def test_the_bound_is_judged_where_it_says_anything():
     """And w = 0 would not pass there."""
     table = pd.DataFrame(measures.beside_bounds(swept()))
-    evidence = SimpleNamespace(rows=lambda file, where: table)
+    evidence = SimpleNamespace(
+        rows=lambda file, where: table,
+        expected=lambda each, where: {},
+        lost=lambda rows, where, each: [],
+    )
     given = {"file": "theorem42", "start": "start", "per": "bound",
              "requires": {"epochs": 1, "start_over_bound": 1},
              "each": ["sampling", "n", "epsilon"]}  # fmt: skip
