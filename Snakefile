@@ -2,7 +2,8 @@
 #   dperm dpcd -j 2; dperm all -j 2          one paper; all, claims and the report
 #   dperm dpcd -j 2 --config scale=smoke     a small version under results/smoke
 #   --config set="seed=7 paper.title='A b'"  Hydra overrides, quoted as in a shell
-sys.path.insert(0, os.path.join(workflow.basedir, "src"))  # of a checkout
+HERE = os.path.dirname(os.path.realpath(workflow.main_snakefile))  # or workflow/
+sys.path.insert(0, os.path.join(HERE, "src"))  # of a checkout
 import shlex
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import forecast, startup
@@ -16,7 +17,7 @@ try:
 except ConfigError as error:
     sys.exit(str(error))
 
-shell.prefix(startup.prefix(workflow.basedir))
+shell.prefix(startup.prefix(HERE))
 RUN = shlex.join(OVERRIDES)
 RESULTS, LOGS = GRAPH.below("results"), GRAPH.below("logs")
 TARGETS = GRAPH.targets()

@@ -24,7 +24,7 @@ import yaml
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError
-from dperm.report import rules
+from dperm.report import rules, worth
 from dperm.report.claims import HEADLINE, KINDS, READINGS, load, papers
 from dperm.report.entries import number
 from dperm.report.figures import plain
@@ -61,7 +61,7 @@ Row = dict[str, Any]
 
 
 def readme(config: schema.Config) -> list[Path]:
-    """Rewrite what stands between marks in the pages; nothing else is touched.
+    """Rewrite what stands between marks in the pages, and draw README's picture.
 
     README.md is one of them; its mark names the figures that are shown: ``with
     dpgcd/figure1, ...``. The others are written where there are any.
@@ -88,7 +88,7 @@ def readme(config: schema.Config) -> list[Path]:
     for path in there:
         rewrite(path, *pages[path])
         log.info("%s", path)
-    return there
+    return [*there, *worth.draw(config, every)]
 
 
 def rewrite(path: Path, name: str, make: Callable[[str], str]) -> None:
