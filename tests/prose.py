@@ -98,9 +98,8 @@ def main() -> int:
     for place, text in captions():
         found += findings(place, text)
     print(*found, sep="\n" if found else "")
-    print(
-        f"prose: {len(found)} findings; {sum(lengths) / len(lengths):.1f} words a sentence"
-    )
+    mean = sum(lengths) / len(lengths)
+    print(f"prose: {len(found)} findings; {mean:.1f} words a sentence")
     return bool(found)
 
 

@@ -1,0 +1,49 @@
+"""README's picture shows what the papers' tables of noise hold."""
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from dperm.core.experiment.config import compose
+from dperm.report import worth
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return worth.table(compose([])).set_index(["paper", "method"])
+
+
+def test_the_committed_numbers_are_those_of_the_tables(rows):
+    kept = pd.read_csv(ROOT / "figures/worth.csv").set_index(["paper", "method"])
+    pd.testing.assert_frame_equal(kept, rows, check_exact=False, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("paper", "method", "algorithm"),
+    [("dpcd", "DP-SGD", "DP-SGD"), ("dpsco", "PolySFW", "poly_sfw")],
+)
+def test_a_row_spans_the_settings_of_its_method(rows, paper, method, algorithm):
+    noise = pd.read_csv(ROOT / f"results/{paper}/noise.csv")
+    noise = noise[(noise["algorithm"] == algorithm) & (noise["target_epsilon"] == 1)]
+    row = rows.loc[(paper, method)]
+    assert (row["least"], row["most"]) == (
+        noise["true_epsilon"].min(),
+        noise["true_epsilon"].max(),
+    )
+    assert row["proved"] == noise["epsilon_low"].max()
+
+
+def test_settings_without_a_bound_are_counted(rows):
+    noise = pd.read_csv(ROOT / "results/dpgcd/noise.csv")
+    greedy = noise[noise["algorithm"] == "DP-GCD"]
+    row = rows.loc[("dpgcd", "DP-GCD")]
+    assert row["unbounded"] == (~greedy["true_epsilon"].map(math.isfinite)).sum() > 0
+    assert math.isfinite(row["most"])
+
+
+def test_first_author_and_year():
+    assert worth.author("Lou, Cheung (2020), IEEE, doi 10.1109/x.2020") == "Lou 2020"
