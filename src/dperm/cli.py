@@ -206,6 +206,9 @@ def _call(name: str, words: list[str]) -> None:
         sys.argv = [f"dperm {name.split()[0]}", *words]  # of which Hydra's help speaks
         paper = [f"paper={command.paper}"] if command.paper else []
         run_stage(command, [*paper, *words])
+        from dperm.pipeline import forecast  # what stages need is there by now
+
+        forecast.note_cost_at_end()
 
 
 def _parsed(name: str, words: list[str]) -> argparse.Namespace:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import subprocess
 import sys
 
@@ -28,10 +29,13 @@ from dperm.pipeline.runtable import run_table
 TSV = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time"
 
 
-def benchmark(folder, name, seconds, load, rss=300.0):
-    path = folder / f"{name}.tsv"
+def logged(folder, name, seconds, rss=300.0):
+    """The log of a job, and Snakemake's benchmark, whose own CPU time is not right."""
+    path = folder / f"{name}.log"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{TSV}\n{seconds}\t0\t{rss}\t0\t0\t0\t0\t0\t{load}\t0.0\n")
+    path.write_text(f"sweep r: 3 of 4\ncost: {seconds:.2f} CPU seconds\nwarning\n")
+    row = f"9.0\t0\t{rss}\t0\t0\t0\t0\t0\t50.0\t15.0"
+    path.with_suffix(".tsv").write_text(f"{TSV}\n{row}\n")
 
 
 @pytest.fixture
@@ -54,19 +58,60 @@ def table():
 # --- what jobs cost -------------------------------------------------------------------
 
 
-def test_benchmarks_of_now_and_of_earlier_layouts(tmp_path):
-    benchmark(tmp_path, "solve/p/a/s", 10.0, 50.0)
-    benchmark(tmp_path, "tune/p/a/s/tune", 900.0, 100.0)  # of before: not counted
-    benchmark(tmp_path, "tune/p/b/s/tune", 20.0, 150.0, 200.0)
-    benchmark(tmp_path, "evaluate/p/b/s/evaluate", 4.0, 100.0, 400.0)
-    benchmark(tmp_path, "sweep/p/sweeps/r", 100.0, 190.0)
-    benchmark(tmp_path, "prepare/c", "NA", "NA")
-    found = forecast.recorded(tmp_path)
-    assert found == {
-        "solve/p/a/s": Cost(5.0, 0.0, 300.0, True),
-        "solve/p/b/s": Cost(34.0, 0.0, 400.0, True),
-        "sweep/p/r": Cost(190.0, 0.0, 300.0, True),
+def test_costs_are_those_that_jobs_end_their_logs_with(tmp_path):
+    logged(tmp_path, "solve/p/a/s", 29.5)
+    logged(tmp_path, "sweep/p/r", 190.0, "NA")  # too short a job to be sampled
+    (tmp_path / "sweep/p/failed.log").write_text("ValueError: no\n")
+    assert forecast.recorded(tmp_path) == {
+        "solve/p/a/s": Cost(29.5, 0.0, 300.0, True),
+        "sweep/p/r": Cost(190.0, 0.0, forecast.RESIDENT, True),
     }
+
+
+BURNS = """
+import sys, time
+from joblib import Parallel, delayed
+from dperm import cli
+
+def burn():
+    until = time.process_time() + 0.6
+    while time.process_time() < until:
+        pass
+
+def stage(command, words):
+    Parallel(2)(delayed(burn)() for _ in range(3))
+
+cli.run_stage = stage
+sys.argv = ["dperm", "claims"]
+cli.main()
+"""
+
+
+def test_a_stage_notes_its_own_time_and_its_workers(tmp_path):
+    (tmp_path / "burns.py").write_text(BURNS)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ran = subprocess.run(
+        [sys.executable, str(tmp_path / "burns.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    [noted] = map(float, forecast.SPENT.findall(ran.stderr))
+    taken = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    assert noted >= 1.8
+    assert noted == pytest.approx(taken, rel=0.1, abs=0.3)
+
+
+def test_a_stage_that_fails_notes_nothing():
+    ran = subprocess.run(
+        [sys.executable, "-m", "dperm", "claims", "paper=nothing"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1 and "nothing" in ran.stderr
+    assert not forecast.SPENT.search(ran.stderr)
 
 
 def test_threads_follow_what_a_job_cost(table):
@@ -224,7 +269,7 @@ def test_its_jobs_are_the_snakefile_s(tmp_path, monkeypatch):
 
 def test_the_command_writes_plans_and_costs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    benchmark(tmp_path / "logs/smoke", "solve/dpcd/diabetes/dp_cd", 1000.0, 100.0)
+    logged(tmp_path / "logs/smoke", "solve/dpcd/diabetes/dp_cd", 1000.0)
     arguments = ["dperm", "plan", "--scale", "smoke", "-j", "4"]
     monkeypatch.setattr(sys, "argv", arguments)
     cli.main()

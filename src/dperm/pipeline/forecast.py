@@ -1,9 +1,10 @@
 """What a job costs, and ``dperm plan``: how long a run takes on so many cores, and why.
 
-Costs are recorded of an earlier run, else estimated from a job's size. Snakemake's
-benchmarks lie in ``logs/<job>.tsv``; ``dperm plan`` keeps what they say in
-``results/costs.csv``, from which the threads of a job follow too. No row of any result
-depends on them. A job is named as in the build graph, which is as its log. What a job
+Costs are recorded of an earlier run, else estimated from a job's size. A job ends its
+log, ``logs/<job>.log``, with the CPU time it took; Snakemake's benchmark beside it is
+read for the memory alone, because it samples the CPU time every 30 seconds. ``dperm
+plan`` keeps both in ``results/costs.csv``, from which the threads of a job follow too.
+No row of any result depends on them. A job is named as in the build graph. What a job
 asks of a cluster is on the safe side; a profile that retries asks for more every time.
 
 The plan has the jobs of the build graph. They are placed as Snakemake places them:
@@ -13,12 +14,15 @@ whenever a job ends, the ready one of the highest priority that fits.
 from __future__ import annotations
 
 import argparse
+import atexit
 import csv
+import functools
 import heapq
 import io
 import math
+import os
 import re
-from collections.abc import Iterator
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -40,11 +44,7 @@ SMALL = 5.0  # seconds at most of what is estimated by its stage, at a small sca
 RESIDENT = 250.0  # MB of a stage
 COPIES = 6  # of the arrays, while they are read, prepared and solved
 COLUMNS = ("job", "cpu_seconds", "longest_seconds", "peak_mb")
-# Where tune and evaluate, or figures and tables, were jobs of their own.
-EARLIER = (
-    (re.compile(r"(?:tune|evaluate)/(.+)/(?:tune|evaluate)"), r"solve/\1"),
-    (re.compile(r"sweep/([^/]+)/sweeps/([^/]+)"), r"sweep/\1/\2"),
-)
+SPENT = re.compile(r"^cost: ([0-9.]+) CPU seconds$", re.MULTILINE)
 
 # Of a cluster:
 BASE = 1000  # MB of an interpreter with its libraries, two workers and their lanes
@@ -179,34 +179,36 @@ def _cost(row: dict[str, str]) -> Cost:
     return Cost(cpu, longest, peak, True)
 
 
+@functools.cache
+def note_cost_at_end() -> None:
+    """Have the process print its cost when it ends, its workers having ended."""
+    atexit.register(_note_cost)
+
+
+def _note_cost() -> None:
+    print(f"cost: {sum(os.times()[:4]):.2f} CPU seconds", file=sys.stderr)
+
+
 def recorded(folder: Path) -> dict[str, Cost]:
-    """What the benchmarks below a folder of logs say, by job."""
-    found: dict[str, Cost] = {}
-    earlier: dict[str, Cost] = {}
-    for path in sorted(folder.rglob("*.tsv")):
-        job = name = str(path.relative_to(folder).with_suffix(""))
-        for pattern, now in EARLIER:
-            job = pattern.sub(now, job)
-        for cost in _benchmark(path):
-            if job == name:
-                found[job] = cost
-            else:
-                before = earlier.get(job, Cost(0.0, peak=0.0))
-                peak = max(before.peak, cost.peak)
-                earlier[job] = Cost(before.cpu + cost.cpu, 0.0, peak, True)
-    return earlier | found
+    """What the jobs cost that ended well, by job, from a folder of logs."""
+    found = {}
+    for path in sorted(folder.rglob("*.log")):
+        spent = SPENT.findall(path.read_text("utf-8", errors="replace"))
+        if spent:
+            job = str(path.relative_to(folder).with_suffix(""))
+            peak = _memory(path.with_suffix(".tsv"))
+            found[job] = Cost(float(spent[-1]), 0.0, peak, True)
+    return found
 
 
-def _benchmark(path: Path) -> Iterator[Cost]:
-    """The last line of a benchmark: load is sampled, and lasted until the end."""
+def _memory(benchmark: Path) -> float:
+    """Peak MB by the last line of a benchmark; that of a stage where it says none."""
     try:
-        with open(path, newline="", encoding="utf-8") as lines:
+        with open(benchmark, newline="", encoding="utf-8") as lines:
             *_, last = csv.DictReader(lines, delimiter="\t")
-        cpu = float(last["s"]) * float(last["mean_load"]) / 100
-        cpu = max(cpu, float(last["cpu_time"]))
-        yield Cost(cpu, 0.0, float(last["max_rss"]), True)
+        return float(last["max_rss"])
     except (OSError, ValueError, KeyError):  # too short to be sampled: "NA"
-        return
+        return RESIDENT
 
 
 # --- the plan -------------------------------------------------------------------------
