@@ -7,10 +7,10 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from dperm.accountants import attained
+from dperm.accountants import attained, intervals
 from dperm.accountants.attained import WINS
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian, regularity
-from dperm.accountants.intervals import epsilon_interval
+from dperm.accountants.intervals import epsilon_interval, lower_epsilon
 from dperm.accountants.noisy_max import ChosenValue, NoisyMax, pure_delta
 from dperm.core.privacy import (
     Gaussian,
@@ -311,3 +311,26 @@ def test_ends_are_in_order_for_any_ledger():
         if chosen:
             assert low > 0.25 * high
     assert profile(events[0]).count > 0
+
+
+# --- kept by what it depends on -------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [3.7e-5, 1.0, 123.4])
+def test_a_lower_end_depends_on_noise_over_sensitivity_alone(size):
+    """To the bit, and to rounding on the safe side of the exact one."""
+    events = (
+        NoisyMax(size, 4.3 * size, 9, "a score", "here"),
+        ChosenValue(0.7 * size, 2.9 * (0.7 * size), 9, "", "", 2 * size),
+        SampledGaussian(size, 1.3 * size, 20, 1, 50, "", ""),
+    )
+    assert lower_epsilon(events, DELTA) == lower_epsilon(OF_ONE, DELTA)
+    exact = intervals._lower_epsilon.__wrapped__(events, 0.0, DELTA)
+    assert exact * (1 - 1e-7) < lower_epsilon(events, DELTA) <= exact
+
+
+OF_ONE = (
+    noisy_max(4.3, 9),
+    ChosenValue(1.0, 2.9, 9, "", ""),
+    sampled(1.3, 20, 50),
+)

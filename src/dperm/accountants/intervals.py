@@ -10,8 +10,10 @@ attained pair is known of an event, the lower end prices the others (0: none is)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from dperm.accountants.attained import (
     LOUDEST,
@@ -21,12 +23,14 @@ from dperm.accountants.attained import (
     least_epsilon,
     pair,
 )
-from dperm.accountants.noisy_max import NoisyMax
+from dperm.accountants.noisy_max import ChosenValue, NoisyMax
 from dperm.core.privacy.accounting import Interval, true_epsilon
-from dperm.core.privacy.ledger import Event, Ledger
+from dperm.core.privacy.ledger import Event, Laplace, Ledger, SampledGaussian
 from dperm.core.privacy.pld import TAIL, Profile, largest_loss, refined
 from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon, profile
 
+# Kinds whose pair depends on sensitivity and scale by their ratio alone.
+RELATIVE = (SampledGaussian, Laplace, ChosenValue, NoisyMax)
 GAPS = (0.0, 0.5, 2.0, 5.0, 12.0)  # noise scales that a leader is ahead by
 HOPELESS = 0.8  # share of the best at which a direction or gap is given up
 USELESS = 100.0  # a finite epsilon above, of which the lower end prices Gaussians alone
@@ -57,7 +61,6 @@ def epsilon_interval(ledger: Ledger, delta: float) -> Interval:
     return Interval(min(low, high), high)
 
 
-@lru_cache(maxsize=1024)
 def lower_epsilon(events: tuple[Event, ...], delta: float) -> float:
     """Lower end of an epsilon, over both directions and several gaps of selections."""
     mu = _attained_mu(events)
@@ -65,6 +68,22 @@ def lower_epsilon(events: tuple[Event, ...], delta: float) -> float:
     known = [event for event in others if pair(event, 0.0) is not None]
     if not known:
         return gaussian_epsilon(mu, delta) if mu else 0.0
+    rounded = float(f"{mu * (1 - 5e-10):.10g}")
+    return _lower_epsilon(tuple(map(_relative, known)), rounded, delta)
+
+
+def _relative(event: Event) -> Event:
+    """The event with a sensitivity of one, its noise rounded up to ten digits."""
+    if type(event) not in RELATIVE:
+        return event
+    multiplier = float(f"{event.noise_multiplier * (1 + 5e-10):.10g}")
+    one: Any = event
+    return replace(one, sensitivity=1.0, scale=multiplier, unit="", source="")
+
+
+@lru_cache(maxsize=1024)
+def _lower_epsilon(known: tuple[Event, ...], mu: float, delta: float) -> float:
+    """As above, of events with a pair beside Gaussians; kept by what it depends on."""
     mu = min(mu, LOUDEST)
     ways = [_way(known, mu, delta, *each) for each in _ways(known)]
 
@@ -86,7 +105,7 @@ def _attained_mu(events: tuple[Event, ...]) -> float:
     return math.hypot(*(gaussian_mu(one) * math.sqrt(one.count) for one in events))
 
 
-def _ways(events: list[Event]) -> Iterator[tuple[bool, float]]:
+def _ways(events: Sequence[Event]) -> Iterator[tuple[bool, float]]:
     """Directions, and gaps of selections, worth a look."""
     chosen = sum(event.count for event in events if isinstance(event, NoisyMax))
     for gap in GAPS if 0 < chosen <= FEW else GAPS[:1]:
@@ -94,7 +113,7 @@ def _ways(events: list[Event]) -> Iterator[tuple[bool, float]]:
 
 
 def _way(
-    events: list[Event], mu: float, delta: float, turned: bool, gap: float
+    events: Sequence[Event], mu: float, delta: float, turned: bool, gap: float
 ) -> list[tuple[Pair, int, float]]:
     """A pair, count and largest loss for every event, the Gaussians as one."""
     profiles = [profile(event) for event in events]

@@ -160,6 +160,9 @@ class _Composer:
             for run in products.sweep_tuned(config, name)
         ]
         points = products.sweep_points(config, sweep)
+        where = f"conf/paper/{paper.name}/paper.yaml: sweeps.{name}.together"
+        for axis in sweep.together:
+            one_of(where, axis, sorted({key for at in points for key in at}))
         for solver in points.values("solver"):
             self._solver(solver)
         inputs = optima + arrays + tuned

@@ -251,12 +251,20 @@ def _compute(
 
     function = function_of(config, "sweeps", what.kind)
     meter = tuning.Meter(f"sweep {name}", len(todo), "points", at_most=True)
-    ordered = sorted(todo, key=_size, reverse=True)  # no long one is left for the end
-    jobs = (away(_one, config, name, what, function, task, parts) for task in ordered)
+    groups: dict[str, list[Task]] = {}
+    for task in sorted(
+        todo, key=_size, reverse=True
+    ):  # no long one is left for the end
+        apart = {key: at for key, at in task[0].items() if key not in what.together}
+        groups.setdefault(repr((apart, task[1])), []).append(task)
+    jobs = (
+        away(_several, config, name, what, function, group, parts)
+        for group in groups.values()
+    )
     workers = config.workers if config.parallel.backend == "local" else None
     with cluster(config.parallel):
-        for _ in Parallel(workers, return_as="generator_unordered")(jobs):
-            meter.advance(1)
+        for done in Parallel(workers, return_as="generator_unordered")(jobs):
+            meter.advance(done)
 
 
 def _size(task: Task) -> float:
@@ -265,16 +273,19 @@ def _size(task: Task) -> float:
     return math.prod(value for value in numbers if 1 <= value < math.inf)
 
 
-def _one(
+def _several(
     config: schema.Config,
     name: str,
     what: schema.Sweep,
     function: Callable[..., Any],
-    task: Task,
+    group: list[Task],
     parts: Parts,
-) -> None:
-    rows = measured(config, name, what, function, task)
-    store.write_table(parts.one(task[2]), rows)
+) -> int:
+    """Compute tasks one after the other, and keep each; how many there were."""
+    for task in group:
+        rows = measured(config, name, what, function, task)
+        store.write_table(parts.one(task[2]), rows)
+    return len(group)
 
 
 def measured(

@@ -197,6 +197,7 @@ class Sweep(Section):
     prepared: Names = field(default_factory=list)  # whose arrays must be there
     tuned: Flag = False  # whether it starts from what its points' solvers were tuned to
     timed: Flag = False  # whether its seconds are shown: then nothing runs beside it
+    together: Names = field(default_factory=list)  # axes that one process runs through
     # Whether a point depends on its own problem and solver alone: then it stays when
     # others come and go, and of an option by solvers' names it is given its own entry.
     apart: Flag = False

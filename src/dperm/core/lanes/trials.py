@@ -108,8 +108,8 @@ class Trials:
     @cached_property
     def noise(self) -> Callable[[float], Calibration]:
         """The noise for a number of passes, calibrated once for each."""
-        given = (self.problem, self.module, self.options)
-        return cache(lambda passes: noise(*given, passes, self.calibration))
+        given, kind = (self.problem, self.module, self.options), self.calibration
+        return cache(lambda passes: noise(*given, passes, kind))  # without a cycle
 
     def tuned(self, points: Iterable[Point], seeds: Sequence[int]) -> dict[str, float]:
         """The point of a grid with the least mean objective over the seeds.

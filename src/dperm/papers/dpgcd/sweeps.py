@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.optimum import Optimum, solve
@@ -21,7 +21,7 @@ from dperm.core.privacy.mechanisms import streams
 from dperm.kinds.sweeps import CALIBRATION, job_of, problem_of, tuned
 from dperm.papers.dpgcd import theorem44
 from dperm.papers.dpgcd.growing import KNOBS, Instance, draw
-from dperm.solvers.distributed.bounds import clip_entries
+from dperm.solvers.distributed.bounds import by_entries, clip_entries
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.frank_wolfe import dp_fw
 from dperm.solvers.lanes import dp_gcd, dp_sgd
@@ -67,8 +67,7 @@ def growth(
     at = Instance(**{key: point[key] for key in KNOBS})
     named = ("instance", "growth", repr(at))
     drawn = plan.seed_of(config.seed, *named, 0, point["draw"])
-    problem = draw(at, drawn, epsilon)
-    optimum = solve(problem)
+    problem, optimum = _solved(at, drawn, epsilon)
     points = grids.points(grids_of[point["algorithm"]], "options.grids_of", axes=None)
     run = _frank_wolfe if point["algorithm"] == "DP-FW" else _lanes
     ended, best = run(problem, optimum, point["algorithm"], list(points), seed, fresh)
@@ -88,6 +87,22 @@ def growth(
         }
         for number, value in enumerate(ended.tolist())
     ]
+
+
+_SOLVED: dict[Any, tuple[Problem, Optimum]] = {}  # the last: it may take a gigabyte
+
+
+def _solved(at: Instance, seed: int, epsilon: float) -> tuple[Problem, Optimum]:
+    """An instance and its optimum, made once for all algorithms, which run together.
+
+    What an algorithm makes of the arrays (rows side by side, say) goes when it ends.
+    """
+    if (at, seed, epsilon) not in _SOLVED:
+        _SOLVED.clear()
+        problem = draw(at, seed, epsilon)
+        _SOLVED[at, seed, epsilon] = problem, solve(problem)
+    problem, optimum = _SOLVED[at, seed, epsilon]
+    return replace(problem), optimum
 
 
 def _lanes(
@@ -121,7 +136,7 @@ def _frank_wolfe(
     @cache
     def clipped(entry: float) -> Columns:
         """Made once: most of a run's memory and time."""
-        return Columns(clip_entries(sparse.csc_array(problem.A), entry))
+        return Columns(clip_entries(by_entries(problem.A), entry))
 
     def ended(
         at: dict[str, Any], several: list[int]

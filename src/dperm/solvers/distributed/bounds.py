@@ -12,6 +12,16 @@ from dperm.core.erm.losses import Loss
 from dperm.core.erm.problem import Problem
 
 
+def by_entries(A: Any) -> Any:
+    """A as a csc_array; of a dense one without zeros the values are not copied."""
+    if sparse.issparse(A) or not A.all():
+        return sparse.csc_array(A)
+    n, p = A.shape
+    rows = np.tile(np.arange(n, dtype=np.int32), p)
+    starts = np.arange(0, n * p + 1, n)
+    return sparse.csc_array((A.ravel(order="F"), rows, starts), shape=A.shape)
+
+
 def clip_entries(matrix: Any, bound: float) -> Any:
     """A sparse matrix with its entries in [-bound, bound]."""
     data = np.clip(matrix.data, -bound, bound)
@@ -25,7 +35,7 @@ def clip_offset(offset: np.ndarray, bound: float) -> np.ndarray:
 
 def clip_problem(problem: Problem, entry_bound: float, label_bound: float) -> Problem:
     """The problem on clipped data, as the private methods see it."""
-    matrix = clip_entries(sparse.csc_array(problem.A), entry_bound)
+    matrix = clip_entries(by_entries(problem.A), entry_bound)
     return replace(problem, A=matrix, offset=clip_offset(problem.offset, label_bound))
 
 

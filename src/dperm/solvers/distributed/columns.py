@@ -85,7 +85,7 @@ def _arrays(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values, indices and pointers; unsigned, or each access tests for below zero."""
     return (
         np.ascontiguousarray(matrix.data, dtype=np.float64),
-        matrix.indices.astype(np.uint32),
+        matrix.indices.astype(np.int32, copy=False).view(np.uint32),
         matrix.indptr.astype(np.uint64),
     )
 
