@@ -55,6 +55,7 @@ def test_a_row_has_the_promised_columns_and_names_its_evidence(made):
         "paper", "place", "kind", "claim", "rule", "published", "reproduced", "ci_low",
         "ci_high", "verdict", "control", "reason", "set", "first", "id", "section",
         "short", "cause", "note", "authors", "missing", "should_notice", "noticed",
+        "excludes",
     ]  # fmt: skip
     assert row["short"] == "confirmed"
     assert "names exchanged" in row["should_notice"].split("; ")

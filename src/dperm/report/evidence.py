@@ -46,11 +46,17 @@ Each = str | list[str] | None  # columns to group by
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its 95 % interval; both ends are the number where none is known."""
+    """A number and its 95 % interval; both ends are the number where none is known.
+
+    ``rate`` is the exponent that theory has for it, and ``less`` what was taken off the
+    measured one to have the number.
+    """
 
     value: float
     low: float
     high: float
+    rate: float | None = None
+    less: float = 0.0
 
     @classmethod
     def exactly(cls, value: float) -> Estimate:

@@ -20,7 +20,7 @@ import pandas as pd
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
 from dperm.kinds.law import DRAWN
-from dperm.report import cells, rules, tuned, worlds
+from dperm.report import cells, rules, slopes, tuned, worlds
 from dperm.report.claims import CAUSES, READINGS, authors, load, papers, readings
 from dperm.report.entries import claim_id
 from dperm.report.evidence import AbsentError, Evidence, worded
@@ -47,7 +47,7 @@ COLUMNS = [
     *("paper", "place", "kind", "claim", "rule", "published", "reproduced"),
     *("ci_low", "ci_high", "verdict", "control", "reason", "set", "first"),
     *("id", "section", "short", "cause", "note", "authors", "missing"),
-    *("should_notice", "noticed"),
+    *("should_notice", "noticed", "excludes"),
 ]
 WRITTEN = ("claims.csv", "claims.md", "power.csv", "noticed.csv")
 Row = dict[str, Any]
@@ -137,6 +137,7 @@ def _row(
         "missing": "; ".join(finding.missing),
         "should_notice": "; ".join(outcome.should),
         "noticed": "; ".join(outcome.noticed),
+        "excludes": slopes.worded(finding.slopes, finding.verdict in HELD),
     }
 
 
@@ -253,7 +254,9 @@ def _under_readings(findings: dict[str, Finding]) -> Finding:
     controls = [f"{name}: {f.control}" for name, f in findings.items() if f.control]
     reason = f"{holding} ({len(held)} of {len(findings)}). {shown}: {first.reason}"
     control = "; ".join(controls)
-    return Finding(verdict, reason, first.reproduced, "", control, missing)
+    every = (slopes.under(name, each.slopes) for name, each in findings.items())
+    near = tuple(one for each in every for one in each)
+    return Finding(verdict, reason, first.reproduced, "", control, missing, near)
 
 
 def _few(names: Sequence[str]) -> str:

@@ -213,6 +213,7 @@ def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
         "Ours": ours,
         "Missing": clipped(row["missing"]) * ("missing" not in ours),
         "Notices": noticing(row),
+        "Excludes": row["excludes"],
         "Verdict": "; ".join(part for part in verdict if part),
         "Evidence": ", ".join(links),
     }

@@ -14,12 +14,13 @@ from dperm.report.verdicts import SHORT
 FIVE = tuple(dict.fromkeys(SHORT.values()))
 TEXTS = (
     *("published", "control", "reason", "set", "section", "cause", "note"),
-    *("authors", "missing", "should_notice", "noticed"),
+    *("authors", "missing", "should_notice", "noticed", "excludes"),
 )
 
 
 def complete(data: pd.DataFrame) -> pd.DataFrame:
     """Claims whose texts are all there, if only as empty ones."""
+    data = data.reindex(columns=dict.fromkeys([*data, *TEXTS]))
     return data.fillna(dict.fromkeys(TEXTS, "")).astype(dict.fromkeys(TEXTS, str))
 
 

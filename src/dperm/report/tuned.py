@@ -267,6 +267,7 @@ def exchanged(first: str, second: str) -> Change:
 
 CHANGES: dict[str, Change] = {
     "w = 0": nothing_learnt,
+    "errors x 0.5": scaled(0.5),
     "errors x 0.7": scaled(0.7),
     "errors x 1.4": scaled(1.4),
     **{f"noise x {factor:g}": noisier(factor) for factor in (*FACTORS, *FAR)},

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dperm.present.tables import number
+from dperm.report import slopes
 from dperm.report.evidence import AbsentError, Estimate, MissingError
 
 
@@ -61,6 +62,7 @@ class Finding:
     published: str = ""
     control: str = ""
     missing: tuple[str, ...] = ()  # groups that were expected
+    slopes: tuple[slopes.Slope, ...] = ()  # where the numbers are exponents
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,8 @@ def together(
     ]
     decisive = _decisive(known, verdicts, need if verdict != NOT else "all", target)
     missing = tuple(name or "all" for name in lost)
-    return Finding(verdict, "; ".join(parts), decisive, missing=missing)
+    near = tuple(filter(None, (slopes.of(name, each) for name, each in known.items())))
+    return Finding(verdict, "; ".join(parts), decisive, "", "", missing, near)
 
 
 def _combined(verdicts: list[Verdict], need: str | float) -> Verdict:

@@ -58,6 +58,14 @@ COLUMNS = [
 ]
 NAMED = 4  # readings that a sentence names
 Rows = list[dict[str, Any]]
+Where = dict[str, Any]
+ONE: Where = {"method": "dp_bcfw"}
+ALONE: Where = {"method": "fw"}
+BASELINES: dict[str, Where] = {  # of Figure 3: what its FW may be
+    "FW": ALONE,
+    "FW of K vertices": {"method": "bcfw", "update": "published"},
+    "FW of K vertices over K": {"method": "bcfw", "update": "feasible"},
+}
 
 
 @dataclass(frozen=True)
@@ -160,16 +168,24 @@ def figure2(runs: pd.DataFrame) -> Sentence:
     return ordered(of_nodes(runs, "bcfw"))
 
 
-def figure3(runs: pd.DataFrame, as_itself: bool) -> Sentence:
-    """DP-BCFW lies between FW and DP-FW, which may have the noise of its own paper."""
-    ours, alone = ends(runs, method="dp_bcfw"), ends(runs, method="fw")
+def figure3(
+    runs: pd.DataFrame,
+    as_itself: bool,
+    ours: Where = ONE,
+    baseline: Where = ALONE,
+) -> Sentence:
+    """DP-BCFW lies between FW and DP-FW, which may have the noise of its own paper.
+
+    ``ours`` says which DP-BCFW, ``baseline`` what stands for FW.
+    """
+    end, alone = ends(runs, **ours), ends(runs, **baseline)
     theirs = ends(runs, method="dp_fw", own=as_itself)
     margins = {
-        "above FW": alone - ours,
+        "above FW": alone - end,
         "DP-FW above FW": alone - theirs,
-        "below DP-FW": ours - theirs,
+        "below DP-FW": end - theirs,
     }
-    return Sentence(margins, 1.0 - ours)
+    return Sentence(margins, 1.0 - end)
 
 
 def figure5(runs: pd.DataFrame) -> Sentence:
@@ -312,6 +328,31 @@ def _private(table: pd.DataFrame) -> Rows:
     return rows
 
 
+def _feasible(table: pd.DataFrame) -> Rows:
+    """Figures 2 and 5 to 8 where K vertices are divided by K."""
+    return [row | {"update": "feasible"} for row in _workers(table)]
+
+
+def _axes(table: pd.DataFrame) -> Rows:
+    """Figure 3 by update, noise of the indices, DP-FW's noise and what FW is."""
+    sizes = zip(table["d"], table["density"], strict=True)
+    table = table.assign(data=[f"d = {d:g}, {100 * each:g} %" for d, each in sizes])
+    rows: Rows = []
+    for (update, noise), _ in where(table, **ONE).groupby(["update", "noise"]):
+        for name, baseline in BASELINES.items():
+            for as_itself, theirs in (
+                (False, "as DP-BCFW's"),
+                (True, "of its own paper"),
+            ):
+                ours = ONE | {"update": update, "noise": noise}
+                judge = partial(
+                    figure3, as_itself=as_itself, ours=ours, baseline=baseline
+                )
+                more = {"update": update, "dp_fw": theirs, "baseline": name}
+                rows += _rows(table, "3", judge, ["data"], noise=noise, **more)
+    return rows
+
+
 def _samples(table: pd.DataFrame) -> Rows:
     return _rows(table, "4", figure4) + _rows(table, "4, rate", rate)
 
@@ -327,6 +368,8 @@ _SOURCES = {
     "readings_samplings": _figure1,
     "readings": _workers,
     "readings_private": _private,
+    "readings_axes": _axes,
+    "readings_feasible": _feasible,
     "readings_samples": _samples,
     "readings_real": _real,
 }
@@ -357,8 +400,14 @@ def _parts(row: dict[str, Any]) -> Iterator[str]:
     yield f"T {row['T']:g}"
     if "chances" in row:
         yield f"p_min in the step {row['chances']}"
+    if row.get("update") == "feasible":
+        yield "K vertices over K"
     if "dp_fw" in row:
         yield f"DP-FW's noise {row['dp_fw']}"
+    if "noise" in row:
+        yield f"noise {row['noise']}"
+    if row.get("baseline", "FW") != "FW":
+        yield f"for FW {row['baseline']}"
 
 
 def sentences(data: pd.DataFrame) -> pd.DataFrame:

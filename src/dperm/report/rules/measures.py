@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -113,9 +114,12 @@ NO_SLOPE = Control("an exponent of 0, as where nothing is learnt", table=_no_slo
 
 
 @rule(NO_SLOPE)
-def exponent(part: Part, read: Read) -> Estimate:
-    """An exponent of a power law that a table has, with its interval."""
-    return read(part)
+def exponent(part: Part, read: Read, rate: float | None = None) -> Estimate:
+    """An exponent of a power law that a table has, with its interval.
+
+    ``rate``, here and below, is the one that the paper has.
+    """
+    return replace(read(part), rate=rate)
 
 
 @rule(NO_SLOPE, reason="exponent less that of the bound there: ", value="exponent")
@@ -125,26 +129,30 @@ def rate(part: Part, read: Read, file: str, bound: str) -> Estimate:
     Judged is the difference; a bound from above allows any that is not positive.
     """
     found, at = read(part), float(filled(part, bound)[bound].iloc[0])
-    return Estimate(found.value - at, found.low - at, found.high - at)
+    return Estimate(found.value - at, found.low - at, found.high - at, at, at)
 
 
 @rule(Control("another algorithm, for which it must grow", narrowed("witness")))
-def growth(part: Part, read: Read, witness: Rows) -> Estimate:
+def growth(
+    part: Part, read: Read, witness: Rows, rate: float | None = None
+) -> Estimate:
     """An exponent that is small, on instances where another algorithm's is not.
 
     Nothing grows where there is nothing to find, so that a small exponent says
     something only beside a ``witness`` of which it does not hold.
     """
-    return read(part)
+    return replace(read(part), rate=rate)
 
 
 @rule(NOTHING_LEARNT)
-def slope(part: Part, x: str = "x", y: str = "mean") -> Estimate:
+def slope(
+    part: Part, x: str = "x", y: str = "mean", rate: float | None = None
+) -> Estimate:
     """Exponent of a power law by least squares of logarithms, with its interval."""
     kept = filled(part, x, y)[(part[x] > 0) & (part[y] > 0)]
     if kept[x].nunique() < 3:
         raise MissingError(f"fewer than three positive points ({len(kept)})")
-    return Estimate(*power(kept[x].to_numpy(), kept[y].to_numpy()))
+    return Estimate(*power(kept[x].to_numpy(), kept[y].to_numpy()), rate=rate)
 
 
 # --- one number over another ----------------------------------------------------------

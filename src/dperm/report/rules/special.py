@@ -27,6 +27,7 @@ from dperm.report.evidence import (
     filled,
     groups,
     matching,
+    worded,
 )
 from dperm.report.rules import (
     NOTHING_LEARNT,
@@ -183,8 +184,9 @@ def _ratio_exponent(
     kept = joined[joined["mean"] < learnt * joined["mean"].max()]
     if len(kept) < 3:
         return MissingError(f"{len(kept)} points where anything was learnt")
-    ratio = (kept["mean"] / kept["mean_shape"]).to_numpy()
-    return Estimate(*power(kept["x"].to_numpy(), ratio))
+    x, bound = kept["x"].to_numpy(), kept["mean_shape"].to_numpy()
+    rate = power(x, bound)[0]
+    return Estimate(*power(x, kept["mean"].to_numpy() / bound), rate=rate, less=rate)
 
 
 @controlled(
@@ -385,6 +387,7 @@ def pooled(
     decimals: int | None = None,
     digits: int | None = None,
     redrawn: dict[str, float] | None = None,
+    prints: str = tuned.LEAST,
     change: str = "",
 ) -> Finding:
     """The printed means of a problem, pooled, are those of our noise and solvers.
@@ -393,7 +396,6 @@ def pooled(
     cells are apart from their laws; with a caveat where only the ratio differs, within
     ``CLOSE``. The controls are other noise, as measured.
     """
-    printed = results.published(evidence.config, published)
     how: dict[str, Any] = {
         "file": file,
         "keys": keys,
@@ -403,7 +405,9 @@ def pooled(
         "spread": spread,
         "redrawn": redrawn or {},
         "draws": draws,
+        "prints": prints,
     }
+    printed = results.published(evidence.config, published)
     found = tuned.cells(evidence, printed, how, tuned.CHANGES.get(change))
     cells = tuned.grouped(found).get(problem)
     if not cells:
@@ -419,6 +423,53 @@ def pooled(
         f"p = {seen.probability:.2g}, of each apart {chance:.2g}; level {level:g}"
     )
     return Finding(verdict, reason, seen.ratio, "1")
+
+
+FAR = ("w = 0", "noise x 0.5", "noise x 2", "errors x 0.5")
+
+
+@controlled(*(Control(name, changed(change=name)) for name in FAR))
+def in_law(
+    evidence: Evidence,
+    claim: str,
+    column: str,
+    prints: str,
+    draws: str = "own",
+    without: list[list[Any]] | None = None,
+    change: str = "",
+) -> Finding:
+    """All printed means of a table lie in their laws, under one reading of the print.
+
+    ``claim`` is the place of the claim about its cells, whose options hold here, but
+    for ``prints`` and ``draws``; ``without`` names cells that are left out. Reproduced
+    where no cell is outside after Holm's correction and all together are no surprise
+    (Fisher's method); with a caveat where one of twenty is.
+    """
+    named = (each for each in evidence.siblings if each.place == claim)
+    of = next(each for each in named if each.rule == "cells")
+    how = of.options | of.options["cells"][column] | {"column": column}
+    how |= {"prints": prints, "draws": draws}
+    printed = results.published(evidence.config, how["published"])
+    found = tuned.cells(evidence, printed, how, tuned.CHANGES.get(change))
+    kept = {k: c for k, c in found.items() if [*k] not in (without or [])}
+    if not kept:
+        raise AbsentError(f"{evidence.path(how['file'])} has no law of {prints}")
+    corrected = tuned.holm({key: cell.probability for key, cell in kept.items()})
+    outside = [worded(key) for key, each in corrected.items() if each < how["level"]]
+    chance = tuned.apart([*kept.values()])
+    few = (
+        REPRODUCED if not outside else CAVEAT if 20 * len(outside) <= len(kept) else NOT
+    )
+    verdict = few if chance >= ALONE else NOT
+    which = f" ({'; '.join(outside[:2])})" if outside else ""
+    missing = len(printed) - len(found)
+    lost = f"; {missing} cells have no law" if missing else ""
+    reason = (
+        f"{len(outside)} of {len(kept)} cells outside{which}, all together p = "
+        f"{chance:.2g}{lost}"
+    )
+    held = CAVEAT if missing and verdict == REPRODUCED else verdict
+    return Finding(held, reason, Estimate.exactly(len(outside)), "0")
 
 
 # --- proofs ---------------------------------------------------------------------------
