@@ -47,6 +47,10 @@ onstart:  # the kernel frees it, however this process ends
     startup.begin(workflow)
 
 
+onsuccess:
+    print(startup.answers(sys.argv, RESULTS, PAPERS))
+
+
 wildcard_constraints:
     paper="|".join(PAPERS),
     dataset="[A-Za-z0-9_-]+",
@@ -89,7 +93,7 @@ rule fetch:
         attempt=lambda names: startup.attempt(names.dataset),
     shell:
         "python -P -m dperm fetch problem={params.problem} data.required=false"
-        " {params.run} 2>&1 | tee {log}"
+        " {params.run} > {log} 2>&1"
 
 
 for stage in ("prepare", "optimum", "solve", "sweep", "timing"):
@@ -126,7 +130,7 @@ for stage in ("prepare", "optimum", "solve", "sweep", "timing"):
             run=RUN,
         shell:
             "{params.command} {params.key} workers={params.workers} {params.run}"
-            " 2>&1 | tee {log}"
+            " > {log} 2>&1"
 
 
 for paper in PAPERS:
@@ -152,7 +156,7 @@ for paper in PAPERS:
                 run=RUN,
             shell:
                 "python -P -m dperm draw paper={params.paper}"
-                " drawn={params.drawn} {params.run} 2>&1 | tee {log}"
+                " drawn={params.drawn} {params.run} > {log} 2>&1"
 
 
 rule audit_part:
@@ -172,7 +176,7 @@ rule audit_part:
         key=lambda names: startup.audit_key(names.part),
         run=RUN,
     shell:
-        "python -P -m dperm audit {params.key} workers={threads} {params.run} 2>&1 | tee {log}"
+        "python -P -m dperm audit {params.key} workers={threads} {params.run} > {log} 2>&1"
 
 
 rule complete:
@@ -190,7 +194,7 @@ rule complete:
         made=lambda names: f"made={GRAPH.rows_digest(names.paper)}",
         run=RUN,
     shell:
-        "python -P -m dperm complete paper={wildcards.paper} {params.made} {params.run} 2>&1 | tee {log}"
+        "python -P -m dperm complete paper={wildcards.paper} {params.made} {params.run} > {log} 2>&1"
 
 
 for stage in ("claims", "report"):
@@ -213,4 +217,4 @@ for stage in ("claims", "report"):
             command=f"python -P -m dperm {stage}",
             run=RUN,
         shell:
-            "{params.command} {params.run} 2>&1 | tee {log}"
+            "{params.command} {params.run} > {log} 2>&1"

@@ -18,7 +18,7 @@ import textwrap
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple, NoReturn
 
 import yaml
@@ -132,7 +132,12 @@ COMMANDS = {name: Command(*row) for name, row in _ROWS.items()}
 MARKS = {"module:function": "[^=]*:[^=]*|--epsilon(=.*)?", "problem=": "problem=.*"}
 # Snakemake's options that say how many jobs run at once, or where that is said.
 CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
+# Those that ask for Snakemake's own output.
+LOUD = re.compile(
+    r"-\w*n|-[hpq]$|--(dry-?run|verbose|quiet|logger|printshellcmds|help|summary|list)"
+)
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
+DRAWN = (".png", ".pdf", ".svg", ".csv", ".md")  # files of figures and tables
 GROUPS = ("paper", "problem", "solver", "scale")
 STAGE_HELP = """
   any key of the configuration: product=figure1 problem.privacy.epsilon=2 seed=7
@@ -332,6 +337,16 @@ def _refuse_unknown(word: str) -> None:
             f"dperm: {word!r}: expected one of {', '.join(known)}"
             f"{locate.hint(word, known)}"
         )
+    paper, name = PurePath("-", word).parts[-2:]
+    kind = {"figures": "figures", "results": "tables"}.get(PurePath(word).parts[0])
+    if kind and paper in papers() and name.endswith(DRAWN):
+        products = _content(paper).get(kind) or {}
+        stem = name.rpartition(".")[0]
+        if stem not in products:
+            raise SystemExit(
+                f"dperm: {word}: paper {paper} has no {kind[:-1]} {stem!r}; expected "
+                f"one of {', '.join(products)}{locate.hint(stem, products)}"
+            )
 
 
 def _snakemake(arguments: list[str]) -> None:
@@ -344,6 +359,11 @@ def _snakemake(arguments: list[str]) -> None:
     given = ["--snakefile", str(root / "Snakefile"), "--workflow-profile", profile]
     if not any(CORES.match(word) for word in arguments):
         given.append("--cores=all")
+    if not any(LOUD.match(word) for word in arguments):
+        from dperm.pipeline import progress
+
+        progress.register()
+        given.append(f"--logger={progress.NAME}")
     sys.argv = ["snakemake", *given, *arguments]  # where the Snakefile finds targets
     snakemake()
 
@@ -368,13 +388,18 @@ def papers() -> dict[str, str]:
 
 
 def _title(paper: str) -> str:
+    return str(_content(paper).get("title", ""))
+
+
+def _content(paper: str) -> dict[str, Any]:
+    """A paper's YAML, strings only; empty where it cannot be read."""
     path = locate.conf_file(locate.group_file("paper", paper))
     text = path.read_bytes() if path else b""
     try:
         content = yaml.load(text, yaml.CBaseLoader)  # nosec B506  # strings only
     except yaml.YAMLError:  # composing says what is wrong, and where
         content = None
-    return str(content.get("title", "")) if isinstance(content, dict) else ""
+    return content if isinstance(content, dict) else {}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -34,6 +34,7 @@ from dperm.pipeline import digests, forecast, inputs
 log = logging.getLogger(__name__)
 
 Tables = Mapping[str, pd.DataFrame]  # by path below the paper's folder
+AXES = ("passes", "step", "clip")  # of a setting
 _NOT_KEPT = ("problem=", "solver=", "data.", "output.")  # choices, and places
 
 
@@ -77,10 +78,26 @@ def complete(config: schema.Config) -> Path:
         lines = [f"{problem}: {reason}" for problem, reason in missing.items()]
         raise IncompleteError("made all but\n" + "\n".join(lines))
     made = plan.figures_folder(config, config.paper.name)
-    text = f"{config.paper.name}: figures in {made}, tables in {folder}\n"
+    lines = [f"{config.paper.name}: figures in {made}, tables in {folder}"]
+    text = "\n".join([*lines, *_winners(config, folder)]) + "\n"
     store.write_text(folder / "complete.txt", text)
     log.info(text.strip())
     return folder / "complete.txt"
+
+
+def _winners(config: schema.Config, folder: Path) -> Iterable[str]:
+    """The solver and setting with the least mean error of fresh runs, by problem."""
+    best: dict[str, tuple[float, str]] = {}
+    for problem, solver in plan.runs(config):
+        rows = store.read_table(folder / problem / solver / "evaluate.parquet")
+        last = rows[rows["checkpoint"] == rows["passes"]]
+        last = last[last["calibration"] == config.paper.calibrations[0]]
+        for setting, error in last.groupby(list(AXES))["relative_error"].mean().items():
+            said = ", ".join(f"{k} {v:g}" for k, v in zip(AXES, setting, strict=True))
+            found = (float(error), f"{plan.label(config, solver)} ({said})")
+            best[problem] = min(best.get(problem, found), found)
+    for problem, (error, name) in best.items():
+        yield f"  {problem}: least relative error {error:.3g}, {name}"
 
 
 def _all_rows(folder: Path) -> dict[str, pd.DataFrame]:

@@ -81,6 +81,16 @@ def _of_target(target: str, papers: Sequence[str]) -> str | None:
     return named[0] if top in TOPS and len(named) == 1 else None
 
 
+def answers(command: Sequence[str], results: str, papers: Sequence[str]) -> str:
+    """What a run ends with: of each paper its ``complete.txt``, of a file its path."""
+    texts = [
+        Path(results, paper, "complete.txt") for paper in papers_of(command, papers)
+    ]
+    files = [word for word in command if word.startswith(TOPS) and Path(word).is_file()]
+    found = [path.read_text(encoding="utf-8") for path in texts if path.is_file()]
+    return "\n".join(files or ["".join(found).rstrip()])
+
+
 def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str]:
     """Hydra overrides that Snakemake's ``--config`` asks for.
 

@@ -1,0 +1,105 @@
+"""What a run shows: a line for each finished job, what is running, and every failure.
+
+A handler of Snakemake's log (``--logger dperm``). Jobs write to their logs; the last
+line of a running job's log says how far it is, and is shown beside the job's name.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from snakemake.logging import DefaultFormatter
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
+
+NAME = "dperm"
+EVERY = {True: 1.0, False: 60.0}  # seconds between states, on a terminal and elsewhere
+TAIL = 400  # bytes of a log in which its last line is looked for
+FAILURES = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR)
+
+
+class LogHandler(LogHandlerBase):
+    """Shows a run; Snakemake calls it from one thread."""
+
+    writes_to_stream = True
+    writes_to_file = False
+    has_filter = True
+    has_formatter = True
+    needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        """Start the thread that shows what is running."""
+        failed = self.common_settings.show_failed_logs
+        self.setFormatter(DefaultFormatter(show_failed_logs=failed))
+        self.running: dict[int, tuple[str, list[str]]] = {}
+        self.finished = ""
+        self.count = ""
+        self.terminal = sys.stderr.isatty()
+        self.ended = threading.Event()
+        threading.Thread(target=self._states, daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a record if a reader needs it."""
+        event, fields = getattr(record, "event", None), vars(record)
+        if event == LogEvent.RUN_INFO:
+            self._line(f"{fields['stats'].get('total', 0)} jobs")
+        elif event == LogEvent.JOB_INFO:
+            self.running[fields["jobid"]] = (named(fields), fields["log"] or [])
+        elif event == LogEvent.JOB_FINISHED:
+            self.finished = self.running.pop(fields["job_id"], ("", []))[0]
+        elif event == LogEvent.PROGRESS:
+            self.count = f"[{fields['done']}/{fields['total']}] "
+            self._line(f"{self.count}{self.finished}")
+        elif event in FAILURES or record.levelno >= logging.WARNING:
+            self._line(self.format(record))
+        elif event is None and "Nothing to be done" in str(record.msg):
+            self._line(str(record.msg))
+
+    def close(self) -> None:
+        """End the thread that shows what is running."""
+        self.ended.set()
+        super().close()
+
+    def _states(self) -> None:
+        while not self.ended.wait(EVERY[self.terminal]):
+            states = [state(*job) for job in list(self.running.values())]
+            if states and self.terminal:
+                print(f"\r\x1b[K{self.count}{'; '.join(states)[:150]}", end="",
+                      file=sys.stderr, flush=True)  # fmt: skip
+            elif states:
+                clock = time.strftime("%H:%M")
+                self._line(f"{clock} {self.count}running: {'; '.join(states)}")
+
+    def _line(self, text: str) -> None:
+        start = "\r\x1b[K" if self.terminal else ""
+        print(f"{start}{text}", file=sys.stderr, flush=True)
+
+
+def named(job: dict[str, Any]) -> str:
+    """A job in words: its stage, then what it is of."""
+    rule = job["rule_name"].replace("_", " ", 2) if not job["wildcards"] else ""
+    stage = rule or job["rule_name"]
+    return " ".join([stage, *map(str, job["wildcards"].values())])
+
+
+def state(name: str, logs: list[str]) -> str:
+    """A job's name with the last line of its log, if there is one."""
+    try:
+        with Path(logs[0]).open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - TAIL))
+            lines = file.read().decode(errors="replace").replace("\r", "\n").split("\n")
+    except (OSError, IndexError):
+        return name
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"{name} ({last[-80:]})" if last else name
+
+
+def register() -> None:
+    """Make ``--logger dperm`` known to Snakemake in this process."""
+    LoggerPluginRegistry().register_plugin(NAME, sys.modules[__name__])
