@@ -1,0 +1,77 @@
+"""A run shows its finished jobs, what is running, and every failure."""
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from dperm.pipeline import progress, startup
+
+SETTINGS = SimpleNamespace(show_failed_logs=True)
+
+
+@pytest.fixture
+def handler():
+    made = progress.LogHandler(SETTINGS, None)
+    yield made
+    made.close()
+
+
+def send(handler, event=None, level=logging.INFO, message="", **fields):
+    record = logging.LogRecord("snakemake", level, "", 0, message, (), None)
+    vars(record).update(fields, **({"event": event} if event else {}))
+    handler.emit(record)
+
+
+def start(handler, log):
+    fields = {"jobid": 3, "rule_name": "solve", "log": [str(log)]}
+    names = {"paper": "dpcd", "problem": "diabetes", "solver": "dp_cd"}
+    send(handler, LogEvent.JOB_INFO, wildcards=names, **fields)
+
+
+def test_a_finished_job_is_a_line_with_its_count(handler, tmp_path, capsys):
+    start(handler, tmp_path / "log")
+    send(handler, LogEvent.JOB_FINISHED, job_id=3)
+    send(handler, LogEvent.PROGRESS, done=1, total=8)
+    assert capsys.readouterr().err == "[1/8] solve dpcd diabetes dp_cd\n"
+    assert not handler.running
+
+
+def test_a_running_job_shows_the_last_line_of_its_log(handler, tmp_path):
+    log = tmp_path / "log"
+    log.write_text("first\n 20 of 50 lanes\r 30 of 50 lanes\r")
+    start(handler, log)
+    (job,) = handler.running.values()
+    assert progress.state(*job) == "solve dpcd diabetes dp_cd (30 of 50 lanes)"
+    log.unlink()
+    assert progress.state(*job) == "solve dpcd diabetes dp_cd"
+
+
+def test_a_failure_shows_the_log_of_its_job(handler, tmp_path, capsys):
+    log = tmp_path / "log"
+    log.write_text("ValueError: the cause\n")
+    fields = {"rule_name": "solve", "rule_msg": None, "jobid": 3, "log": [str(log)]}
+    empty = dict.fromkeys(("input", "output", "conda_env", "container_img"))
+    send(handler, LogEvent.JOB_ERROR, logging.ERROR, aux={}, indent=False,
+         shellcmd="dperm solve", **fields, **empty)  # fmt: skip
+    assert "ValueError: the cause" in capsys.readouterr().err
+
+
+def test_warnings_are_shown_and_snakemakes_own_remarks_are_not(handler, capsys):
+    send(handler, level=logging.WARNING, message="careful")
+    send(handler, message="Building DAG of jobs...")
+    assert capsys.readouterr().err == "careful\n"
+
+
+def test_a_run_ends_with_the_answer_or_the_file_that_was_asked_for(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for path in ("results/dpcd/complete.txt", "figures/dpcd/figure1.png"):
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text("dpcd: figures in figures/dpcd\n")
+    said = startup.answers(["snakemake", "dpcd", "-j", "2"], "results/", ["dpcd"])
+    assert said == "dpcd: figures in figures/dpcd"
+    picture = "figures/dpcd/figure1.png"
+    assert startup.answers(["snakemake", picture], "results/", ["dpcd"]) == picture
