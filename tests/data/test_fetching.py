@@ -347,6 +347,22 @@ def test_diabetes_is_the_same_under_every_scikit_learn(data, monkeypatch):
         monkeypatch.setattr(datasets, "load_diabetes", other)
 
 
+def test_a_file_of_an_installed_package(data, tmp_path, monkeypatch):
+    folder = tmp_path / "carrier" / "tables"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").write_text("raise RuntimeError('imported')")
+    (folder / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    source = Source(kind="package", loader="carrier", files=["tables/t.csv"])
+    dataset = Dataset("t", sources=[source], reader=Reader(format="csv", target="b"))
+    assert fetch(dataset, data).available
+    X, y = load_fetched("t", data)
+    assert X.ravel().tolist() == [1, 3] and y.tolist() == [2, 4]
+    absent = Source(kind="package", loader="carier", files=["tables/t.csv"])
+    record = fetch(replace(dataset, name="u", sources=[absent]), data)
+    assert "carier is not installed: pip install carier" in record.reason
+
+
 def test_bundled_with_a_positive_class(data):
     source = Source(kind="sklearn", loader="load_iris")
     reader = Reader(positive="2")

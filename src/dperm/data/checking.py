@@ -18,6 +18,7 @@ from dperm.data.synthetic import GENERATORS, RANGES
 REQUIRED = {
     "file": "files",
     "mirror": "files",
+    "package": "files",
     "http": "urls",
     "openml": "id",
     "sklearn": "loader",
@@ -26,6 +27,7 @@ REQUIRED = {
 BESIDE = {  # keys that a kind of source may have beside the required one
     "file": ("members",),
     "mirror": ("members",),
+    "package": ("loader",),
     "http": ("files",),
     "sklearn": ("options",),
     "synthetic": ("options",),
@@ -119,6 +121,8 @@ def _check_source(name: str, key: str, source: Source) -> None:
             _fail(name, f"{key}.urls", url, "http:// or https://")
     if (source.id or 1) < 1:
         _fail(name, f"{key}.id", source.id, "1 or more")
+    if source.kind == "package" and not str(source.loader).isidentifier():
+        _fail(name, f"{key}.loader", source.loader, "the name of a package")
     if source.kind == "sklearn":
         _check_known(name, f"{key}.loader", source.loader, LOADERS)
         _check_known_options(name, f"{key}.options", source, LOADERS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.util
 import json
 import logging
 import shutil
@@ -372,6 +373,16 @@ def _from_folder(
         raise SourceError(f"the {which} folder cannot be read: {error}") from error
 
 
+def from_package(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
+    """Read files of an installed package, which is not imported."""
+    found = importlib.util.find_spec(str(source.loader))
+    if found is None or not found.submodule_search_locations:
+        name = source.loader
+        raise SourceError(f"the package {name} is not installed: pip install {name}")
+    folder = Path(found.submodule_search_locations[0])
+    return _from_folder(folder, source, dataset, data, work)
+
+
 def from_http(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
     """Download one file per URL and unpack them; ``files`` names archive members."""
     files: list[Path] = []
@@ -471,6 +482,7 @@ def describe(source: Source) -> str:
 KINDS: dict[str, Callable[[Source, Dataset, Data, Path], Arrays]] = {
     "file": from_file,
     "mirror": from_mirror,
+    "package": from_package,
     "http": from_http,
     "openml": from_openml,
     "sklearn": from_sklearn,

@@ -161,6 +161,7 @@ def _make(problem: Problem, record: FetchRecord, X: Any, y: np.ndarray) -> Prepa
     p = X.shape[1]
     try:
         X = _apply(problem.preparation, X)
+        y = y - y.mean() if problem.preparation.centre else y
     except ValueError as error:
         raise ValueError(f"problem {problem.name}: preparation: {error}") from error
     meta = {
@@ -168,7 +169,7 @@ def _make(problem: Problem, record: FetchRecord, X: Any, y: np.ndarray) -> Prepa
         "n": X.shape[0],
         "p": X.shape[1],
         "nnz": nonzeros(X),
-        "dropped": p - X.shape[1],
+        "dropped": p - X.shape[1] + problem.preparation.intercept,
         "implicit": problem.preparation.standardize and sparse.issparse(X),
         "digest": digest_arrays(X, y),
     }
@@ -181,11 +182,15 @@ def _apply(preparation: Preparation, X: Any) -> Any:
         if not used.any():
             raise ValueError("drop_zero_columns: every column is zero")
         X = X[:, np.flatnonzero(used)]
+    ones = np.ones((X.shape[0], 1))
     if not sparse.issparse(X):
-        return np.asfortranarray(standardize(X) if preparation.standardize else X)
+        X = standardize(X) if preparation.standardize else X
+        return np.asfortranarray(np.hstack([X, ones]) if preparation.intercept else X)
     if preparation.standardize:
+        if preparation.intercept:
+            raise ValueError("intercept: standardised sparse columns have none")
         check_constant(X)  # standardised when used: filled in it would not fit
-    return X
+    return sparse.csc_array(sparse.hstack([X, ones])) if preparation.intercept else X
 
 
 def uses_data(problem: Problem) -> list[str]:
@@ -198,6 +203,7 @@ def uses_data(problem: Problem) -> list[str]:
         f"reader.missing: {missing}": missing is not None,
         "preparation.drop_zero_columns": steps.drop_zero_columns,
         "preparation.standardize: mean and deviation of columns": steps.standardize,
+        "preparation.centre: mean of labels": steps.centre,
     }
     return [what for what, is_done in every.items() if is_done]
 

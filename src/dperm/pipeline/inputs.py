@@ -23,7 +23,13 @@ from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.experiment.unit import Code, Job
 from dperm.core.experiment.validation import number
-from dperm.core.privacy.ledger import COLUMNS, STANDARDISATION, N, missing_values
+from dperm.core.privacy.ledger import (
+    COLUMNS,
+    LABEL_MEAN,
+    STANDARDISATION,
+    N,
+    missing_values,
+)
 from dperm.core.solvers.capabilities import obstacle
 from dperm.data import archives
 from dperm.data.fetching import FetchRecord, fetched_folder
@@ -72,6 +78,7 @@ def public_information(problem: schema.Problem) -> tuple[str, ...]:
     steps = {
         STANDARDISATION: problem.preparation.standardize,
         COLUMNS: problem.preparation.drop_zero_columns,
+        LABEL_MEAN: problem.preparation.centre,
     }
     prepared = (name for name, is_done in steps.items() if is_done)
     return (N, *prepared, *missing_values(problem.dataset.reader.missing))

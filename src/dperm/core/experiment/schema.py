@@ -87,13 +87,13 @@ class Section:
 class Source(Section):
     """One place a data set can come from; sources are tried in the order given."""
 
-    kind: str = MISSING  # file | mirror | http | openml | sklearn | synthetic
-    # file: paths below the current folder; mirror: paths below data.mirror
+    kind: str = MISSING  # file | mirror | package | http | openml | sklearn | synthetic
+    # paths below the current folder, data.mirror, or an installed package's folder
     files: list[str] = field(default_factory=list)
     members: list[str] = field(default_factory=list)  # of archives among these files
     urls: list[str] = field(default_factory=list)  # http: one URL per file
     id: Whole | None = None  # openml: data set id
-    loader: str | None = None  # sklearn: function of sklearn.datasets
+    loader: str | None = None  # sklearn: function of its datasets; package: its name
     generator: str | None = None  # synthetic: function of dperm.data.synthetic
     options: dict[str, Any] = field(default_factory=dict)  # of loader, generator
 
@@ -131,6 +131,8 @@ class Preparation(Section):
     # which the solvers dp_cd and dp_gcd can work with.
     standardize: Flag = False
     drop_zero_columns: Flag = False
+    centre: Flag = False  # labels to mean 0
+    intercept: Flag = False  # a last column of ones
 
 
 @dataclass

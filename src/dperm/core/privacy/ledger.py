@@ -37,6 +37,7 @@ DATA_BOUNDS = "largest entry and label"
 RADIUS = "l1 norm of the solution"
 LABEL_SCALE = "root mean square of labels"
 STANDARDISATION = "standardisation of columns"
+LABEL_MEAN = "mean of labels"
 COLUMNS = "which columns are zero"
 WHOLE = "which records are whole"
 EXACT_MINIMA = "exactness of minima"  # no constant: a proof's assumption on arithmetic

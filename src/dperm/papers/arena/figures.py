@@ -23,7 +23,8 @@ LOW, HIGH = -4.0, 1.0  # log10 of the error over that at w = 0, the ends of colo
 def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Problem by method, a panel an epsilon: the error over that of w = 0.
 
-    Hatched where a method cannot do a problem; a dot marks the least error of a row.
+    A stroke where a method cannot do a problem, a cross where it is worse than w = 0 or
+    the labels' mean; a dot marks the least error of a row.
     """
     table, known = outcomes.contest(config), sizes(config)
     public = not product.options.get("declared", False)
@@ -45,7 +46,8 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
         some = ranking.cells(table, tuning, public, epsilon)
         some = some.droplevel(["data", "epsilon"]).reindex(index=names, columns=methods)
         shown = np.log10(some.div(known.loc[names, "zero"], axis=0))
-        image = _heat(at, shown)
+        worse = some.gt(known.loc[names, "floor"], axis=0).to_numpy()
+        image = _heat(at, shown, worse)
         at.set_title(f"$\\epsilon$ = {epsilon:g}")
         at.set_yticks(range(len(names)), names)
         for (name, method), value in some.stack().items():
@@ -60,7 +62,7 @@ def _row(panel: str, method: Any, x: float, value: float) -> dict[str, Any]:
     return {"panel": panel, "algorithm": method, "x": x, **found}
 
 
-def _heat(at: Axes, shown: pd.DataFrame) -> Any:
+def _heat(at: Axes, shown: pd.DataFrame, worse: np.ndarray) -> Any:
     at.grid(False)
     at.set_facecolor("0.93")
     values = shown.to_numpy(dtype=float)
@@ -74,6 +76,8 @@ def _heat(at: Axes, shown: pd.DataFrame) -> Any:
     )
     for k, j in zip(*np.nonzero(np.isnan(values)), strict=True):
         at.plot([j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.7", linewidth=0.7)
+    for k, j in zip(*np.nonzero(worse), strict=True):
+        at.plot(j, k, "kx", markersize=3, markeredgewidth=0.6)
     for k, row in enumerate(values):
         if np.isfinite(row).any():
             at.plot(np.nanargmin(row), k, "k.", markersize=3)

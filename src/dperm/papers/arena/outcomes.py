@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 
 from dperm.compare import results
 from dperm.core.experiment import schema
 from dperm.core.experiment.plan import at_problem
 from dperm.core.experiment.results import load_sweep
+from dperm.data.fetching import describe
 from dperm.pipeline import digests
 
 DATA = "data"  # the data set of a problem: what is drawn again for intervals
@@ -27,8 +30,15 @@ def label(solver: str) -> str:
 def contest(config: schema.Config) -> pd.DataFrame:
     """The means of the sweep ``contest``, with the data set of every problem."""
     table = means(load_sweep(config, "contest"))
-    known = {
-        name: at_problem(config, name).problem.dataset.name
-        for name in table["problem"].unique()
-    }
+    known = relatives(config, table["problem"].unique())
     return table.assign(**{DATA: table["problem"].map(known)})
+
+
+def relatives(config: schema.Config, names: Iterable[str]) -> dict[str, str]:
+    """The data set of each problem: one name for all of the same files or generator."""
+    first: dict[str, str] = {}
+    found = {}
+    for name in names:
+        dataset = at_problem(config, name).problem.dataset
+        found[name] = first.setdefault(describe(dataset.sources[0]), dataset.name)
+    return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
 from dperm import data
 from dperm.compare.contest import Prices, Row, Seeds, contest_rows
@@ -91,13 +93,14 @@ def _on(solver: str, public: bool) -> Callable[[Problem], Contestant]:
 
 
 def ends(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
-    """The floor, w = 0, and the ceiling, the minimiser without noise, of a problem."""
+    """The floors, w = 0 and the labels' mean, and the ceiling, the minimiser."""
     at = plan.at_problem(config, point["problem"])
     problem = inputs.load_problem(at)
     if problem is None:
         return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
     best = inputs.load_optimum(at)
-    known = split(problem, data.load_prepared(problem.name, config.data).y)
+    y = data.load_prepared(problem.name, config.data).y
+    known = split(problem, y)
     zero = np.zeros((1, problem.p))
     start = float(problem.objective(zero)[0])
     size = {"n": problem.n, "p": problem.p, "support": int(best.support.sum())}
@@ -106,14 +109,23 @@ def ends(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
             "end": end,
             "relative_error": error,
             "test_metric": known.metric,
-            "test": float(known.measure(w)[0]),
+            "test": test,
             **size,
         }
-        for end, error, w in (
-            ("zero", (start - best.value) / best.value, zero),
-            ("optimum", 0.0, solve(known.train).w[None]),
+        for end, error, test in (
+            ("zero", (start - best.value) / best.value, float(known.measure(zero)[0])),
+            ("mean", (constant(y, problem) - best.value) / best.value, math.nan),
+            ("optimum", 0.0, float(known.measure(solve(known.train).w[None])[0])),
         )
     ]
+
+
+def constant(y: np.ndarray, problem: Problem) -> float:
+    """Loss of the best model without features, which predicts the labels' mean."""
+    if problem.loss.quadratic:
+        return float(np.var(y)) / 2
+    share = float(np.mean(y > 0))
+    return float(entr(share) + entr(1 - share))
 
 
 def knobs(

@@ -40,8 +40,12 @@ def _ends(config: schema.Config) -> pd.DataFrame:
     if "end" not in rows:
         return pd.DataFrame(columns=outcomes.COLUMNS)
     rows = rows[rows["end"].notna()]
-    names = {"zero": "floor, w = 0", "optimum": "ceiling, without noise"}
-    costs = {"zero": 0.0, "optimum": float("inf")}
+    names = {
+        "zero": "floor, w = 0",
+        "mean": "floor, the labels' mean",
+        "optimum": "ceiling, without noise",
+    }
+    costs = {"zero": 0.0, "mean": float("inf"), "optimum": float("inf")}
     return pd.DataFrame(
         {
             "problem": rows["problem"],
@@ -124,13 +128,17 @@ def overtaken(
 def sizes(config: schema.Config) -> pd.DataFrame:
     """n, p and the kind of loss of every problem whose data there are."""
     rows = load_sweep(config, "ends")
-    rows = rows[rows["end"] == "zero"] if "end" in rows else rows.iloc[:0]
+    if "end" not in rows:
+        return pd.DataFrame()
+    means = rows[rows["end"] == "mean"].set_index("problem")["relative_error"]
+    rows = rows[rows["end"] == "zero"]
     known: dict[str, Any] = {
         row["problem"]: {
             "n": row["n"],
             "p": row["p"],
             "support": row["support"],
             "zero": row["relative_error"],
+            "floor": min(row["relative_error"], means[row["problem"]]),
             "loss": kind_of(config, row["problem"]),
         }
         for row in rows.to_dict("records")
