@@ -27,9 +27,9 @@ def label(solver: str) -> str:
     return digests.solver_of(solver).label
 
 
-def contest(config: schema.Config) -> pd.DataFrame:
-    """The means of the sweep ``contest``, with the data set of every problem."""
-    table = means(load_sweep(config, "contest"))
+def contest(config: schema.Config, sweep: str = "contest") -> pd.DataFrame:
+    """The means of a sweep of contests, with the data set of every problem."""
+    table = means(load_sweep(config, sweep))
     known = relatives(config, table["problem"].unique())
     return table.assign(**{DATA: table["problem"].map(known)})
 

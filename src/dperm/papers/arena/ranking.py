@@ -294,6 +294,95 @@ def left_out(errors: pd.DataFrame) -> float:
     return float(np.exp(np.mean(found))) if found else math.nan
 
 
+# --- the choice of dperm.fit ----------------------------------------------------------
+
+
+def order(errors: pd.DataFrame) -> list[str]:
+    """Methods by ``recommendation``; behind them those that do less than half."""
+    _, means = recommendation(errors)
+    rest = np.log(regrets(errors).clip(upper=1e6)).mean().drop(means.index).dropna()
+    return [*means.index, *rest.sort_values().index]
+
+
+def taken(errors: pd.DataFrame, methods: Sequence[str]) -> pd.Series:
+    """Log regret of the first of the methods that does a cell; nan where none does."""
+    own = regrets(errors).clip(upper=1e6).reindex(columns=list(methods))
+    return np.log(own.bfill(axis=1).iloc[:, 0])
+
+
+def orders(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
+    """The order in which methods are tried, by loss and n epsilon / p.
+
+    ``regret`` is that of the first that can, ``left_out`` that of the order that is
+    made without the data set it is measured on; geometric means over cells.
+    """
+    return [
+        {
+            **kind,
+            "methods": " ".join(order(some)),
+            "regret": float(np.exp(taken(some, order(some)).mean())),
+            "left_out": float(np.exp(_left_out(some).mean())),
+            "cells": len(some),
+        }
+        for kind, some in groups(errors, sizes)
+    ]
+
+
+def _left_out(errors: pd.DataFrame) -> pd.Series:
+    """Log regret in every cell of the order that is made without its data set."""
+    names = errors.index.get_level_values("data")
+    found = [
+        taken(errors[names == name], order(errors[names != name]))
+        for name in dict.fromkeys(names)
+        if (names != name).any()
+    ]
+    return pd.concat(found) if found else pd.Series(dtype=float)
+
+
+def choices_of(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
+    """What each way to choose a method costs, with intervals that draw data sets again.
+
+    ``times`` is its regret over that of the advice made without the data set, on the
+    cells of both. The advice must be ahead of two controls: the orders of all other
+    groups of cells in place of a cell's own, and any method that can do a cell.
+    """
+    parts = [some for _, some in groups(errors, sizes)]
+    own = pd.concat([taken(some, order(some)) for some in parts])
+    apart = pd.concat([_left_out(some) for some in parts])
+    wrong = [
+        taken(some, order(other))
+        for some in parts
+        for other in parts
+        if other is not some
+    ]
+    every = np.log(regrets(errors).clip(upper=1e6))
+    ways = {
+        "advice, data set left out": apart,
+        "advice": own,
+        "control: advice of other cells": pd.concat(wrong)
+        .groupby(own.index.names, sort=False)
+        .mean(),
+        "control: any method that can": every.mean(axis=1),
+        **{name: every[name].dropna() for name in every},
+    }
+    return [
+        {
+            "choice": name,
+            **_exponentials("regret", logs),
+            **_exponentials("times", (logs - apart).dropna()),
+            "cells": len(logs),
+        }
+        for name, logs in ways.items()
+    ]
+
+
+def _exponentials(name: str, logs: pd.Series) -> dict[str, float]:
+    """The geometric mean with its interval."""
+    ends = (logs.mean(), *resampled(logs))
+    names = (name, f"{name}_low", f"{name}_high")
+    return dict(zip(names, np.exp(ends).tolist(), strict=True))
+
+
 OVERTAKEN = [
     "tuning",
     "algorithm",

@@ -81,6 +81,39 @@ def contest(
     return rows
 
 
+def declared_scales(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    epsilons: list[float],
+    grids: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    fresh: int,
+    work: float,
+) -> list[Row]:
+    """A method as ``dperm.fit`` runs it: not tuned, under declared scales.
+
+    Parameters
+    ----------
+    config, point, seed, epsilons, grids, defaults, fresh, work
+        As for ``contest``; the grid decides only which methods take too long.
+
+    Returns
+    -------
+    list of dict
+        A row for every run, with n and p, or one with the reason why there is none.
+    """
+    at = plan.at_problem(config, point["problem"])
+    problem = inputs.load_problem(at)
+    if problem is None:
+        return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
+    of = (problem, inputs.load_optimum(at).value, [*points(dict(grids), axes=None)])
+    how = (defaults, Seeds.of(seed, fresh, 0), epsilons, ("default",))
+    rows = contest_rows(_on(point["solver"], False), *of, *how, work=work)
+    known = {"n": problem.n, "p": problem.p, "public_scales": False}
+    return [{**known, **row} for row in rows]
+
+
 def _on(solver: str, public: bool) -> Callable[[Problem], Contestant]:
     """Puts a solver on problems, under their own scales or declared ones."""
     section = digests.solver_of(solver)

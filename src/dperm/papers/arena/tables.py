@@ -106,6 +106,29 @@ def advice(
     return made_of(rows)
 
 
+def auto(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+    """The order in which ``dperm.fit`` tries methods; the package ships a copy."""
+    return made_of(ranking.orders(*_declared(config)))
+
+
+def auto_choices(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """What that order costs beside fixed methods and two controls."""
+    return made_of(ranking.choices_of(*_declared(config)))
+
+
+def _declared(config: schema.Config) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Errors by solvers' names in every cell of the sweep, and sizes of problems."""
+    rows = load_sweep(config, "declared_scales")
+    known = rows.dropna(subset=["n", "p"]).groupby("problem", sort=False)
+    sizes = known[["n", "p"]].first()
+    sizes["loss"] = [kind_of(config, name) for name in sizes.index]
+    table = outcomes.contest(config, "declared_scales")
+    table = table.assign(algorithm=table["solver"])
+    return ranking.cells(table, "default", public=False), sizes
+
+
 def overtaken(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
