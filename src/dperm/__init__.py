@@ -62,11 +62,14 @@ if has_avx2():
     for name, value in ONE_PROCESSOR.items():
         os.environ.setdefault(name, value)
 
-# Names that are imported when they are first asked for: they bring scikit-learn.
-LAZY = ("DPClassifier", "DPRegressor", "PrivacyLeakWarning", "fit")
+# Names that are imported when they are first asked for, since they bring scikit-learn.
+LAZY = {
+    **dict.fromkeys(("DPClassifier", "DPRegressor", "fit"), "estimators"),
+    **dict.fromkeys(("Budget", "BudgetError", "PrivacyLeakWarning"), "guarantee"),
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in LAZY:
-        return getattr(importlib.import_module("dperm.compare.estimators"), name)
+        return getattr(importlib.import_module(f"dperm.compare.{LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,23 +1,27 @@
 """Private models from Python, by scikit-learn's conventions and checks."""
 
+import pickle
 import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+from sklearn.linear_model import ElasticNet, LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dperm
 from dperm import DPClassifier, DPRegressor, PrivacyLeakWarning
-from dperm.compare import estimators
+from dperm.compare import choosing, estimators
 from dperm.compare import metrics as arrays
-from dperm.core.erm.optimum import solve
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.mechanisms import streams
+
+# Scales of 1 suit these data; the warning that they are taken for it has its own test.
+pytestmark = pytest.mark.filterwarnings("ignore:neither")
 
 FEW = "asks for R^2 > 0.5 from 200 records, which epsilon 1 does not buy"
 TELLS = "whether a fit raises must not tell that one record is not finite"
@@ -57,16 +61,36 @@ def test_without_noise_and_with_many_steps_it_is_the_minimiser(data, make):
     model = DPRegressor(epsilon=np.inf, l1=0.05, l2=0.1, setting=setting,
                         feature_scale=[1.2, 2.5, 0.7], random_state=0)  # fmt: skip
     model.fit(make(X), y)
-    A, penalty = np.column_stack((X, np.ones(300))), Penalty(0.05, 0.1)
-    best = solve(build("a", A, y, "least_squares", penalty, 1.0, 1e-5)).w
-    assert [*model.coef_, model.intercept_] == pytest.approx(best, abs=1e-6)
-    assert model.predict(make(X[:5])) == pytest.approx(A[:5] @ best, abs=1e-5)
+    best = ElasticNet(alpha=0.15, l1_ratio=1 / 3, tol=1e-14, max_iter=100_000)
+    best.fit(X, y)
+    assert model.coef_ == pytest.approx(best.coef_, abs=1e-6)
+    assert model.intercept_ == pytest.approx(best.intercept_, abs=1e-6)
+    assert model.predict(make(X[:5])) == pytest.approx(best.predict(X[:5]), abs=1e-5)
+
+
+@pytest.mark.parametrize("ranges", [{}, {"bounds": (-30, 50)}])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_an_infinite_epsilon_is_the_fit_without_privacy(data, make, ranges):
+    X, y = data
+    ends = {"label_bounds": (-40, 20)} if ranges else {}
+    model = DPRegressor(epsilon=np.inf, l1=0.05, l2=0.1, **ranges, **ends)
+    best = ElasticNet(alpha=0.15, l1_ratio=1 / 3, tol=1e-14, max_iter=100_000)
+    assert model.fit(make(X), y).coef_ == pytest.approx(best.fit(X, y).coef_, abs=1e-8)
+    assert model.intercept_ == pytest.approx(best.intercept_, abs=1e-8)
+    assert model.solver_ == "exact" and model.epsilon_.high == np.inf
+    classes = np.digitize(y, [-1.0, 1.0])
+    model = DPClassifier(epsilon=np.inf, l2=0.01, **ranges).fit(make(X), classes)
+    for k in range(3):
+        best = LogisticRegression(C=1 / 3, tol=1e-12, solver="newton-cholesky")
+        best.fit(X, classes == k)
+        assert model.coef_[k] == pytest.approx(best.coef_[0], abs=1e-8)
+        assert model.intercept_[k] == pytest.approx(best.intercept_[0], abs=1e-8)
 
 
 def test_classes_scores_and_probabilities_agree(data):
     X, y = data
     names = np.where(y > 0, "yes", "no")
-    model = DPClassifier(epsilon=50.0, random_state=0).fit(X, names)
+    model = DPClassifier("dp_cd", epsilon=50.0, random_state=0).fit(X, names)
     assert model.classes_.tolist() == ["no", "yes"] and model.score(X, names) > 0.9
     scores = X @ model.coef_[0] + model.intercept_[0]
     assert model.decision_function(X) == pytest.approx(scores)
@@ -198,16 +222,23 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
         ({"solver": "dp_gdd"}, r"did you mean dp_gd\?"),
         ({"solver": "objective_perturbation"}, "cannot do this: loss least_squares"),
         ({"loss": "logistic"}, "loss must be one of least_squares"),
-        ({"epsilon": 0}, "epsilon must be positive"),
-        ({"delta": 1.0}, "delta must lie in"),
-        ({"l2": -1.0}, "l1 and l2 must be 0 or more"),
+        ({"epsilon": 0}, "epsilon: expected a positive number or inf, found 0"),
+        ({"epsilon": "1"}, "epsilon: expected a positive number or inf, found '1'"),
+        ({"epsilon": None}, "epsilon: expected a positive number or inf, found None"),
+        ({"delta": 1.0}, r"delta: expected a number in \(0, 1\), found 1.0"),
+        ({"l2": -1.0}, "l2: expected 0 or more, found -1.0"),
+        ({"setting": {"step": 1}}, "setting: expected with a solver that is named"),
+        ({"bounds": (1, 0)}, r"bounds: expected \(low, high\), each a number or 3 of"),
+        ({"bounds": ([0, 1], 2)}, "bounds: expected"),
+        ({"bounds": {"a": (0, 1)}}, "bounds: columns have no names"),
+        ({"label_bounds": (0, np.inf)}, "label_bounds: expected .* and finite"),
         (
             {"feature_scale": [1.0, 2.0]},
             "feature_scale must be positive, a number or 3",
         ),
         ({"feature_scale": 0.0}, "feature_scale must be positive"),
         ({"label_scale": "max"}, "label_scale must be positive or 'data'"),
-        ({"setting": {"stpe": 1}}, r"did you mean step\?"),
+        ({"solver": "dp_cd", "setting": {"stpe": 1}}, r"did you mean step\?"),
         ({"solver": "dp_gd", "setting": {"momentum": 1.0}}, "momentum: expected in"),
     ],
 )
@@ -237,17 +268,145 @@ def test_a_record_outside_the_domain_counts_as_one_of_zeros(data, make, x, label
     assert np.array_equal(found, zeros[: len(found)])
 
 
-def test_two_classes_are_needed(data):
+def test_what_is_no_target_is_refused(data):
     X, _ = data
-    with pytest.raises(ValueError, match="Only binary classification"):
-        DPClassifier().fit(X, np.arange(300) % 3)
+    with pytest.raises(ValueError, match="y: DPClassifier needs two classes or more"):
+        DPClassifier().fit(X, np.ones(300))
+    with pytest.raises(ValueError, match="classes: expected two labels or more that"):
+        DPClassifier(classes=(1, 1)).fit(X, np.arange(300) % 3)
     with pytest.raises(NotFittedError, match="call fit"):
         DPClassifier().epsilon_  # noqa: B018
+    with pytest.raises(TypeError, match="sample_weight: not supported"):
+        DPClassifier().fit(X, X[:, 0] > 0, sample_weight=np.ones(300))
+    with pytest.raises(TypeError, match="fit: expected X and y, found weights"):
+        DPRegressor().fit(X, X[:, 0], weights=1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "given", "said"),
+    [
+        (300, {"delta": 0.01}, "delta: 0.01 is more than 1/n"),
+        (9, {"delta": 1e-3}, "X: 9 records, expected 10 or more"),
+        (300, {"feature_scale": None}, "neither bounds nor feature_scale is given"),
+        (300, {"label_scale": None}, "neither label_bounds nor label_scale is given"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_what_is_weak_is_warned_of_whatever_the_data_are(data, rows, given, said):
+    """The same words for other data of the same shape, and none without a reason."""
+    X, y = data[0][:rows], data[1][:rows]
+    plain = {"feature_scale": 1.0, "label_scale": 1.0, "random_state": 0}
+    for size in (0.0, 1e6):
+        with pytest.warns(UserWarning, match=said) as heard:
+            DPRegressor("dp_gd", **{**plain, **given}).fit(size * X, size * y)
+        assert len(heard) == 1
+    DPRegressor("dp_gd", **plain, delta=1e-3).fit(*data)
 
 
 def test_a_run_that_diverged_is_told_and_zero():
     with pytest.warns(RuntimeWarning, match="diverged"):
         assert estimators._finite(np.array([1.0, np.nan])).tolist() == [0.0, 0.0]
+
+
+# --- ranges, choices and conventions --------------------------------------------------
+
+
+def test_ranges_move_and_scale_as_declared(data):
+    """A fit in other units is the same fit, with every unit declared."""
+    X, y = data
+    ends = (np.array([-4.0, -8.0, -2.0]), np.array([4.0, 8.0, 2.0]))
+    fixed = {"solver": "dp_gd", "random_state": 0, "l2": 0.0}
+    one = DPRegressor(bounds=ends, label_bounds=(-20, 20), **fixed).fit(X, y)
+    a, b = np.array([1e9, 1e-9, 3.0]), np.array([1e12, -5.0, 7.0])
+    moved = tuple(a * end + b for end in ends)
+    two = DPRegressor(bounds=moved, label_bounds=(-39, 41), **fixed)
+    two.fit(a * X + b, 2 * y + 1)
+    assert two.coef_ * a == pytest.approx(2 * one.coef_, rel=1e-3)
+    assert two.predict(a * X + b) == pytest.approx(2 * one.predict(X) + 1, rel=1e-3)
+    names = dict(zip("abc", zip(*moved, strict=True), strict=True))
+    frame = pd.DataFrame(a * X + b, columns=list("abc"))
+    three = DPRegressor(bounds=names, label_bounds=(-39, 41), **fixed)
+    assert np.array_equal(three.fit(frame, 2 * y + 1).coef_, two.coef_)
+    assert three.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="of each of a, b, c; wrong or left out: c"):
+        DPRegressor(bounds={"a": (0, 1), "b": (0, 1)}).fit(frame, y)
+
+
+def test_a_record_outside_its_ranges_is_one_at_their_ends(data):
+    X, y = data
+    ends = {"bounds": (-3, 3), "label_bounds": (-5, 5), "random_state": 0}
+    X[0], y[0] = [1e30, -np.inf, 4.0], -1e9
+    one = DPRegressor(**ends).fit(X, y).coef_
+    X[0], y[0] = [3.0, -3.0, 3.0], -5.0
+    assert np.array_equal(one, DPRegressor(**ends).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("solver", ["auto", "dp_cd", "dp_gd", "moments"])
+def test_the_intercept_is_not_penalised(data, solver):
+    """The strongest penalty leaves the labels' mean, where nothing is clipped."""
+    X, y = data
+    loose = {"feature_scale": 10.0, "label_scale": 10.0, "random_state": 0}
+    model = DPRegressor(solver, epsilon=1e6, l2=1e6, **loose).fit(X, y + 2.0)
+    assert abs(model.coef_).max() < 1e-3
+    assert model.intercept_ == pytest.approx(np.mean(y + 2.0), abs=0.1)
+
+
+def test_the_choice_is_by_n_p_loss_and_epsilon_alone(data):
+    X, y = data
+    for epsilon in (0.01, 1.0, 10.0):
+        for kind, labels in ((DPRegressor, y), (DPClassifier, y > 0)):
+            plain = {"epsilon": epsilon, "random_state": 0}
+            if kind is DPClassifier:
+                plain["classes"] = (False, True)
+            known = [
+                kind(**plain).fit(size * X, scale * labels).solver_
+                for size, scale in ((1.0, 1.0), (0.0, 0.0), (1e6, 1.0))
+            ]
+            assert len({*known}) == 1
+
+
+def test_where_the_advice_cannot_it_is_the_next():
+    """Second moments of 600 columns are too wide, and no squares for objectives."""
+    X = np.zeros((20, 600))
+    names = choosing.order(20, 601, True, 1e6)
+    problem = DPRegressor(epsilon=1e6)
+    assert problem.prepared(X, np.zeros(20)) and problem.solver_ in names
+    able = [one.name for one in choosing.able(problem.prepared(X, X[:, 0])[0].problem)]
+    assert problem.solver_ == able[0] != names[0]
+
+
+def test_classes_share_one_epsilon(data):
+    X, y = data
+    classes = np.digitize(y, [-1.0, 1.0])
+    model = DPClassifier(epsilon=2.0, classes=(0, 1, 2), random_state=0)
+    cost = model.fit(X, classes).epsilon_
+    on, setting = DPClassifier(model.solver_, epsilon=2.0).prepared(X, classes > 1)
+    alone = len(on.ledger(setting, 1.0).events)
+    assert len(cost.ledger.events) == 3 * alone and 1.99 < cost.high <= 2.0
+    assert cost.given == ("n",) and model.coef_.shape == (3, 3)
+    assert model.predict_proba(X).sum(axis=1) == pytest.approx(np.ones(300))
+    assert {*model.predict(X)} <= {0, 1, 2} and model.score(X, classes) > 0.4
+    assert not np.array_equal(model.coef_[0], model.coef_[1])
+
+
+def test_a_pickle_knows_its_version(data, monkeypatch):
+    X, y = data
+    model = DPRegressor(random_state=0).fit(X, y)
+    packed = pickle.dumps(model)
+    assert np.array_equal(pickle.loads(packed).coef_, model.coef_)
+    monkeypatch.setattr(estimators, "__version__", "99")
+    with pytest.warns(InconsistentVersionWarning, match="99"):
+        pickle.loads(packed)
+
+
+def test_a_search_without_a_budget_is_warned_of(data):
+    X, y = data
+    search = GridSearchCV(DPRegressor("dp_gd"), {"l2": [0.1, 1.0]}, cv=2, refit=False)
+    with pytest.warns(PrivacyLeakWarning, match="dperm.PrivateSearch"):
+        search.fit(X, y)
+    with dperm.Budget(5.0, 1e-2) as budget:
+        search.fit(X, y)
+    assert budget.spent_epsilon == pytest.approx(4.0, rel=1e-3)
 
 
 # --- the package ----------------------------------------------------------------------
@@ -256,6 +415,8 @@ def test_a_run_that_diverged_is_told_and_zero():
 def test_fit_takes_a_classifier_for_two_labels_else_a_regression(data):
     X, y = data
     assert isinstance(dperm.fit(X, y > 0, random_state=0), DPClassifier)
+    words = np.array(["a", "b", "c"])[np.digitize(y, [-1.0, 1.0])]
+    assert dperm.fit(X, words, random_state=0).coef_.shape == (3, 3)
     assert isinstance(dperm.fit(X, y, "dp_gd", 2.0, random_state=0), DPRegressor)
     signs = dperm.fit(X, np.sign(y), loss="least_squares", random_state=0)
     assert isinstance(signs, DPRegressor)

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from dperm.compare import metrics as arrays
 from dperm.compare.contestants import contestant
-from dperm.compare.estimators import Guarantee
+from dperm.compare.guarantee import Guarantee
 from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
@@ -50,7 +50,7 @@ def test_declared_constants_are_what_was_declared(loss, make):
     for size in (1e-3, 1.0, 1e3):
         X = np.array(size * rng.standard_normal((30, 2)))
         y = np.sign(X[:, 0]) if loss in arrays.SIGNED else 10 * X[:, 0]
-        with_ones = arrays.with_ones(make(X))
+        with_ones = arrays.with_constant(make(X))
         dense = with_ones.toarray() if sparse.issparse(with_ones) else with_ones
         assert (dense == np.column_stack((X, np.ones(30)))).all()
         given = ("a", with_ones, y, loss, Penalty(), 1.0, 1e-5)

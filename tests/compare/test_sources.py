@@ -34,7 +34,7 @@ def test_two_classes_are_signs_and_the_penalty_is_one_over_n(mine):
     assert given.problem.loss.name == "logistic" and given.problem.p == P
     assert np.array_equal(given.y, np.where(y == 1, 1.0, -1.0))
     assert given.problem.penalty.l2 == 1 / N and given.problem.given == (
-        "n", "whether labels are of two classes", "which two classes there are"
+        "n", "whether labels are of two classes", "which classes there are"
     )  # fmt: skip
     other = loaded("problem=mine.csv", "target=y", "positive=0")
     assert np.array_equal(other.y, -given.y)

@@ -123,11 +123,14 @@ def subjects(solver: str) -> list[Subject]:
         return []
     short = SHORT | ({"steps": 1} if family == "frank_wolfe" else {})
     setting = {key: value for key, value in short.items() if key in known}
-    given = {"epsilon": EPSILON, "delta": DELTA, "setting": setting}
+    given: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "setting": setting}
+    plain, ends = {**given, "feature_scale": 1.0}, {"bounds": (-2, 2)}
     models: list[DPLinear] = [
-        DPClassifier(solver, classes=(-1.0, 1.0), **given),  # type: ignore[arg-type]
-        DPRegressor(solver, fit_intercept=False, **given),  # type: ignore[arg-type]
+        DPClassifier(solver, classes=(-1.0, 1.0), **plain),
+        DPRegressor(solver, fit_intercept=False, label_scale=1.0, **plain),
     ]
+    if solver == "dp_gd":  # ranges are applied before any solver reads the data
+        models.append(DPRegressor(solver, label_bounds=(-2, 2), **ends, **given))
     found: list[Subject] = []
     for model in models:
         try:

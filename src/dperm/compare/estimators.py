@@ -1,111 +1,70 @@
 """Private linear models from Python, by scikit-learn's conventions.
 
 The guarantee is that of one fit: choosing parameters by looking at several fits of the
-same data costs more, and no epsilon here includes it.
+same data costs more, which ``dperm.Budget`` counts and ``dperm.PrivateSearch`` pays.
 """
 
 from __future__ import annotations
 
 import math
 import secrets
+import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dperm.accountants.intervals import epsilon_interval
-from dperm.compare import contestants, metrics
-from dperm.compare.contestants import Contestant, Job, Setting
+from dperm import __version__
+from dperm.compare import choosing, contestants, metrics
+from dperm.compare.choosing import AUTO
+from dperm.compare.contestants import RECORDWISE, Contestant, Job, Setting
+from dperm.compare.exact import minimiser
+from dperm.compare.guarantee import (
+    Guarantee,
+    PrivacyLeakWarning,
+    charge,
+    check_target,
+    is_budgeted,
+)
+from dperm.compare.units import Units, units
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.privacy.accounting import Interval
+from dperm.core.lanes.trials import seeds_of
+from dperm.core.privacy.accounting import is_closed_form
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import (
     LABEL_SCALE,
     SMOOTHNESS,
     Ledger,
     N,
-    moves_with_data,
+    NonPrivate,
     united,
 )
 from dperm.solvers.scales import declared
 
-
-@dataclass(frozen=True)
-class Guarantee:
-    """An epsilon, as an interval whose ends are both proved.
-
-    Attributes
-    ----------
-    ledger : Ledger
-        What the fit released.
-    delta : float
-    given : tuple of str
-        What is public: n, by the relation itself, and what was read off the data
-        without being paid for.
-    """
-
-    ledger: Ledger
-    delta: float
-    given: tuple[str, ...]
-
-    def assuming(self, *names: str) -> Guarantee:
-        """The same with more taken as public."""
-        return replace(self, given=united(self.given, names))
-
-    @cached_property
-    def interval(self) -> Interval:
-        """Both ends; found when asked for."""
-        return epsilon_interval(self.ledger, self.delta)
-
-    @property
-    def low(self) -> float:
-        """Some mechanism with these releases costs at least that."""
-        return self.interval.low
-
-    @property
-    def high(self) -> float:
-        """Every mechanism with these releases costs at most that."""
-        return self.interval.high
-
-    @property
-    def unconditional(self) -> bool:
-        """Whether nothing is taken as public that moves with a record."""
-        return not moves_with_data(self.given)
-
-    @property
-    def relation(self) -> str:
-        """Of neighbouring data sets: one record replaced."""
-        return self.ledger.relation
-
-    def __str__(self) -> str:
-        return (
-            f"epsilon in [{self.low:.6g}, {self.high:.6g}] at delta {self.delta:.3g}, "
-            f"one record replaced, given {', '.join(self.given)}"
-        )
-
-    __repr__ = __str__
-
-
 DATA = "data"  # a scale that is read off the data
 RESIDUAL = tuple(name for name in BOUNDED if name not in metrics.SIGNED)
-
-
-class PrivacyLeakWarning(UserWarning):
-    """Something is read off the data that epsilon does not pay for."""
-
+FEWEST = 10  # records, below which noise is all that a fit shows
+# The column of the intercept holds this, and its scale is the same: solvers that count
+# in scales see ones, and what its weight adds to the penalty is nothing.
+UNPENALISED = 2.0**20
+NEARLY = 2.0**10  # where no solver scales its columns; the exact minimiser ends at none
+# Solvers that take steps of one size for all weights: there it is 1, and penalised.
+ALIKE = (*RECORDWISE, "skgd")
+RELEASED = {"minima": "approximate"}  # settings under which nothing is taken for exact
+EXACT = "exact"
+OPEN = Ledger((NonPrivate(1, "weights", "the minimiser without privacy"),), given=(N,))
 
 PARAMETERS: Any = dataclass(eq=False, repr=False)  # as scikit-learn compares and prints
 
@@ -114,16 +73,35 @@ PARAMETERS: Any = dataclass(eq=False, repr=False)  # as scikit-learn compares an
 class DPLinear(BaseEstimator):
     """What classifier and regressor share; see there for parameters and attributes."""
 
-    solver: str = "dp_cd"
+    solver: str = AUTO
     _: KW_ONLY
     epsilon: float = 1.0
     delta: float | None = None
     l1: float = 0.0
     l2: float | None = None
     fit_intercept: bool = True
-    feature_scale: Any = 1.0
+    bounds: Any = None
+    feature_scale: Any = None
     setting: Mapping[str, float] | None = None
     random_state: Any = None
+
+    # --- from arrays to problems ------------------------------------------------------
+
+    def prepared(
+        self, X: Any, y: Any, method: contestants.Method | None = None
+    ) -> tuple[Contestant, Setting]:
+        """The solver on the problem of X (n, p) and y (n,), and its setting.
+
+        All that is made of the data before the solver reads them; with more than two
+        classes, of the first against the rest. ``method``: the solver's, where it is
+        known already; it is read from the configuration if not.
+
+        Raises
+        ------
+        ValueError
+            For labels, parameters or a solver that do not do.
+        """
+        return self._runs(*self._arrays(X, y), method)[0]
 
     def _arrays(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """X (n, p) and y (n,) as arrays, whatever numbers they hold.
@@ -147,102 +125,168 @@ class DPLinear(BaseEstimator):
         check_consistent_length(X, y)
         return X, y
 
-    def prepared(
-        self, X: Any, y: Any, method: contestants.Method | None = None
-    ) -> tuple[Contestant, Setting]:
-        """The solver on the problem of X (n, p) and y (n,), and its setting.
-
-        All that is made of the data before the solver reads them. ``method``: the
-        solver's, where it is known already; it is read from the configuration if not.
-
-        Raises
-        ------
-        ValueError
-            For labels, parameters or a solver that do not do.
-        """
-        X, y = self._labelled(*self._arrays(X, y))
-        method = method or contestants.method(self.solver)
-        on = method.on(self._problem(X, y))
-        reason = on.obstacle()
+    def _runs(
+        self, X: Any, y: np.ndarray, method: contestants.Method | None = None
+    ) -> list[tuple[Contestant, Setting]]:
+        """The method on the problem of every vector of labels, and its setting."""
+        self._check(X.shape[0])
+        self._units, self._label = self._scales(X), self._label_units(y)
+        X, every = self._labelled(self._units.applied(X), y)
+        problems = [self._problem(X, one, len(every)) for one in every]
+        method = method or self._method(problems)
+        if any(word in method.section.algorithm for word in ALIKE):
+            self._constant = 1.0
+            problems = [self._problem(X, one, len(every)) for one in every]
+        reason = method.on(problems[0]).obstacle()
         if reason:
             raise ValueError(f"solver {method.name}: cannot do this: {reason}")
-        setting = {**method.default, **(self.setting or {})}
+        self.solver_ = method.name
+        asked = {} if self.setting is None else self.setting
+        is_tilted = method.section.algorithm == "objective_perturbation"
+        setting = {**method.default, **(RELEASED if is_tilted else {}), **asked}
         contestants.check_setting(method.section, setting)
-        return on, setting
+        return [(method.on(problem), setting) for problem in problems]
 
-    def _fitted(self, X: Any, y: Any) -> Self:
-        """Fit to X (n, p) and labels y (n,)."""
-        on, setting = self.prepared(X, y)
-        read = [name for name, is_read in self._read_off() if is_read]
-        for name in read:
-            warnings.warn(
-                f"{name} is read off the data and not paid for by epsilon: "
-                "give feature_scale, label_scale as numbers that do not "
-                "come from the data",
-                PrivacyLeakWarning,
-                3,
+    def _method(self, problems: Sequence[Problem]) -> contestants.Method:
+        """The one that was named, or the first that can.
+
+        Of several problems, whose price in common is a formula: others take minutes.
+        """
+        if self.solver != AUTO:
+            return contestants.method(self.solver)
+        if self.setting is not None:
+            raise ValueError(
+                "setting: expected with a solver that is named, not 'auto'"
             )
-        goal = (on.problem.epsilon, on.problem.delta, STRICT)
-        found = calibrate(partial(on.ledger, setting), *goal)
-        w = _finite(weights(on, setting, found.noise_multiplier, self._seed()))
-        labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
-        known = (*on.public_information(found.ledger), *labels, *read)
-        self._guarantee = Guarantee(found.ledger, on.problem.delta, known)
-        self._keep(
-            w[:-1] if self.fit_intercept else w, w[-1] if self.fit_intercept else 0.0
+        problem, several = problems[0], len(problems) > 1
+        for method in choosing.able(problem):
+            ledger = method.on(problem).ledger(method.default, 1.0)
+            if not several or is_closed_form(ledger + ledger, STRICT):
+                return method
+        raise ValueError(
+            f"solver: no method can do {problem.loss.name} loss with {problem.p} "
+            f"features; expected one of {', '.join(contestants.known())}"
         )
-        return self
 
-    def _problem(self, X: Any, y: np.ndarray) -> Problem:
-        """The objective, under declared scales."""
-        n, epsilon = X.shape[0], self.epsilon
-        delta = 1 / n**2 if self.delta is None else self.delta
-        if not epsilon > 0:
-            raise ValueError(f"epsilon must be positive, found {epsilon!r}")
-        if not 0 < delta < 1:
-            raise ValueError(f"delta must lie in (0, 1), found {delta!r}")
+    def _check(self, n: int) -> None:
+        """Refuse parameters that make no sense, and warn of what is weak."""
+        self._delta = 1 / n**2 if self.delta is None else self.delta
+        self._constant = UNPENALISED
+        check_target(self.epsilon, self._delta)
+        for name in ("l1", "l2"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise ValueError(f"{name}: expected 0 or more, found {value!r}")
+        if self._delta > 1 / n:
+            warnings.warn(
+                f"delta: {self._delta:g} is more than 1/n = {1 / n:g}: to publish one "
+                "record as it is would be private by that",
+                UserWarning,
+                4,
+            )
+        if n < FEWEST:
+            warnings.warn(
+                f"X: {n} records, expected {FEWEST} or more: noise hides all else",
+                UserWarning,
+                4,
+            )
+
+    def _problem(self, X: Any, y: np.ndarray, count: int = 1) -> Problem:
+        """The objective, one of ``count`` that share epsilon, under declared scales."""
+        n, scales = X.shape[0], self._units.scale
         penalty = Penalty(self.l1, 1 / n if self.l2 is None else self.l2)
-        if not (penalty.l1 >= 0 and penalty.l2 >= 0):
-            raise ValueError(f"l1 and l2 must be 0 or more, found {penalty}")
-        scales, label = self._scales(X), self._label(y)
         if self.fit_intercept:
-            X, scales = metrics.with_ones(X), np.append(scales, 1.0)
-        problem = build(
-            "fit", X, y, self.loss, penalty, epsilon, delta, "fit", given=(N,)
-        )
-        return declared(problem, scales, label)
+            X = metrics.with_constant(X, self._constant)
+            scales = np.append(scales, self._constant)
+        target = (self.epsilon / math.sqrt(count), self._delta)
+        problem = build("fit", X, y, self.loss, penalty, *target, "fit", given=(N,))
+        return declared(problem, scales, float(self._label.scale[0]))
 
-    def _scales(self, X: Any) -> np.ndarray:
-        """S_j, shape (p,)."""
+    # --- scales -----------------------------------------------------------------------
+
+    def _scales(self, X: Any) -> Units:
+        """Ranges and scales of the columns X (n, p)."""
         p, given = X.shape[1], self.feature_scale
+        names = getattr(self, "feature_names_in_", None)
+        columns: Any = p if names is None else [*map(str, names)]
+        how = ("bounds", self.bounds, None, columns, self.fit_intercept)
+        made = units(*how, is_sparse=hasattr(X, "tocsc"))
+        if given is None:
+            if self.bounds is None:
+                _warn_of_scales("bounds nor feature_scale", "columns")
+            return made
         if isinstance(given, str) and given == DATA:
-            with np.errstate(over="ignore"):
-                squares = X.multiply(X) if hasattr(X, "multiply") else X * X
-                found = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
-            return np.where(found > 0, found, 1.0)
-        found = np.asarray(given, dtype=float)
-        if found.shape not in ((), (p,)) or not np.all(found > 0):
+            found = _root_mean_squares(made.applied(X))
+            return replace(made, scale=np.where(found > 0, found, 1.0))
+        found = _numbers(given)
+        if found.shape not in ((), (p,)) or not ((found > 0) & (found < np.inf)).all():
             raise ValueError(
                 f"feature_scale must be positive, a number or {p} of them, or 'data'; "
                 f"found {given!r}"
             )
-        return np.broadcast_to(found, p).copy()
+        return replace(made, scale=np.broadcast_to(found, p).copy())
 
-    def _label(self, y: np.ndarray) -> float:
-        given = getattr(self, "label_scale", 1.0)
-        if isinstance(given, str) and given == DATA:
-            return float(np.sqrt(np.mean(y**2))) or 1.0
-        if isinstance(given, str) or not 0 < given < math.inf:
-            raise ValueError(f"label_scale must be positive or 'data', found {given!r}")
-        return float(given)
+    def _label_units(self, y: np.ndarray) -> Units:
+        """Those of labels, which signs have none of."""
+        return units("label_bounds", None, None, 1, False)
 
-    def _read_off(self) -> list[tuple[str, bool]]:
-        """What would be read off the data, and whether it is."""
-        scale, label = self.feature_scale, getattr(self, "label_scale", 1.0)
-        return [
-            (SMOOTHNESS, isinstance(scale, str) and scale == DATA),
-            (LABEL_SCALE, isinstance(label, str) and label == DATA),
-        ]
+    def _read_off(self) -> list[str]:
+        """What is read off the data."""
+        scale, label = self.feature_scale, getattr(self, "label_scale", None)
+        both = ((SMOOTHNESS, scale), (LABEL_SCALE, label))
+        return [name for name, one in both if isinstance(one, str) and one == DATA]
+
+    # --- the fit ----------------------------------------------------------------------
+
+    def _fitted(self, X: Any, y: Any, unknown: Mapping[str, Any]) -> Self:
+        """Fit to X (n, p) and labels y (n,)."""
+        _refuse(unknown)
+        _warn_of_search()
+        X, y = self._arrays(X, y)
+        if self.epsilon == math.inf and self.solver == AUTO:
+            return self._fitted_exactly(X, y)
+        runs, read = self._runs(X, y), self._read_off()
+        for name in read:
+            warnings.warn(
+                f"{name} is read off the data and not paid for by epsilon: "
+                "give bounds or scales that do not come from the data",
+                PrivacyLeakWarning,
+                3,
+            )
+        goal = (self.epsilon, self._delta, STRICT)
+        found = calibrate(lambda noise: _composed(runs, noise), *goal)
+        labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
+        public = [on.public_information(found.ledger) for on, _ in runs]
+        known = (*united(*public), *labels, *read)
+        charge(found.true_epsilon, self._delta, known)
+        self._guarantee = Guarantee(found.ledger, self._delta, known)
+        seed, noise = self._seed(), found.noise_multiplier
+        seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
+        W = [weights(*run, noise, one) for run, one in zip(runs, seeds, strict=True)]
+        self._published(np.array([_finite(w) for w in W]))
+        return self
+
+    def _fitted_exactly(self, X: Any, y: np.ndarray) -> Self:
+        """The minimiser without privacy."""
+        self._check(X.shape[0])
+        self._constant, self.solver_ = NEARLY, EXACT
+        self._units, self._label = self._scales(X), self._label_units(y)
+        X, every = self._labelled(self._units.applied(X), y)
+        problems = [self._problem(X, one) for one in every]
+        charge(math.inf, self._delta, ())
+        self._guarantee = Guarantee(OPEN, self._delta, (N,))
+        self._published(
+            np.array([minimiser(one, self.fit_intercept) for one in problems])
+        )
+        return self
+
+    def _published(self, W: np.ndarray) -> None:
+        """Keep weights (K, p) as coefficients in the units of the user's columns."""
+        coef, intercept = W, np.zeros(len(W))
+        if self.fit_intercept:
+            coef, intercept = W[:, :-1], W[:, -1] * self._constant
+            intercept = intercept - coef @ self._units.centre + self._label.centre
+        self._keep(coef, intercept)
 
     def _seed(self) -> int:
         """Of this fit's noise; of the operating system unless it is asked for."""
@@ -250,10 +294,10 @@ class DPLinear(BaseEstimator):
             return secrets.randbits(62)
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, np.ndarray]:
+    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[np.ndarray]]:
         raise NotImplementedError
 
-    def _keep(self, coef: np.ndarray, intercept: float) -> None:
+    def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         raise NotImplementedError
 
     def _check_loss(self, known: tuple[str, ...]) -> None:
@@ -261,6 +305,8 @@ class DPLinear(BaseEstimator):
             raise ValueError(
                 f"loss must be one of {', '.join(known)}, found {self.loss!r}"
             )
+
+    # --- what is known of a fit -------------------------------------------------------
 
     @property
     def epsilon_(self) -> Guarantee:
@@ -270,11 +316,10 @@ class DPLinear(BaseEstimator):
         return self._guarantee
 
     def _scores(self, X: Any) -> np.ndarray:
-        """<x, w> and the intercept of each record, shape (n,)."""
+        """<x, w> and the intercept of each record and vector of weights, (n, K)."""
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        found = X @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0]
-        return np.asarray(found).ravel()
+        return np.asarray(X @ np.atleast_2d(self.coef_).T) + self.intercept_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_guarantee")
@@ -284,55 +329,84 @@ class DPLinear(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_dperm_version": __version__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        kept = dict(state)
+        version = kept.pop("_dperm_version", "unknown")
+        if version != __version__:
+            warnings.warn(
+                InconsistentVersionWarning(
+                    estimator_name=type(self).__name__,
+                    current_sklearn_version=f"(dperm) {__version__}",
+                    original_sklearn_version=f"(dperm) {version}",
+                ),
+                stacklevel=2,
+            )
+        super().__setstate__(kept)
+
 
 @PARAMETERS
 class DPClassifier(ClassifierMixin, DPLinear):
-    r"""A private linear classifier of two classes.
+    r"""A private linear classifier.
 
-    Minimises mean_i phi(y_i (x_i . w + b)) + l1 ||w, b||_1 + (l2 / 2) ||w, b||^2 with a
+    Minimises mean_i phi(y_i (x_i . w + b)) + l1 ||w||_1 + (l2 / 2) ||w||^2 with a
     solver that meets (epsilon, delta) for neighbours that differ by *replacing* one
-    record, under the strict accountant. The intercept is the weight of a column of
-    ones, and penalised like the others.
+    record, under the strict accountant. ``dp_sgd``, ``dp_svrg`` and DP-SkGD penalise
+    the intercept b as well. More than two classes are fitted one against the rest, all
+    within one epsilon.
 
     Parameters
     ----------
     solver : str
-        A name of ``conf/solver``, or of a Python file in the current folder.
+        "auto" takes the first of the arena's advice that can do the problem, by n, p,
+        loss and epsilon alone; see ``solver_``. Or a name of ``conf/solver``, or of a
+        Python file in the current folder.
     epsilon : float
-        Positive; ``inf`` runs without noise.
+        Positive; ``inf`` is the minimiser without privacy, or the named solver without
+        noise.
     delta : float, optional
         None: 1 / n^2.
     loss : {"logistic", "smoothed_hinge"}
     l1, l2 : float
         ``l2=None``: 1 / n.
     fit_intercept : bool
-    classes : sequence of two, optional
-        The labels; the second is +1. None reads them off y, and says so in
+    classes : sequence, optional
+        The labels; of two the second is +1. None reads them off y, and says so in
         ``epsilon_.given``. A record with another label, or with a number that is not
         finite, counts as one of zeros: no single record makes a fit raise.
-    feature_scale : float, ndarray (p,) or "data"
-        What the columns' root mean squares are taken for. Data are clipped to what it
-        says, so that epsilon holds whatever they are; a scale far off costs accuracy.
-        It must not be computed from the data. "data" computes it, warns, and says so in
-        ``epsilon_.given``.
+    bounds : (low, high) or mapping, optional
+        Ranges of the columns in their own units: two numbers, two arrays of one number
+        a column, or a mapping from the names of a data frame's columns to pairs. They
+        must not be computed from the data, which are clipped to them.
+    feature_scale : float, ndarray (p,) or "data", optional
+        What the columns' root mean squares are taken for, from the middle of the bounds
+        if there are any. None takes what the bounds say; without bounds it is 1, with
+        a warning. Data are clipped to what it says, so that epsilon holds whatever
+        they are; a scale far off costs accuracy. It must not be computed from the data.
+        "data" computes it, warns, and says so in ``epsilon_.given``.
     setting : mapping, optional
-        Values of the solver, such as ``{"passes": 10, "step": 1, "clip": 1}``.
+        Values of a named solver, such as ``{"passes": 10, "step": 1, "clip": 1}``.
     random_state : int, RandomState or None
         None draws from the operating system; a seed that others know hides nothing.
 
     Attributes
     ----------
-    coef_ : ndarray, shape (1, p)
-    intercept_ : ndarray, shape (1,)
-    classes_ : ndarray, shape (2,)
+    coef_ : ndarray, shape (1, p), or (K, p) for K > 2 classes
+    intercept_ : ndarray, shape (1,) or (K,)
+    classes_ : ndarray, shape (K,)
     epsilon_ : Guarantee
+    solver_ : str
     n_features_in_ : int
+    feature_names_in_ : ndarray, shape (p,)
+        Of a data frame.
 
     Examples
     --------
     >>> from dperm import DPClassifier
     >>> X, y = [[1.0], [-1.0]] * 500, [1, 0] * 500
-    >>> model = DPClassifier(epsilon=1.0, classes=(0, 1), random_state=0).fit(X, y)
+    >>> model = DPClassifier(classes=(0, 1), bounds=(-1, 1), random_state=0).fit(X, y)
     >>> model.predict([[2.0], [-2.0]]).tolist(), model.epsilon_.given
     ([1, 0], ('n',))
     """
@@ -341,81 +415,96 @@ class DPClassifier(ClassifierMixin, DPLinear):
     loss: str = "logistic"
     classes: Any = None
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to X (n, p), dense or sparse, and labels y (n,) of two classes.
+    def fit(self, X: Any, y: Any, **unknown: Any) -> Self:
+        """Fit to X (n, p), dense or sparse, and labels y (n,) of two classes or more.
 
         Raises
         ------
         ValueError
             For labels, parameters or a solver that do not do.
+        BudgetError
+            If less is left of a ``Budget`` that is open.
+        TypeError
+            For ``sample_weight`` and other arguments.
         """
-        return self._fitted(X, y)
+        return self._fitted(X, y, unknown)
 
-    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Labels as signs; what is neither class is left out."""
+    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[np.ndarray]]:
+        """Labels as signs, a vector a class if there are more than two.
+
+        A record of no class is one of zeros.
+        """
         self._check_loss(metrics.SIGNED)
         if self.classes is None:
             check_classification_targets(y)
-        known = np.unique(y) if self.classes is None else self.classes
-        self.classes_ = np.asarray(known)
-        self._check_classes()
-        return metrics.signed(X, y, self.classes_)
-
-    def _check_classes(self) -> None:
-        known, name = self.classes_, type(self).__name__
-        if known.shape == (1,):
-            raise ValueError(f"{name} needs two classes, the data have one class")
-        if known.shape != (2,) or known[0] == known[1]:
+        self.classes_ = np.unique(y) if self.classes is None else self._declared()
+        if len(self.classes_) < 2:
             raise ValueError(
-                "Only binary classification is supported: expected two classes, found "
-                f"{len(known)}"
+                f"y: {type(self).__name__} needs two classes or more, the data have "
+                "one class"
             )
+        return metrics.against_rest(X, y, self.classes_)
 
-    def _keep(self, coef: np.ndarray, intercept: float) -> None:
-        self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
+    def _declared(self) -> np.ndarray:
+        found = np.asarray(self.classes)
+        if found.ndim != 1 or len(np.unique(found)) != len(found) or len(found) < 2:
+            raise ValueError(
+                f"classes: expected two labels or more that differ, found "
+                f"{self.classes!r}"
+            )
+        return found
+
+    def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
+        self.coef_, self.intercept_ = coef, intercept
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of records X (n, p), positive for the second class; shape (n,)."""
-        return self._scores(X)
+        """Scores of records X (n, p): (n,), positive for the second class; (n, K)."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
         """The classes of records X (n, p); shape (n,)."""
         scores = self._scores(X)
-        found: np.ndarray = self.classes_[(scores > 0).astype(int)]
+        single = scores.shape[1] == 1
+        best = (scores[:, 0] > 0).astype(int) if single else scores.argmax(axis=1)
+        found: np.ndarray = self.classes_[best]
         return found
 
     @available_if(lambda self: self.loss == "logistic")
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of both classes, of the logistic loss alone; shape (n, 2)."""
-        scores = self._scores(X)
-        second = 0.5 * (1.0 + np.tanh(0.5 * scores))
-        return np.column_stack((1.0 - second, second))
+        """Probabilities of the classes, of the logistic loss alone; shape (n, K).
+
+        Of more than two, each against the rest, over their sum.
+        """
+        return np.exp(self.predict_log_proba(X))
 
     @available_if(lambda self: self.loss == "logistic")
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Their logarithms; shape (n, 2)."""
+        """Their logarithms; shape (n, K)."""
         scores = self._scores(X)
-        return -np.column_stack((np.logaddexp(0, scores), np.logaddexp(0, -scores)))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+        if scores.shape[1] == 1:
+            scores = np.column_stack((-scores, scores))
+            return -np.logaddexp(0, -scores)
+        each = -np.logaddexp(0, -scores)
+        return each - np.logaddexp.reduce(each, axis=1, keepdims=True)
 
 
 @PARAMETERS
 class DPRegressor(RegressorMixin, DPLinear):
     r"""A private linear regression.
 
-    Minimises mean_i phi(x_i . w + b - y_i) + l1 ||w, b||_1 + (l2 / 2) ||w, b||^2; all
+    Minimises mean_i phi(x_i . w + b - y_i) + l1 ||w||_1 + (l2 / 2) ||w||^2; all
     else is as for ``DPClassifier``.
 
     Parameters
     ----------
-    solver, epsilon, delta, l1, l2, fit_intercept, feature_scale, setting, random_state
+    solver, epsilon, delta, l1, l2, fit_intercept, bounds, feature_scale, setting,\
+    random_state
         As for ``DPClassifier``.
     loss : {"least_squares", "huber"}
-    label_scale : float or "data"
+    label_bounds : (low, high), optional
+        The range of the labels, as ``bounds``.
+    label_scale : float or "data", optional
         What the labels' root mean square is taken for, as ``feature_scale``.
 
     Attributes
@@ -423,40 +512,60 @@ class DPRegressor(RegressorMixin, DPLinear):
     coef_ : ndarray, shape (p,)
     intercept_ : float
     epsilon_ : Guarantee
-    n_features_in_ : int
+    solver_ : str
+    n_features_in_, feature_names_in_
+        As for ``DPClassifier``.
     """
 
     _: KW_ONLY
     loss: str = "least_squares"
-    label_scale: Any = 1.0
+    label_bounds: Any = None
+    label_scale: Any = None
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, **unknown: Any) -> Self:
         """Fit to X (n, p), dense or sparse, and real labels y (n,).
 
         Raises
         ------
-        ValueError
-            For labels, parameters or a solver that do not do.
+        ValueError, BudgetError, TypeError
+            As for ``DPClassifier``.
         """
-        return self._fitted(X, y)
+        return self._fitted(X, y, unknown)
 
-    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, np.ndarray]:
+    def _label_units(self, y: np.ndarray) -> Units:
+        """Range and scale of the labels."""
+        made = units("label_bounds", self.label_bounds, None, 1, self.fit_intercept)
+        given = self.label_scale
+        if given is None:
+            if self.label_bounds is None:
+                _warn_of_scales("label_bounds nor label_scale", "labels")
+            return made
+        if isinstance(given, str) and given == DATA:
+            found = _root_mean_squares(made.applied(_numbers(y))[:, None])
+            return replace(made, scale=np.where(found > 0, found, 1.0))
+        found = _numbers(given)
+        if found.shape != () or not 0 < found < math.inf:
+            raise ValueError(f"label_scale must be positive or 'data', found {given!r}")
+        return replace(made, scale=found[None])
+
+    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[np.ndarray]]:
         """Labels as numbers; a record that is not finite is left out."""
         self._check_loss(RESIDUAL)
-        return cleaned(X, np.asarray(y, dtype=np.float64))
+        X, y = cleaned(X, self._label.applied(np.asarray(y, dtype=np.float64)))
+        return X, [y]
 
-    def _keep(self, coef: np.ndarray, intercept: float) -> None:
-        self.coef_, self.intercept_ = coef, float(intercept)
+    def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
+        self.coef_, self.intercept_ = coef[0], float(intercept[0])
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted labels of records X (n, p); shape (n,)."""
-        return self._scores(X)
+        return self._scores(X)[:, 0]
 
 
 def fit(
-    X: Any, y: Any, solver: str = "dp_cd", epsilon: float = 1.0, **parameters: Any
+    X: Any, y: Any, solver: str = AUTO, epsilon: float = 1.0, **parameters: Any
 ) -> DPClassifier | DPRegressor:
-    """A fitted private linear model: a classifier of two classes, else a regression.
+    """A fitted private linear model: a classifier of classes, else a regression.
 
     Parameters
     ----------
@@ -466,25 +575,34 @@ def fit(
         As for ``DPClassifier``.
     **parameters
         More of ``DPClassifier`` or ``DPRegressor``; ``loss`` or ``classes`` decides
-        which, where they are given. Else y does, and ``epsilon_.given`` says so.
+        which, where they are given. Else y does, and ``epsilon_.given`` says so:
+        labels that are no numbers, or two numbers, are classes.
 
     Examples
     --------
     >>> import dperm
-    >>> model = dperm.fit([[1.0], [-1.0]] * 500, [1.0, -1.0] * 500, random_state=0)
-    >>> type(model).__name__
-    'DPClassifier'
+    >>> X, y = [[1.0], [-1.0]] * 500, [1.0, -1.0] * 500
+    >>> model = dperm.fit(X, y, bounds=(-1, 1), random_state=0)
+    >>> type(model).__name__, model.solver_
+    ('DPClassifier', 'objective_perturbation')
     """
     loss = parameters.get("loss")
     told = "classes" in parameters or loss is not None
     signed = "classes" in parameters or loss in metrics.SIGNED
     if not told:
-        signed = len(np.unique(np.asarray(y))) == 2
+        labels = np.asarray(y)
+        signed = labels.dtype.kind not in "iuf" or len(np.unique(labels)) == 2
     kind = DPClassifier if signed else DPRegressor
     model = kind(solver, epsilon=epsilon, **parameters).fit(X, y)
     if not told:
         model._guarantee = model.epsilon_.assuming(metrics.TWO)
     return model
+
+
+def _composed(runs: Sequence[tuple[Contestant, Setting]], noise: float) -> Ledger:
+    """The releases of all runs."""
+    first, *others = (on.ledger(setting, noise) for on, setting in runs)
+    return sum(others, first)
 
 
 def weights(
@@ -512,3 +630,53 @@ def _finite(w: np.ndarray) -> np.ndarray:
         4,
     )
     return np.zeros_like(w)
+
+
+def _numbers(values: Any) -> np.ndarray:
+    """An array of numbers; NaN where it is of none."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
+def _root_mean_squares(X: Any) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        squares = X.multiply(X) if hasattr(X, "multiply") else X * X
+        return np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
+
+
+def _refuse(unknown: Mapping[str, Any]) -> None:
+    if "sample_weight" in unknown:
+        raise TypeError(
+            "sample_weight: not supported: a weight multiplies what one record can "
+            "change, which epsilon would have to pay for; leave records out, or repeat "
+            "none"
+        )
+    if unknown:
+        raise TypeError(f"fit: expected X and y, found {', '.join(unknown)}")
+
+
+def _warn_of_scales(what: str, whose: str) -> None:
+    warnings.warn(
+        f"neither {what} is given: {whose} are taken to have root mean square 1, and "
+        "clipped accordingly",
+        UserWarning,
+        5,
+    )
+
+
+def _warn_of_search() -> None:
+    """Warn inside a search or a cross-validation without a budget."""
+    frame, name = sys._getframe(2), "sklearn.model_selection"
+    while frame is not None and not is_budgeted():
+        if frame.f_globals.get("__name__", "").startswith(name):
+            warnings.warn(
+                "every fit of a cross-validation or a grid search costs its own "
+                "epsilon, and its scores are not paid for: use dperm.PrivateSearch, or "
+                "count them in a dperm.Budget",
+                PrivacyLeakWarning,
+                4,
+            )
+            return
+        frame = frame.f_back  # type: ignore[assignment]

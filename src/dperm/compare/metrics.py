@@ -15,26 +15,29 @@ from dperm.core.erm.problem import Problem
 from dperm.solvers.scales import label_scale
 
 SIGNED = tuple(name for name in BOUNDED if isinstance(named(name), Signed))
-CLASSES = "which two classes there are"  # a guarantee's assumption, where not declared
+CLASSES = "which classes there are"  # a guarantee's assumption, where not declared
 TWO = "whether labels are of two classes"  # where the loss follows from it
 
 
-def signed(X: Any, y: np.ndarray, classes: np.ndarray) -> tuple[Any, np.ndarray]:
-    """X (n, p) and labels y (n,) as signs; another label makes a record one of zeros.
+def against_rest(
+    X: Any, y: np.ndarray, classes: np.ndarray
+) -> tuple[Any, list[np.ndarray]]:
+    """X (n, p), and labels y (n,) as signs; another label makes a record one of zeros.
 
     Parameters
     ----------
-    classes : ndarray, shape (2,)
-        The second becomes +1.
+    classes : ndarray, shape (K,)
+        Of two the second becomes +1; of more there is a vector for each, +1 there.
     """
-    signs = np.where(y == classes[1], 1.0, np.where(y == classes[0], -1.0, np.nan))
-    X, signs = cleaned(X, signs)
-    return X, np.where(signs == 0, 1.0, signs)
+    known = np.isin(y, classes)
+    X, kept = cleaned(X, np.where(known, 1.0, np.nan))
+    some = classes[1:] if len(classes) == 2 else classes
+    return X, [np.where((y == one) | (kept == 0), 1.0, -1.0) for one in some]
 
 
-def with_ones(X: Any) -> Any:
-    """X (n, p) and a last column of ones, whose weight is the intercept."""
-    ones = np.ones((X.shape[0], 1))
+def with_constant(X: Any, value: float = 1.0) -> Any:
+    """X (n, p) and a last column of that value, whose weight is the intercept."""
+    ones = np.full((X.shape[0], 1), value)
     if sparse.issparse(X):
         return sparse.hstack((X, sparse.csc_array(ones)), format="csc")
     return np.hstack((X, ones))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dperm import data
-from dperm.compare.metrics import CLASSES, SIGNED, TWO, with_ones
+from dperm.compare.metrics import CLASSES, SIGNED, TWO, with_constant
 from dperm.compare.request import Request
 from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.optimum import Optimum, solve
@@ -276,4 +276,4 @@ def _prepared(request: Request, X: np.ndarray) -> tuple[np.ndarray, tuple[str, .
             ) from error
     scaled = (STANDARDISATION,) if is_moved else ()
     given = united((N, *scaled), missing_values(request.missing))
-    return (with_ones(X) if request.intercept else X), given
+    return (with_constant(X) if request.intercept else X), given

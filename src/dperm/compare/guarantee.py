@@ -1,0 +1,206 @@
+"""What a fit costs, and budgets that several fits share."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+from dperm.accountants.intervals import epsilon_interval
+from dperm.core.privacy.accounting import Interval
+from dperm.core.privacy.ledger import Ledger, moves_with_data, united
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An epsilon, as an interval whose ends are both proved.
+
+    Attributes
+    ----------
+    ledger : Ledger
+        What the fit released.
+    delta : float
+    given : tuple of str
+        What is public: n, by the relation itself, and what was read off the data
+        without being paid for.
+    """
+
+    ledger: Ledger
+    delta: float
+    given: tuple[str, ...]
+
+    def assuming(self, *names: str) -> Guarantee:
+        """The same with more taken as public."""
+        return replace(self, given=united(self.given, names))
+
+    @cached_property
+    def interval(self) -> Interval:
+        """Both ends; found when asked for."""
+        return epsilon_interval(self.ledger, self.delta)
+
+    @property
+    def low(self) -> float:
+        """Some mechanism with these releases costs at least that."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        """Every mechanism with these releases costs at most that."""
+        return self.interval.high
+
+    @property
+    def unconditional(self) -> bool:
+        """Whether nothing is taken as public that moves with a record."""
+        return not moves_with_data(self.given)
+
+    @property
+    def relation(self) -> str:
+        """Of neighbouring data sets: one record replaced."""
+        return self.ledger.relation
+
+    def __str__(self) -> str:
+        return (
+            f"epsilon in [{self.low:.6g}, {self.high:.6g}] at delta {self.delta:.3g}, "
+            f"one record replaced, given {', '.join(self.given)}"
+        )
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, repr=False)
+class Choice(Guarantee):
+    """What publishing the best of a random number of runs costs.
+
+    Attributes
+    ----------
+    cost : float
+        The bound of ``accountants.private_choice``; no lower end is known.
+    """
+
+    cost: float = math.inf
+
+    @cached_property
+    def interval(self) -> Interval:
+        """From 0 to the bound."""
+        return Interval(0.0, self.cost)
+
+
+class PrivacyLeakWarning(UserWarning):
+    """Something is read off the data that epsilon does not pay for."""
+
+
+class BudgetError(ValueError):
+    """A fit that costs more than is left of a budget."""
+
+
+ROUNDING = 1e-9  # relative, of a budget's sums
+_ACTIVE: list[Budget] = []  # innermost last
+_LOCK = threading.Lock()
+
+
+@dataclass
+class Budget:
+    """A budget that all fits in a ``with`` block share.
+
+    A fit that costs more than is left raises ``BudgetError`` before it draws any noise.
+    Epsilons and deltas add up (basic composition). That sum may be decided on the way:
+    later fits may depend on what earlier ones released (Rogers, Roth, Ullman and Vadhan
+    2016, arXiv:1605.08294, Theorem 3.6). It counts fits of this process; a
+    ``GridSearchCV`` with ``n_jobs`` fits in others.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        Of all fits together.
+    spent_epsilon, spent_delta : float
+    given : tuple of str
+        What the fits so far take as public.
+
+    Raises
+    ------
+    ValueError
+        For an epsilon or a delta out of range.
+
+    Examples
+    --------
+    >>> import dperm
+    >>> X, y = [[1.0], [-1.0]] * 500, [1.0, -1.0] * 500
+    >>> settings = {"loss": "logistic", "classes": (-1, 1), "bounds": (-1, 1)}
+    >>> with dperm.Budget(epsilon=1.0, delta=1e-5) as budget:
+    ...     model = dperm.fit(X, y, epsilon=0.7, **settings)
+    ...     model = dperm.fit(X, y, epsilon=0.7, **settings)
+    Traceback (most recent call last):
+    dperm.compare.guarantee.BudgetError: epsilon: 0.3 of the budget of 1 is left, \
+this fit costs 0.7
+    """
+
+    epsilon: float
+    delta: float
+    spent_epsilon: float = field(default=0.0, init=False)
+    spent_delta: float = field(default=0.0, init=False)
+    given: tuple[str, ...] = field(default=(), init=False)
+
+    def __post_init__(self) -> None:
+        check_target(self.epsilon, self.delta)
+
+    def __enter__(self) -> Self:
+        _ACTIVE.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _ACTIVE.remove(self)
+
+    def _refuse(self, **cost: float) -> None:
+        for name, value in cost.items():
+            whole, spent = getattr(self, name), getattr(self, f"spent_{name}")
+            if not spent + value <= whole * (1 + ROUNDING):
+                raise BudgetError(
+                    f"{name}: {max(whole - spent, 0.0):.6g} of the budget of "
+                    f"{whole:g} is left, this fit costs {value:.6g}"
+                )
+
+
+def charge(epsilon: float, delta: float, given: tuple[str, ...]) -> None:
+    """Take the cost of a fit from every budget that is open.
+
+    Raises
+    ------
+    BudgetError
+        If one of them has less left; nothing is taken then.
+    """
+    with _LOCK:
+        for budget in _ACTIVE:
+            budget._refuse(epsilon=epsilon, delta=delta)
+        for budget in _ACTIVE:
+            budget.spent_epsilon += epsilon
+            budget.spent_delta += delta
+            budget.given = united(budget.given, given)
+
+
+def is_budgeted() -> bool:
+    """Whether a budget is open."""
+    return bool(_ACTIVE)
+
+
+def check_target(epsilon: Any, delta: Any) -> None:
+    """Refuse what is no epsilon or no delta.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not (_is_number(epsilon) and epsilon > 0):
+        raise ValueError(
+            f"epsilon: expected a positive number or inf, found {epsilon!r}"
+        )
+    if not (_is_number(delta) and 0 < delta < 1):
+        raise ValueError(f"delta: expected a number in (0, 1), found {delta!r}")
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return not isinstance(value, str | bool) and float(value) == value
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,61 @@
+"""Budgets that several fits share."""
+
+import numpy as np
+import pytest
+
+import dperm
+from dperm import Budget, BudgetError, DPClassifier
+
+X = np.linspace(-1.0, 1.0, 400)[:, None]
+Y = X[:, 0] > 0
+
+
+def fitted(**given):
+    plain = {"bounds": (-1, 1), "classes": (False, True), "random_state": 0}
+    return DPClassifier("dp_gd", delta=1e-4, **plain, **given).fit(X, Y)
+
+
+def test_what_is_left_is_counted_and_more_is_refused():
+    with Budget(1.0, 1e-3) as budget:
+        fitted(epsilon=0.6)
+        fitted(epsilon=0.3)
+        with pytest.raises(BudgetError, match=r"epsilon: 0.1\d* of the budget of 1 is"):
+            fitted(epsilon=0.2)
+        fitted(epsilon=0.1)
+    assert budget.spent_epsilon == pytest.approx(1.0, rel=1e-5)
+    assert budget.spent_delta == pytest.approx(3e-4) and budget.given == ("n",)
+    fitted(epsilon=5.0)  # outside of it
+
+
+def test_a_fit_that_is_refused_draws_no_noise(monkeypatch):
+    monkeypatch.setattr(dperm.compare.estimators, "weights", None)
+    with Budget(1.0, 1e-3), pytest.raises(BudgetError):
+        fitted(epsilon=2.0)
+
+
+def test_deltas_add_up_and_outer_budgets_count_too():
+    with Budget(10.0, 1.5e-4), pytest.raises(BudgetError, match=r"^delta: 5e-05 of"):
+        fitted(epsilon=1.0)
+        fitted(epsilon=1.0)
+    with Budget(1.0, 1e-3) as outer, Budget(9.0, 1e-3) as inner:
+        fitted(epsilon=0.5)
+        with pytest.raises(BudgetError):
+            fitted(epsilon=0.9)
+        assert (
+            outer.spent_epsilon == inner.spent_epsilon == pytest.approx(0.5, rel=1e-5)
+        )
+
+
+def test_a_fit_without_privacy_fits_in_no_budget():
+    with Budget(1e9, 0.5), pytest.raises(BudgetError, match="costs inf"):
+        fitted(epsilon=np.inf)
+    with Budget(1e9, 0.5), pytest.raises(BudgetError, match="costs inf"):
+        DPClassifier(epsilon=np.inf, bounds=(-1, 1)).fit(X, Y)
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ((0.0, 1e-5), "epsilon: expected a positive"), ((1.0, 0.0), "delta: expected"),
+])  # fmt: skip
+def test_what_is_no_budget_is_refused(given, said):
+    with pytest.raises(ValueError, match=said):
+        Budget(*given)
