@@ -143,7 +143,8 @@ class DPLinear(BaseEstimator):
         self.solver_ = method.name
         asked = {} if self.setting is None else self.setting
         is_tilted = method.section.algorithm == "objective_perturbation"
-        setting = {**method.default, **(RELEASED if is_tilted else {}), **asked}
+        safe: Mapping[str, Any] = RELEASED if is_tilted else {}
+        setting = {**method.default, **safe, **asked}
         contestants.check_setting(method.section, setting)
         return [(method.on(problem), setting) for problem in problems]
 

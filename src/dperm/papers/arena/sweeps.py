@@ -108,8 +108,8 @@ def declared_scales(
     if problem is None:
         return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
     of = (problem, inputs.load_optimum(at).value, [*points(dict(grids), axes=None)])
-    how = (defaults, Seeds.of(seed, fresh, 0), epsilons, ("default",))
-    rows = contest_rows(_on(point["solver"], False), *of, *how, work=work)
+    on, seeds = _on(point["solver"], False), Seeds.of(seed, fresh, 0)
+    rows = contest_rows(on, *of, defaults, seeds, epsilons, ("default",), work=work)
     known = {"n": problem.n, "p": problem.p, "public_scales": False}
     return [{**known, **row} for row in rows]
 
