@@ -775,8 +775,8 @@ MUTANTS = (
         "the smallest eigenvalue moves by half of R^2", "sensitivities",
         "R**2, float(np.sqrt(2)) * R**2, 2 * R * options.label",
         "R**2 / 2, float(np.sqrt(2)) * R**2, 2 * R * options.label",
-        "Run.steps", 'at.statistic(R, _smallest, R**2, key="smallest eigenvalue")',
-        'at.statistic(R, _smallest, R**2 / 2, key="smallest eigenvalue")',
+        "Run.steps", 'at.statistic(R, least, R**2, key="smallest eigenvalue")',
+        'at.statistic(R, least, R**2 / 2, key="smallest eigenvalue")',
     ),
     plant("ssp_vector_without_two", "ada_ssp", "x y moves by R Y", "sensitivities",
         "2 * R * options.label", "R * options.label",
@@ -936,11 +936,11 @@ MUTANTS = (
     # --- fits: leaks beside the releases ----------------------------------------------
     plant("ssp_ridge_exact", "ada_ssp",
         "a closure keeps the eigenvalue, and the ridge has it", "Run.steps",
-        'smallest = yield at.statistic(R, _smallest, R**2, key="smallest eigenvalue")',
+        'smallest = yield at.statistic(R, least, R**2, key="smallest eigenvalue")',
         "kept = []\n"
         "\n"
         "def least(V, records):\n"
-        "    kept.append(_smallest(V, records))\n"
+        "    kept.append(least(V, records))\n"
         "    return kept[-1]\n"
         "\n"
         "smallest = yield at.statistic(R, least, R**2)",

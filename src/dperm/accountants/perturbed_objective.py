@@ -82,6 +82,7 @@ bounds are looser: Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thak
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,11 +162,20 @@ def _total(shifts: Array, J: Array, mu: float, epsilon: float) -> float:
 
 
 @beside_gaussians.register
-def _(event: PerturbedObjective, mu: float, delta: float) -> float:
-    def excess(epsilon: float) -> float:
-        bound = max(tilted_delta(event, mu, epsilon), 1e-300)
-        return math.log(bound / delta)
+def _(event: PerturbedObjective, mu: float, delta: float) -> float | None:
+    if event.count > 1:
+        return None
+    return crossing(lambda epsilon: tilted_delta(event, mu, epsilon), delta)
 
+
+def crossing(bound: Callable[[float], float], delta: float) -> float:
+    """The least epsilon at which a falling bound is at most delta, from above."""
+
+    def excess(epsilon: float) -> float:
+        return math.log(max(bound(epsilon), 1e-300) / delta)
+
+    if excess(0.0) <= 0:
+        return 0.0
     high = 1e-3
     while excess(high) > 0:
         high *= 2

@@ -74,9 +74,7 @@ def _sound(
 
 def _closed(others: list[Event], mu: float, delta: float) -> float | None:
     """The epsilon of Gaussian releases and others, if a closed form composes them."""
-    if len(others) == others[0].count == 1:
-        return beside_gaussians(others[0], mu, delta)
-    return None
+    return beside_gaussians(others[0], mu, delta) if len(others) == 1 else None
 
 
 def _composed_mu(ledger: Ledger) -> float:
@@ -256,7 +254,7 @@ def _(event: NonPrivate, orders: Array) -> Array:
 
 @singledispatch
 def beside_gaussians(event: Event, mu: float, delta: float) -> float | None:
-    """Return the epsilon of one release and of Gaussian ones of that mu, together.
+    """Return the epsilon of an event's releases and Gaussian ones of that mu, together.
 
     None, which most events leave it at, where there is no closed form.
     """

@@ -21,11 +21,12 @@ import numpy as np
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.secret import Secret, Tilted, in_rounds, isometric
+from dperm.solvers.fits.secret import Secret, Sketched, Tilted, in_rounds, isometric
 
 MOST_SQUARE = 512  # features up to which a p x p matrix is released or inverted
 
-Steps = Generator[Secret | Tilted, np.ndarray, None]  # yields secrets, is sent releases
+Wanted = Secret | Sketched | Tilted
+Steps = Generator[Wanted, np.ndarray, None]  # yields secrets, is sent releases
 
 
 class Fit(ABC):

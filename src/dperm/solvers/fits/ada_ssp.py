@@ -85,7 +85,7 @@ class Run(Fit):
         at, p = self.at, self.at.p
         R, Y = self.options.radius * at.radius, self.options.label
         scales = [event.scale for event in self.ledger.events]
-        smallest = yield at.statistic(R, _smallest, R**2, key="smallest eigenvalue")
+        smallest = yield at.statistic(R, least, R**2, key="smallest eigenvalue")
         Q = yield at.second_moments(R)
         q = yield at.statistic(R, partial(_products, Y), 2 * R * Y, key=("x y", Y))
         known = np.maximum(smallest[0] - _MARGIN * scales[0], 0.0)
@@ -95,7 +95,7 @@ class Run(Fit):
         self.u = minimised(at, Q, at.label * q, at.n, np.zeros((p, len(ridge))))
 
 
-def _smallest(V: Any, records: Records) -> float:
+def least(V: Any, records: Records) -> float:
     """The smallest eigenvalue of sum x x^T."""
     return float(np.linalg.eigvalsh(gram(V))[0])
 

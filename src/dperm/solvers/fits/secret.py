@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dperm.accountants.perturbed_objective import PerturbedObjective
+from dperm.accountants.sketch import GaussianSketch
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
 
 ROUNDING = 1e-9  # relative, by which a sensitivity may exceed the ledger's
@@ -49,6 +50,23 @@ class Secret:
         self.unit = self.sensitivity
         return self
 
+    def plus(self, other: Secret, weight: float) -> Secret:
+        """The sum with a multiple of another, which a record moves as well."""
+        value = self.__value + weight * other.__value
+        return Secret(value, self.sensitivity + abs(weight) * other.sensitivity)
+
+    def sketched(self, rows: int, known: np.ndarray) -> Sketched:
+        """Normal rows with these second moments as covariance, and what they lack.
+
+        Parameters
+        ----------
+        rows : int
+        known : ndarray, shape (L,)
+            Below the smallest eigenvalue of the moments that two data sets share.
+        """
+        reach = float(np.sqrt(self.sensitivity / np.sqrt(2)))
+        return Sketched(self.__value, reach, rows, known)
+
     def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
         """The value with the noise of the next event, (k, L) or (L, k, k).
 
@@ -69,6 +87,44 @@ class Secret:
             return self.__value + symmetric_noise(normal(scale, p * (p + 1) // 2), p)
         value = self.__value if self.__value.ndim > 1 else self.__value.reshape(-1, 1)
         return value + normal(scale, len(value))
+
+
+class Sketched:
+    """Second moments as seen through normal rows, whose covariance they are.
+
+    Parameters
+    ----------
+    moments : ndarray, shape (p, p)
+    reach : float
+        R on a record.
+    rows : int
+    known : ndarray, shape (L,)
+    """
+
+    __slots__ = ("__moments", "known", "reach", "rows")
+
+    def __init__(self, moments: np.ndarray, reach: float, rows: int, known: np.ndarray):
+        self.__moments, self.reach, self.rows, self.known = moments, reach, rows, known
+
+    def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
+        """Mean of y y^T over the rows y ~ N(0, moments + what is added), (L, p, p).
+
+        Raises
+        ------
+        UndeclaredError
+            As for ``Secret``.
+        """
+        event = taken(events, GaussianSketch)
+        require("R", self.reach, event.sensitivity)
+        require("rows", self.rows, event.rows)
+        values, vectors = np.linalg.eigh(self.__moments)
+        added = np.maximum(event.scale**2 - self.known, 0.0)
+        sizes = np.sqrt(np.maximum(values, 0.0) + added[:, None])  # (L, p)
+        p = len(values)
+        drawn = normal(1.0, self.rows * p).T.reshape(-1, self.rows, p)
+        rows = (drawn * sizes[:, None, :]) @ vectors.T
+        found: np.ndarray = rows.mT @ rows / self.rows
+        return found
 
 
 class Tilted:

@@ -1,0 +1,105 @@
+r"""Iterative Hessian mixing: Newton-like steps, each in the metric of a fresh sketch.
+
+Lev et al. 2026, arXiv:2601.07545. After the smallest eigenvalue
+(:mod:`.gaussian_mixing`), T times
+
+    H = mean of y y^T over k normal rows y ~ N(0, sum x x^T + eta I),
+    g = sum_i clip_C(grad l_i(u)) + noise,
+    u <- argmin g.(z - u) + (z - u).H (z - u) / 2 + n psi(z).
+
+A sketch's noise is in the metric alone: where the descent ends is decided by the
+gradients, so that the ridge that hides records biases no solution, as it does in
+Gaussian mixing. The authors' constants are T = 3 and k = 6 max(p, log(4 T / rho)). They
+spend epsilon / 2 each on sketches, by a Rényi bound under adding or removing a record,
+and on gradients; here sketches and Gaussian releases compose exactly under replacing
+one (:mod:`dperm.accountants.sketch`). They clip residuals, here whole gradients are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.solvers.options import at_least, positive, share
+from dperm.solvers.fits import Fit, Steps
+from dperm.solvers.fits.ada_ssp import least
+from dperm.solvers.fits.dp_gd import threshold
+from dperm.solvers.fits.gaussian_mixing import count_rows, known, releases
+from dperm.solvers.fits.moments import floored, minimised, refuses
+from dperm.solvers.fits.scaled import Scaled
+
+__all__ = ["Options", "Run", "ledger", "refuses"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Length, rows, clips and shares of the squared budget.
+
+    Attributes
+    ----------
+    steps : int
+        T.
+    rows : float
+        k as a multiple of p, or of log(20 T / delta) if that is more.
+    clip : float
+        C as in DP-GD.
+    radius : float
+        R as a multiple of sqrt(p).
+    share : float
+        The sketches'.
+    eigenvalue : float
+        Of that, the smallest eigenvalue's.
+    """
+
+    steps: int = 3
+    rows: float = 6.0
+    clip: float = 1.0
+    radius: float = 1.0
+    share: float = 0.5
+    eigenvalue: float = 0.1
+
+    def __post_init__(self) -> None:
+        at_least("steps", self.steps, 1)
+        for key in ("rows", "clip", "radius"):
+            positive(key, getattr(self, key))
+        share("share", self.share)
+        share("eigenvalue", self.eigenvalue)
+
+
+def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+    """The smallest eigenvalue, T sketches and T gradients."""
+    R, T = options.radius * at.radius, options.steps
+    first = options.share * options.eigenvalue
+    part = (first, options.share - first)
+    k = count_rows(at, at.p, options.rows, T)
+    moved = 2 * threshold(at, options.clip)
+    gradient = Gaussian(
+        moved,
+        moved * noise_multiplier * float(np.sqrt(T / (1 - options.share))),
+        T,
+        "2 C, the replace-one change of a sum of clipped gradients",
+        "Lev et al. 2026, Algorithm 1, with replace-one constants",
+    )
+    events = releases(at, R, noise_multiplier, part, k, T)
+    return Ledger((*events, gradient), given=at.given)
+
+
+class Run(Fit):
+    """Descents, each step in a metric of its own."""
+
+    def steps(self) -> Steps:
+        """The smallest eigenvalue, then a sketch and a gradient a step."""
+        at, options = self.at, self.options
+        R, C = options.radius * at.radius, threshold(at, options.clip)
+        eigenvalue, sketch, _ = self.ledger.events
+        found = yield at.statistic(R, least, R**2, key="smallest eigenvalue")
+        below = known(at, R, found, eigenvalue)
+        mixed = partial(at.second_moments(R).sketched, known=below)
+        for _ in range(options.steps):
+            H = floored((yield mixed(sketch.rows)), 1e-9 * at.n)  # type: ignore[attr-defined]
+            g = yield at.gradient_sum(self.u, C)
+            q = np.einsum("lij,jl->il", H, self.u) - g
+            self.u = minimised(at, H, q, at.n, self.u)
