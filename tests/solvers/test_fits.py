@@ -11,7 +11,7 @@ from conftest import PENALTIES, make_problem, raw_data
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.fits import FitSubject
 from dperm.audit.lanes import Shape
-from dperm.audit.registry import FITS, subjects
+from dperm.audit.registry import FITS, SKETCHED, subjects
 from dperm.audit.rungs import count, sensitivity, transcript
 from dperm.core import solvers
 from dperm.core.erm.optimum import solve
@@ -23,6 +23,7 @@ from dperm.core.privacy.mechanisms import heard, streams
 from dperm.solvers.fits import (
     Solver,
     ada_ssp,
+    dp_correlated,
     dp_gd,
     dp_gram,
     dp_minibatch,
@@ -41,7 +42,7 @@ from dperm.solvers.scales import column_scales, declared, is_declared, label_sca
 MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
-        ada_ssp, dp_gd, dp_gram, dp_minibatch, dp_newton, moments,
+        ada_ssp, dp_correlated, dp_gd, dp_gram, dp_minibatch, dp_newton, moments,
         objective_perturbation, output_perturbation,
     )
 }  # fmt: skip
@@ -100,7 +101,7 @@ def tilt_of(at, u):
 
 def test_every_module_of_the_folder_is_here_and_a_solver():
     found = {n for n, path in solvers.places().items() if ".fits." in path}
-    assert found == set(MODULES)
+    assert found == {*MODULES, *SKETCHED}  # sketches: test_mixing
     for name in found:
         assert isinstance(solvers.load(name), Solver)
         assert solvers.family(solvers.load(name)) == "fits"
@@ -378,6 +379,7 @@ def test_ledgers_state_the_sensitivities_of_the_papers():
         (ada_ssp, squares, {**wide, "label": 3.0}, [R**2, root * R**2, 6 * R], [1] * 3),
         (moments, squares, wide, [root * few**2], [1]),
         (dp_gd, squares, clip, [2 * C], [4]),
+        (dp_correlated, squares, clip, [2 * C, 3 * C, 3.75 * C, 4.375 * C], [1] * 4),
         (dp_minibatch, squares, clip, [2 * C], [4]),
         (dp_gram, squares, {**wide, **clip}, [root * R**2, 2 * C], [1, 4]),
         (dp_newton, logistic, {**wide, "steps": 4}, [1.0] * 3, [4] * 3),

@@ -1,0 +1,151 @@
+"""Gaussian sketches: their law, its worst pair, and the methods that release them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+from conftest import make_problem
+from dperm.accountants.sketch import GaussianSketch, sketch_delta
+from dperm.core.erm.optimum import solve
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.mechanisms import streams
+from dperm.core.privacy.strict import gaussian_delta
+from dperm.solvers.fits import gaussian_mixing, hessian_mixing
+from dperm.solvers.fits.gaussian_mixing import known
+from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.fits.secret import Secret, UndeclaredError
+
+MODULES = (gaussian_mixing, hessian_mixing)
+
+
+def sketch(scale, rows=8, count=1, doubt=0.0, R=1.0):
+    return GaussianSketch(R, scale, count, "R", "test", rows, doubt)
+
+
+def sampled(moments, event, known_=0.0, runs=4000, seed=0):
+    """Means of y y^T of many sketches, as ``Secret.sketched`` releases them."""
+    normal = streams(seed).noise.standard_normal
+    secret = Secret(moments, np.sqrt(2) * event.sensitivity**2, symmetric=True)
+    sketched = secret.sketched(event.rows, np.full(runs, known_))
+    return sketched.released(iter([event]), lambda scale, k: scale * normal((k, runs)))
+
+
+def attacked(event, epsilon):
+    """Excess of the event "loss above epsilon" on orthogonal records, from samples."""
+    loud, other = np.diag([1.0, 0.0]), np.diag([0.0, 1.0])
+    s2 = event.sensitivity**2 / event.scale**2
+
+    def losses(found):  # log dP/dQ of k rows with these second moments
+        x, z = (found[:, j, j] * event.rows / event.scale**2 for j in (0, 1))
+        return (x - z) * s2 / (1 + s2) / 2
+
+    here, there = (
+        losses(sampled(m, event, seed=k)) for k, m in enumerate((loud, other))
+    )
+    found = (here > epsilon).mean() - np.exp(epsilon) * (there > epsilon).mean()
+    return found, np.sqrt((1 + np.exp(2 * epsilon)) / 4 / len(here))
+
+
+@pytest.mark.parametrize(("scale", "epsilon"), [(2.0, 0.3), (1.2, 1.0)])
+def test_runs_on_the_worst_pair_attain_the_law_and_half_the_noise_is_refuted(
+    scale, epsilon
+):
+    event = sketch(scale)
+    stated = sketch_delta(1 / scale**2, event.rows, 0.0, epsilon)
+    found, error = attacked(event, epsilon)
+    assert abs(found - stated) < 4 * error and stated > 8 * error
+    worse, error = attacked(replace(event, scale=scale / 2), epsilon)
+    assert worse > stated + 4 * error
+
+
+def test_no_pair_of_records_is_worse_than_orthogonal_ones():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        p, gamma = 4, rng.uniform(0.5, 5)
+        half = rng.normal(size=(p, p)) * rng.integers(0, 2)
+        M = half @ half.T + gamma * np.eye(p)
+        x, z = (v / max(1, np.linalg.norm(v)) for v in rng.normal(size=(2, p)))
+        ratios = linalg.eigvalsh(M + np.outer(x, x), M + np.outer(z, z))
+        assert 1 / (1 + 1 / gamma) <= ratios[0] * (1 + 1e-9)
+        assert ratios[-1] <= (1 + 1 / gamma) * (1 + 1e-9)
+        np.testing.assert_allclose(ratios[1:-1], 1, atol=1e-9)
+    ratios = linalg.eigvalsh(np.diag([3.0, 2.0]), np.diag([2.0, 3.0]))
+    np.testing.assert_allclose(ratios, [1 / 1.5, 1.5])  # attained, s^2 = 1/2
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.05, 0.3, 1.0])
+def test_the_law_beside_gaussian_releases(mu):
+    s2, freedom, epsilon, rng = 0.2, 20, 0.4, np.random.default_rng(1)
+    U, V = rng.chisquare(freedom, (2, 400_000))
+    Z = mu**2 / 2 + mu * rng.standard_normal(400_000)
+    loss = s2 / 2 * U - s2 / 2 / (1 + s2) * V + Z
+    excess = np.maximum(-np.expm1(epsilon - loss), 0)
+    error = excess.std() / np.sqrt(len(excess))
+    assert abs(sketch_delta(s2, freedom, mu, epsilon) - excess.mean()) < 4 * error
+
+
+def test_a_quiet_sketch_costs_its_gaussian_releases_and_its_doubt():
+    many = Gaussian(1.0, 2.0, 1, "u", "s")
+    quiet, delta = sketch(1e4, doubt=1e-6), 1e-5
+    found = true_epsilon(Ledger((many, quiet)), delta)
+    assert gaussian_delta(found, 0.5) == pytest.approx(0.9e-5, rel=1e-3)
+    assert true_epsilon(Ledger((sketch(3.0, doubt=1e-4),)), delta) == np.inf
+
+
+def test_sketches_compose_as_one_with_all_rows():
+    one, several = sketch(6.0, rows=24), sketch(6.0, rows=8, count=3)
+    values = [true_epsilon(Ledger((event,)), 1e-5) for event in (one, several)]
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+
+
+def test_a_sketch_has_the_covariance_that_it_needs():
+    moments, event = np.array([[3.0, 1.0], [1.0, 2.0]]), sketch(2.5)
+    for below, added in ((0.0, 6.25), (1.0, 5.25), (9.0, 0.0)):
+        mean = sampled(moments, event, below).mean(axis=0)
+        np.testing.assert_allclose(mean, moments + added * np.eye(2), atol=0.25)
+    for other in (sketch(2.5, rows=4), sketch(2.5, R=0.9)):
+        secret = Secret(moments, np.sqrt(2), symmetric=True)
+        with pytest.raises(UndeclaredError):
+            secret.sketched(8, np.zeros(1)).released(
+                iter([other]), lambda scale, k: np.zeros((k, 1))
+            )
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_ledgers_and_the_floor(module):
+    at = Scaled(make_problem("least_squares", "l2"))
+    made = module.Options()
+    found = calibrate(lambda z: module.ledger(at, z, made), 1.0, at.delta, "strict")
+    eigenvalue, mixed, *rest = found.ledger.events
+    R = np.sqrt(at.p) if rest else np.sqrt(at.p + 1)
+    assert eigenvalue.sensitivity == pytest.approx(R**2)
+    assert mixed.sensitivity == pytest.approx(R)
+    assert mixed.doubt == pytest.approx(0.1 * at.delta)
+    assert mixed.count == (3 if rest else 1)
+    assert true_epsilon(found.ledger, at.delta) == pytest.approx(1.0, rel=2e-4)
+    # a release at the mean is R^2 above what the records share, and noise at its worst
+    level = np.full((1, 1), 50.0 * eigenvalue.scale)
+    assert (
+        known(at, R, level, eigenvalue)[0] < level[0, 0] - R**2 - 4 * eigenvalue.scale
+    )
+    for event in rest:
+        assert event.sensitivity == pytest.approx(2 * R * at.label)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_without_noise_records_are_fitted(module):
+    """Exactly by iterations; by a single mixture as well as its rows allow."""
+    problem = make_problem("least_squares", "l2")
+    at = Scaled(problem)
+    made = module.Options(radius=50.0, rows=400.0)
+    if module is hessian_mixing:
+        made = replace(made, clip=50.0, steps=12)
+    run = module.Run(at, module.ledger(at, 1e-9, made), [streams(0)], made)
+    w = run.solve()
+    start, end = (problem.objective(v)[0] for v in (0 * w, w))
+    best = solve(problem).value
+    assert end - best < (1e-6 if module is hessian_mixing else 0.05) * (start - best)
