@@ -776,7 +776,7 @@ MUTANTS = (
         "the smallest eigenvalue moves by half of R^2", "sensitivities",
         "R**2, float(np.sqrt(2)) * R**2, 2 * R * options.label",
         "R**2 / 2, float(np.sqrt(2)) * R**2, 2 * R * options.label",
-        "Run.steps", 'at.statistic(R, least, R**2, key="smallest eigenvalue")',
+        "ada_ssp:Run.steps", 'at.statistic(R, least, R**2, key="smallest eigenvalue")',
         'at.statistic(R, least, R**2 / 2, key="smallest eigenvalue")',
     ),
     plant("ssp_vector_without_two", "ada_ssp", "x y moves by R Y", "sensitivities",
