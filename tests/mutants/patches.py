@@ -828,7 +828,7 @@ MUTANTS = (
         "self._behind().gradient(u, C)", "self._behind().gradient(u, 2 * C)",
     ),
     plant("gd_clip_of_the_data", "dp_gd", "C is the mean norm of the private records",
-        "Run.steps",
+        "dp_gd:Run.steps",
         "C = threshold(at, options.clip)",
         "C = min(threshold(at, options.clip), at._behind().norms.mean())",
     ),
