@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment import config as configuration
-from dperm.core.experiment import racing, schema
+from dperm.core.experiment import schema
 from dperm.core.experiment.results import Result
 from dperm.kinds import law, sweeps, tables
+from dperm.pipeline.racing import CANNOT_WIN
 
 
 def transcripts(means, sigma=0.0, size=40, seed=0, passes=2.0, counts=None):
@@ -209,7 +210,7 @@ def test_settings_that_racing_left_are_taken_where_they_are_near():
     whole = sweeps.settings(rows, 2.0, near=3.0, most=60)
     missing = (rows["step"] >= 16) & (rows["replicate"] >= 2)
     rows.loc[missing, ["objective", "relative_error"]] = np.nan
-    rows.loc[missing, "status"] = racing.CANNOT_WIN
+    rows.loc[missing, "status"] = CANNOT_WIN
     left = sweeps.settings(rows, 2.0, near=3.0, most=60)
     pd.testing.assert_frame_equal(left, whole)
     rows.loc[rows["step"] == 0, "status"] = "diverged"

@@ -15,12 +15,12 @@ from dperm.core.erm.problem import Problem
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema
-from dperm.core.experiment.racing import CANNOT_WIN
 from dperm.core.experiment.unit import Job, lane_rows
 from dperm.core.lanes import Lanes, trials
 from dperm.core.privacy.calibration import UnreachableTargetError
 from dperm.core.privacy.ledger import as_set, moves_with_data
 from dperm.pipeline import inputs
+from dperm.pipeline.racing import CANNOT_WIN
 
 CALIBRATION = PAPER  # what is printed was run with the published noise
 KEPT = [

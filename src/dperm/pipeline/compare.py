@@ -31,9 +31,9 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import schema
 from dperm.core.experiment.locate import available
-from dperm.core.experiment.racing import CANNOT_WIN
 from dperm.core.experiment.results import best
 from dperm.core.experiment.unit import IDENTITY, PROVENANCE
+from dperm.pipeline.racing import CANNOT_WIN
 
 RTOL = 1e-9
 LAST = 10.0 ** (1 - store.DIGITS)  # a unit of the last digit of a CSV, relative

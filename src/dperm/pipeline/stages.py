@@ -26,7 +26,7 @@ from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
-from dperm.pipeline import checks, digests, products
+from dperm.pipeline import checks, digests, products, racing
 from dperm.pipeline.cluster import away, cluster
 from dperm.pipeline.inputs import load_job, load_optimum_record, unavailable_reason
 from dperm.pipeline.products import chosen, function_of
@@ -55,7 +55,8 @@ def tune(config: schema.Config) -> Path:
             store.write_json(folder / "ledger.json", [])
         else:
             with cluster(config.parallel):
-                table = tuning.tuned(job, plan.design(config))
+                design = plan.design(config)
+                table = tuning.tuned(job, design, racing.chosen(design.race))
         store.write_table(folder / "tune.parquet", table)
     return folder / "tune.parquet"
 

@@ -100,7 +100,7 @@ class Design:
     calibrations : list of str
     replicates, fresh : int
         Runs of every point in tuning, of every chosen setting in evaluation.
-    race : bool
+    race : bool or "exact"
         False: settings that cannot win are run to the end too.
     evaluated : str
         Numbers of passes that are evaluated: ``all``, or the ``best``.
@@ -110,7 +110,7 @@ class Design:
     calibrations: list[str]
     replicates: int
     fresh: int
-    race: bool
+    race: bool | str
     evaluated: str
 
 

@@ -21,7 +21,7 @@ AXES = ("passes", "step", "clip")  # of the grid of a run
 MOST_PASSES = 10**6  # over the data: no run would end
 
 
-def among(*known: str) -> AfterValidator:
+def among(*known: str | bool) -> AfterValidator:
     """The constraint of text that is one of the known words."""
 
     def check(text: str) -> str:
@@ -32,8 +32,9 @@ def among(*known: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _none_of(known: Sequence[str]) -> PydanticCustomError:
-    words = {"words": ", ".join(known), "known": known}
+def _none_of(known: Sequence[str | bool]) -> PydanticCustomError:
+    names = [str(word).lower() if isinstance(word, bool) else word for word in known]
+    words = {"words": ", ".join(names), "known": names}
     return PydanticCustomError("among", "one of {words}", words)
 
 
@@ -65,6 +66,7 @@ Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]+$")]
 Folder = Annotated[str, Field(pattern="^[A-Za-z0-9_-]*$")]
 Axis = Annotated[str, among(*AXES)]
+Race = Annotated[bool | str, among(True, "exact", False)]
 Calibration = Annotated[str, AfterValidator(_calibration)]
 Names = Annotated[list[str], AfterValidator(_each_once)]
 Problems = Annotated[Names, Field(min_length=1)]
@@ -236,7 +238,8 @@ class Paper(Section):
     fresh: Count = 10  # evaluation runs of every chosen setting
     evaluated: Annotated[str, among("all", "best")] = "all"  # numbers of passes
     clocked: Whole = 5  # evaluation runs that are made again alone where time is shown
-    race: Flag = True  # false: settings that cannot win are run to the end too
+    # What cannot win is not run to the end; exact: by certainty alone; false: all is.
+    race: Race = True
     sweeps: dict[Name, Sweep] = field(default_factory=dict)
     figures: dict[Name, Product] = field(default_factory=dict)
     tables: dict[Name, Product] = field(default_factory=dict)

@@ -17,7 +17,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -28,7 +28,6 @@ import pandas as pd
 from dperm.core.experiment import files as store
 from dperm.core.experiment.files import Parts
 from dperm.core.experiment.plan import Design
-from dperm.core.experiment.racing import raced
 from dperm.core.experiment.results import best
 from dperm.core.experiment.unit import IDENTITY, Job, Unit, rows, unavailable
 from dperm.core.lanes import trials
@@ -40,15 +39,17 @@ log = logging.getLogger(__name__)
 LEAST_LANES = 64  # of a piece: fewer would pay for noise that more could share
 PIECES_PER_WORKER = 4  # at least, so that none is left with a long one at the end
 
+Solve = Callable[[list[Unit]], Iterator[pd.DataFrame]]
+Race = Callable[[Job, list[Unit], Solve], Iterator[pd.DataFrame]]
 
-def tuned(job: Job, design: Design) -> pd.DataFrame:
+
+def tuned(job: Job, design: Design, race: Race | None = None) -> pd.DataFrame:
     """Rows of the grid, those of ``tune.parquet``.
 
-    Lanes that an earlier run left are reused as they are. Settings that cannot win are
-    not run to the end, see ``racing``, if the paper does not want them all.
+    Lanes that an earlier run left are reused as they are. A race, if there is one, does
+    not run settings to the end that cannot win.
     """
-    floor = job.optimum.value - abs(job.optimum.gap) if design.race else None
-    return collect(job, list(tuning_units(job, design)), floor)
+    return collect(job, list(tuning_units(job, design)), race)
 
 
 def evaluated(job: Job, design: Design, tuned: pd.DataFrame) -> pd.DataFrame:
@@ -174,7 +175,7 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
 # --- units on workers -----------------------------------------------------------------
 
 
-def collect(job: Job, units: list[Unit], floor: float | None = None) -> pd.DataFrame:
+def collect(job: Job, units: list[Unit], race: Race | None = None) -> pd.DataFrame:
     """Rows of all units, sorted; logs progress and how many lanes were reused.
 
     They run on all workers of this machine, or each on one of a cluster's.
@@ -183,13 +184,13 @@ def collect(job: Job, units: list[Unit], floor: float | None = None) -> pd.DataF
     ----------
     job : Job
     units : list of Unit
-    floor : float, optional
-        No objective is below it. If given, units are raced.
+    race : callable, optional
+        Gives the tables of all units, of which it solves what it must.
     """
     parts, count = Parts(job.folder), Counter[str]()
     lanes, work = sum(len(unit.points) for unit in units), sum(u.work for u in units)
     name = f"{units[0].stage} {job.folder}"
-    meter = Meter(name, lanes, "lanes", work, at_most=floor is not None)
+    meter = Meter(name, lanes, "lanes", work, at_most=race is not None)
 
     def solve(some: list[Unit]) -> Iterator[pd.DataFrame]:
         for unit, (table, fresh) in zip(some, _solved(job, some, parts), strict=True):
@@ -198,7 +199,7 @@ def collect(job: Job, units: list[Unit], floor: float | None = None) -> pd.DataF
             meter.advance(len(unit.points), unit.work, fresh > 0)
             yield table
 
-    tables = solve(units) if floor is None else raced(job, units, floor, solve)
+    tables = solve(units) if race is None else race(job, units, solve)
     table = pd.concat(list(tables), ignore_index=True)
     left = lanes - count.total()
     log.info(
