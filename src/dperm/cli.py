@@ -121,15 +121,25 @@ _ROWS: dict[str, tuple[str, ...]] = {
         SOLVES,
         "arena",
     ),
-    "arena problem=": (
-        "papers.arena.single:recommend",
-        "run every private method on one problem; which to take",
-        SOLVES,
-        "arena",
+    "arena method=": (
+        "papers.arena.command:main",
+        "a private method of yours against every other",
+        KEYS,
     ),
+    "arena problem=": (
+        "papers.arena.command:main",
+        "run every private method on one problem; which to take",
+        KEYS,
+    ),
+    "arena --help": ("papers.arena.command:main", "what the arena takes", KEYS),
 }
 COMMANDS = {name: Command(*row) for name, row in _ROWS.items()}
-MARKS = {"module:function": "[^=]*:[^=]*|--epsilon(=.*)?", "problem=": "problem=.*"}
+MARKS = {
+    "module:function": "[^=]*:[^=]*|--epsilon(=.*)?",
+    "problem=": "problem=.*",
+    "method=": "method=.*",
+    "--help": "-h|--help",
+}
 # Snakemake's options that say how many jobs run at once, or where that is said.
 CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
 # Those that ask for Snakemake's own output.

@@ -559,7 +559,10 @@ def _family(section: schema.Solver) -> str:
 
 
 def _like(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Default and grid of the arena's method that is most like it."""
+    """Its module's ``DEFAULT`` and ``GRID``, or those of the arena's nearest method."""
+    module = solvers.load(section.algorithm)
+    if hasattr(module, "GRID"):
+        return getattr(module, "DEFAULT", {}), module.GRID
     defaults, grids = settings()["defaults"], settings()["grids"]
     algorithm, names = section.algorithm, [section.name]
     if algorithm in solvers.places():

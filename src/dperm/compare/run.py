@@ -67,6 +67,8 @@ class Plan:
     tunings : sequence of str
     declared : callable, optional
         Gives a problem the scales that methods may know; by default it has its own.
+    epsilons : sequence of float
+        In place of the problem's.
     """
 
     command: str
@@ -79,6 +81,7 @@ class Plan:
     work: float
     tunings: Sequence[str] = TUNINGS
     declared: Callable[[Problem], Problem] | None = None
+    epsilons: Sequence[float] = ()
 
     def on(self, method: Method, problem: Problem) -> Contestant:
         """The method on the problem, or on a part of it."""
@@ -109,7 +112,11 @@ def runs_of(plan: Plan, method: Method) -> list[Row]:
     seed = seed_of(plan.seed, plan.command, problem.name, method.name, 0, 0)
     with threadpool_limits(1):  # in a process of its own, too
         at = (problem, plan.source.optimum.value, method.grid, method.default)
-        how = (Seeds.of(seed, plan.fresh, plan.held), [problem.epsilon], plan.tunings)
+        how = (
+            Seeds.of(seed, plan.fresh, plan.held),
+            [*plan.epsilons] or [problem.epsilon],
+            plan.tunings,
+        )
         rows = contest_rows(partial(plan.on, method), *at, *how, plan.split, plan.work)
     known = {"problem": problem.name, "solver": method.name, "public_scales": True}
     ok = {"seed": seed, "status": "ok", "reason": "", "epsilon": np.nan, "tuning": None}

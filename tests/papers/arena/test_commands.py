@@ -16,12 +16,13 @@ from scipy.stats import t as student
 from conftest import make_problem
 from dperm import cli
 from dperm.compare import contestants as methods
+from dperm.compare import results
 from dperm.core.experiment.config import read
-from dperm.core.experiment.locate import home
+from dperm.core.experiment.locate import ConfigError, home
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.strict import profile
-from dperm.papers.arena import outcomes, peers, single
+from dperm.papers.arena import command, outcomes, own, peers, single
 from dperm.pipeline import inputs
 from dperm.solvers.fits import dp_minibatch
 from dperm.solvers.fits.scaled import Scaled
@@ -184,9 +185,8 @@ def test_a_library_that_cannot_be_had_is_left_out_with_a_reason(
 
 @pytest.mark.parametrize(
     ("arguments", "function"),
-    [(["arena", "problem=diabetes", "seed=3"], "single:recommend"),
-     (["arena", "--peers", "problem=diabetes", "seed=3"], "peers:run")],
-)  # fmt: skip
+    [(["arena", "--peers", "problem=diabetes", "seed=3"], "peers:run")],
+)
 def test_the_command_line_leads_there(arguments, function, monkeypatch):
     seen = []
     monkeypatch.setattr(cli, "run_stage", lambda command, rest: seen.append(
@@ -196,6 +196,66 @@ def test_the_command_line_leads_there(arguments, function, monkeypatch):
     ((found, rest),) = seen
     assert found == f"papers.arena.{function}"
     assert rest == ["paper=arena", "problem=diabetes", "seed=3"]
+
+
+def test_one_problem_or_one_method_leads_to_its_command(monkeypatch):
+    seen = []
+    monkeypatch.setattr(single, "recommend", seen.append)
+    monkeypatch.setattr(own, "score", lambda *given: seen.append(given))
+    cli._run(["arena", "problem=diabetes", "seed=3"])
+    cli._run(["arena", "method=mine", "problem=[diabetes, airfoil]"])
+    assert (seen[0].problem.name, seen[0].seed) == ("diabetes", 3)
+    assert seen[1][1:] == ("mine", ["diabetes", "airfoil"])
+
+
+@pytest.mark.parametrize("word", ["solver=dp_gd", "solvers=[dp_gd]", "epsilon=1"])
+def test_a_key_that_does_nothing_is_refused(word):
+    with pytest.raises(ConfigError, match="expected one of problem, method"):
+        command.main(["problem=diabetes", word])
+
+
+TWIN = """
+from dperm.solvers.fits.dp_gd import Options, Run, ledger, refuses
+FAMILY = "fits"
+GRID = {"steps": [3, 30]}
+"""
+
+
+@pytest.mark.slow
+def test_a_method_of_ones_own_is_scored_and_its_twin_ties(few, tmp_path, monkeypatch):
+    config = few()
+    options = config.paper.sweeps["contest"].options
+    options |= {"fresh": 4, "epsilons": [1.0, 3.0, 10.0]}
+    (tmp_path / "twin_of_gd.py").write_text(TWIN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    rows = []
+    for name in ("dp_gd", "dp_cd"):
+        for problem in ("breast_cancer", "diabetes"):
+            rows += own._runs(config, methods.method(name), problem)
+    kept = results.means(pd.DataFrame(rows), outcomes.label)
+    kept["data"] = kept["problem"]
+    monkeypatch.setattr(own, "known_results", lambda: kept)
+    written = {path.name: path for path in own.score(config, "twin_of_gd")}
+    heads = pd.read_csv(written["head_to_head.csv"]).set_index(["tuning", "against"])
+    verdicts = heads["verdict"].xs("default")
+    assert verdicts["DP-GD"] == "tied" and verdicts["DP-CD"] == "ahead"
+    against = heads.loc[("default", "DP-CD")]
+    assert against["cells"] == 6 and against["wins"] == round(6 * against["ahead"])
+    ranks = pd.read_csv(written["ranks.csv"])
+    assert set(ranks["epsilon"].astype(str)) == {"all", "1.0", "3.0", "10.0"}
+    assert (ranks["of"] == 3).all()
+    text = written["paragraph.tex"].read_text()
+    assert "twin\\_of\\_gd has place" in text and "2 data sets" in text
+    with pytest.raises(ConfigError, match="problem=madelon_l1: expected one of"):
+        own.score(config, "twin_of_gd", ["madelon_l1"])
+
+
+def test_the_kept_results_have_all_that_a_score_needs():
+    kept = own.known_results()
+    ran = kept[kept["status"] == "ok"]
+    assert {*own.TUNINGS} <= {*ran["tuning"]} and ran["public_scales"].all()
+    assert ran["data"].notna().all() and ran["mean"].notna().any()
 
 
 def test_the_whole_arena_is_snakemakes(monkeypatch):
