@@ -72,8 +72,8 @@ class Site:
         return lambda handler: _send(handler, 200, headers, body[:at])
 
     @staticmethod
-    def status(code: int, body: bytes = b"") -> Answer:
-        headers = {"Content-Length": len(body)}
+    def status(code: int, body: bytes = b"", kind: str = "text/plain") -> Answer:
+        headers = {"Content-Type": kind, "Content-Length": len(body)}
         return lambda handler: _send(handler, code, headers, body)
 
     def close(self) -> None:

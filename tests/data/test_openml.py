@@ -1,7 +1,10 @@
 import hashlib
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data import fetch
@@ -16,7 +19,6 @@ ARFF = b"""@relation electricity
 0,2,0.414912,UP
 0.5,7,0.1,DOWN
 """
-NAMESPACE = 'xmlns:oml="http://openml.org/openml"'
 SET = Dataset(
     name="electricity",
     sources=[Source(kind="openml", id=151)],
@@ -38,11 +40,13 @@ def serve(site, monkeypatch, body=ARFF, checksum=None, number=151, target="class
         "status": "active",
         "md5_checksum": checksum,
     }
-    inner = "".join(f"<oml:{k}>{v}</oml:{k}>" for k, v in fields.items())
-    outer = "data_set_description"
-    text = f"<oml:{outer} {NAMESPACE}>{inner}</oml:{outer}>"
-    site.put(f"/api/v1/xml/data/{number}", site.good(text.encode(), "text/xml"))
-    monkeypatch.setenv(SERVER, site.url("/api/v1/xml"))
+    describe(site, monkeypatch, {"data_set_description": fields}, number)
+
+
+def describe(site, monkeypatch, answer, number=151):
+    text = json.dumps(answer).encode()
+    site.put(f"/api/v1/json/data/{number}", site.good(text, "application/json"))
+    monkeypatch.setenv(SERVER, site.url("/api/v1/json"))
 
 
 def test_same_digest_from_openml_and_mirror_and_http(site, data, monkeypatch):
@@ -70,13 +74,35 @@ def test_the_target_is_by_default_openml_s(site, data, monkeypatch):
 
 
 def test_an_unknown_id(site, data, monkeypatch):
-    text = f"<oml:error {NAMESPACE}><oml:code>111</oml:code>"
-    text += "<oml:message>Unknown dataset</oml:message></oml:error>"
-    site.put("/api/v1/xml/data/151", site.status(412, text.encode()))
-    monkeypatch.setenv(SERVER, site.url("/api/v1/xml"))
+    text = json.dumps({"error": {"code": "111", "message": "Unknown dataset"}})
+    site.put("/api/v1/json/data/151", site.status(412, text.encode(), "text/json"))
+    monkeypatch.setenv(SERVER, site.url("/api/v1/json"))
     record = fetch(SET, data)
     assert record.status == "unavailable" and len(record.tried) == 1
-    assert "Unknown dataset" in record.reason
+    assert "HTTP 412" in record.reason and "Unknown dataset" in record.reason
+
+
+@pytest.mark.parametrize("answer", [[], "down", {"data_set_description": {"id": 151}}])
+def test_an_answer_of_another_kind_is_refused(site, data, monkeypatch, answer):
+    describe(site, monkeypatch, answer)
+    record = fetch(SET, data)
+    assert record.status == "unavailable"
+    assert "expected the description of a data set" in record.reason
+
+
+def test_a_file_with_another_checksum_is_refused(site, data, monkeypatch):
+    serve(site, monkeypatch, checksum="0" * 32)
+    record = fetch(SET, data)
+    assert record.status == "unavailable" and "other content: MD5" in record.reason
+    assert site.count("/data/electricity.arff") == 2  # it is asked for once more
+
+
+def test_a_file_of_this_machine_is_not_taken_for_one(site, data, monkeypatch, tmp_path):
+    (tmp_path / "e.arff").write_bytes(ARFF)
+    digest = hashlib.md5(ARFF, usedforsecurity=False).hexdigest()
+    about = {"url": (tmp_path / "e.arff").as_uri(), "md5_checksum": digest}
+    describe(site, monkeypatch, {"data_set_description": about})
+    assert fetch(SET, data).status == "unavailable"
 
 
 def test_damaged_data_are_refused(site, data, monkeypatch):
@@ -87,19 +113,26 @@ def test_damaged_data_are_refused(site, data, monkeypatch):
 
 
 def test_a_silent_server_is_given_up(site, data, monkeypatch):
-    site.put("/api/v1/xml/data/151", site.silent)
-    monkeypatch.setenv(SERVER, site.url("/api/v1/xml"))
+    site.put("/api/v1/json/data/151", site.silent)
+    monkeypatch.setenv(SERVER, site.url("/api/v1/json"))
     started = time.monotonic()
     record = fetch(SET, replace(data, timeout=1.0))
     assert time.monotonic() - started < 15
     assert "timed out" in record.reason or "time-out" in record.reason
 
 
-def test_a_child_that_hangs_is_stopped(site, data, monkeypatch):
+def test_an_answer_that_does_not_begin_is_given_up(site, data, monkeypatch):
     monkeypatch.setattr("dperm.data.download.PATIENCE", 0.05)
     serve(site, monkeypatch)
-    record = fetch(SET, replace(data, timeout=2.0))
-    assert "time-out: not complete after 0.1 s" in record.reason
+    site.put("/data/electricity.arff", site.silent)
+    record = fetch(SET, replace(data, timeout=2.0, retries=0))
+    assert "time-out: no answer within 0.1 s" in record.reason
+
+
+def test_a_file_that_does_not_end_is_given_up(site, data, monkeypatch):
+    serve(site, monkeypatch)
+    record = fetch(SET, replace(data, most_seconds=0.0))
+    assert "time-out" in record.reason
 
 
 def test_mtp_comes_from_openml(site, data, monkeypatch):

@@ -154,7 +154,7 @@ def test_what_is_asked_for_together_or_apart_is_no_reason_to_run_again(finished)
 def without_a_network(folder: Path, paper: str, settings: str):
     """A smoke run with no mirror and an OpenML that does not answer."""
     environment = {key: v for key, v in os.environ.items() if key != "DPERM_MIRROR"}
-    environment["DPERM_OPENML_SERVER"] = "http://127.0.0.1:9/api/v1/xml"
+    environment["DPERM_OPENML_SERVER"] = "http://127.0.0.1:9/api/v1/json"
     command = [sys.executable, "-m", "dperm", "-j", "2", "-q", "all",
                "--directory", str(folder), "--config", "scale=smoke",
                f"set={settings} data.retries=0", "--", paper]  # fmt: skip

@@ -1,18 +1,12 @@
-"""Downloads: over HTTP, resumed and without error pages; and from OpenML.
-
-The openml library waits for ever on a silent host and reads its settings from the
-environment when it is imported: this module, run as a process of its own, bounds the
-one and holds the other.
-"""
+"""Downloads: over HTTP, resumed and without error pages; and from OpenML."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import queue
 import re
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -32,8 +26,8 @@ CHUNK = 1 << 16
 LEAST = 1 << 12  # bytes that have to come within every time-out
 # A resumed file must be byte for byte the file, so no compression on the way.
 HEADERS = {"Accept-Encoding": "identity", "User-Agent": "dperm"}
-SERVER = "DPERM_OPENML_SERVER"
-PATIENCE = 10  # a whole download from OpenML may take this many time-outs
+SERVER = "DPERM_OPENML_SERVER"  # stands for the address of OpenML
+PATIENCE = 10  # time-outs that an answer may take to begin
 
 
 def explain(error: Exception) -> str:
@@ -154,7 +148,7 @@ def _transfer(
         if response.status_code in RETRIED:
             raise RetryError(said)
         if not response.ok:
-            raise SourceError(said)
+            raise SourceError(said + _reason(response))
         if "html" in response.headers.get("Content-Type", "").lower():
             raise RefusedError("the server sent a web page (HTML) instead of the file")
         size = have if resumed else 0
@@ -172,6 +166,13 @@ def _transfer(
             part.unlink(missing_ok=True)
             raise
     return True
+
+
+def _reason(response: requests.Response) -> str:
+    """What the answer says besides its code; not the text of a web page."""
+    if "json" not in response.headers.get("Content-Type", ""):
+        return ""
+    return f": {response.raw.read1(CHUNK, decode_content=True).decode()[:300]!r}"
 
 
 class _TooLargeError(SourceError):
@@ -252,16 +253,16 @@ def _chunks(response: requests.Response, data: Data, end: float) -> Iterator[byt
 def download_openml(
     identifier: int, folder: Path, data: Data
 ) -> tuple[Path, str | None]:
-    """Download an OpenML data set as ARFF through the openml library.
+    """Download an OpenML data set as ARFF.
 
     Parameters
     ----------
     identifier : int
         Number of the data set.
     folder : Path
-        Cache and settings of the library are kept below it.
+        Where its description and its file are put.
     data : Data
-        Its limits: seconds without an answer, how often the library asks, bytes.
+        The limits of either download.
 
     Returns
     -------
@@ -273,72 +274,24 @@ def download_openml(
     Raises
     ------
     SourceError
-        If the server does not answer or does not know the data set.
+        If the server does not answer or does not know the data set; ``RefusedError`` if
+        the file is not the one that it describes.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    limits = {"timeout": data.timeout, "most_bytes": data.most_bytes}
-    request = {"id": identifier, "retries": max(1, data.retries), **limits}
-    longest = min(PATIENCE * data.timeout, data.most_seconds)
-    kept = str(folder.resolve())
-    settings = {
-        "OPENML_CACHE_DIR": kept,
-        "XDG_CONFIG_HOME": kept,
-        "XDG_CACHE_HOME": kept,
-        # Parquet lies on another host, which would be asked first.
-        "OPENML_SKIP_PARQUET": "true",
-        "PYTHONWARNINGS": "ignore",
-    }
+    server = os.environ.get(SERVER, "https://www.openml.org/api/v1/json")
+    answer = download(f"{server}/data/{identifier}", folder / "about.json", data)
     try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", __name__, json.dumps(request)],
-            env={**os.environ, **settings},
-            capture_output=True,
-            text=True,
-            timeout=longest,
-        )
-    except subprocess.TimeoutExpired:
-        raise SourceError(f"time-out: not complete after {longest:g} s") from None
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        raise SourceError(lines[-1] if lines else f"exit code {done.returncode}")
-    answer = json.loads(done.stdout.strip().splitlines()[-1])
-    return Path(answer["path"]), answer["target"]
+        about = json.loads(answer.read_bytes())["data_set_description"]
+        url, checksum = about["url"], about["md5_checksum"]
+    except (ValueError, KeyError, TypeError) as error:
+        text = f"{explain(error)}, expected the description of a data set"
+        raise RefusedError(text) from error
+    path = download(url, folder / file_name(url), data)
+    with open(path, "rb") as handle:
+        digest = hashlib.file_digest(handle, _md5).hexdigest()
+    if digest != checksum:
+        raise RefusedError(f"other content: MD5 {digest}, expected {checksum}")
+    return path, about.get("default_target_attribute")
 
 
-def _from_openml(request: dict[str, Any]) -> dict[str, Any]:
-    import openml
-    import requests
-
-    ask = requests.Session.request
-
-    def bounded(*args: Any, **options: Any) -> requests.Response:
-        """A response that is read here, and not by the library, which sets no limit."""
-        options |= {"stream": True, "timeout": request["timeout"]}
-        options["hooks"] = {"response": _leave_unread}
-        response, body = ask(*args, **options), bytearray()
-        for chunk in response.iter_content(CHUNK):
-            body += chunk
-            if len(body) > request["most_bytes"]:
-                raise SourceError(f"more than {request['most_bytes']} bytes")
-        response._content = bytes(body)
-        return response
-
-    requests.Session.request = bounded  # type: ignore[method-assign, assignment]
-    if os.environ.get(SERVER):
-        openml.config.server = os.environ[SERVER]
-    openml.config.set_retry_policy("human", request["retries"])
-    served = openml.datasets.get_dataset(
-        request["id"],
-        download_data=True,
-        download_qualities=False,
-        download_features_meta_data=False,
-    )
-    return {"path": str(served.data_file), "target": served.default_target_attribute}
-
-
-if __name__ == "__main__":
-    try:
-        print(json.dumps(_from_openml(json.loads(sys.argv[1]))))
-    # The parent turns whatever goes wrong here into the reason it records.
-    except Exception as error:
-        sys.exit(explain(error))
+def _md5() -> Any:
+    return hashlib.md5(usedforsecurity=False)
