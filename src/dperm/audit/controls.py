@@ -141,17 +141,16 @@ class Again(Rows):
 # --- what is changed in a run or in a ledger ------------------------------------------
 
 
-def _half_noise_sgd(run: Any) -> None:
-    run.constants[:, 2] /= 2
-
-
 def _equal_shares(run: Any) -> Array:
     p = run.problem.p
     return np.full(p, 1 / np.sqrt(p))
 
 
-def _no_clip_sgd(run: Any) -> None:
-    run.constants[:, 1] = np.inf
+def _constant(which: int, factor: float) -> Callable[[Any], None]:
+    def change(run: Any) -> None:
+        run.constants[:, which] *= factor
+
+    return change
 
 
 class Forgetful(Lanes):
@@ -179,28 +178,19 @@ def _spending(
     return problem, lanes, generators, options, *rest
 
 
-def _each(change: Callable[[Any], Event]) -> Callable[[Ledger], Ledger]:
-    return lambda ledger: Ledger(tuple(change(event) for event in ledger.events))
+def _each(
+    change: Callable[[Any], dict[str, Any]], kind: type[Event] = Event
+) -> Callable[[Ledger], Ledger]:
+    """A ledger whose events of a kind have other fields."""
+
+    def changed(event: Event) -> Event:
+        return replace(event, **change(event)) if isinstance(event, kind) else event
+
+    return lambda ledger: Ledger(tuple(map(changed, ledger.events)))
 
 
-def _half_sensitivity(event: Any) -> Event:
-    return replace(event, sensitivity=event.sensitivity / 2)
-
-
-def _half_selection(event: Any) -> Event:
-    return _half_sensitivity(event) if isinstance(event, NoisyMax) else event
-
-
-def _once(event: Any) -> Event:
-    return replace(event, count=1)
-
-
-def _one_less(event: Any) -> Event:
-    return replace(event, count=max(event.count - 1, 1))
-
-
-def _called_sound(event: Any) -> Event:
-    return replace(event, sound=True) if isinstance(event, NoisyMax) else event
+def _half(event: Any) -> dict[str, Any]:
+    return {"sensitivity": event.sensitivity / 2}
 
 
 def _again(subject: StreamSubject) -> None:
@@ -209,7 +199,7 @@ def _again(subject: StreamSubject) -> None:
 
 def _without_dimension(subject: StreamSubject) -> None:
     if len(subject.ledger.events) == 1:
-        change = _each(lambda event: replace(event, kappa=event.order - 1))
+        change = _each(lambda event: {"kappa": event.order - 1})
         subject.ledger = change(subject.ledger)
 
 
@@ -258,28 +248,33 @@ def _of_stream(
 
 CONTROLS = (
     _in(dp_cd, "half noise", altered(dp_cd.Run, scale=lambda run: run.scale / 2)),
-    _in(dp_sgd, "half noise", altered(dp_sgd.Run, _half_noise_sgd)),
+    _in(dp_sgd, "half noise", altered(dp_sgd.Run, _constant(2, 0.5))),
     _in(dp_cd, "no noise", altered(dp_cd.Run, scale=lambda run: 0 * run.scale)),
     _in(dp_cd, "scale passed as location", bent(dp_cd.Run, Located)),
     _in(dp_cd, "clip skipped", altered(dp_cd.Run, clip=lambda run: run.clip + np.inf)),
-    _in(dp_sgd, "clip skipped", altered(dp_sgd.Run, _no_clip_sgd)),
+    _in(dp_sgd, "clip skipped", altered(dp_sgd.Run, _constant(1, np.inf))),
     _in(dp_skgd, "sensitivity without its 2", rebuilt(dp_skgd.Run, _without_two), FULL),
-    _in(dp_gcd, "noisy max without its 2", claim=_each(_half_selection)),
+    _in(dp_gcd, "noisy max without its 2", claim=_each(_half, NoisyMax)),
     _in(dp_skgd, "noise shared between coordinates", bent(dp_skgd.Run, Shared), FULL),
     _in(dp_cd, "noise shared between steps", bent(dp_cd.Run, Repeated)),
     _in(dp_sgd, "seed reused", bent(dp_sgd.Run, lambda _: Generator(PCG64(4)))),
     _in(dp_sgd, "sampling and noise on one stream", rebuilt(dp_sgd.Run, _one_stream)),
     _of_stream("phased_sgd", "batches overlapping", 0, _again),
-    _in(dp_cd, "composition counted once", claim=_each(_once)),
-    _in(dp_skgd, "one release not counted", options=FULL, claim=_each(_one_less)),
-    _in(dp_sgd, "wrong neighbouring relation", claim=_each(_half_sensitivity)),
+    _in(dp_cd, "composition counted once", claim=_each(lambda _: {"count": 1})),
+    _in(
+        dp_skgd,
+        "one release not counted",
+        options=FULL,
+        claim=_each(lambda event: {"count": max(event.count - 1, 1)}),
+    ),
+    _in(dp_sgd, "wrong neighbouring relation", claim=_each(_half)),
     _in(
         dp_gcd,
         "selection noise inside an L1 rule",
         calibration=PAPER,
         shape=crowd(),
         view=choice,
-        claim=_each(_called_sound),
+        claim=_each(lambda _: {"sound": True}, NoisyMax),
     ),
     _in(
         dp_gcd,
