@@ -50,7 +50,7 @@ def subjects(path, calibration=None):
 @pytest.fixture(scope="module")
 def climbed():
     """All rungs of DP-CD, as rows of the table."""
-    return ladder._climbed(strict("dp_cd"), BRIEF, 1)
+    return ladder.findings(strict("dp_cd"), BRIEF, 1)
 
 
 def named(stem):
@@ -161,7 +161,7 @@ def test_an_audit_in_which_nothing_moves_has_failed():
     found = Ladder(lane(dp_cd, kind=blinded(dp_cd.Run)), BRIEF, 1)
     finding = sensitivity(found)
     assert finding.caught and finding.measured == 0 and finding.note == BLIND
-    rows = ladder._climbed(found.subject, BRIEF, 1)
+    rows = ladder.findings(found.subject, BRIEF, 1)
     (row,) = ladder.epsilons(rows).to_dict("records")
     assert row["ledger"] == "blind" and row["claim"] == "no attack known"
 

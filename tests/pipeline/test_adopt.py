@@ -4,6 +4,7 @@ Real edits, in a copy of the package: what is kept was made by one, what adopts 
 another.
 """
 
+import itertools
 import json
 import os
 import shutil
@@ -61,6 +62,15 @@ class Run(dp_cd.Run):
         self.weights[:] = scaled(self.weights)
 """
 HELPER = "def scaled(weights):\n    shrunk = weights * 0.99\n    return shrunk\n"
+WHERE = ["paper=kept", "scale=smoke", "problem=diabetes"]
+COMMANDS = """
+import json, sys
+from dperm.cli import main
+sys.path.remove("")
+for words in json.loads(sys.argv.pop()):
+    sys.argv[1:] = words
+    main()
+"""
 ULP = 1 + 2.0**-52
 
 
@@ -90,11 +100,15 @@ class Project:
         return self
 
     def run(self, stage: str, *given: str) -> subprocess.CompletedProcess:
+        return self.run_all([stage, *given])
+
+    def run_all(self, *commands: list[str]) -> subprocess.CompletedProcess:
+        """Run one stage after the other, in one process."""
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "src")}
         environment.pop("DPERM_CONF", None)
-        where = ["paper=kept", "scale=smoke", "problem=diabetes"]
+        words = [[stage, *WHERE, *given] for stage, *given in commands]
         return subprocess.run(
-            [sys.executable, "-m", "dperm", stage, *where, *given], cwd=self.folder,
+            [sys.executable, "-c", COMMANDS, json.dumps(words)], cwd=self.folder,
             env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
 
@@ -119,13 +133,10 @@ class Project:
 def made(tmp_path_factory):
     """A project whose lanes and sweeps have run."""
     project = Project(tmp_path_factory.mktemp("made")).make()
-    for stage in ("fetch", "prepare", "optimum", "sweep"):
-        done = project.run(stage)
-        assert done.returncode == 0, done.stderr[-2000:]
-    for solver in ("dp_cd", "own"):
-        for stage in ("tune", "evaluate"):
-            done = project.run(stage, f"solver={solver}")
-            assert done.returncode == 0, done.stderr[-2000:]
+    first = [[stage] for stage in ("fetch", "prepare", "optimum", "sweep")]
+    pairs = itertools.product(("dp_cd", "own"), ("tune", "evaluate"))
+    done = project.run_all(*first, *([s, f"solver={name}"] for name, s in pairs))
+    assert done.returncode == 0, done.stderr[-2000:]
     return project
 
 

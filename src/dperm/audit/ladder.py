@@ -62,10 +62,10 @@ def solver(
     """
     try:
         every = [*subjects(name, algorithm, options), *estimators(name, algorithm)]
-        findings = [_climbed(one, effort, seed) for one in every]
+        rows = [findings(one, effort, seed) for one in every]
     except Exception as error:  # it does not run on ordinary records
         return _stopped(name, error, effort)
-    return pd.concat(findings, ignore_index=True) if findings else pd.DataFrame()
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
 
 
 def _stopped(name: str, error: Exception, effort: Effort) -> pd.DataFrame:
@@ -77,7 +77,8 @@ def _stopped(name: str, error: Exception, effort: Effort) -> pd.DataFrame:
     return rows.assign(**known, level=effort.level, exact=False)
 
 
-def _climbed(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
+def findings(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
+    """What every rung finds of one subject, a row a rung."""
     ladder = Ladder(subject, effort, seed)
     rows = pd.DataFrame([asdict(found) for found in climb(ladder)])
     known = {
@@ -103,11 +104,11 @@ def stated(subject: Subject) -> dict[str, Any]:
     return {"epsilon_low": low, "epsilon_high": high, "given": assumed}
 
 
-def epsilons(findings: pd.DataFrame) -> pd.DataFrame:
+def epsilons(rows: pd.DataFrame) -> pd.DataFrame:
     """Claimed, true and audited epsilon, a row a subject and calibration."""
     keys = ["subject", "calibration"]
     return pd.DataFrame(
-        [_epsilon(group) for _, group in findings.groupby(keys, sort=False)]
+        [_epsilon(group) for _, group in rows.groupby(keys, sort=False)]
     )
 
 

@@ -172,7 +172,8 @@ def _reason(response: requests.Response) -> str:
     """What the answer says besides its code; not the text of a web page."""
     if "json" not in response.headers.get("Content-Type", ""):
         return ""
-    return f": {response.raw.read1(CHUNK, decode_content=True).decode(errors='replace')[:300]!r}"
+    body = response.raw.read1(CHUNK, decode_content=True)
+    return f": {body.decode(errors='replace')[:300]!r}"
 
 
 class _TooLargeError(SourceError):
