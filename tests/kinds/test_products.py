@@ -1,11 +1,14 @@
 """Figures and tables show what the results say."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from dperm.core.experiment import plan, results, schema
+from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError, conf_dir
 from dperm.kinds import figures
 from dperm.pipeline import inputs, products, stages
@@ -16,13 +19,22 @@ from dperm.present.tables import number
 ONLY = ["paper.offline=[diabetes]"]
 
 
-@pytest.fixture
-def solved(configured):
-    """All solvers of the paper on one problem."""
+@pytest.fixture(scope="module")
+def results_of_all(data_dir, tmp_path_factory):
+    """A folder with the results of all solvers of the paper on one problem."""
+    folder = tmp_path_factory.mktemp("solved")
+    where = [f"data.dir={data_dir}", f"output.results={folder}", "scale=smoke"]
     for solver in ("dp_cd", "dp_cd_uniform", "dp_sgd"):
-        config = configured(f"solver={solver}", *ONLY)
+        config = compose([*where, "problem=diabetes", f"solver={solver}", *ONLY])
         stages.tune(config)
         stages.evaluate(config)
+    return folder
+
+
+@pytest.fixture
+def solved(results_of_all, configured, tmp_path):
+    """The same in a folder of one's own."""
+    shutil.copytree(results_of_all, tmp_path / "results")
     return lambda *overrides: configured(*ONLY, *overrides)
 
 

@@ -3,27 +3,17 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from commands import dperm
 from dperm import flags
 from dperm.cli import COMMANDS, function_of, main, papers
 from dperm.core.experiment.locate import available
 
-DPERM = [sys.executable, "-m", "dperm"]
-REPOSITORY = Path(__file__).parents[2]
-
-
-def run(*arguments, **environment):
-    return subprocess.run(
-        [*DPERM, *arguments],
-        cwd=REPOSITORY,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+run = partial(dperm, cwd=Path(__file__).parents[2])
 
 
 def test_help_lists_stages_and_papers_each_with_a_line():
@@ -122,13 +112,14 @@ def test_anything_else_is_snakemakes():
 )
 def test_completion(line, expected, tmp_path):
     out = tmp_path / "out"
-    run(
-        _ARGCOMPLETE="1",
-        _ARGCOMPLETE_STDOUT_FILENAME=str(out),
-        _ARGCOMPLETE_SHELL="fish",
-        COMP_LINE=line,
-        COMP_POINT=str(len(line)),
-    )
+    shell = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(out),
+        "_ARGCOMPLETE_SHELL": "fish",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+    }
+    subprocess.run([sys.executable, "-m", "dperm"], env={**os.environ, **shell})
     assert {word.strip() for word in out.read_text().split("\x0b")} == expected
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from commands import dperm
 from dperm.core import solvers
 from dperm.core.erm.problem import build
 from dperm.core.experiment import locate
@@ -64,8 +65,7 @@ def test_the_pipeline_runs_it(mine):
 
 def audited(*overrides):
     """Whether each rung of the smoke audit caught the algorithm, by the command."""
-    command = [sys.executable, "-m", "dperm", "audit", "scale=smoke", *overrides]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = dperm("audit", "scale=smoke", *overrides)
     assert done.returncode == 0, done.stderr[-3000:]
     table = pd.read_csv("results/smoke/audit/solvers/noisy_gd.csv")
     return table.groupby("rung")["caught"].any()
@@ -149,18 +149,8 @@ def test_a_module_that_is_no_solver_is_refused(mine):
 
 def test_a_missing_file_is_named(mine):
     (mine / "yields.csv").unlink()
-    done = subprocess.run(
-        [sys.executable, "-m", "dperm", "fetch", "problem=yields"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = dperm("fetch", "problem=yields")
     assert "missing in the current folder: yields.csv" in done.stderr
-
-
-def run(*arguments):
-    command = [sys.executable, "-m", "dperm", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_an_error_in_it_says_where(mine):
@@ -172,8 +162,8 @@ def test_an_error_in_it_says_where(mine):
     before.insert(line - 1, f"        {broken}")
     path.write_text("\n".join(before))
     for stage in ("fetch", "prepare", "optimum"):
-        assert run(stage, "problem=yields").returncode == 0
-    done = run("tune", "problem=yields", "solver=noisy_gd", "paper=mine")
+        assert dperm(stage, "problem=yields").returncode == 0
+    done = dperm("tune", "problem=yields", "solver=noisy_gd", "paper=mine")
     assert done.returncode == 1
     said = done.stderr.strip().splitlines()[-1]
     assert said == f"RuntimeError: boom ({path}:{line}, in advance)"
@@ -181,13 +171,13 @@ def test_an_error_in_it_says_where(mine):
 
 def test_data_that_are_not_there_are_named_by_every_stage(mine):
     (mine / "yields.csv").rename(mine / "other.csv")
-    done = run("fetch", "problem=yields")
+    done = dperm("fetch", "problem=yields")
     assert done.returncode == 1 and "correct yields.csv" in done.stderr
     last = "NothingFetchedError: data set yields: no source serves it"
     assert done.stderr.splitlines()[-1] == last
-    assert run("fetch", "problem=yields", "data.required=false").returncode == 0
+    assert dperm("fetch", "problem=yields", "data.required=false").returncode == 0
     for stage in ("prepare", "optimum", "tune"):
-        said = run(stage, "problem=yields", "solver=noisy_gd").stderr
+        said = dperm(stage, "problem=yields", "solver=noisy_gd").stderr
         assert "yields: left out, its data are unavailable" in said
         assert "missing" in said and "dperm fetch problem=yields" in said
 

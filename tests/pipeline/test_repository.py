@@ -3,12 +3,12 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from commands import dperm
 from dperm import __version__
 from dperm.core.experiment import config
 from dperm.core.experiment.locate import available
@@ -119,18 +119,14 @@ COMMANDS = [*STAGES, "complete", "privacy", "audit", "bundle"]
 
 @pytest.mark.parametrize("stage", COMMANDS)
 def test_every_stage_is_a_command(stage):
-    command = [sys.executable, "-m", "dperm", stage, "problem=nothing"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = dperm(stage, "problem=nothing")
     assert done.returncode == 1
     assert done.stderr.startswith("ConfigError: command line: problem 'nothing'")
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_help_and_multirun():
-    command = [sys.executable, "-m", "dperm", "privacy"]
-    helped = subprocess.run(
-        [*command, "--help"], capture_output=True, text=True, check=False
-    )
+    helped = dperm("privacy", "--help")
     assert helped.returncode == 0 and "problem=" in helped.stdout
 
 

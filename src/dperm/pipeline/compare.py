@@ -16,6 +16,7 @@ agree; with ``--level`` it is 0 from that level on, and only tables below it are
 from __future__ import annotations
 
 import argparse
+import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -29,7 +30,6 @@ from tabulate import tabulate
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.core.experiment import schema
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best
 from dperm.core.experiment.unit import IDENTITY, PROVENANCE
@@ -81,8 +81,7 @@ def agreements(
     ValueError
         If a folder holds no table, or a table is damaged.
     """
-    timed = _timed()
-    ours, theirs = _tables(one, timed), _tables(other, timed)
+    ours, theirs = _tables(one), _tables(other)
     every = ours.keys() & theirs.keys() if shared else ours.keys() | theirs.keys()
     if not every:
         raise ValueError(f"{one} and {other} have no table in common")
@@ -184,14 +183,15 @@ def _level_of_intervals(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> 
 # --- reading --------------------------------------------------------------------------
 
 
-def _tables(folder: Path, timed: set[tuple[str, str]]) -> dict[str, Path]:
+def _tables(folder: Path) -> dict[str, Path]:
+    timed = functools.cache(_timed)
     tables = {
         str(path.relative_to(folder)): path
         for kind in ("*.parquet", "*.csv")
         for path in sorted(folder.rglob(kind))
         if "lanes" not in path.parts
         and not path.name.startswith(".")
-        and (path.absolute().parent.name, path.stem) not in timed
+        and path.stem not in timed(path.absolute().parent.name)
     }
     if not tables:
         raise ValueError(
@@ -200,19 +200,14 @@ def _tables(folder: Path, timed: set[tuple[str, str]]) -> dict[str, Path]:
     return tables
 
 
-def _timed() -> set[tuple[str, str]]:
-    """(paper, name) of the figures and tables that are made of timings."""
-    papers = [configuration.read("paper", name) for name in available("paper")]
-    return {
-        (paper.name, name)
-        for paper in papers
-        for name, product in {**paper.figures, **paper.tables}.items()
-        if _is_timed(paper, product)
-    }
-
-
-def _is_timed(paper: schema.Paper, product: schema.Product) -> bool:
-    return product.timed or any(paper.sweeps[name].timed for name in product.sweeps)
+def _timed(name: str) -> set[str]:
+    """The figures and tables of a paper that are made of timings; none of no paper."""
+    if name not in available("paper"):
+        return set()
+    paper = configuration.read("paper", name)
+    slow = {sweep for sweep, each in paper.sweeps.items() if each.timed}
+    products = {**paper.figures, **paper.tables}.items()
+    return {key for key, each in products if each.timed or slow & {*each.sweeps}}
 
 
 def _read(path: Path) -> pd.DataFrame:

@@ -1,13 +1,13 @@
 """``dperm audit module:function``: verdict, files, exit codes, one line of refusal."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from commands import dperm
 from dperm import cli
 from dperm.audit.blackbox.command import NOT_REFUTED, REFUSED, REFUTED
 
@@ -123,6 +123,6 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
 
 def test_the_command_tells_a_function_from_a_solver(here):
     words = ["audit", "of_mine:half", "--epsilon", "1", "--p", "1"]
-    done = subprocess.run([sys.executable, "-m", "dperm", *words], capture_output=True)
+    done = dperm(*words)
     assert done.returncode == REFUTED, done.stderr
     assert Path("results/audit/functions/of_mine-half/D.csv").is_file()
