@@ -106,7 +106,7 @@ def test_anything_else_is_snakemakes():
     [
         ("dperm ev", {"evaluate"}),
         ("dperm dps", {"dpsco", "dpskgd"}),
-        ("dperm tune problem=diab", {"problem=diabetes"}),
+        ("dperm tune problem=diab", {"problem=diabetes", "problem=diabetes_centred"}),
         ("dperm tune sol", {"solver="}),
     ],
 )
