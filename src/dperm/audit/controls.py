@@ -183,7 +183,7 @@ def _each(
 ) -> Callable[[Ledger], Ledger]:
     """A ledger whose events of a kind have other fields."""
 
-    def changed(event: Event) -> Event:
+    def changed(event: Any) -> Event:
         return replace(event, **change(event)) if isinstance(event, kind) else event
 
     return lambda ledger: Ledger(tuple(map(changed, ledger.events)))
