@@ -179,7 +179,7 @@ def _spending(
 
 
 def _each(
-    change: Callable[[Any], dict[str, Any]], kind: type[Event] = Event
+    change: Callable[[Any], dict[str, Any]], kind: Any = Event
 ) -> Callable[[Ledger], Ledger]:
     """A ledger whose events of a kind have other fields."""
 
