@@ -199,3 +199,23 @@ def test_a_table_without_numbers_says_so():
     assert recommendations(empty, 0.5, single.FREE)[0].endswith(
         "no method meets the target"
     )
+
+
+def test_a_model_of_regrets_beats_fixed_advice_and_a_shuffled_control():
+    """A is right where n epsilon / p is large, B where it is small."""
+    rows = []
+    for k in range(8):
+        for epsilon in (0.1, 100.0):
+            good, bad = ("A", "B") if epsilon > 1 else ("B", "A")
+            own = {f"p{k}": {good: 0.1, bad: 0.5, "C": 0.3}}
+            rows.append(table(own, epsilon=epsilon))
+    errors = ranking.cells(pd.concat(rows, ignore_index=True))
+    known = {"n": 1000.0, "p": 10.0, "loss": "logistic", "floor": 2.0, "zero": 2.0}
+    sizes = pd.DataFrame(known, index=[f"p{k}" for k in range(8)])
+    found = ranking.model(errors, sizes).set_index("choice")
+    assert found.loc["model", "regret"] == pytest.approx(1.0)
+    assert found.loc["fixed", "regret"] > 2 and found.loc["control", "regret"] > 1.5
+    assert (found["above_floor"] == 0).all() and found.loc["model", "data_sets"] == 8
+    low = sizes.assign(floor=0.05)  # nothing is better than the mean: it is taken
+    assert ranking.model(errors, low).set_index("choice").loc["fixed", "regret"] == 1
+    assert ranking.model(errors, sizes, [f"p{k}" for k in range(8)]).empty

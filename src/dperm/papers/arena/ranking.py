@@ -419,3 +419,131 @@ def overtaken(table: pd.DataFrame, of: str, by: Sequence[str]) -> list[dict[str,
                 }
             )
     return rows
+
+
+# --- a model of what to take ----------------------------------------------------------
+
+FLOOR_METHOD = "w = 0 or the mean"
+NEAR = (1.0, 2.0)  # widths of the kernel in log n epsilon / p and log p
+LEAST_WEIGHT = 0.5  # of cells near by, below which nothing is known of a method
+
+
+def predicted(
+    errors: pd.DataFrame, sizes: pd.DataFrame, near: pd.DataFrame
+) -> pd.DataFrame:
+    """Log regret that each method is expected to have in the cells of ``near``.
+
+    A mean over the cells of ``errors`` of the same loss, weighted by a Gaussian kernel
+    in the public quantities log n epsilon / p and log p; nan where too few are near by.
+
+    Parameters
+    ----------
+    errors, near : DataFrame
+        Of ``cells``, with a column for what needs no data; of ``near`` the index alone.
+    sizes : DataFrame
+        n, p, loss of each problem.
+    """
+    logs = np.log(regrets(errors).clip(upper=1e6))
+    (one, first), (two, second) = (_public(of, sizes) for of in (errors, near))
+    apart = (second[:, None] - first[None]) / np.array(NEAR)
+    weights = np.exp(-0.5 * (apart**2).sum(axis=2)) * (two[:, None] == one[None])
+    total = weights @ logs.notna().to_numpy(dtype=float)
+    found = weights @ logs.fillna(0.0).to_numpy() / np.maximum(total, 1e-9)
+    known = np.where(total >= LEAST_WEIGHT, found, np.nan)
+    return pd.DataFrame(known, index=near.index, columns=errors.columns)
+
+
+def _public(errors: pd.DataFrame, sizes: pd.DataFrame) -> tuple[Any, Any]:
+    """Losses (k,), and log n epsilon / p and log p (k, 2), of cells."""
+    known = sizes.loc[errors.index.get_level_values("problem")]
+    epsilon = errors.index.get_level_values("epsilon").to_numpy(dtype=float)
+    n, p = (known[key].to_numpy(dtype=float) for key in ("n", "p"))
+    return known["loss"].to_numpy(), np.stack([np.log(n * epsilon / p), np.log(p)], 1)
+
+
+def model(
+    errors: pd.DataFrame, sizes: pd.DataFrame, synthetic: Sequence[str] = ()
+) -> pd.DataFrame:
+    """What the model advises, fixed advice and a control cost on data left out.
+
+    A row for each loss and way to choose, with the regret (geometric mean over data
+    sets, 95 % interval over them), the worst cell, the share within 1.2 times the least
+    and the cells that end above w = 0 and the labels' mean though a method does not.
+    The control's model is learned on cells whose n, p and epsilon were shuffled.
+
+    Parameters
+    ----------
+    errors, sizes
+        As for ``predicted``, with ``floor`` and ``zero`` of each problem.
+    synthetic : sequence of str
+        Problems that do not count.
+    """
+    problems = errors.index.get_level_values("problem")
+    some = errors[~problems.isin(synthetic)]
+    ends = sizes.loc[some.index.get_level_values("problem"), ["floor", "zero"]]
+    floor, zero = ends.to_numpy(dtype=float).T
+    # without an intercept the mean may be beyond every w, and so below F*
+    some = some.assign(**{FLOOR_METHOD: np.where(floor > 0, floor, zero)})
+    data = some.index.get_level_values("data")
+    ways: dict[str, list[pd.Series]] = {"model": [], "fixed": [], "control": []}
+    rng = np.random.default_rng(SEED)
+    for name in dict.fromkeys(data):
+        mine, others = some[data == name], some[data != name]
+        if others.empty:
+            continue
+        wrong = others.set_axis(others.index[rng.permutation(len(others))])
+        ways["model"].append(_chosen(mine, predicted(others, sizes, mine)))
+        ways["control"].append(_chosen(mine, predicted(wrong, sizes, mine)))
+        ways["fixed"].append(_chosen(mine, _constant(others, sizes, mine)))
+    rows = [
+        {"loss": loss, "choice": way, **_cost(logs, some, sizes, loss)}
+        for way, parts in ways.items()
+        if parts
+        for logs in [pd.concat(parts)]
+        for loss in LOSSES
+        if (_public(logs.to_frame(), sizes)[0] == loss).any()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _constant(
+    others: pd.DataFrame, sizes: pd.DataFrame, mine: pd.DataFrame
+) -> pd.DataFrame:
+    """The mean log regret of each method over all other cells of the loss."""
+    logs = np.log(regrets(others).clip(upper=1e6))
+    losses = _public(others, sizes)[0]
+    rows = [
+        logs[losses == loss].mean().where(logs[losses == loss].notna().mean() > 0.5)
+        for loss in _public(mine, sizes)[0]
+    ]
+    return pd.DataFrame(rows).set_axis(mine.index)
+
+
+def _chosen(mine: pd.DataFrame, expected: pd.DataFrame) -> pd.Series:
+    """Log regret in each cell of the method of least expectation that can do it."""
+    able = expected.where(mine.notna()).fillna(math.inf)
+    logs = np.log(regrets(mine).clip(upper=1e6)).to_numpy()
+    return pd.Series(logs[range(len(mine)), able.to_numpy().argmin(1)], mine.index)
+
+
+def _cost(
+    logs: pd.Series, errors: pd.DataFrame, sizes: pd.DataFrame, loss: str
+) -> dict[str, float]:
+    """What choices with these log regrets cost on the cells of a loss."""
+    own = logs[_public(logs.to_frame(), sizes)[0] == loss]
+    by_data = own.groupby(level="data").mean()
+    table = errors.loc[own.index]
+    taken = table.min(axis=1) * np.exp(own)
+    floor = table[FLOOR_METHOD]
+    above = (taken > floor * (1 + 1e-9)) & (table.min(axis=1) < floor)
+    low, high = resampled(by_data)
+    return {
+        "regret": math.exp(by_data.mean()),
+        "ci_low": math.exp(low),
+        "ci_high": math.exp(high),
+        "worst": math.exp(own.max()),
+        "within": float((own <= math.log(1.2)).mean()),
+        "above_floor": int(above.sum()),
+        "cells": len(own),
+        "data_sets": len(by_data),
+    }

@@ -106,6 +106,19 @@ def advice(
     return made_of(rows)
 
 
+def model(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+    """What a model of regrets costs on data sets left out, beside fixed advice."""
+    table, known = outcomes.contest(config), sizes(config)
+    left = list(product.options.get("synthetic", ()))
+    rows = [
+        ranking.model(errors, known, left).assign(tuning=tuning)
+        for tuning in ("default", "grid", "paid")
+        if len(errors := ranking.cells(table, tuning))
+    ]
+    data = pd.concat(rows, ignore_index=True)
+    return Table(data, readable(data))
+
+
 def auto(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
     """The order in which ``dperm.fit`` tries methods; the package ships a copy."""
     return made_of(ranking.orders(*_declared(config)))
