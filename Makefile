@@ -8,7 +8,7 @@ SRC    ?= src/dperm
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help quickstart test all lint size types unit bounds smoke faults fuzz
-.PHONY: mutations mutants bench docs notebooks lock sbom clean
+.PHONY: mutations mutants bench docs notebooks advice wheel lock sbom clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -53,7 +53,7 @@ unit: $(VENV)/.done  ## unit tests
 
 bounds: $(VENV)/.done  ## unit tests with VERSIONS=lowest-direct (or highest) allowed
 	uv venv -q --clear -p $(PYTHON) build/$(VERSIONS)
-	uv pip install -q -p build/$(VERSIONS) --resolution $(VERSIONS) -e . --group dev
+	uv pip install -q -p build/$(VERSIONS) --resolution $(VERSIONS) -e '.[dev]'
 	PATH="$(CURDIR)/build/$(VERSIONS)/bin:$$PATH" \
 	  python -m pytest -n $(JOBS) --dist loadfile
 
@@ -83,8 +83,19 @@ docs: $(VENV)/.done  ## the documentation site, docs/_build/html/index.html
 notebooks: $(VENV)/.done  ## run the notebooks again and keep what they print
 	python notebooks/build.py
 
+advice:  ## what dperm.fit takes by default, from the arena's table
+	cp results/arena/auto.csv src/dperm/compare/advice.csv
+
+wheel: $(VENV)/.done  ## the wheel by itself in an empty environment
+	rm -rf build/wheel && mkdir -p build/wheel
+	python -m build -q --wheel --no-isolation -o build/wheel .
+	$(PYTHON) -m venv build/wheel/env
+	build/wheel/env/bin/pip install -q --disable-pip-version-check build/wheel/*.whl
+	cp docs/examples/mine/yields.csv tests/core_install.py build/wheel
+	cd build/wheel && env -u PYTHONPATH env/bin/python core_install.py
+
 lock:  ## resolve requirements.lock anew, and write it into environment.yml
-	uv pip compile pyproject.toml --group dev --universal --generate-hashes \
+	uv pip compile pyproject.toml --extra dev --universal --generate-hashes \
 	  --no-header --no-annotate -q -o requirements.lock
 	sed -i.old '/^  - pip:/q' environment.yml && rm environment.yml.old
 	awk '{ more = sub(/ *\\$$/, ""); sub(/^ +/, " "); \

@@ -12,10 +12,9 @@ import hashlib
 import importlib
 import os
 import platform
+import sys
 from pathlib import Path
 from typing import Any
-
-from platformdirs import user_cache_dir
 
 __version__ = "0.1.0"
 
@@ -34,9 +33,17 @@ def source_digest(*rooms: str) -> str:
     return digest.hexdigest()
 
 
+def cache_folder() -> Path:
+    """Where this user's caches lie, by the system's convention."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
 os.environ.setdefault(
-    "NUMBA_CACHE_DIR",
-    str(Path(user_cache_dir("dperm")) / source_digest(*KERNELS)[:16]),
+    "NUMBA_CACHE_DIR", str(cache_folder() / "dperm" / source_digest(*KERNELS)[:16])
 )
 
 # Wider vectors would sum in another order; measured, they are not faster here.

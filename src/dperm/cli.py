@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
-from dperm import __version__
+from dperm import __version__, extras
 from dperm.core.experiment import locate
 
 SOLVES, DRAWS = "solves", "draws"  # stages; the first has problem and solver checked
@@ -134,6 +134,7 @@ _ROWS: dict[str, tuple[str, ...]] = {
     "arena --help": ("papers.arena.command:main", "what the arena takes", KEYS),
 }
 COMMANDS = {name: Command(*row) for name, row in _ROWS.items()}
+CORE = ("try", "audit module:function")  # what needs no extra
 MARKS = {
     "module:function": "[^=]*:[^=]*|--epsilon(=.*)?",
     "problem=": "problem=.*",
@@ -177,6 +178,10 @@ def main() -> None:
         _run(sys.argv[1:])
     except locate.ConfigError as error:
         raise SystemExit(f"ConfigError: {error}") from error
+    except ModuleNotFoundError as error:
+        if not extras.which(error.name):
+            raise
+        raise SystemExit(f"dperm: {extras.explained(error)}") from error
 
 
 def _run(arguments: list[str]) -> None:
@@ -210,6 +215,10 @@ def name_of(arguments: list[str]) -> str | None:
 
 def _call(name: str, words: list[str]) -> None:
     command = COMMANDS[name]
+    if name not in CORE:
+        of_report = command.function.startswith("report.")
+        what = f"dperm {name.split()[0]}"
+        extras.require("report" if of_report else "pipeline", what)
     if command.form in (OPTIONS, KEYS):
         _log()
         with _refusing():
@@ -313,6 +322,8 @@ def _message(error: Exception, place: str) -> str:
     kind, where = type(error).__name__, own_place(error)
     if isinstance(error, locate.ConfigError | OSError | RuntimeError | ValueError):
         return f"{kind}: {error}{where}"
+    if isinstance(error, ModuleNotFoundError) and extras.which(error.name):
+        return f"dperm: {extras.explained(error)}"
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError):
         return f"MemoryError: {place}{text or 'it does not fit'}; expected smaller data"

@@ -3,13 +3,14 @@
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from dperm import cli
-from dperm.compare import contest, contestants, results, run
+from dperm.compare import choosing, contest, contestants, results, run
 from dperm.compare import contestants as methods
 from dperm.compare.contest import Seeds
 from dperm.compare.contestants import clip_unit
@@ -125,7 +126,7 @@ REFUSED = {
     "solvers=[dp_gdd]": r"solver dp_gdd: expected one of .*did you mean dp_gd\?",
     "solvers=[phased_sgd]": "solver phased_sgd: solves no problem of this kind",
     "solvers=[dp_cd,moments]": "solver moments: cannot do this problem: loss logistic.*"
-    "expected others, such as dp_cd, ",
+    "expected others, such as dp_gcd_gumbel, ",
     "solvers=[dp_cd] grids.dp_gd.step=1": "grids: dp_gd: expected one of solvers=",
     "solvers=[dp_cd] grids.dp_cd.stpe=1": r"setting stpe: .*did you mean step\?",
     "solvers=[dp_gd] defaults.dp_gd.steps=-1": "setting: options.steps: expected",
@@ -150,7 +151,9 @@ def test_methods_are_chosen_for_one_who_names_none(mine):
                        ("least_squares", "moments")):  # fmt: skip
         problem = build("a", X, y, loss, Penalty(l2=0.1))
         found = [one.name for one in run._suited(request(), problem)]
-        assert name in found and "dp_cd" in found
+        able = choosing.able(replace(problem, epsilon=1.0))
+        assert found == [one.name for one in islice(able, run.TRIED)]
+        assert name in [one.name for one in choosing.able(problem)]
 
 
 def test_a_method_without_grid_takes_that_of_its_like():

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.compare import results
+from dperm.compare import pictures, results
 from dperm.present.intervals import student
 
 ERRORS = {("A", "default"): [0.5, 0.7, 0.6], ("A", "grid"): [0.2, 0.3, 0.25],
@@ -50,7 +50,7 @@ def test_words_name_the_least_and_what_is_public(table):
 
 
 def test_the_figure_shows_what_is_finite_and_w_of_zero(table):
-    figure, rows = results.figure(table, 2.0, "mine")
+    figure, rows = pictures.figure(table, 2.0, "mine")
     (axes,) = figure.axes
     assert [row["mean"] for row in rows] == pytest.approx([0.6, 0.25])
     assert [text.get_text() for text in axes.get_yticklabels()] == ["A"]

@@ -1,4 +1,4 @@
-"""What a comparison shows: means with intervals, words, a figure."""
+"""What a comparison shows: means with intervals, and words."""
 
 from __future__ import annotations
 
@@ -6,15 +6,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from tabulate import tabulate
 
-from dperm.present import drawing
 from dperm.present.intervals import student
 from dperm.present.tables import number
 
@@ -40,14 +34,6 @@ WORDS = {
     "grid": "best of the grid, for free",
     "paid": "grid paid for",
 }
-LOOKS = {
-    "default": ("o", "#0072B2"),
-    "ten": ("s", "#E69F00"),
-    "grid": ("D", "#D55E00"),
-    "paid": ("^", "#009E73"),
-}
-APART = 0.18  # rows between the tunings of a method
-WIDE = 30.0  # span of an axis above which decades alone have numbers
 
 
 # --- means ----------------------------------------------------------------------------
@@ -190,9 +176,19 @@ def words(
         f"epsilon of {', '.join(some['algorithm'])} holds given: {given}"
         for given, some in ran.groupby("given", sort=False)
     ]
-    text = tabulate(lines, headers="keys", disable_numparse=True)
+    text = aligned(lines)
     best = recommendations(table, zero, tunings)
     return "\n".join([text, "", *best, *more, *public, NO_RELEASE])
+
+
+def aligned(rows: list[dict[str, str]]) -> str:
+    """Rows of text under their keys, in columns that begin at the same place."""
+    columns = [[key, *(row[key] for row in rows)] for key in rows[0]]
+    widths = [max(map(len, column)) for column in columns]
+    columns = [[c[0], "-" * w, *c[1:]] for c, w in zip(columns, widths, strict=True)]
+    lines = zip(*columns, strict=True)
+    padded = (map(str.ljust, line, widths) for line in lines)
+    return "\n".join("  ".join(line).rstrip() for line in padded)
 
 
 def _line(row: dict[Any, Any]) -> dict[str, str]:
@@ -209,64 +205,3 @@ def _line(row: dict[Any, Any]) -> dict[str, str]:
         "setting": row["setting"] if ran else row["reason"],
         "seconds a run": number(row["seconds"], 2),
     }
-
-
-# --- figure ---------------------------------------------------------------------------
-
-
-@drawing.styled
-def figure(table: pd.DataFrame, zero: float, title: str) -> tuple[Figure, drawing.Rows]:
-    """Mean errors with intervals, the least above, a mark a tuning; w = 0 is a line.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of ``means``.
-    zero : float
-        Relative error of w = 0.
-    """
-    some = table[(table["status"] == "ok") & np.isfinite(table["mean"].astype(float))]
-    order = some.groupby("algorithm")["mean"].min().sort_values().index.tolist()
-    tunings = list(dict.fromkeys(some["tuning"]))
-    sheet, axes = plt.subplots(figsize=(5.2, 1.25 + 0.36 * max(1, len(order))))
-    for one in some.to_dict("records"):
-        shift = tunings.index(one["tuning"]) - (len(tunings) - 1) / 2
-        _mark(axes, one, order.index(one["algorithm"]) + APART * shift)
-    if zero > 0:
-        axes.axvline(zero, color="0.4", linestyle=":", label="w = 0")
-    axes.set_yticks(range(len(order)), order)
-    axes.set_ylim(max(1, len(order)) - 0.5, -0.5)
-    axes.set_xlabel("relative error")
-    axes.set_title(title)
-    _logarithmic(axes)
-    drawing.shared_legend(sheet, columns=3)
-    ends = {"min": some["ci_low"], "max": some["ci_high"]}
-    rows = some.assign(panel=some["tuning"], x=some["epsilon"], **ends)
-    return sheet, rows[drawing.COLUMNS].to_dict("records")
-
-
-def _mark(axes: Axes, one: dict[Any, Any], y: float) -> None:
-    """A mean with its interval, cut where a logarithm ends."""
-    marker, color = LOOKS[one["tuning"]]
-    below = max(min(one["mean"] - one["ci_low"], 0.9 * one["mean"]), 0.0)
-    above = one["ci_high"] - one["mean"]
-    axes.errorbar(
-        one["mean"],
-        y,
-        xerr=[[below], [above]],
-        fmt=marker,
-        color=color,
-        markersize=4.5,
-        linewidth=1.2,
-        label=WORDS[one["tuning"]],
-    )
-
-
-def _logarithmic(axes: Axes) -> None:
-    """A logarithmic axis with numbers that can be read, however short it is."""
-    axes.set_xscale("log")
-    low, high = axes.get_xlim()
-    subs = (1.0,) if high > WIDE * low else (1.0, 2.0, 5.0)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())

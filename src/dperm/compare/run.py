@@ -12,14 +12,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel
+from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from dperm.compare import TUNINGS, contestants, results, sources
+from dperm import extras
+from dperm.compare import TUNINGS, choosing, contestants, results, sources
 from dperm.compare.contest import Row, Seeds, contest_rows
 from dperm.compare.contestants import Contestant, Method
 from dperm.compare.metrics import SIGNED, Split, split
@@ -27,21 +29,17 @@ from dperm.compare.request import Request
 from dperm.compare.sources import Solved
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.problem import Problem
+from dperm.core.experiment import files as store
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.plan import seed_of
 from dperm.pipeline.cluster import away
-from dperm.present import drawing
 from dperm.present.tables import made_of, save
 from dperm.solvers.scales import declared
 
 log = logging.getLogger(__name__)
 
-SUITED = {  # methods for one who names none, as far as they are able
-    "logistic": ("dp_cd", "dp_gcd_gumbel", "dp_gd", "objective_perturbation"),
-    "least_squares": ("dp_cd", "dp_gcd_gumbel", "dp_gd", "moments"),
-}
-OTHERS = ("dp_cd", "dp_gcd_gumbel", "dp_gd")
+TRIED = 4  # methods for one who names none: the first of the advice that are able
 FEWEST = 20  # records, of which a fifth is held out
 
 
@@ -97,7 +95,8 @@ def runs(plan: Plan, workers: int) -> pd.DataFrame:
     for method in plan.methods:
         label, tunings = method.section.label, ", ".join(plan.tunings)
         log.info("%s: %s of %d settings", label, tunings, len(method.grid))
-    jobs = (away(runs_of, plan, method) for method in plan.methods)
+    pack = away if workers > 1 else lambda function, *given: delayed(function)(*given)
+    jobs = (pack(runs_of, plan, method) for method in plan.methods)
     every: list[Row] = []
     for k, rows in enumerate(Parallel(workers, return_as="generator")(jobs)):
         label, brief = plan.methods[k].section.label, results.brief(pd.DataFrame(rows))
@@ -126,10 +125,23 @@ def runs_of(plan: Plan, method: Method) -> list[Row]:
 def write(
     table: pd.DataFrame, zero: float, title: str, caption: str, stem: Path, figure: Path
 ) -> list[Path]:
-    """Write the table and the figure; where they are."""
-    written = save(made_of(table.to_dict("records")), stem, caption)
-    drawn, rows = results.figure(table, zero, title)
-    written += drawing.save(drawn, rows, figure)
+    """Write the table and the figure; where they are.
+
+    Where the extra ``pipeline`` is not installed, the table as CSV alone.
+    """
+    made = made_of(table.to_dict("records"))
+    if extras.has("pipeline"):
+        from dperm.compare import pictures
+        from dperm.present import drawing
+
+        written = save(made, stem, caption)
+        drawn, rows = pictures.figure(table, zero, title)
+        written += drawing.save(drawn, rows, figure)
+    else:
+        written = [stem.with_suffix(".csv")]
+        store.write_csv(written[0], made.data)
+        needed = extras.command("pipeline")
+        log.info("a figure, and the table in Markdown: %s", needed)
     log.info("%s", "\n".join(map(str, written)))
     return written
 
@@ -201,12 +213,9 @@ def planned(request: Request) -> Plan:
 
 
 def _suited(request: Request, problem: Problem) -> list[Method]:
-    """Methods for one who names none: those that suit the loss, as far as they can."""
-    names = SUITED.get(problem.loss.name, OTHERS)
-    every = [
-        contestants.method(name, request.defaults, request.grids) for name in names
-    ]
-    return [method for method in every if not method.on(problem).obstacle()]
+    """Methods for one who names none: the first of the arena's advice that can."""
+    names = [one.name for one in islice(choosing.able(problem), TRIED)]
+    return [contestants.method(name, request.defaults, request.grids) for name in names]
 
 
 def _scales(request: Request, problem: Problem) -> Callable[[Problem], Problem] | None:

@@ -1,1 +1,5 @@
 """Kinds of figures and tables that any paper may name: functions of its product."""
+
+from dperm.extras import require
+
+require("pipeline", __name__)

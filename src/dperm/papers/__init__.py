@@ -7,6 +7,9 @@ beside the YAML, and is found as ``dperm.papers.<name>`` as well.
 from collections.abc import Iterator
 
 from dperm.core.experiment import locate
+from dperm.extras import require
+
+require("pipeline", __name__)
 
 
 class _Folders(list[str]):

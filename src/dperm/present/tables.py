@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tabulate import tabulate
 
 from dperm.core.experiment import files as store
 from dperm.present.intervals import student
@@ -40,6 +39,8 @@ def markdown(text: pd.DataFrame) -> str:
     # A reason of several lines would break a row in two.
     cells = text.fillna("").map(lambda cell: " ".join(str(cell).split()))
     if len(cells) <= ALIGNED:
+        from tabulate import tabulate
+
         return tabulate(
             cells,
             headers="keys",

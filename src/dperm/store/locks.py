@@ -8,11 +8,10 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from filelock import FileLock, Timeout
+from typing import Any
 
 log = logging.getLogger(__name__)
-_HELD: list[FileLock] = []  # for as long as the process lives
+_HELD: list[Any] = []  # for as long as the process lives
 _NODE = platform.node() or "here"
 
 
@@ -31,6 +30,8 @@ def locked(folder: Path) -> Iterator[None]:
 @contextmanager
 def held(path: Path, what: Path) -> Iterator[None]:
     """Hold the lock in a file, after whoever has it; ``what`` is what it guards."""
+    from filelock import FileLock, Timeout  # which a fit needs not
+
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
@@ -54,6 +55,8 @@ def refuse_second(name: str) -> None:
     """
     path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
+    from filelock import FileLock, Timeout  # which a fit needs not
+
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
