@@ -15,9 +15,8 @@ from scipy.stats import t as student
 
 from conftest import make_problem
 from dperm import cli
-from dperm.compare import choosing
+from dperm.compare import choosing, results
 from dperm.compare import contestants as methods
-from dperm.compare import results
 from dperm.core.experiment.config import read
 from dperm.core.experiment.locate import ConfigError, home
 from dperm.core.privacy.calibration import calibrate
