@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import stdtr
 
 from dperm import cli
 from dperm.core.experiment import files as store
@@ -192,7 +191,7 @@ def test_the_chance_to_win_after_all_is_at_most_what_is_said():
     """By simulation at a multiple at which it happens, for every expected excess."""
     rng, count, z = np.random.default_rng(0), 5, 1.0
     noise = rng.normal(size=(400_000, count))
-    bound = stdtr(1e9, -z * np.sqrt(2 * count / (count - racing.PAIR)))
+    bound = racing.winning(z, 1e9, count) / racing.LEADERS
     happened = [
         (
             (noise[:, :2].mean(axis=1) + mean > z) & (noise.mean(axis=1) + mean <= 0)

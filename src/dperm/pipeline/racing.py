@@ -199,15 +199,19 @@ def _pooled(gaps: pd.Series, size: int) -> pd.DataFrame:
     return pd.DataFrame({key: grouped.transform(key) for key in ("mean", "size")})
 
 
-def stop_by_chance(races: list[Race]) -> None:
-    """Stop, in all races of a tuning, what two replicates put too far behind.
+def winning(z: pd.Series, freedom: pd.Series, count: int) -> pd.Series:
+    """The chance that settings win which are z deviations behind in two replicates.
 
-    A setting whose mean excess over two replicates is z standard deviations wins after
-    all only if the R - 2 others make up for it. Whatever the excess is expected to be,
-    that takes a normal number of mean 0, which compares the two with the others, to
-    exceed z sqrt(2 R / (R - 2)) times its deviation; and that for one of the settings
-    that may have led.
+    They win in R = ``count`` replicates only if the R - 2 others make up for the two.
+    Whatever the excess is expected to be, that takes a normal number of mean 0, which
+    compares the two with the others, to exceed z sqrt(2 R / (R - 2)) times its
+    deviation, and that for one of the settings that may have led.
     """
+    return LEADERS * stdtr(freedom, -z * math.sqrt(2 * count / (count - PAIR)))
+
+
+def stop_by_chance(races: list[Race]) -> None:
+    """Stop, in all races of a tuning, what two replicates put too far behind."""
     count, settings = len(races[0].units), sum(len(race.like) for race in races)
     found = pd.concat([race.behind().assign(race=k) for k, race in enumerate(races)])
     if found.empty:
@@ -217,9 +221,7 @@ def stop_by_chance(races: list[Race]) -> None:
     variance = np.maximum(found[["gap", "pooled"]].max(axis=1), everywhere)
     with np.errstate(divide="ignore"):
         z = 1 / np.sqrt(variance)
-    chance = LEADERS * stdtr(
-        found["freedom"], -z * math.sqrt(2 * count / (count - PAIR))
-    )
+    chance = winning(z, found["freedom"], count)
     is_out = (z > MULTIPLE) & (chance <= ERROR / settings) & (found["excess"] > NEAR)
     for row in found.assign(z=z, chance=chance)[is_out].itertuples():
         races[row.race].stopped[row.place] = (
