@@ -73,6 +73,7 @@ if has_avx2():
 LAZY = {
     **dict.fromkeys(("DPClassifier", "DPRegressor", "fit"), "estimators"),
     **dict.fromkeys(("Budget", "BudgetError", "PrivacyLeakWarning"), "guarantee"),
+    "PrivateSearch": "search",
 }
 
 

@@ -1,0 +1,174 @@
+"""A search over parameters that epsilon pays for."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import check_random_state
+
+from dperm.accountants.private_choice import (
+    calibrate_choice,
+    choice_epsilon,
+    drawn_runs,
+)
+from dperm.compare.contest import INNER, Drawn, run_and_score, score_event
+from dperm.compare.contestants import Job
+from dperm.compare.estimators import DPLinear, weights
+from dperm.compare.guarantee import Choice, charge, check_target
+from dperm.compare.metrics import CLASSES
+from dperm.core.privacy.ledger import Ledger, united
+
+SEARCHED = ("solver", "setting", "l1", "l2")  # under which losses stay comparable
+
+
+class PrivateSearch(BaseEstimator):
+    """The best of a random number of private fits, all within one epsilon.
+
+    A logarithmic number of runs, 3.9 on average, each takes parameters drawn uniformly
+    from the grid and releases its weights and a noisy clipped loss; the run with the
+    least loss is published. The price of such a choice is that of
+    ``dperm.accountants.private_choice`` (Papernot and Steinke 2022, arXiv:2110.03620;
+    Koskela, Redberg and Wang 2024, arXiv:2402.06701).
+
+    Parameters
+    ----------
+    estimator : DPClassifier of two classes, or DPRegressor
+        Its own epsilon and random_state are not used.
+    param_grid : mapping or list of mappings
+        Lists of values of ``solver``, ``setting``, ``l1`` and ``l2``.
+    epsilon : float
+        Of the whole search.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    best_estimator_ : DPClassifier or DPRegressor
+    best_params_ : dict
+    epsilon_ : Choice
+        What the search cost.
+
+    Examples
+    --------
+    >>> from dperm import DPClassifier, PrivateSearch
+    >>> X, y = [[1.0], [-1.0]] * 500, [1, 0] * 500
+    >>> model = DPClassifier("dp_gd", classes=(0, 1), bounds=(-1, 1))
+    >>> search = PrivateSearch(model, {"l2": [0.01, 0.1]}, random_state=0).fit(X, y)
+    >>> search.epsilon_.high <= 1.0
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        epsilon: float = 1.0,
+        random_state: Any = None,
+    ):
+        self.estimator, self.param_grid = estimator, param_grid
+        self.epsilon, self.random_state = epsilon, random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Search on X (n, p) and y (n,).
+
+        Raises
+        ------
+        ValueError
+            For parameters that cannot be searched, or an epsilon out of reach.
+        BudgetError
+            If less is left of a ``Budget`` that is open.
+        """
+        grid = self._grid()
+        models = [clone(self.estimator).set_params(**one) for one in grid]
+        runs = [self._prepared(model, X, y) for model in models]
+        delta = models[0]._delta
+        score = Ledger((score_event(self.epsilon, delta),))
+        ways = [
+            lambda noise, on=on, setting=setting: on.ledger(setting, noise) + score
+            for on, setting in runs
+        ]
+        found = calibrate_choice(ways, self.epsilon, delta)
+        able = [(k, noise) for k, noise in enumerate(found) if noise is not None]
+        if not able:
+            raise ValueError(f"epsilon: no noise keeps a search to {self.epsilon:g}")
+        ledgers = [ways[k](noise) for k, noise in able]
+        given = united(*(runs[k][0].public_information(ways[k](z)) for k, z in able))
+        if getattr(models[0], "classes", ()) is None:
+            given = united(given, (CLASSES,))
+        cost = choice_epsilon(ledgers, delta)
+        charge(cost, delta, given)
+        k, w = self._best(runs, able)
+        self.best_params_, self.best_estimator_ = dict(grid[k]), models[k]
+        models[k]._guarantee = Choice(ledgers[0], delta, given, cost)
+        models[k]._published(w[None])
+        return self
+
+    def _grid(self) -> list[dict[str, Any]]:
+        if not isinstance(self.estimator, DPLinear):
+            raise ValueError(
+                "estimator: expected a DPClassifier or a DPRegressor, found "
+                f"{type(self.estimator).__name__}"
+            )
+        check_target(self.epsilon, 0.5)
+        if self.epsilon == np.inf:
+            raise ValueError("epsilon: expected a finite number, found inf")
+        grid: list[dict[str, Any]] = [*ParameterGrid(self.param_grid)]
+        wrong = {key for one in grid for key in one} - {*SEARCHED}
+        if wrong or not grid:
+            raise ValueError(
+                f"param_grid: expected some of {', '.join(SEARCHED)}, found "
+                f"{', '.join(sorted(wrong)) or 'none'}"
+            )
+        return grid
+
+    def _prepared(self, model: Any, X: Any, y: Any) -> tuple[Any, Mapping[str, float]]:
+        """The method of one point of the grid, which aims at what a run may cost."""
+        model.set_params(epsilon=INNER * self.epsilon)
+        runs = model._runs(*model._arrays(X, y))
+        if len(runs) > 1:
+            raise ValueError("y: a search takes two classes, found more")
+        if model._read_off():
+            raise ValueError("feature_scale, label_scale: expected numbers, not 'data'")
+        found: tuple[Any, Mapping[str, float]] = runs[0]
+        return found
+
+    def _best(self, runs: Any, able: list[tuple[int, float]]) -> tuple[int, np.ndarray]:
+        """Which point has the least noisy loss, and the weights of that run."""
+        if self.random_state is None:
+            seed = secrets.randbits(62)
+        else:
+            seed = int(check_random_state(self.random_state).randint(2**31))
+        rng = np.random.default_rng(seed)
+        tried = []
+        for _ in range(drawn_runs(rng)):
+            k, noise = able[int(rng.integers(len(able)))]
+            own, scored = (int(one) for one in rng.integers(2**62, size=2))
+            on, setting = runs[k]
+            drawn = Drawn(0, Job(setting, noise, own), scored)
+            loss = float(run_and_score(on, [drawn], self.epsilon, None)["score"][0])
+            w = weights(on, setting, noise, own)  # the same run again, by its seed
+            if np.isfinite(w).all():  # the penalty is one of released weights
+                loss -= float(on.problem.penalty.value(w)[0])
+            tried.append((loss, k, np.where(np.isfinite(w), w, 0.0)))
+        _, k, w = min(tried, key=lambda one: one[0])
+        return k, w
+
+    @property
+    def epsilon_(self) -> Choice:
+        """What the search cost."""
+        found: Choice = self.best_estimator_.epsilon_
+        return found
+
+    def predict(self, X: Any) -> np.ndarray:
+        """What the best one predicts for records X (n, p); shape (n,)."""
+        found: np.ndarray = self.best_estimator_.predict(X)
+        return found
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy or R^2 of the best one."""
+        return float(self.best_estimator_.score(X, y))

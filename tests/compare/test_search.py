@@ -1,0 +1,70 @@
+"""A search that is paid for inside epsilon."""
+
+import numpy as np
+import pytest
+
+from dperm import Budget, BudgetError, DPClassifier, DPRegressor, PrivateSearch
+from dperm.accountants.private_choice import choice_epsilon
+from dperm.compare import search
+
+X = np.random.default_rng(0).uniform(-1.0, 1.0, (500, 2))
+Y = X @ [1.0, -2.0]
+GRID = [{"solver": ["dp_gd"], "l2": [0.01, 100.0]}, {"solver": ["moments"]}]
+
+
+def searched(grid=GRID, **given):
+    model = DPRegressor(bounds=(-1, 1), label_bounds=(-3, 3))
+    return PrivateSearch(model, grid, random_state=0, **given).fit(X, Y)
+
+
+def test_the_whole_search_costs_its_epsilon(monkeypatch):
+    seen, real = [], search.run_and_score
+
+    def scored(on, choices, epsilon, test):
+        (drawn,) = choices
+        ledger = on.ledger(drawn.job.setting, drawn.job.noise_multiplier)
+        seen.append(ledger + search.Ledger((search.score_event(epsilon, 4e-6),)))
+        return real(on, choices, epsilon, test)
+
+    monkeypatch.setattr(search, "run_and_score", scored)
+    found = searched(epsilon=2.0)
+    cost = found.epsilon_
+    assert 1.9 < cost.high <= 2.0 and cost.delta == 4e-6 and cost.given == ("n",)
+    assert choice_epsilon(seen, 4e-6) <= cost.high * (1 + 1e-9)
+    assert found.predict(X[:3]).shape == (3,) and found.best_params_["solver"]
+
+
+def test_the_run_with_the_least_noisy_loss_is_published():
+    """Whatever the seed, at a large epsilon the absurd penalty is not chosen."""
+    model = DPRegressor("dp_gd", bounds=(-1, 1), label_bounds=(-3, 3))
+    scores = []
+    for seed in range(6):
+        one = PrivateSearch(model, {"l2": [0.0, 100.0]}, epsilon=50.0,
+                            random_state=seed).fit(X, Y)  # fmt: skip
+        scores.append((one.best_params_["l2"], one.score(X, Y)))
+    assert np.mean([l2 == 0.0 for l2, _ in scores]) > 0.5
+    assert all(score > 0.5 for l2, score in scores if l2 == 0.0)
+
+
+def test_a_budget_counts_a_search_once():
+    with Budget(2.5, 1e-3) as budget:
+        searched(epsilon=2.0)
+        assert budget.spent_epsilon == pytest.approx(2.0, rel=0.05)
+        with pytest.raises(BudgetError):
+            searched(epsilon=2.0)
+
+
+@pytest.mark.parametrize(("grid", "given", "said"), [
+    ({"bounds": [(0, 1)]}, {}, "param_grid: expected some of solver, .* found bounds"),
+    (GRID, {"epsilon": -1}, "epsilon: expected a positive"),
+    (GRID, {"epsilon": np.inf}, "epsilon: expected a finite"),
+])  # fmt: skip
+def test_what_cannot_be_searched_is_refused(grid, given, said):
+    with pytest.raises(ValueError, match=said):
+        searched(grid, **given)
+
+
+def test_more_than_two_classes_are_refused():
+    model = DPClassifier("dp_gd", bounds=(-1, 1))
+    with pytest.raises(ValueError, match="a search takes two classes"):
+        PrivateSearch(model, {"l2": [0.1]}).fit(X, np.arange(500) % 3)
