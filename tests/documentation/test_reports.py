@@ -53,7 +53,7 @@ def test_the_readme_has_a_row_a_paper(of, claims):
     assert [re.search(r"\[(\w+)\]", row)[1] for row in rows] == list(NAMES)
     for name, row in zip(NAMES, rows, strict=True):
         assert reports.bottom(name, claims) in row
-    assert reports._front(of["dpcd"], claims, "").split("\n\n")[0] in block
+    assert reports._front(of["dpcd"], claims).split("\n\n")[0] in block
 
 
 def test_the_artifact_has_a_command_for_every_major_claim(of, claims):

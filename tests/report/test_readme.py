@@ -10,7 +10,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.report import reports
 from dperm.report.scorecard import complete
 
-MARK = "<!-- scorecard: written by `dperm readme` with dpcd/figure1, dpcd/figure2 -->"
+MARK = "<!-- scorecard: written by `dperm readme` -->"
 END = "<!-- end of scorecard -->"
 ROW = {
     "paper": "dpcd", "place": "Section 1", "kind": "sentence", "claim": "A beats B",
@@ -36,16 +36,12 @@ def test_only_what_stands_between_marks_is_written(config, judged, pages):
     path.write_text(f"before\n{MARK}\nold\n{END}\nafter\n")
     page.write_text("own\n<!-- claims: written by `dperm readme` -->\n"
                     "<!-- end of claims -->\nwords\n")  # fmt: skip
-    picture = plan.figures_folder(config, "dpcd/figure2.png")
-    picture.parent.mkdir(parents=True)
-    picture.touch()
     with pytest.raises(ConfigError, match=r"claims\.csv is not there"):
         reports.readme(config)
     judged.to_csv(plan.results_folder(config, "claims.csv"), index=False)
     assert reports.readme(config) == [path, page]
     text = path.read_text()
     assert text.startswith(f"before\n{MARK}\n")
-    assert "![dpcd/figure2](" in text and "![dpcd/figure1](" not in text
     assert text.endswith(f"{END}\nafter\n")
     assert "old" not in text
     assert f"[dpcd]({page}) | " in text and "arena" not in text

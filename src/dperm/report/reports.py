@@ -14,6 +14,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,7 @@ Row = dict[str, Any]
 def readme(config: schema.Config) -> list[Path]:
     """Rewrite what stands between marks in the pages, and draw README's picture.
 
-    README.md is one of them; its mark names the figures that are shown: ``with
-    dpgcd/figure1, ...``. The others are written where there are any.
+    README.md is one of them. The others are written where there are any.
 
     Raises
     ------
@@ -76,23 +76,24 @@ def readme(config: schema.Config) -> list[Path]:
         raise ConfigError(f"{judged} is not there; run `dperm claims` first")
     claims = complete(pd.read_csv(judged))
     every = [p for p in papers(config) if len(own(claims, p.paper.name))]
-    pages: dict[Path, tuple[str, Callable[[str], str]]] = {
-        README: ("scorecard", lambda mark: _front(config, claims, mark)),
-        ARTIFACT: ("claims", lambda _: appendix(every, claims, _minutes(every))),
-        CODECHECK: ("manifest", lambda _: manifest(claims)),
+    pages: dict[Path, tuple[str, Callable[[], str]]] = {
+        README: ("scorecard", partial(_front, config, claims)),
+        ARTIFACT: ("claims", lambda: appendix(every, claims, _minutes(every))),
+        CODECHECK: ("manifest", partial(manifest, claims)),
     }
     for paper in every:
-        made = ("claims", lambda _, paper=paper: block(paper, claims))
-        pages[REPORTS / f"{paper.paper.name}.md"] = made
+        page = REPORTS / f"{paper.paper.name}.md"
+        pages[page] = ("claims", partial(block, paper, claims))
     there = [path for path in pages if path == README or path.is_file()]
     for path in there:
-        rewrite(path, *pages[path])
+        name, make = pages[path]
+        rewrite(path, name, make())
         log.info("%s", path)
     return [*there, *worth.draw(config, every)]
 
 
-def rewrite(path: Path, name: str, make: Callable[[str], str]) -> None:
-    """Put what is made of the first mark's line between the two marks of a page.
+def rewrite(path: Path, name: str, content: str) -> None:
+    """Put a text between the two marks of a page.
 
     Raises
     ------
@@ -105,7 +106,7 @@ def rewrite(path: Path, name: str, make: Callable[[str], str]) -> None:
     if len(first) != 1 or len(last) != 1:
         raise ConfigError(f"{path}: expected the lines {begin!r} and {end!r}, once")
     before, after = text.split(first[0])[0], text.split(last[0])[1]
-    made = f"{first[0]}\n\n{make(first[0])}\n\n{last[0]}"
+    made = f"{first[0]}\n\n{content}\n\n{last[0]}"
     store.write_text(path, f"{before}{made}{after}")
 
 
@@ -135,25 +136,19 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
 # --- pages ----------------------------------------------------------------------------
 
 
-def _front(config: schema.Config, claims: pd.DataFrame, mark: str) -> str:
-    """The scorecard of README.md, and the figures that its mark names."""
+def _front(config: schema.Config, claims: pd.DataFrame) -> str:
+    """The scorecard of README.md."""
     lines = [
         [f"[{paper}]({REPORTS / paper}.md)", *counts[:-1], bottom(paper, claims)]
         for paper, counts in tallies(claims)
     ]
     folder = plan.results_folder(config).as_posix()
-    parts = [
-        grid(["report", *FIVE, "in one sentence"], lines),
-        "Counted are a paper's statements (sentences, theorems, privacy) + its printed "
-        "numbers; C1, C2 are major claims of its report. "
-        f"[Every claim]({folder}/claims.md), and [all of it on one page]"
-        f"({folder}/report/index.html) that works offline.",
-    ]
-    for name in re.findall(r"\w+/[\w-]+", mark.partition(" with ")[2]):
-        path = plan.figures_folder(config, f"{name}.png")
-        if path.is_file():
-            parts.append(f"![{name}]({path.as_posix()})")
-    return "\n\n".join(parts)
+    notes = (
+        "Numbers count a paper's statements + its printed numbers; C1, C2, ... are the "
+        f"major claims of a report. [Every claim]({folder}/claims.md), and "
+        f"[everything on one page]({folder}/report/index.html)."
+    )
+    return "\n\n".join([grid(["report", *FIVE, "conclusion"], lines), notes])
 
 
 def block(config: schema.Config, claims: pd.DataFrame) -> str:
