@@ -138,6 +138,7 @@ def page(
         colours=palette.css(),
         scripts=scripts,
         data=_packed(charts),
+        worth=_link(plan.figures_folder(config, "worth.png"), folder),
     )
 
 
@@ -160,6 +161,11 @@ def _environment(known: Names, folder: Path) -> Environment:
         "link": lambda path: os.path.relpath(path, folder),
     }
     return environment
+
+
+def _link(path: Path, folder: Path) -> str:
+    """Where a file lies, from the page's folder; empty if it is not there."""
+    return os.path.relpath(path, folder) if path.is_file() else ""
 
 
 def _json(value: Any) -> str:

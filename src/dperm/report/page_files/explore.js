@@ -56,6 +56,8 @@
     }
     take(query) {
       this.form.reset();
+      if (query && this.form.elements.first) this.form.elements.first.value = "";
+      if (query && this.form.elements.place) this.form.elements.place.value = "";
       for (const [key, value] of new URLSearchParams(query)) if (this.form.elements[key]) this.form.elements[key].value = value;
       this.show(false);
     }
@@ -68,7 +70,8 @@
     if (list && query !== undefined) list.take(query);
     const target = document.getElementById(name);
     if (!target) return;
-    if (target.classList.contains("hidden")) lists.forEach(each => { if (each.list.contains(target)) each.take(""); });
+    if (target.classList.contains("hidden")) lists.forEach(each => { if (each.list.contains(target)) each.take("all"); });
+    for (let up = target; up; up = up.parentElement) if (up.matches("details")) up.open = true;
     if (target.matches("details")) { target.open = true; target.querySelector("summary").focus({ preventScroll: true }); }
     target.scrollIntoView();
   }
