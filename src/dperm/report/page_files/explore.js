@@ -23,7 +23,9 @@
       form.addEventListener("reset", () => setTimeout(() => this.show(true)));
     }
     chosen() {
-      return [...new FormData(this.form)].filter(([, value]) => value.trim());
+      const all = [...new FormData(this.form)].filter(([, value]) => value.trim());
+      const narrowed = all.some(([key]) => key !== "first" && key !== "sort"); // of all claims then
+      return narrowed ? all.filter(([key]) => key !== "first") : all;
     }
     text(row) {
       if (!this.texts.has(row)) this.texts.set(row, row.textContent.toLowerCase());
