@@ -2,9 +2,10 @@
 Compare two accountants
 =======================
 
-An accountant turns a ledger into an upper bound on epsilon. The same noise has one epsilon for each
-accountant, so a comparison of two algorithms under different accountants compares the accountants.
-DP-SGD reads one record of n in each step; DP-CD reads all of them.
+An accountant turns a ledger into an upper bound on epsilon. The same noise has one
+epsilon for each accountant, so a comparison of two algorithms under different
+accountants compares the accountants. DP-SGD reads one record of n in each step; DP-CD
+reads all of them.
 """
 
 import matplotlib.pyplot as plt
@@ -30,9 +31,9 @@ def dp_sgd(passes):
 
 
 # %%
-# Both are given the noise of the published formulas for epsilon = 1. The tight accountant says what that
-# noise really costs. Beside its upper bound stands a lower bound: some algorithm with the same ledger
-# costs at least that.
+# Both are given the noise of the published formulas for epsilon = 1. The tight
+# accountant says what that noise really costs. Beside its upper bound stands a lower
+# bound: some algorithm with the same ledger costs at least that.
 
 passes = [1, 2, 5, 10, 20]
 figure, axes = plt.subplots(figsize=(5.5, 3.2), layout="constrained")

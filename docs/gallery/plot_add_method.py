@@ -2,8 +2,8 @@
 Add a method
 ============
 
-A method is one Python module. This one lies in the folder where dperm runs; nothing in the package
-changes. :doc:`/howto/algorithm` explains each of its five names.
+A method is one Python module. This one lies in the folder where dperm runs; nothing in
+the package changes. :doc:`/howto/algorithm` explains each of its five names.
 """
 
 import os
@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -20,10 +21,11 @@ from dperm.core.experiment.locate import home
 folder = tempfile.mkdtemp()
 shutil.copy(home() / "docs/examples/mine/noisy_gd.py", folder)
 os.chdir(folder)
-print(open("noisy_gd.py").read().split('"""')[1])
+print(Path("noisy_gd.py").read_text(encoding="utf-8").split('"""')[1])
 
 # %%
-# ``dperm try`` compares it with others at one true epsilon, on a data set that scikit-learn ships.
+# ``dperm try`` compares it with others at one true epsilon, on a data set that scikit-
+# learn ships.
 
 command = "try problem=diabetes solvers=[noisy_gd,dp_cd,dp_gd] epsilon=1"
 done = subprocess.run(

@@ -2,9 +2,10 @@
 Add a paper
 ===========
 
-A paper is one folder with a YAML file and, if it needs them, modules for its own experiments, figures,
-tables and claims. :doc:`/howto/paper` shows all files of this example: the error of a mean that is
-released many times, with a budget that is split or composed.
+A paper is one folder with a YAML file and, if it needs them, modules for its own
+experiments, figures, tables and claims. :doc:`/howto/paper` shows all files of this
+example: the error of a mean that is released many times, with a budget that is split or
+composed.
 """
 
 import os
@@ -31,7 +32,8 @@ products.figure(config)
 data = pd.read_csv("figures/smoke/tiny/rounds.csv")
 
 # %%
-# A split budget costs a factor of the number of releases, composition only its square root.
+# A split budget costs a factor of the number of releases, composition only its square
+# root.
 
 figure, axes = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
 for name, curve in data.groupby("algorithm"):

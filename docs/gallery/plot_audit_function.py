@@ -2,9 +2,9 @@
 Audit my function
 =================
 
-The audit takes any function of data and a seed, and tries to refute its epsilon. This one clips its
-records to [-1, 1] and adds Laplace noise for a change of 1/n. A replaced record may move from -1 to 1,
-so the mean moves by 2/n.
+The audit takes any function of data and a seed, and tries to refute its epsilon. This
+one clips its records to [-1, 1] and adds Laplace noise for a change of 1/n. A replaced
+record may move from -1 to 1, so the mean moves by 2/n.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,8 @@ print("refuted:", verdict.refuted)
 print(f"proved: epsilon of at least {verdict.epsilon:.3g}")
 
 # %%
-# With noise for 2/n the same claim survives, and the bound says how close the attack came.
+# With noise for 2/n the same claim survives, and the bound says how close the attack
+# came.
 
 claims = {"noise for 1/n": 1.0, "noise for 2/n": 2.0, "noise for 4/n": 4.0}
 proved = []

@@ -2,8 +2,9 @@
 Reproduce Figure 1 of DP-CD
 ===========================
 
-``dperm figures/dpcd/figure1.png`` runs everything behind the figure, in about an hour on two cores.
-The data behind every figure are kept beside it, so that it can be drawn again in a second.
+``dperm figures/dpcd/figure1.png`` runs everything behind the figure, in about an hour
+on two cores. The data behind every figure are kept beside it, so that it can be drawn
+again in a second.
 """
 
 import matplotlib.pyplot as plt
@@ -16,11 +17,12 @@ data = pd.read_csv(home() / "figures/dpcd/figure1.csv")
 data.head()
 
 # %%
-# Each panel is a data set whose columns have different scales. DP-CD takes a step of its own size in each
-# coordinate, DP-SGD has one step size for all.
+# Each panel is a data set whose columns have different scales. DP-CD takes a step of
+# its own size in each coordinate, DP-SGD has one step size for all.
 
 panels = data["panel"].unique()
-figure, axes = plt.subplots(1, len(panels), figsize=(4 * len(panels), 3), layout="constrained")
+size = (4 * len(panels), 3)
+figure, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained")
 look = looks.of(data["algorithm"])
 for panel, at in zip(panels, axes.flat, strict=True):
     for name, curve in data[data["panel"] == panel].groupby("algorithm", sort=False):

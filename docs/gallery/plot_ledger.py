@@ -2,8 +2,8 @@
 Read a ledger
 =============
 
-A ledger lists everything that an algorithm releases, before it runs. Here it is that of ten passes of
-DP-CD on data with 8 features: 80 numbers, each with Gaussian noise.
+A ledger lists everything that an algorithm releases, before it runs. Here it is that of
+ten passes of DP-CD on data with 8 features: 80 numbers, each with Gaussian noise.
 """
 
 import matplotlib.pyplot as plt
@@ -25,11 +25,12 @@ found = calibrate(ledger, 1.0, delta, "strict")
 for event in found.ledger.events:
     print(event)
 print("the guarantee assumes as public:", ", ".join(found.ledger.given))
-print(f"noise multiplier {found.noise_multiplier:.2f}: epsilon {found.true_epsilon:.4f}")
+noise, cost = found.noise_multiplier, found.true_epsilon
+print(f"noise multiplier {noise:.2f}: epsilon {cost:.4f}")
 
 # %%
-# The noise that a given epsilon needs grows with the square root of the number of releases, and about
-# as 1 / epsilon.
+# The noise that a given epsilon needs grows with the square root of the number of
+# releases, and about as 1 / epsilon.
 
 figure, axes = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
 for passes in (1, 10, 100):

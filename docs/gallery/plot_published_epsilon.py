@@ -2,9 +2,10 @@
 Is this published epsilon right?
 ================================
 
-A paper writes: *Gaussian noise of multiplier 1.1 for 5000 steps, batches of 256 of 60 000 records,
-delta 1e-5.* The answer depends on the neighbouring relation. The multiplier is relative to the clip C
-of one record. Adding a record moves a sum of clipped gradients by C, replacing one moves it by 2C.
+A paper writes: *Gaussian noise of multiplier 1.1 for 5000 steps, batches of 256 of 60
+000 records, delta 1e-5.* The answer depends on the neighbouring relation. The
+multiplier is relative to the clip C of one record. Adding a record moves a sum of
+clipped gradients by C, replacing one moves it by 2C.
 """
 
 import matplotlib.pyplot as plt
@@ -22,8 +23,8 @@ def ledger(sensitivity, multiplier, steps=STEPS):
 
 
 # %%
-# The usual formula prices the first case. The bound that holds when a record is *replaced*, and the
-# batch has a fixed size, is several times larger.
+# The usual formula prices the first case. The bound that holds when a record is
+# *replaced*, and the batch has a fixed size, is several times larger.
 
 published = epsilon(ledger(1.0, 1.1), DELTA, "paper")
 replaced = epsilon(ledger(2.0, 1.1), DELTA, "strict")
