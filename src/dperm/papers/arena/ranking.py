@@ -336,7 +336,7 @@ def _left_out(errors: pd.DataFrame) -> pd.Series:
         for name in dict.fromkeys(names)
         if (names != name).any()
     ]
-    return pd.concat(found) if found else pd.Series(dtype=float)
+    return pd.concat(found) if found else errors.iloc[:0].mean(axis=1)
 
 
 def choices_of(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:

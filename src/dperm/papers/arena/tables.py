@@ -166,7 +166,7 @@ def sizes(config: schema.Config) -> pd.DataFrame:
     rows = load_sweep(config, "ends")
     if "end" not in rows:
         return pd.DataFrame()
-    means = rows[rows["end"] == "mean"].set_index("problem")["relative_error"]
+    means = rows[rows["end"] == "mean"].groupby("problem")["relative_error"].first()
     rows = rows[rows["end"] == "zero"]
     known: dict[str, Any] = {
         row["problem"]: {
