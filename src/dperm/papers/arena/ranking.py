@@ -489,7 +489,8 @@ def model(
     rng = np.random.default_rng(SEED)
     for name in dict.fromkeys(data):
         mine, others = some[data == name], some[data != name]
-        if others.empty:
+        losses = [{*_public(part, sizes)[0]} for part in (mine, others)]
+        if not losses[0] <= losses[1]:  # nothing to learn from
             continue
         wrong = others.set_axis(others.index[rng.permutation(len(others))])
         ways["model"].append(_chosen(mine, predicted(others, sizes, mine)))
