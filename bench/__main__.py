@@ -30,6 +30,7 @@ from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import files as store
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.mechanisms import streams
+from dperm.pipeline.completion import machine
 from dperm.solvers.lanes import dp_gcd, dp_sgd
 
 
@@ -144,7 +145,7 @@ def report() -> str:
         ("The pipeline at sizes of its own, each command on its own",
          sizes.table(), sizes.HEAD),
     ]  # fmt: skip
-    parts = [f"Machine: {store.machine()}; {store.versions()}."]
+    parts = [f"Machine: {machine()}; {store.versions()}."]
     parts.append(limits.told(at))
     for title, rows, head in blocks:
         parts += [f"## {title}", tabulate(rows, head, "pipe", floatfmt=".3g")]

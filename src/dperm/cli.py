@@ -100,6 +100,11 @@ _ROWS: dict[str, tuple[str, ...]] = {
         "pack the rows of a run, or unpack them",
         OPTIONS,
     ),
+    "verify": (
+        "pipeline.verify:main",
+        "check results by their seals, and make some of them again",
+        OPTIONS,
+    ),
     "crate": ("pipeline.crate:main", "write runs as a Workflow Run RO-Crate", OPTIONS),
     "adopt": (
         "pipeline.adopt:adopt",

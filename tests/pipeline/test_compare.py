@@ -16,6 +16,7 @@ from dperm.core.experiment.unit import IDENTITY
 from dperm.pipeline import compare, completion, stages
 from dperm.pipeline.compare import Level
 from dperm.pipeline.completion import digest_rows
+from dperm.present.tables import write_csv
 
 ONLY = [
     "paper.offline=[diabetes]",
@@ -155,7 +156,7 @@ def test_intervals_that_overlap_agree_in_statistics(tmp_path, ends, expected):
 @pytest.mark.parametrize(("other", "expected"), [(3e-10, 10), (1e-8, 40)])
 def test_numbers_cut_to_two_neighbours_agree_in_rounding(tmp_path, other, expected):
     for name, mean in (("A", 1.0000000004), ("B", 1.0000000004 + other)):
-        store.write_csv(tmp_path / name / "table2.csv", pd.DataFrame({"mean": [mean]}))
+        write_csv(tmp_path / name / "table2.csv", pd.DataFrame({"mean": [mean]}))
     A, B = tmp_path / "A", tmp_path / "B"
     assert (A / "table2.csv").read_text() != (B / "table2.csv").read_text()
     assert levels(A, B) == {"table2.csv": expected}
@@ -177,18 +178,18 @@ def test_rows_are_found_by_what_stands_first_and_not_by_their_place(tmp_path):
                         "mean": [9.0, 0.5, 0.7], "more": 1})  # fmt: skip
     A, B = tmp_path / "A", tmp_path / "B"
     for folder, table in ((A, old), (B, new)):
-        store.write_csv(folder / "figure1.csv", table)
+        write_csv(folder / "figure1.csv", table)
     more, lost, changed = compared(A, B, shared=True)
     assert more == "figure1.csv: column more: only in B"
     assert lost == "figure1.csv: 1 rows only in B, first panel=b x=1"
     assert changed.startswith("figure1.csv: mean: 1 of 2 rows differ, by at most 0.1")
-    store.write_csv(B / "figure1.csv", old.assign(more=1))
+    write_csv(B / "figure1.csv", old.assign(more=1))
     (found,) = compare.agreements(A, B, shared=True)
     assert (found.level, found.lines) == (Level.BITS, ("column more: only in B",))
     assert levels(A, B) == {"figure1.csv": Level.NOTHING}
-    store.write_csv(B / "figure1.csv", old.assign(x=[1, 3]))  # the same rows, moved
+    write_csv(B / "figure1.csv", old.assign(x=[1, 3]))  # the same rows, moved
     assert compared(A, B)[0].startswith("figure1.csv: x: 1 of 2 rows")
-    store.write_csv(B / "figure1.csv", old.iloc[::-1])  # in another order
+    write_csv(B / "figure1.csv", old.iloc[::-1])  # in another order
     assert len(compared(A, B)) == 2
 
 

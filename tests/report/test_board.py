@@ -5,8 +5,8 @@ import json
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import files as store
 from dperm.core.experiment import plan
+from dperm.present.tables import write_csv
 from dperm.report import board as boards
 from dperm.report.board import Ledgers, board
 
@@ -92,7 +92,7 @@ def test_a_table_that_brings_its_epsilon_is_read_at_full_tuning(tmp_path, yes, n
         columns=["problem", "algorithm", "true_epsilon", "mean", "ci_low", "ci_high",
                  "tuning", "public_scales"],
     )  # fmt: skip
-    store.write_csv(tmp_path / "x.csv", data)
+    write_csv(tmp_path / "x.csv", data)
     read = pd.read_csv(tmp_path / "x.csv")
     found = list(boards._priced(read))
     assert [(row["mean"], row["epsilon"]) for row in found] == [(0.3, 1.0)]

@@ -164,13 +164,16 @@ def test_what_a_module_does_when_imported_counts(mine, old, new, counts):
     assert (closure.digest("mine.loud:NAME") != before) is counts
 
 
-def test_libraries_count_by_version_where_they_are_used(mine, monkeypatch):
+def test_libraries_count_by_version_where_something_is_solved(mine, monkeypatch):
     mine("core.py", "FACTOR = 2.0", "FACTOR = np.float64(2)")
-    before = closure.digest("mine.core:double"), closure.digest("mine.shapes:circle")
+    names = ("mine.core:double", "mine.shapes:circle")
+    solved = [closure.digest(name, versioned=True) for name in names]
+    drawn = [closure.digest(name) for name in names]
     monkeypatch.setattr(closure, "_version", lambda name: f"{name} of tomorrow")
     closure.known.cache_clear()
-    assert closure.digest("mine.core:double") != before[0]
-    assert closure.digest("mine.shapes:circle") == before[1]
+    again = [closure.digest(name, versioned=True) for name in names]
+    assert again[0] != solved[0] and again[1] == solved[1]
+    assert [closure.digest(name) for name in names] == drawn
 
 
 def test_an_entry_that_is_not_there_is_refused(mine):

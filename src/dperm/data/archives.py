@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import lzma
 import stat
 import tarfile
@@ -194,7 +195,8 @@ def pack(folders: Mapping[str, Path], contents: Mapping[str, Any], path: Path) -
         for name, folder in sorted(folders.items())
         for file in sorted(folder.iterdir())
     }
-    write_archive(path, (CONTENTS, contents), files)
+    text = json.dumps(contents, indent=1, sort_keys=True) + "\n"
+    write_archive(path, {CONTENTS: text}, files)
 
 
 def bundled(mirror: str | None, name: str, work: Path) -> Path | None:

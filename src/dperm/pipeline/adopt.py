@@ -248,7 +248,7 @@ def _solve_again(config: schema.Config, moved: list[str]) -> None:
     """Prepare and solve the problem if what is there was made by other code."""
     path = inputs.optimum_folder(config) / "optimum.json"
     before = store.known_json(path) or {}
-    if before.get("made_by") == digests.optimum(config.problem):
+    if before.get("made_by") == digests.solved(digests.optimum(config.problem)):
         return
     log.info("%s: its optimum is of other code, solving again", config.problem.name)
     data.prepare(config.problem, config.data)
@@ -319,7 +319,7 @@ def _points(
 ) -> Iterator[Candidate]:
     path = sweep_path(config, name)
     parts = Parts(path.parent / name)
-    kept = parts.by_identity()
+    kept, named = parts.by_identity(), parts.named()
     if not kept:
         return
     for problem in sweep_problems(config, what):
@@ -332,7 +332,7 @@ def _points(
     function = function_of(config, "sweeps", what.kind)
     for task in every:
         point, replicate, key = task
-        found = {} if parts.one(key).is_file() else kept.get(key.identity, {})
+        found = {} if str(key) in named else kept.get(key.identity, {})
         for code, paths in found.items():
             yield Candidate(
                 (config.paper.name, name, *_named(point), code),

@@ -18,6 +18,7 @@ from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.config import with_paper
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.privacy.calibration import Calibration
+from dperm.pipeline import seals
 from dperm.present import tables as writing
 
 log = logging.getLogger(__name__)
@@ -61,10 +62,28 @@ def audit(config: schema.Config) -> list[Path]:
         known = ", ".join(PRODUCTS)
         raise ConfigError(f"product={config.product}: the audit has {known}")
     stem = plan.results_folder(config, "audit") / config.product
+    read = _read(config)
+    seals.check(config, read)
     written = writing.save(made(config), stem, CAPTIONS[config.product])
+    seals.seal(config, "audit", written, of=read)
     for path in written:
         log.info("%s", path)
     return written
+
+
+def _read(config: schema.Config) -> list[Path]:
+    """What a table of the audit is made of."""
+    if config.product == "epsilon":
+        return [_path(config, name) for name in available("solver")]
+    if config.product != "tuning":
+        return []
+    papers = (with_paper(config, name) for name in available("paper"))
+    folder = plan.results_folder
+    return [
+        folder(paper, paper.paper.name, *run, "ledger.json")
+        for paper in papers
+        for run in plan.runs(paper)
+    ]
 
 
 def _effort(config: schema.Config) -> ladder.Effort:
@@ -86,6 +105,7 @@ def _solver(config: schema.Config) -> list[Path]:
         log.info("%-32s %-12s %s  %s  %s", names, row.rung, sign, text, row.note)
     path = _path(config, chosen.name)
     store.write_text(path, found.to_csv(index=False))
+    seals.seal(config, "audit", [path])
     return [path]
 
 

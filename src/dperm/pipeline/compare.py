@@ -34,9 +34,10 @@ from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best
 from dperm.core.experiment.unit import IDENTITY, PROVENANCE
 from dperm.pipeline.racing import CANNOT_WIN
+from dperm.present.tables import DIGITS
 
 RTOL = 1e-9
-LAST = 10.0 ** (1 - store.DIGITS)  # a unit of the last digit of a CSV, relative
+LAST = 10.0 ** (1 - DIGITS)  # a unit of the last digit of a CSV, relative
 CHANCE = 1e-3  # that a table of equal laws is taken for another
 CHOSEN = ["calibration", "passes", "step", "clip"]  # what tuning chooses
 CLAIM = ["paper", "place", "claim"]  # what names a claim
@@ -90,12 +91,18 @@ def agreements(
         if len(lone) == 1:
             yield Agreement(name, Level.NOTHING, (f"only in {lone[0]}",))
             continue
-        pair = _read(ours[name]), _read(theirs[name])
-        lines = tuple(_differing(*pair))
         # Numbers that are all but equal may have been cut to two neighbours.
         near = rtol + LAST if name.endswith(".csv") else rtol
-        level = _level(*_common(*pair) if shared else pair, near)
-        yield Agreement(name, level, lines)
+        yield agreement(name, ours[name], theirs[name], near, shared)
+
+
+def agreement(
+    name: str, one: Path, other: Path, rtol: float, shared: bool = False
+) -> Agreement:
+    """Say how far two tables agree, in ``shared`` columns or in all."""
+    pair = _read(one), _read(other)
+    level = _level(*_common(*pair) if shared else pair, rtol)
+    return Agreement(name, level, tuple(_differing(*pair)))
 
 
 def overall(agreed: Iterable[Agreement], one: Path, other: Path) -> Level:
@@ -126,11 +133,16 @@ def _level(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> Level:
     if set(one.index) != set(other.index):
         return Level.NOTHING
     other = other.loc[one.index, one.columns]
-    if all(_is_near(one[name], other[name], rtol) for name in one):
+    if is_near(one, other, rtol):
         return Level.ROUNDING
     if {"replicate", "relative_error"} <= {*one.index.names, *one.columns}:
         return _level_of_means(one, other)
     return _level_of_intervals(one, other, rtol)
+
+
+def is_near(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> bool:
+    """Whether two tables of the same columns are equal but for rounding."""
+    return all(_is_near(one[name], other[name], rtol) for name in one)
 
 
 def _is_near(one: pd.Series, other: pd.Series, rtol: float) -> bool:

@@ -29,7 +29,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import PROVENANCE
-from dperm.pipeline import digests, forecast, inputs
+from dperm.pipeline import digests, forecast, inputs, products, seals
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +49,12 @@ def complete(config: schema.Config) -> Path:
     ------
     IncompleteError
         If a problem's data could not be had. Everything else has been made.
+    ChangedError
+        If rows were changed since they were made: what is recorded is what was run.
     """
     folder = plan.results_folder(config, config.paper.name)
+    rows = products.rows(config)
+    seals.check(config, rows)
     tables = {
         (problem, solver): store.read_table(folder / problem / solver / "tune.parquet")
         for problem, solver in plan.runs(config)
@@ -69,6 +73,8 @@ def complete(config: schema.Config) -> Path:
         lambda record: record.get("digests", {}).get("rows"),
         ("platform", "packages"),
     )
+    written = [folder / "manifest.json", folder / "record.json"]
+    seals.seal(config, "complete", written, config.made, rows)
     missing = {
         " ".join(name) if name[0] == "sweep" else name[0]: _reason(table)
         for name, table in tables.items()
@@ -146,7 +152,7 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
         "configuration": store.digest(sorted(rows["config_digest"].dropna().unique())),
         "master_seed": config.seed,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": store.machine(),
+        "machine": machine(),
         "runs": len(rows),
         "solver_seconds": round(float(spent), 1),
         "wall_seconds": round(time.monotonic() - float(started)) if started else None,
@@ -250,7 +256,7 @@ def _packages() -> dict[str, str]:
 def _platform() -> dict[str, Any]:
     """Machine and system as far as numbers may depend on them."""
     return {
-        "machine": store.machine(),
+        "machine": machine(),
         "processor": _processor(),
         "system": f"{platform.system()} {platform.release()}",
         "libc": " ".join(platform.libc_ver()),
@@ -266,3 +272,8 @@ def _processor() -> str:
     except OSError:
         names = []
     return names[0].partition(":")[2].strip() if names else platform.processor()
+
+
+def machine() -> str:
+    """Class of the machine, for timings; nothing that identifies it."""
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"

@@ -4,7 +4,8 @@ Code is the closure of the functions that make a stage's numbers
 (:mod:`dperm.store.closure`), not of the stage around them. A digest holds the digests
 of what the stage reads, so that an edit of the accountant or of the optimum reaches
 everything below. What a stage then computes anew is less: lanes and points of sweeps
-have keys of their own.
+have keys of their own. The versions of the libraries are in these keys and, by
+``solved``, in what is noted of a stage that solves; what is drawn is not of them.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ AUDITED = {  # tables of the audit, by the functions that make their numbers
 # --- code -----------------------------------------------------------------------------
 
 
-def lanes(algorithm: str, loss: str | None = None) -> str:
+def lanes(algorithm: str, loss: str | None = None, versioned: bool = True) -> str:
     """Digest of the code that runs a solver's lanes, its accountant apart.
 
     Parameters
@@ -64,13 +65,17 @@ def lanes(algorithm: str, loss: str | None = None) -> str:
     algorithm : str
     loss : str, optional
         Of the problem; None: of the solver alone.
+    versioned : bool
+        Whether the versions of the libraries enter it, as they do the lanes' key.
     """
     module = _module(algorithm)
     offered = (f"{module}:{name}" for name in ("Run", "Options", "steps"))
-    return priced(*RUNNING, *offered, spelt=[loss] if loss else [])
+    return priced(*RUNNING, *offered, spelt=[loss] if loss else [], versioned=versioned)
 
 
-def noise(algorithm: str, kinds: Iterable[str], loss: str) -> str:
+def noise(
+    algorithm: str, kinds: Iterable[str], loss: str, versioned: bool = True
+) -> str:
     """Digest of the code that finds a solver's noise: its ledger and the accountants.
 
     Parameters
@@ -80,14 +85,17 @@ def noise(algorithm: str, kinds: Iterable[str], loss: str) -> str:
         Its calibrations.
     loss : str
         Of the problem.
+    versioned : bool
+        As in ``lanes``.
     """
     module = _module(algorithm)
     offered = (f"{module}:{name}" for name in ("ledger", "Options", "steps"))
     places = sorted(map(calibrations.place, kinds))
-    return code(*CALIBRATING, *offered, *places, *_losses([loss]))
+    entries = (*CALIBRATING, *offered, *places, *_losses([loss]))
+    return code(*entries, versioned=versioned)
 
 
-def priced(*entries: str, spelt: Iterable[str] = ()) -> str:
+def priced(*entries: str, spelt: Iterable[str] = (), versioned: bool = False) -> str:
     """Digest of the code behind entry points and of what it looks up by name.
 
     Accountants of ours count wherever any is looked up; a further one, and a loss,
@@ -95,7 +103,7 @@ def priced(*entries: str, spelt: Iterable[str] = ()) -> str:
     """
     reached = closure.closure(*entries)
     if LOOKUP not in reached and LOSSES not in reached:
-        return code(*entries)
+        return code(*entries, versioned=versioned)
     words = {*closure.words(*entries), *spelt}
     places: list[str] = []
     if LOOKUP in reached:
@@ -104,7 +112,7 @@ def priced(*entries: str, spelt: Iterable[str] = ()) -> str:
         places += map(calibrations.place, kinds)
     if LOSSES in reached:
         places += _losses(words)
-    return code(*entries, *places)
+    return code(*entries, *places, versioned=versioned)
 
 
 def _losses(words: Iterable[str]) -> list[str]:
@@ -113,7 +121,12 @@ def _losses(words: Iterable[str]) -> list[str]:
     return [f"{kind.__module__}:{kind.__qualname__}" for kind in kinds]
 
 
-def swept(config: schema.Config, what: schema.Sweep, names: Iterable[str]) -> str:
+def swept(
+    config: schema.Config,
+    what: schema.Sweep,
+    names: Iterable[str],
+    versioned: bool = True,
+) -> str:
     """Digest of the code behind a sweep: its function, and solvers its points name."""
     module = products.module_of(config, "sweeps", what.kind)
     named = {_module(solver.algorithm) for solver in _solvers(names)}
@@ -123,7 +136,8 @@ def swept(config: schema.Config, what: schema.Sweep, names: Iterable[str]) -> st
     }
     spelt = {loss_of(problem) for problem in problems}
     spelt.update(_strings(asdict(what)))
-    return priced(f"{module}:{what.kind}", *sorted(named), spelt=spelt)
+    entries = (f"{module}:{what.kind}", *sorted(named))
+    return priced(*entries, spelt=spelt, versioned=versioned)
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -159,6 +173,11 @@ def _module(algorithm: str) -> str:
 
 
 # --- stages ---------------------------------------------------------------------------
+
+
+def solved(made: str) -> str:
+    """Digest of what is solved: a stage's digest with the libraries' versions."""
+    return digest([made, closure.versions()])
 
 
 def fetch(dataset: schema.Dataset) -> str:
@@ -218,8 +237,8 @@ def tune(config: schema.Config) -> str:
     return digest(
         [
             identity,
-            lanes(solver.algorithm, problem.loss),
-            noise(solver.algorithm, plan.run_calibrations(config), problem.loss),
+            lanes(solver.algorithm, problem.loss, False),
+            noise(solver.algorithm, plan.run_calibrations(config), problem.loss, False),
         ]
     )
 
@@ -242,7 +261,7 @@ def sweep(config: schema.Config, name: str, points: Grid, read: Iterable[str]) -
     names = points.values("solver")
     named = [[one.algorithm, one.options] for one in _solvers(names)]
     identity = [asdict(what), repr(points), config.seed, replicates, named]
-    return digest([identity, list(read), swept(config, what, names)])
+    return digest([identity, list(read), swept(config, what, names, False)])
 
 
 def product(config: schema.Config, kind: str, name: str, read: Iterable[str]) -> str:

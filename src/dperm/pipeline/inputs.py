@@ -273,7 +273,7 @@ def _described(
     start = float(problem.objective(np.zeros(problem.p))[0])
     return {
         "status": "ok",
-        "made_by": digests.optimum(config.problem),
+        "made_by": digests.solved(digests.optimum(config.problem)),
         "digest": problem.digest,
         "w_digest": store.digest(optimum.w.tolist()),
         "value": optimum.value,

@@ -3,7 +3,8 @@
 The archive holds what figures, tables and claims are made of, Parquet files and
 ledgers, and what those depend on: the prepared arrays and the optima of the machine
 that solved, so that one whose last bits differ draws the same. ``RESULTS.json`` has
-the digest of every file, and of the code and configuration behind every stage.
+the digest and the size of every file, and the digests of the code and configuration
+behind every stage. ``--key`` signs it, or checks who did: a digest proves no origin.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
+import signal
+import sys
 import time
 import zipfile
 import zlib
@@ -22,13 +26,22 @@ from typing import Any
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import startup
+from dperm.pipeline import seals, startup
 from dperm.pipeline.graph import Graph
 from dperm.store.folders import write_archive
 
-HEAD = "RESULTS.json"
-TOPS = ("data", "results")  # folders that an archive may write to
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError)
+HEAD, SIGNATURE = "RESULTS.json", "RESULTS.sig"
+BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError),
+    *(AttributeError, KeyError, TypeError, ValueError),
+)
+MOST_HEAD = 4 << 20  # bytes of the head
+MOST = 2.0  # GiB of an archive's files, unless --limit allows more
+PLACES = ("output.", "data.")  # overrides that no archive may bring
+PLACED = {"output.results": "results", "output.figures": "figures", "data.dir": "data"}
+LEFT = ".unpacked"  # how the name of a folder ends whose files were not checked yet
+SHARE = 0.01  # of the lanes that are run again
+OF_RUN = ("manifest.json", "record.json", seals.FILE)  # of a paper
 
 
 class ArchiveError(RuntimeError):
@@ -38,17 +51,38 @@ class ArchiveError(RuntimeError):
 # --- pack -----------------------------------------------------------------------------
 
 
-def pack(papers: list[str], overrides: list[str], path: Path) -> str:
+def pack(
+    papers: list[str],
+    overrides: list[str],
+    path: Path,
+    key: Path | None = None,
+    share: float = 0.0,
+    seed: int | None = None,
+) -> str:
     """Pack the results of papers that were run to their end; what was packed.
 
-    Without ``papers`` all of them are, with the audits that the report shows: as they
-    lie there, since no record says which code made them.
+    Parameters
+    ----------
+    papers : list of str
+        Without any all of them are, with the audits that the report shows: as they lie
+        there, since no record says which code made them.
+    overrides : list of str
+        Of the configuration, by which they were run.
+    path : Path
+        Of the archive.
+    key : Path, optional
+        A private Ed25519 key in PEM, that signs the archive.
+    share, seed
+        Of the lanes that are run again beforehand, as in ``dperm verify``.
 
     Raises
     ------
     ArchiveError
         If something is not there, or was made by other code or configuration.
+    NotVerifiedError
+        If ``dperm verify`` refuses the results.
     """
+    _require_no_places(overrides)
     graph = startup.load_graph(papers or available("paper"), overrides)
     rows = [file for paper in graph.papers for file in graph.rows(paper)]
     names = graph.ancestors(rows if papers else [*rows, *graph.audits()])
@@ -57,18 +91,50 @@ def pack(papers: list[str], overrides: list[str], path: Path) -> str:
             raise ArchiveError(f"{name} is not there: run `dperm all` first")
     for paper in graph.papers:
         require_of_now(graph, paper)
+    verified(graph.papers, overrides, share, seed)
     names = sorted({*names, *_companions(names), *_records(graph)})
     head = {
         "papers": graph.papers,
         "overrides": overrides,
         "commit": store.commit(),
-        "versions": store.versions(),
+        "versions": _versions(graph, Path()),
         "stages": stages(graph),
-        "files": {name: store.file_digest(Path(name)) for name in names},
+        "files": {name: _described(Path(name)) for name in names},
     }
+    text = json.dumps(head, indent=1, sort_keys=True) + "\n"
+    heads = {HEAD: text} | ({SIGNATURE: _signed(text, key)} if key else {})
     with store.whole(path) as beside:
-        write_archive(beside, (HEAD, head), {name: Path(name) for name in names})
+        write_archive(beside, heads, {name: Path(name) for name in names})
     return f"{path}: {len(names)} files of {', '.join(graph.papers)}"
+
+
+def verified(
+    papers: list[str], overrides: list[str], share: float, seed: int | None
+) -> None:
+    """Refuse what ``dperm verify`` refuses; claims are not judged again."""
+    from dperm.pipeline import verify  # brings all that computes
+
+    verify.verify_all(papers, overrides, share, seed, judged=False)
+
+
+def _require_no_places(overrides: list[str]) -> None:
+    for text in overrides:
+        if text.lstrip("+~").startswith(PLACES):
+            raise ArchiveError(
+                f"{text}: an archive has its files below results and data: leave it out"
+            )
+
+
+def _described(path: Path) -> dict[str, Any]:
+    return {"sha256": store.file_digest(path), "size": path.stat().st_size}
+
+
+def _versions(graph: Graph, top: Path) -> str:
+    """The versions that papers were run with, by their manifests."""
+    folder = top / graph.below("results")
+    known = (store.known_json(folder / p / "manifest.json") for p in graph.papers)
+    found = dict.fromkeys(str(one["versions"]) for one in known if one)
+    return "; ".join(found)
 
 
 def _companions(names: Iterable[str]) -> Iterator[str]:
@@ -85,15 +151,20 @@ def _companions(names: Iterable[str]) -> Iterator[str]:
 
 def _records(graph: Graph) -> Iterator[str]:
     for paper in graph.papers:
-        for name in ("manifest.json", "record.json"):
-            yield f"{graph.below('results')}{paper}/{name}"
+        for name in OF_RUN:
+            path = Path(f"{graph.below('results')}{paper}/{name}")
+            if name != seals.FILE or path.is_file():
+                yield path.as_posix()
 
 
-def require_of_now(graph: Graph, paper: str) -> None:
-    """Refuse rows that the present code and configuration did not make."""
+def require_of_now(graph: Graph, paper: str, top: Path = Path()) -> None:
+    """Refuse rows that the present code and configuration did not make.
+
+    ``top`` is the folder that results and data lie in.
+    """
     from dperm.pipeline.completion import digest_rows
 
-    folder = Path(f"{graph.below('results')}{paper}")
+    folder = top / f"{graph.below('results')}{paper}"
     record = store.known_json(folder / "record.json") or {}
     again = f"run `dperm {paper}` first"
     if record.get("made") != graph.rows_digest(paper):
@@ -102,8 +173,9 @@ def require_of_now(graph: Graph, paper: str) -> None:
             f"configuration: {again}"
         )
     for name in graph.rows(paper):
-        rows = digest_rows(store.read_table(Path(name)))
-        if record["digests"]["rows"].get(str(Path(name).relative_to(folder))) != rows:
+        path = top / name
+        known = record["digests"]["rows"].get(path.relative_to(folder).as_posix())
+        if known != digest_rows(store.read_table(path)):
             raise ArchiveError(f"{name} has other rows than its record says: {again}")
 
 
@@ -119,58 +191,136 @@ def stages(graph: Graph) -> dict[str, str]:
 # --- unpack ---------------------------------------------------------------------------
 
 
-def unpack(path: Path, replace: bool = False) -> str:
+def unpack(
+    path: Path,
+    replace: bool = False,
+    key: Path | None = None,
+    most: float = MOST,
+    share: float = 0.0,
+    seed: int | None = None,
+) -> str:
     """Put the files of an archive where the pipeline looks for them; what was unpacked.
 
     All are checked before the first is moved, and are of one time.
 
+    Parameters
+    ----------
+    path : Path
+        Of the archive.
+    replace : bool
+        Whether files that are there and differ give way.
+    key : Path, optional
+        A public Ed25519 key in PEM, whose owner must have signed the archive.
+    most : float
+        GiB that its files may hold.
+    share, seed
+        Of the lanes that are run again beforehand, as in ``dperm verify``.
+
     Raises
     ------
     ArchiveError
-        If the archive is damaged or of other code or configuration, or, unless
-        ``replace``, if other data or rows lie where its own would go.
+        If the archive is damaged, not of that key, or of other code or configuration,
+        or, unless ``replace``, if other files lie where its own would go.
+    NotVerifiedError
+        If ``dperm verify`` refuses what it holds.
     """
-    with _opened(path) as (archive, head):
-        _require_same_code(path, head)
+    _tidy()
+    with _opened(path, key, most) as (archive, head):
+        graph = _require_same_code(path, head)
+        _require_wanted(path, head, graph)
         if not replace:
             _require_no_others(path, head["files"])
-        work = Path(f".{path.stem}.{os.getpid()}.unpacked")
+        work = Path(f".{store.NODE}.{os.getpid()}{LEFT}")
         try:
-            for name, digest in head["files"].items():
-                _take(archive, name, digest, work)
+            for name, known in head["files"].items():
+                _take(archive, name, known, work)
+            _require_consistent(head, graph, work)
+            inside = [f"{option}={work / top}" for option, top in PLACED.items()]
+            verified(head["papers"], [*head["overrides"], *inside], share, seed)
             _move(work, head["files"])
         finally:
             shutil.rmtree(work, ignore_errors=True)
-    return (
-        f"{path}: {len(head['files'])} files of {', '.join(head['papers'])}; "
-        "`dperm all` draws and judges them, and solves nothing"
-    )
+    said = f"{path}: {len(head['files'])} files of {', '.join(head['papers'])}"
+    if head["versions"] != store.versions():
+        said += f", solved with {head['versions']}, where {store.versions()} is"
+    if key is None:
+        said += ", of unknown origin (no --key)"
+    return f"{said}; `dperm all` draws and judges them, and solves nothing"
+
+
+def _tidy() -> None:
+    """Remove what an unpacking left that was killed."""
+    for folder in Path().glob(f".{store.NODE}.*{LEFT}"):
+        process = folder.name.removesuffix(LEFT).rpartition(".")[2]
+        if process.isdigit() and not store.alive(int(process)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
+def _opened(
+    path: Path, key: Path | None, most: float
+) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
     """The archive and its head; whatever is wrong with either is one line."""
     try:
         with zipfile.ZipFile(path) as archive:
-            head = json.loads(archive.read(HEAD))
-            for name in head["files"]:
-                where = PurePosixPath(name)
-                if where.parts[0] not in TOPS or ".." in where.parts:
-                    raise ValueError(f"{name} is not below {' or '.join(TOPS)}")
-            if sorted(archive.namelist()) != sorted([HEAD, *head["files"]]):
+            text = archive.read(_small(archive, HEAD))
+            head = json.loads(text)
+            _require_head(head)
+            names = [HEAD, *([SIGNATURE] if SIGNATURE in archive.namelist() else [])]
+            if sorted(archive.namelist()) != sorted([*names, *head["files"]]):
                 raise ValueError("it does not hold what it says")
+            if any(one.flag_bits & 1 for one in archive.infolist()):
+                raise ValueError("it is encrypted")
+            sizes = {one.filename: one.file_size for one in archive.infolist()}
+            for name, known in head["files"].items():
+                if sizes[name] != known["size"]:
+                    raise ValueError(f"{name} has another size than it says")
+            total = sum(sizes.values()) / 2**30
+            if total > most:
+                raise ArchiveError(
+                    f"{path} holds {total:.1f} GiB, more than {most:g}: "
+                    f"--limit {total:.0f} allows it"
+                )
+            if key is not None:
+                _require_signed(archive, text, key)
             yield archive, head
     except ConfigError:
         raise
     except BROKEN as error:
+        said = " ".join(str(error).split())
         raise ArchiveError(
-            f"{path} is no archive of results, or damaged ({error}): get it again"
+            f"{path} is no archive of results, or damaged ({said}): get it again"
         ) from error
 
 
-def _require_same_code(path: Path, head: dict[str, Any]) -> None:
+def _small(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+    info = archive.getinfo(name)
+    if info.file_size > MOST_HEAD:
+        raise ValueError(f"{name} has {info.file_size} bytes, more than {MOST_HEAD}")
+    return info
+
+
+def _require_head(head: Any) -> None:
+    """Refuse a head that is not as ``pack`` writes it."""
+    texts = {"commit": str, "versions": str, "papers": list, "overrides": list}
+    kinds = texts | {"stages": dict, "files": dict}
+    for name, kind in kinds.items():
+        if not isinstance(head, dict) or not isinstance(head.get(name), kind):
+            raise ValueError(f"{name} of its head: expected {kind.__name__}")
+    words = [*head["papers"], *head["overrides"], *head["stages"].values()]
+    if not head["papers"] or not all(isinstance(word, str) for word in words):
+        raise ValueError("its head names no papers, or something that is no text")
+    _require_no_places(head["overrides"])
+    for name, known in head["files"].items():
+        good = isinstance(known, dict) and {*known} == {"sha256", "size"}
+        if not good or not isinstance(known["size"], int) or known["size"] < 0:
+            raise ValueError(f"{name}: expected a digest and a size")
+
+
+def _require_same_code(path: Path, head: dict[str, Any]) -> Graph:
     theirs = head["stages"]
-    ours = stages(startup.load_graph(head["papers"], head["overrides"]))
+    graph = startup.load_graph(head["papers"], head["overrides"])
+    ours = stages(graph)
     every = {*ours, *theirs}
     other = sorted(key for key in every if ours.get(key) != theirs.get(key))
     if other:
@@ -179,36 +329,161 @@ def _require_same_code(path: Path, head: dict[str, Any]) -> None:
             f"{head['versions']}): {len(other)} of {len(every)} stages differ, "
             f"first {other[0]}"
         )
+    return graph
 
 
-def _require_no_others(path: Path, files: dict[str, str]) -> None:
-    """Refuse to take the place of data and rows; the rest is in Git, or made again."""
-    for name, digest in files.items():
-        here = Path(name)
-        counts = here.suffix == ".parquet" or here.parts[0] == "data"
-        if counts and here.is_file() and store.file_digest(here) != digest:
+def _require_wanted(path: Path, head: dict[str, Any], graph: Graph) -> None:
+    """Refuse an archive that lacks a file of its papers, or holds any other."""
+    audits = [name for name in graph.audits() if name in head["files"]]
+    rows = [file for paper in graph.papers for file in graph.rows(paper)]
+    wanted = {*graph.ancestors([*rows, *audits])}
+    records = {f"{graph.below('results')}{p}/{n}" for p in graph.papers for n in OF_RUN}
+    seal = {name for name in records if name.endswith(f"/{seals.FILE}")}
+    lost = sorted((wanted | records - seal) - {*head["files"]})
+    more = sorted({*head["files"]} - wanted - records)
+    more = [name for name in more if not _is_companion(name, wanted)]
+    if lost or more:
+        what = f"lacks {lost[0]}" if lost else f"holds {more[0]!r}, wanted by no paper"
+        raise ArchiveError(f"{path} {what}: get it again")
+
+
+def _is_companion(name: str, wanted: set[str]) -> bool:
+    """Whether a file may belong to a wanted one, as ``_companions`` finds them."""
+    found = re.fullmatch(r"(.*/)([A-Za-z0-9_-]+)\.(\w+)", name)
+    top, stem, ending = found.groups() if found else ("", "", "")
+    if ending == "npy":
+        beside = {f"{top}meta.json", f"{top}optimum.json"} & wanted
+        return bool(beside) and top.startswith("data/")
+    if name == f"{top}ledger.json":
+        return f"{top}tune.parquet" in wanted
+    return ending == "md" and f"{top}{stem}.csv" in wanted
+
+
+def _require_consistent(head: dict[str, Any], graph: Graph, work: Path) -> None:
+    """Refuse rows that the archive's own records and seals contradict."""
+    for paper in graph.papers:
+        require_of_now(graph, paper, work)
+        folder = work / f"{graph.below('results')}{paper}"
+        record = store.read_json(folder / "record.json")
+        given = record["configuration"]["overrides"]
+        given = [text for text in given if not text.startswith(("paper=", "made="))]
+        if given != head["overrides"]:
             raise ArchiveError(
-                f"{name} is there, and not that of {path}: unpack in another folder, "
+                f"the record of {paper} was run with {' '.join(given)}, its archive "
+                f"says {' '.join(head['overrides'])}"
+            )
+    if _versions(graph, work) != head["versions"]:
+        raise ValueError("its manifests are of other versions than it says")
+
+
+def _require_no_others(path: Path, files: dict[str, dict[str, Any]]) -> None:
+    """Refuse to take the place of other files, or of those that a seal here names."""
+    for name, known in files.items():
+        here = Path(name)
+        if here.name == seals.FILE:
+            continue
+        digest = store.file_digest(here) if here.is_file() else _sealed_digest(here)
+        if digest not in ("", known["sha256"]):
+            there = "is there" if here.is_file() else "is sealed here"
+            raise ArchiveError(
+                f"{name} {there}, and not that of {path}: unpack in another folder, "
                 "or with --replace"
             )
 
 
-def _take(archive: zipfile.ZipFile, name: str, digest: str, work: Path) -> None:
+def _sealed_digest(path: Path) -> str:
+    """What the seal of a paper says of its rows, where they are not there."""
+    for folder in path.parents:
+        if (folder / seals.FILE).is_file():
+            name = path.relative_to(folder).as_posix()
+            job = seals.by_file(folder).get(name, {"wrote": {}})
+            return job["wrote"].get(name, "")
+    return ""
+
+
+def _take(
+    archive: zipfile.ZipFile, name: str, known: dict[str, Any], work: Path
+) -> None:
     target = work / name
     target.parent.mkdir(parents=True, exist_ok=True)
     with archive.open(name) as source, open(target, "wb") as sink:
-        shutil.copyfileobj(source, sink, 1 << 20)
-    if store.file_digest(target) != digest:
+        shutil.copyfileobj(source, sink, 1 << 20)  # no more than the size it declares
+    if _described(target) != known:
         raise ValueError(f"{name} has another digest")
 
 
 def _move(work: Path, names: Iterable[str]) -> None:
-    """Of one time all of them: none is newer than what it was made of."""
-    now = time.time()
+    """Of one time all of them: none is newer than what it was made of.
+
+    Seals come first: a file that a kill leaves in its old place contradicts them, and
+    the same archive, unpacked again, completes it.
+    """
+    now, names = time.time(), [*names]
     for name in names:
-        os.utime(work / name, (now, now))
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        (work / name).replace(name)
+        if PurePosixPath(name).name == seals.FILE:
+            folder = PurePosixPath(name).parent
+            own = {PurePosixPath(each) for each in names}
+            seals.add(
+                Path(folder),
+                {
+                    key: job
+                    for key, job in seals.jobs_of(work / folder).items()
+                    if all(folder / each in own for each in job["wrote"])
+                },
+            )
+    for name in names:
+        if PurePosixPath(name).name != seals.FILE:
+            os.utime(work / name, (now, now))
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            (work / name).replace(name)
+
+
+# --- signatures -----------------------------------------------------------------------
+
+
+def _signed(text: str, key: Path) -> str:
+    """The signature of a head by a private key.
+
+    Raises
+    ------
+    ArchiveError
+        If the file is no private Ed25519 key in PEM.
+    """
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        private = load_pem_private_key(key.read_bytes(), password=None)
+    except (ValueError, TypeError) as error:
+        raise _no_key(key, "private") from error
+    if not isinstance(private, Ed25519PrivateKey):
+        raise _no_key(key, "private")
+    return private.sign(text.encode()).hex() + "\n"
+
+
+def _require_signed(archive: zipfile.ZipFile, text: bytes, key: Path) -> None:
+    """Refuse an archive that the owner of a key did not sign."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        public = load_pem_public_key(key.read_bytes())
+    except ValueError as error:
+        raise _no_key(key, "public") from error
+    if not isinstance(public, Ed25519PublicKey):
+        raise _no_key(key, "public")
+    if SIGNATURE not in archive.namelist():
+        raise ArchiveError(f"{archive.filename} is not signed, by {key} or another")
+    signature = archive.read(_small(archive, SIGNATURE)).decode().strip()
+    try:
+        public.verify(bytes.fromhex(signature), text)
+    except InvalidSignature as error:
+        raise ArchiveError(f"{archive.filename} was not signed by {key}") from error
+
+
+def _no_key(path: Path, kind: str) -> ArchiveError:
+    return ArchiveError(f"{path}: expected a {kind} Ed25519 key in PEM")
 
 
 # --- the command ----------------------------------------------------------------------
@@ -220,19 +495,35 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     one = actions.add_parser("pack", help="pack what figures and claims are made of")
     one.add_argument("what", nargs="*", help="papers (default all), and key=value")
     one.add_argument("-o", "--output", type=Path, default=Path("results.zip"))
+    one.add_argument("--key", type=Path, help="private Ed25519 key, PEM, that signs")
     other = actions.add_parser("unpack", help="unpack it in a checkout of its commit")
     other.add_argument("archive", type=Path)
     other.add_argument(
-        "--replace", action="store_true", help="other data and rows that are there"
+        "--replace", action="store_true", help="other files that are there"
     )
+    other.add_argument("--key", type=Path, help="public key that must have signed it")
+    other.add_argument("--limit", type=float, default=MOST, help="GiB of its files")
+    for each in (one, other):
+        replaying(each)
+
+
+def replaying(parser: argparse.ArgumentParser) -> None:
+    """The options of ``dperm verify`` on what is run again."""
+    text = f"share of the lanes that is run again ({SHARE}; 0: none)"
+    parser.add_argument("--replay", type=float, default=SHARE, help=text)
+    parser.add_argument("--seed", type=int, help="that chooses them (default: fresh)")
 
 
 def main(options: argparse.Namespace) -> None:
     """``dperm results pack`` and ``dperm results unpack``."""
+    again = (options.replay, options.seed)
     if options.action == "pack":
-        print(pack(*_papers_and_overrides(options.what), options.output))
+        what = _papers_and_overrides(options.what)
+        print(pack(*what, options.output, options.key, *again))
     else:
-        print(unpack(options.archive, options.replace))
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # tidies up
+        given = (options.replace, options.key, options.limit)
+        print(unpack(options.archive, *given, *again))
 
 
 def _papers_and_overrides(words: list[str]) -> tuple[list[str], list[str]]:

@@ -12,22 +12,24 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
+
+import pandas as pd
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema, validation
 from dperm.core.experiment.config import small_points
 from dperm.core.experiment.locate import ConfigError, group_file, hint
-from dperm.core.experiment.validation import one_of
+from dperm.core.experiment.results import sweep_path
+from dperm.core.experiment.validation import one_of, paper_file
+from dperm.pipeline import seals
 from dperm.pipeline.graph import FORMATS, product_inputs
 from dperm.store import closure
 from dperm.store.closure import functions
 
 log = logging.getLogger(__name__)
 
-FOLDER = Path(".snakemake/dperm/drawn")
 PASSED = 3  # configuration, point and seed: arguments of a sweep that are no options
 TYPES = {
     "against": str,
@@ -59,37 +61,66 @@ _NAMES = {"Any": Any, "Sequence": Sequence, "Mapping": Mapping}
 
 def figure(config: schema.Config) -> list[Path]:
     """Draw ``product=...``, or all figures of the paper."""
-    from dperm.present import drawing
-    from dperm.present.drawing import described
+    return _made(config, "figures")
 
-    written = []
-    for name, product in chosen(config, "figures").items():
-        drawn, rows = _make(config, "figures", product)
-        path = stem(config, "figures", name)
-        written += drawing.save(drawn, rows, path)
-        written.append(path.with_suffix(".json"))
-        store.write_json(written[-1], described(rows))
-    return _report(written)
+
+def _figure(made: Any, path: Path, caption: str) -> list[Path]:
+    from dperm.present import drawing
+
+    drawn, rows = made
+    written = [*drawing.save(drawn, rows, path), path.with_suffix(".json")]
+    store.write_json(written[-1], drawing.described(rows))
+    return written
 
 
 def table(config: schema.Config) -> list[Path]:
     """Write ``product=...``, or all tables of the paper."""
+    return _made(config, "tables")
+
+
+def _table(made: Any, path: Path, caption: str) -> list[Path]:
     from dperm.present import tables as writing
 
+    return writing.save(made, path, caption)
+
+
+def _made(config: schema.Config, kind: str) -> list[Path]:
+    """Make the products that are chosen, and seal each."""
     written = []
-    for name, product in chosen(config, "tables").items():
-        made = _make(config, "tables", product)
-        path = stem(config, "tables", name)
-        written += writing.save(made, path, product.caption)
-    return _report(written)
+    for name in chosen(config, kind):
+        files = write(config, kind, name)
+        seals.seal(config, kind[:-1], files, of=inputs_of(config, kind, name))
+        written += files
+    return written
+
+
+def write(config: schema.Config, kind: str, name: str) -> list[Path]:
+    """Make a figure or a table of what its stages left; the files."""
+    product = getattr(config.paper, kind)[name]
+    seals.check(config, inputs_of(config, kind, name))
+    made = _make(config, kind, product)
+    written = WRITERS[kind](made, stem(config, kind, name), product.caption)
+    for path in written:
+        log.info("%s", path)
+    return written
+
+
+def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
+    """What the CSV file of a figure or a table holds, made anew; nothing is written."""
+    made = _make(config, kind, getattr(config.paper, kind)[name])
+    if kind == "tables":
+        return made.data
+    from dperm.present import drawing
+
+    drawing.plt.close(made[0])
+    return pd.DataFrame(made[1], columns=drawing.COLUMNS)
 
 
 def draw(config: schema.Config) -> list[Path]:
     """Make those of ``drawn`` that are not up to date, in one process.
 
     A start takes as long as a figure. So Snakemake has one job for all that are made of
-    the same files. Their digests lie in ``.snakemake/dperm/drawn``, beside what
-    Snakemake remembers.
+    the same files. Their digests are in their seals.
 
     Returns
     -------
@@ -101,63 +132,63 @@ def draw(config: schema.Config) -> list[Path]:
     ConfigError
         For anything that is not ``figures/<name>@<digest>`` or ``tables/...``.
     """
-    written, new = [], dict[Path, str]()
+    new = dict[tuple[str, str, str], list[Path]]()
     for entry in config.drawn:
         key, _, digest = entry.partition("@")
         kind, _, name = key.partition("/")
         if kind not in FORMATS or not name or not digest:
             raise ConfigError(f"drawn: expected figures/name@digest, found {entry!r}")
         if not is_current(config, kind, name, digest):
-            written += MAKERS[kind](replace(config, product=name))
-            new[_record(config, kind, name)] = digest
-    for path, digest in new.items():  # none if one failed: Snakemake puts all back
-        store.write_text(path, digest)
-    return written
+            new[kind, name, digest] = write(config, kind, name)
+    for (kind, name, digest), files in new.items():
+        # None if one failed: Snakemake puts all back.
+        seals.seal(config, kind[:-1], files, digest, inputs_of(config, kind, name))
+    return [path for files in new.values() for path in files]
 
 
-MAKERS = {"figures": figure, "tables": table}
+WRITERS = {"figures": _figure, "tables": _table}
 
 
 def is_current(config: schema.Config, kind: str, name: str, digest: str) -> bool:
     """Whether a figure or table was drawn with that digest, from what is there now."""
-    record, path = _record(config, kind, name), stem(config, kind, name)
+    path, read = stem(config, kind, name), inputs_of(config, kind, name)
     files = [path.with_suffix(f".{ending}") for ending in FORMATS[kind]]
-    if not all(path.is_file() for path in (record, *files)):
+    if not all(seals.is_of(config, file, digest) for file in files):
         return False
     oldest = min(path.stat().st_mtime for path in files)
-    newer = (path.stat().st_mtime > oldest for path in inputs_of(config, kind, name))
-    return record.read_text(encoding="utf-8") == digest and not any(newer)
-
-
-def _record(config: schema.Config, kind: str, name: str) -> Path:
-    """Where the digest of what was drawn lies."""
-    path = stem(config, kind, name)
-    return FOLDER / path.relative_to(path.anchor)
+    return not any(path.stat().st_mtime > oldest for path in read if path.is_file())
 
 
 def inputs_of(config: schema.Config, kind: str, name: str) -> list[Path]:
-    """The files that a product is made of."""
+    """The files that a product is made of: rows, ledgers and what the paper prints."""
     product = getattr(config.paper, kind)[name]
+    runs = product_runs(config, product)
     files = product_inputs(
         f"{plan.results_folder(config)}/",
         config.paper.name,
-        product_runs(config, product),
+        runs,
         product.sweeps,
         product.timed,
     )
-    return [Path(file) for file in files]
+    own = [plan.results_folder(config, config.paper.name, *run) for run in runs]
+    texts = (paper_file(config.paper, name) for name in config.paper.published.values())
+    ledgers = (folder / "ledger.json" for folder in own)
+    return [*map(Path, files), *ledgers, *(text for text in texts if text is not None)]
+
+
+def rows(config: schema.Config) -> list[Path]:
+    """The files of a paper's rows at the configured scale, those that are there."""
+    folder = plan.results_folder(config, config.paper.name)
+    solved = (folder.joinpath(*run) for run in plan.runs(config))
+    files = [one / f"{name}.parquet" for one in solved for name in ("tune", "evaluate")]
+    files += [sweep_path(config, name) for name in config.paper.sweeps]
+    return [path for path in (*files, folder / "timing.parquet") if path.is_file()]
 
 
 def stem(config: schema.Config, kind: str, name: str) -> Path:
     """Where a figure or a table goes, without the ending of its files."""
     folder = plan.figures_folder if kind == "figures" else plan.results_folder
     return folder(config, config.paper.name, name)
-
-
-def _report(written: list[Path]) -> list[Path]:
-    for path in written:
-        log.info("%s", path)
-    return written
 
 
 def chosen(config: schema.Config, kind: str) -> dict[str, Any]:

@@ -11,9 +11,11 @@ from dperm.core.experiment.config import read, settings, with_paper
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import check_clips, one_of
 from dperm.pipeline import checks, digests, products
+from dperm.pipeline.digests import solved
 from dperm.pipeline.graph import AUDITED, FORMATS, Graph, Job, product_inputs
 
 DATA = ("fetch", "prepare", "optimum")
+PLAIN = ("fetch", "claims")  # stages that are of no library's version
 
 
 def run_table(papers: list[str], overrides: list[str]) -> Graph:
@@ -67,7 +69,8 @@ class _Composer:
     ) -> Job:
         """Add a job; ``digests`` are those of its outputs, in their order, by name."""
         *_, last = digests.values()
-        job = self.graph.add(stage, *values, digest=last, **other)
+        noted = last if stage in PLAIN else solved(last)
+        job = self.graph.add(stage, *values, digest=noted, **other)
         for name, made in digests.items():
             self.graph.digests["/".join((name, *values))] = made
         self._digest_of |= zip(job.outputs, digests.values(), strict=False)

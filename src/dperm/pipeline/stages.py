@@ -26,7 +26,7 @@ from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
-from dperm.pipeline import checks, digests, products, racing
+from dperm.pipeline import checks, digests, products, racing, seals
 from dperm.pipeline.cluster import away, cluster
 from dperm.pipeline.inputs import load_job, load_optimum_record, unavailable_reason
 from dperm.pipeline.products import chosen, function_of
@@ -58,6 +58,9 @@ def tune(config: schema.Config) -> Path:
                 design = plan.design(config)
                 table = tuning.tuned(job, design, racing.chosen(design.race))
         store.write_table(folder / "tune.parquet", table)
+        made = _tuned_by(config)
+        written = [folder / "tune.parquet", folder / "ledger.json"]
+        seals.seal(config, "tune", written, made, _solved_files(config))
     return folder / "tune.parquet"
 
 
@@ -70,7 +73,10 @@ def evaluate(config: schema.Config) -> Path:
         Of ``evaluate.parquet``, with one row per seed and pass.
     """
     folder = _folder(config)
-    tuned = store.read_table(folder / "tune.parquet")
+    made = _tuned_by(config)
+    path = folder / "tune.parquet"
+    seals.check(config, [path], {path: made})
+    tuned = store.read_table(path)
     with locked(folder):
         job = load_job(config)
         if job is None:
@@ -79,6 +85,9 @@ def evaluate(config: schema.Config) -> Path:
             with cluster(config.parallel):
                 table = tuning.evaluated(job, plan.design(config), tuned)
         store.write_table(folder / "evaluate.parquet", table)
+        written = [folder / "evaluate.parquet", folder / "ledger.json"]
+        made = digests.solved(digests.evaluate(config, digests.tune(config)))
+        seals.seal(config, "evaluate", written, made, [path])
     return folder / "evaluate.parquet"
 
 
@@ -92,6 +101,18 @@ def solve(config: schema.Config) -> Path:
     """
     tune(config)
     return evaluate(config)
+
+
+def _tuned_by(config: schema.Config) -> str:
+    """Digest of what ``tune.parquet`` of the solver must be of."""
+    return digests.solved(digests.tune(config))
+
+
+def _solved_files(config: schema.Config, problem: str = "") -> list[Path]:
+    """What a solver reads: the problem's arrays, by their record, and its optimum."""
+    name = problem or config.problem.name
+    pairs = (("prepared", "meta.json"), ("optimum", "optimum.json"))
+    return [Path(config.data.dir, kind, name, file) for kind, file in pairs]
 
 
 def _folder(config: schema.Config) -> Path:
@@ -125,6 +146,12 @@ def timing(config: schema.Config) -> Path:
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     rows = [table for table in tables if len(table)] or tables
     store.write_table(path, pd.concat(rows, ignore_index=True))
+    folders = [plan.results_folder(config, config.paper.name, *pair) for pair in pairs]
+    ledgers = [
+        folder / "ledger.json" for folder in folders
+    ]  # are read and put in order
+    read = [folder / "tune.parquet" for folder in folders]
+    seals.seal(config, "timing", [path, *filter(Path.is_file, ledgers)], of=read)
     return path
 
 
@@ -133,7 +160,9 @@ def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     job = load_job(config)
     if job is None:
         return
-    table = store.read_table(job.folder / "tune.parquet")
+    path = job.folder / "tune.parquet"
+    seals.check(config, [path], {path: _tuned_by(config)})
+    table = store.read_table(path)
     units = tuning.fresh_units(job, plan.design(config), table)
     if units:  # kernels are compiled or loaded before anything is timed
         lanes = Lanes(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
@@ -168,7 +197,9 @@ def solver_section(point: Point) -> list[Any]:
 def _tuned(config: schema.Config, problem: str, solver: str) -> str:
     """Digest of what a solver was tuned to on a problem, its numbers alone."""
     folder = plan.results_folder(config, config.paper.name, problem, solver)
-    table = store.read_table(folder / "tune.parquet")
+    path = folder / "tune.parquet"
+    seals.check(config, [path])
+    table = store.read_table(path)
     columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
     return store.digest([table[columns].to_csv(index=False)])
 
@@ -178,18 +209,37 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
     parts = Parts(path.parent / name)
     with locked(path.parent / name):
         every = tasks(config, name, what)
-        todo = [
-            task for task in every if store.read_or_drop(parts.one(task[2])) is None
-        ]
+        found = parts.named()
+        todo = [task for task in every if not _is_kept(found.get(str(task[2])))]
         reused = len(every) - len(todo)
         log.info("sweep %s: %d reused, %d to compute", name, reused, len(todo))
         _compute(config, name, what, todo, parts)
+        named = parts.named()
         tables = [
-            store.read_table(parts.one(key)).assign(config_digest=str(key))
+            store.read_table(named[str(key)]).assign(config_digest=str(key))
             for _, _, key in every
         ]
         store.write_table(path, pd.concat(tables, ignore_index=True))
+        seals.seal(config, "sweep", [path], of=_swept_files(config, name, what))
     return path
+
+
+def _is_kept(path: Path | None) -> bool:
+    return path is not None and store.read_or_drop(path) is not None
+
+
+def _swept_files(config: schema.Config, name: str, what: schema.Sweep) -> list[Path]:
+    """What a sweep reads."""
+    problems = (
+        *products.sweep_problems(config, what),
+        *products.sweep_prepared(config, what),
+    )
+    data = [file for each in problems for file in _solved_files(config, each)]
+    tuned = (
+        plan.results_folder(config, config.paper.name, *pair, "tune.parquet")
+        for pair in products.sweep_tuned(config, name)
+    )
+    return [*data, *tuned]
 
 
 def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
@@ -285,7 +335,7 @@ def _several(
     """Compute tasks one after the other, and keep each; how many there were."""
     for task in group:
         rows = measured(config, name, what, function, task)
-        store.write_table(parts.one(task[2]), rows)
+        parts.keep(str(task[2]), rows)
     return len(group)
 
 

@@ -27,6 +27,7 @@ from PIL import Image
 from dperm.core.experiment import files as store
 from dperm.present import intervals
 from dperm.present.looks import Look, dashes, look
+from dperm.present.tables import write_csv
 
 Row = dict[str, Any]  # of the data behind a figure; keys of COLUMNS
 Rows = list[Row]
@@ -338,7 +339,7 @@ def save(figure: Figure, rows: Sequence[Row], stem: Path) -> list[Path]:
         written.append(path)
     plt.close(figure)
     table = pd.DataFrame(rows, columns=COLUMNS)
-    store.write_csv(stem.with_suffix(".csv"), table)
+    write_csv(stem.with_suffix(".csv"), table)
     return [*written, stem.with_suffix(".csv")]
 
 

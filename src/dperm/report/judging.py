@@ -19,7 +19,11 @@ import pandas as pd
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
+from dperm.core.experiment.locate import available
+from dperm.core.experiment.validation import paper_file
 from dperm.kinds.law import DRAWN
+from dperm.pipeline import seals
+from dperm.present.tables import write_csv
 from dperm.report import cells, rules, slopes, tuned, worlds
 from dperm.report.claims import CAUSES, READINGS, authors, load, papers, readings
 from dperm.report.entries import claim_id
@@ -61,16 +65,30 @@ def claims(config: schema.Config) -> list[Path]:
 
     The stage runs with whatever results there are.
     """
+    read = [path for name in available("paper") for path in seals.files(config, name)]
+    seals.check(config, read)
     data = table(config)
     folder = plan.results_folder(config)
     power, wrong = (pd.DataFrame(each(config)) for each in (powers, noticed))
-    store.write_csv(folder / "claims.csv", data)
-    store.write_csv(folder / "power.csv", power)
-    store.write_csv(folder / "noticed.csv", wrong)
+    write_csv(folder / "claims.csv", data)
+    write_csv(folder / "power.csv", power)
+    write_csv(folder / "noticed.csv", wrong)
     store.write_text(folder / "claims.md", markdown(pd.read_csv(folder / WRITTEN[0])))
     for line in summary(data).splitlines():
         log.info("%s", line)
-    return [folder / name for name in WRITTEN]
+    written = [folder / name for name in WRITTEN]
+    tables = [path for path in read if path.suffix in (".csv", ".parquet")]
+    seals.seal(config, "claims", written, of=[*tables, *_texts(config)])
+    return written
+
+
+def _texts(config: schema.Config) -> Iterator[Path]:
+    """The claims of the papers, and what these print."""
+    for each in papers(config):
+        for name in (each.paper.claims, *each.paper.published.values()):
+            path = paper_file(each.paper, name) if name else None
+            if path is not None:
+                yield path
 
 
 def table(config: schema.Config, bench: bool = True) -> pd.DataFrame:

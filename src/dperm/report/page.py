@@ -25,6 +25,9 @@ from markupsafe import Markup
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
+from dperm.core.experiment.locate import available
+from dperm.pipeline import seals
+from dperm.present.tables import write_csv
 from dperm.report import board as boards
 from dperm.report.board import Ledgers
 from dperm.report.claims import HEADLINE, KINDS, papers
@@ -70,13 +73,16 @@ class Paper:
 def report(config: schema.Config) -> list[Path]:
     """Write ``report/index.html``, and ``selection.csv`` beside the claims."""
     folder = plan.results_folder(config)
+    rooms = ("", "audit", *available("paper"))
+    seals.check(config, [file for room in rooms for file in seals.files(config, room)])
     judged = folder / "claims.csv"
     claims = pd.read_csv(judged) if judged.is_file() else table(config)
     chosen = boards.selection(config)
-    store.write_csv(folder / "selection.csv", chosen)
+    write_csv(folder / "selection.csv", chosen)
     path = folder / "report" / "index.html"
     store.write_text(path, page(config, claims, chosen, path.parent))
     written = [folder / "selection.csv", path]
+    seals.seal(config, "report", written, of=[judged])
     for each in written:
         log.info("%s", each)
     return written

@@ -25,6 +25,7 @@ import yaml
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError
+from dperm.pipeline import seals
 from dperm.report import rules, worth
 from dperm.report.claims import HEADLINE, KINDS, READINGS, load, papers
 from dperm.report.entries import number
@@ -74,6 +75,7 @@ def readme(config: schema.Config) -> list[Path]:
     judged = plan.results_folder(config, "claims.csv")
     if not judged.is_file():
         raise ConfigError(f"{judged} is not there; run `dperm claims` first")
+    seals.check(config, [judged])
     claims = complete(pd.read_csv(judged))
     every = [p for p in papers(config) if len(own(claims, p.paper.name))]
     pages: dict[Path, tuple[str, Callable[[], str]]] = {

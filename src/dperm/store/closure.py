@@ -9,8 +9,9 @@ whole, all of it counts. What a module does when it is imported (registering an
 accountant for an event, say) counts as soon as any of its names does.
 
 A definition enters by its text and by what each of its names stands for, so that a
-changed import counts as well. Libraries enter by their versions. Reading configuration
-and storing files make no numbers: the closure stops there.
+changed import counts as well. Libraries enter the keys of what is solved by their
+versions, and those of what is drawn by name. Reading configuration and storing files
+make no numbers: the closure stops there.
 
 What is found by name as the program runs (a solver named in a YAML) is reached by no
 name in the code: whoever looks it up passes it as a further entry point.
@@ -78,25 +79,29 @@ def known() -> _Known:
     return _Known()
 
 
-def digest(*entries: str) -> str:
-    """Digest of the code behind entry points, and of the libraries' versions.
+def digest(*entries: str, versioned: bool = False) -> str:
+    """Digest of the code behind entry points.
 
     Parameters
     ----------
     entries : str
         ``module:name``, or ``module`` for all of a module.
+    versioned : bool
+        Whether the versions of the libraries that compute enter it.
 
     Raises
     ------
     UnknownNameError
         If there is no such module or name.
     """
-    digests = known().digests
-    if entries not in digests:
-        lines = (f"{name} {text}\n" for name, text in sorted(closure(*entries).items()))
-        made = hashlib.sha256("".join(lines).encode())
-        digests[entries] = made.hexdigest()[:20]
-    return digests[entries]
+    digests, key = known().digests, (str(versioned), *entries)
+    if key not in digests:
+        found = closure(*entries)
+        if not versioned:
+            found |= dict.fromkeys(found.keys() & ARITHMETIC.keys(), "")
+        lines = (f"{name} {text}\n" for name, text in sorted(found.items()))
+        digests[key] = hashlib.sha256("".join(lines).encode()).hexdigest()[:20]
+    return digests[key]
 
 
 def closure(*entries: str) -> dict[str, str]:
@@ -114,6 +119,11 @@ def closure(*entries: str) -> dict[str, str]:
 
 
 _version = functools.cache(version)
+
+
+def versions() -> dict[str, str]:
+    """Versions of the libraries that do arithmetic."""
+    return {name: _version(distribution) for name, distribution in ARITHMETIC.items()}
 
 
 def files() -> list[Path]:

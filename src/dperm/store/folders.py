@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from dperm.store.locks import held
 
@@ -69,20 +67,22 @@ def _tidy_folder(folder: Path) -> None:
         shutil.rmtree(new)
 
 
-def write_archive(path: Path, head: tuple[str, Any], files: Mapping[str, Path]) -> None:
+def write_archive(
+    path: Path, heads: Mapping[str, str], files: Mapping[str, Path]
+) -> None:
     """Write a ZIP archive; the same files give the same bytes.
 
     Parameters
     ----------
     path : Path
-    head : tuple of str and a JSON value
-        The first member: its name, and what it says.
+    heads : mapping of str to str
+        The first members: their names, and their texts.
     files : mapping of str to Path
         The other members by name, in this order.
     """
     with zipfile.ZipFile(path, "w") as archive:
-        text = json.dumps(head[1], indent=1, sort_keys=True)
-        archive.writestr(_member(head[0]), text + "\n")
+        for name, text in heads.items():
+            archive.writestr(_member(name), text)
         for name, file in files.items():
             with (
                 open(file, "rb") as source,

@@ -2,10 +2,10 @@
 
 Locks are the kernel's, which frees them however their process ends. Lanes are kept: a
 stage that is killed, or whose grid grew, computes the rest. A finished block of lanes
-is a part, ``lanes/<identity>-<code>-<points>.parquet``. The identity is a digest of
-everything that determines its rows but the grid point and the code; the code is that of
-the functions that made them. Parts of other code are found by their identity, which is
-how ``dperm adopt`` knows what it may keep.
+is a part, ``lanes/<identity>-<code>-<points>.<digest>.parquet``. The identity is a
+digest of everything that determines its rows but the grid point and the code; the code
+is that of the functions that made them, the last digest that of the file. Parts of
+other code are found by their identity, so ``dperm adopt`` knows what it may keep.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 POINT = ["step", "clip"]
-DIGITS = 10  # of a real number in a CSV file
-_NODE = platform.node() or "here"
+NODE = platform.node() or "here"
 
 
 @contextmanager
@@ -48,7 +47,7 @@ def whole(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _tidy(path)
-    beside = path.with_name(f".{path.stem}.{_NODE}.{os.getpid()}{path.suffix}")
+    beside = path.with_name(f".{path.stem}.{NODE}.{os.getpid()}{path.suffix}")
     try:
         yield beside
         beside.replace(path)
@@ -59,14 +58,15 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def _tidy(path: Path) -> None:
-    start = f".{path.stem}.{_NODE}."
+    start = f".{path.stem}.{NODE}."
     for beside in path.parent.glob(f"{start}*{path.suffix}"):
         owner = beside.name.removeprefix(start).removesuffix(path.suffix)
-        if owner.isdigit() and not _alive(int(owner)):
+        if owner.isdigit() and not alive(int(owner)):
             beside.unlink(missing_ok=True)
 
 
-def _alive(process: int) -> bool:
+def alive(process: int) -> bool:
+    """Whether a process of this machine runs."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -123,22 +123,6 @@ def write_text(path: Path, text: str) -> None:
         beside.write_text(text, encoding="utf-8")
 
 
-def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a CSV file of ``DIGITS`` digits, whole or not at all.
-
-    Another machine's last bits are none of its digits, but where a number lies between
-    two neighbours: then they differ by one unit of the last.
-    """
-
-    def cut(cell: Any) -> Any:  # of a column that holds texts or gaps as well
-        is_number = isinstance(cell, float) and cell == cell
-        return f"{cell:.{DIGITS}g}" if is_number else cell
-
-    mixed = table.select_dtypes(include="object").columns
-    shown = table.assign(**{name: table[name].map(cut) for name in mixed})
-    write_text(path, shown.to_csv(index=False, float_format=f"%.{DIGITS}g"))
-
-
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file, whole or not at all."""
     write_text(path, json.dumps(value, indent=1, sort_keys=True) + "\n")
@@ -168,10 +152,9 @@ def read_json(
 def known_json(path: Path) -> dict[str, Any] | None:
     """Read a JSON dictionary; None if the file is missing, damaged or another value."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return read_json(path)
     except (OSError, ValueError):
         return None
-    return content if isinstance(content, dict) else None
 
 
 def digest(value: Any) -> str:
@@ -187,8 +170,11 @@ def file_digest(path: Path) -> str:
 
 
 def read_or_drop(path: Path) -> pd.DataFrame | None:
-    """A Parquet file; None, and it is gone, if it is missing or damaged."""
+    """A part; None, and it is gone, if it is missing, damaged or of another digest."""
     try:
+        sealed = path.stem.partition(".")[2]
+        if sealed and sealed != file_digest(path)[: len(sealed)]:
+            raise ValueError(f"{path} was changed after it was made")
         return read_table(path)
     except FileNotFoundError:
         return None
@@ -237,24 +223,32 @@ class Parts:
     def write(self, key: Key, rows: pd.DataFrame) -> None:
         """Keep the rows of a finished block."""
         points = rows[POINT].drop_duplicates().to_numpy().tolist()
-        write_table(self.folder / f"{key}-{digest(points)}.parquet", rows)
+        self.keep(f"{key}-{digest(points)}", rows)
 
-    def one(self, key: Key) -> Path:
-        """The file of a part that is no block of lanes: a point of a sweep."""
-        return self.folder / f"{key}.parquet"
+    def keep(self, name: str, rows: pd.DataFrame) -> None:
+        """Keep rows in a file whose name ends with its digest."""
+        content = rows.to_parquet(None, index=False, write_page_checksum=True)
+        sealed = hashlib.sha256(content).hexdigest()[:20]
+        with whole(self.folder / f"{name}.{sealed}.parquet") as beside:
+            beside.write_bytes(content)
+
+    def named(self) -> dict[str, Path]:
+        """The files by name: by its key that of a point of a sweep."""
+        paths = sorted(self.folder.glob("[!.]*.parquet"))
+        return {path.name.partition(".")[0]: path for path in paths}
 
     def by_identity(self) -> dict[str, dict[str, list[Path]]]:
         """All parts by their identity and the code that made them."""
         parts: dict[str, dict[str, list[Path]]] = {}
-        for path in sorted(self.folder.glob("[!.]*-*.parquet")):
-            identity, code = path.stem.split("-")[:2]
+        for name, path in self.named().items():
+            identity, code = name.split("-")[:2]
             parts.setdefault(identity, {}).setdefault(code, []).append(path)
         return parts
 
     def restamp(self, path: Path, code: str) -> None:
         """Let a part be one of other code: renamed, whole or not at all."""
-        identity, _, *points = path.stem.split("-")
-        path.replace(path.with_name("-".join((identity, code, *points)) + path.suffix))
+        old = path.name.partition(".")[0].split("-")[1]
+        path.replace(path.with_name(path.name.replace(f"-{old}", f"-{code}", 1)))
 
 
 # --- where a result came from -------------------------------------------------------
@@ -282,8 +276,3 @@ def versions() -> str:
     packages = ("numpy", "scipy", "numba", "dp-accounting")
     found = [f"python {platform.python_version()}", f"dperm {__version__}"]
     return ", ".join(found + [f"{name} {version(name)}" for name in packages])
-
-
-def machine() -> str:
-    """Class of the machine, for timings; nothing that identifies it."""
-    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"

@@ -1,0 +1,278 @@
+"""Seals: digests of what each stage read and wrote, so that a later change is noticed.
+
+``seal.json`` in a paper's folder of results says of every job the stage, the digest of
+its code and settings, and digests of the files it read and wrote. The audit has one,
+and ``results`` itself for what belongs to all papers. Readers check what they read.
+Only the stages that solve, sweep and time seal rows. A file that no seal names is of a
+time before there were seals: that is said once.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.locate import conf_dirs, conf_file
+
+log = logging.getLogger(__name__)
+
+FILE = "seal.json"
+SOLVING = ("tune", "evaluate", "sweep", "timing")  # the stages that may seal rows
+SHORT = 20  # digits of the digest of a file that another was made of
+UNSEALED = ("data/", "conf/")  # these have digests of their own, or are in Git
+REMEDY = "get it from Git or from its archive again"
+
+KINDS = {"by": str, "made": str, "read": dict, "wrote": dict}
+Jobs = dict[str, dict[str, Any]]  # by the first file of a job
+
+
+class ChangedError(RuntimeError):
+    """A file that is not what its stage wrote; the text names it, in one line."""
+
+
+def seal(
+    config: schema.Config,
+    by: str,
+    written: Iterable[Path],
+    made: str = "",
+    of: Iterable[Path] = (),
+) -> None:
+    """Note what a stage wrote.
+
+    Parameters
+    ----------
+    config : schema.Config
+    by : str
+        The stage.
+    written : iterable of Path
+        All below one folder of results or figures.
+    made : str
+        Digest of the code and the settings behind it.
+    of : iterable of Path
+        What it was made of; what is not there is left out.
+
+    Raises
+    ------
+    ValueError
+        If a stage seals rows that it cannot have made.
+    """
+    sources = {_name(config, path): path for path in of if path.is_file()}
+    digests = {name: _digest(path)[:SHORT] for name, path in sources.items()}
+    wrote = {}
+    for path in written:
+        if path.suffix == ".parquet" and by not in SOLVING:
+            raise ValueError(f"{path}: {by} makes no rows, so it cannot seal them")
+        folder, name = _place(config, path)
+        wrote[name] = _digest(path)
+    job = {"by": by, "made": made, "read": digests, "wrote": wrote}
+    add(folder, {next(iter(wrote)): job})
+
+
+def add(folder: Path, jobs: Jobs) -> None:
+    """Add jobs to the seal of a folder; other processes may be doing the same."""
+    folder.mkdir(parents=True, exist_ok=True)
+    anew = {name for job in jobs.values() for name in job["wrote"]}
+    with FileLock(folder / ".lock"):
+        for key, job in jobs_of(folder).items():
+            wrote = {n: digest for n, digest in job["wrote"].items() if n not in anew}
+            if wrote and key not in jobs:
+                jobs = jobs | {key: {**job, "wrote": wrote}}
+        store.write_json(folder / FILE, jobs)
+
+
+def jobs_of(folder: Path) -> Jobs:
+    """What the seal of a folder says; nothing where there is none.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged.
+    """
+    path = folder / FILE
+    return _jobs(path, *_stamp(path)) if path.is_file() else {}
+
+
+@functools.lru_cache(maxsize=64)
+def _jobs(path: Path, *stamp: int) -> Jobs:
+    return checked(store.read_json(path, REMEDY), path)
+
+
+def checked(jobs: Any, path: Path) -> Jobs:
+    """What a seal says, if it is one.
+
+    Raises
+    ------
+    ValueError
+        If it is not; ``path`` is where it was.
+    """
+    for job in jobs.values() if isinstance(jobs, dict) else [jobs]:
+        is_job = isinstance(job, dict) and {*KINDS} == {*job}
+        if not is_job or not all(isinstance(job[key], KINDS[key]) for key in KINDS):
+            raise ValueError(f"{path} is damaged ({job!r:.40}): {REMEDY}")
+    return jobs
+
+
+def by_file(folder: Path) -> dict[str, dict[str, Any]]:
+    """The jobs of a seal by the files they wrote."""
+    jobs = jobs_of(folder).values()
+    return {name: job for job in jobs for name in job["wrote"]}
+
+
+# --- checking -------------------------------------------------------------------------
+
+
+def check(
+    config: schema.Config, paths: Iterable[Path], made: Mapping[Path, str] | None = None
+) -> None:
+    """Refuse files that are not what their stages wrote; one that is absent is passed.
+
+    Parameters
+    ----------
+    config : schema.Config
+    paths : iterable of Path
+    made : mapping of Path to str, optional
+        Digests of the code and settings that a file must be of.
+
+    Raises
+    ------
+    ChangedError
+        For the first that was changed, or was made of other files, code or settings.
+    """
+    for path in paths:
+        if not path.is_file() or _name(config, path).startswith(UNSEALED):
+            continue
+        folder, name = _place(config, path)
+        job = by_file(folder).get(name)
+        if job is None:
+            _say_once()
+            continue
+        by = job["by"]
+        if _digest(path) != job["wrote"][name]:
+            raise ChangedError(
+                f"{path} was changed after {by} made it: delete it and run again"
+            )
+        for source, digest in job["read"].items():
+            if _present(config, source) not in ("", digest):
+                raise ChangedError(
+                    f"{path} was made of another {source}: run {by} again"
+                )
+        if made and path in made and made[path] != job["made"]:
+            raise ChangedError(
+                f"{path} was made by other code, settings or library versions than "
+                f"those of now: run {by} again; finished lanes are kept"
+            )
+
+
+def files(config: schema.Config, room: str) -> list[Path]:
+    """What has a seal, or should, of a paper, of the audit or of all papers (``""``).
+
+    These are the files that the seal names, and every CSV file beside them, of tables
+    and of figures.
+    """
+    own = [room] if room else []
+    folders = (of(config, *own) for of in (plan.results_folder, plan.figures_folder))
+    sealed = by_file(plan.results_folder(config, *own))
+    named = (path_of(config, room, name) for name in sealed)
+    beside = (path for folder in folders for path in sorted(folder.glob("*.csv")))
+    return [*dict.fromkeys([*named, *(beside if room else ())])]
+
+
+def is_of(config: schema.Config, path: Path, made: str) -> bool:
+    """Whether a file is what was made last, with a digest, of what is there now."""
+    folder, name = _place(config, path)
+    try:
+        check(config, [path], {path: made})
+    except ChangedError:
+        return False
+    return path.is_file() and name in by_file(folder)
+
+
+@functools.cache
+def _say_once() -> None:
+    log.warning(
+        "files without a seal are taken as they are: they are of a time before there "
+        "were seals, or their seal is gone; `dperm verify` names them"
+    )
+
+
+def _present(config: schema.Config, name: str) -> str:
+    """Digest of a file as sealed now, else as it lies there; empty if it does not."""
+    top, _, rest = name.partition("/")
+    if f"{top}/" in UNSEALED:
+        path = Path(config.data.dir, rest) if top == "data" else conf_file(rest)
+    else:
+        path = _below(config, top, rest)
+        folder, own = _place(config, path)
+        job = by_file(folder).get(own)
+        if job is not None:
+            return job["wrote"][own][:SHORT]
+    return _digest(path)[:SHORT] if path is not None and path.is_file() else ""
+
+
+def _digest(path: Path) -> str:
+    return _read(path, *_stamp(path))
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+@functools.lru_cache(maxsize=4096)
+def _read(path: Path, *stamp: int) -> str:
+    return store.file_digest(path)
+
+
+# --- names ----------------------------------------------------------------------------
+
+
+def _below(config: schema.Config, top: str, rest: str) -> Path:
+    folder = plan.figures_folder if top == "figures" else plan.results_folder
+    return folder(config, rest)
+
+
+def _tops(config: schema.Config) -> Iterator[tuple[str, Path]]:
+    yield "figures", plan.figures_folder(config)
+    yield "results", plan.results_folder(config)
+    yield "data", Path(config.data.dir)
+    for folder in conf_dirs():
+        yield "conf", folder
+
+
+def _name(config: schema.Config, path: Path) -> str:
+    """A file's name wherever the folders lie: ``results/dpcd/table2.csv``.
+
+    Raises
+    ------
+    ValueError
+        If it lies in none of them.
+    """
+    for top, folder in _tops(config):
+        if path.is_relative_to(folder):
+            return f"{top}/{path.relative_to(folder).as_posix()}"
+    raise ValueError(f"{path}: expected a file of results, figures, data or conf")
+
+
+def _place(config: schema.Config, path: Path) -> tuple[Path, str]:
+    """The folder whose seal names a file, and what it is called there."""
+    top, *parts = _name(config, path).split("/")
+    is_apart = len(parts) > 1 and parts[0] != "report"
+    room, rest = (parts[:1], parts[1:]) if is_apart else ([], parts)
+    name = "/".join(["figures", *rest] if top == "figures" else rest)
+    return plan.results_folder(config, *room), name
+
+
+def path_of(config: schema.Config, room: str, name: str) -> Path:
+    """The file that the seal of a folder of results calls so."""
+    top, _, rest = name.partition("/")
+    own = [room] if room else []
+    if top == "figures":
+        return plan.figures_folder(config, *own, rest)
+    return plan.results_folder(config, *own, name)

@@ -1,0 +1,463 @@
+"""``dperm verify``: whether results are what their stages wrote, and what a run gives.
+
+Seals find what was changed since it was made. Whoever can write results can seal them
+as well, so that three further questions are asked of the numbers. Do they agree: one F*
+of a problem from every row, a mean within its interval, rows with their record? Do the
+rows give the tables and the data of the figures, and these the verdicts? And does a
+lane that is run again, chosen at random, give its rows? Of rows of which a share q is
+forged, k replayed lanes miss all with probability (1 - q)^k.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import random
+import secrets
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment import tune as tuning
+from dperm.core.experiment.files import POINT
+from dperm.core.experiment.locate import available
+from dperm.core.experiment.results import best, sweep_path
+from dperm.core.experiment.unit import IDENTITY, Job, Unit, compute
+from dperm.pipeline import compare, completion, products, seals, stages
+from dperm.pipeline.adopt import NAMED, SAID, first_difference
+from dperm.pipeline.graph import FORMATS
+from dperm.pipeline.inputs import load_job
+from dperm.pipeline.packed import replaying
+from dperm.present.tables import write_csv
+
+RTOL = compare.RTOL  # relative difference that is taken for rounding
+SLACK = RTOL + compare.LAST  # the same of numbers that a CSV file has cut
+LANE = ["stage", "calibration", "passes", *POINT, "replicate"]
+ERRORS = (OSError, RuntimeError, ValueError, LookupError)
+
+
+class NotVerifiedError(RuntimeError):
+    """Results that are not what they should be; a line each."""
+
+
+@dataclass
+class Outcome:
+    """What was looked at, and what is wrong, in words."""
+
+    said: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, said: str, faults: Iterable[str]) -> None:
+        """Add a check: what was looked at, unless empty, and its faults."""
+        self.said += [said] if said else []
+        self.faults += faults
+
+
+def verify(config: schema.Config, share: float, seed: int, judged: bool) -> Outcome:
+    """Verify the results of a paper.
+
+    Parameters
+    ----------
+    config : schema.Config
+        With the paper and the folders.
+    share : float
+        Of its lanes and points of sweeps, the share that is run again; 0 for none.
+    seed : int
+        Of the choice among them.
+    judged : bool
+        Whether its claims are judged again.
+    """
+    outcome, name = Outcome(), config.paper.name
+    outcome.add(*_sealed(config))
+    try:
+        tables = {path: store.read_table(path) for path in products.rows(config)}
+    except ValueError as error:  # damaged
+        outcome.add("", [str(error)])
+        return outcome
+    outcome.add("", _inside(config))
+    if tables:
+        outcome.add("", [*_optima(config, tables), *_recorded(config, tables)])
+        outcome.add("", [*_chosen(config), *_timed(config, tables)])
+        outcome.add(*_made_again(config))
+        if share > 0:
+            outcome.add(*_replayed(config, share, seed))
+    else:
+        outcome.add("no rows here: nothing can be drawn or run again", [])
+    if judged:
+        outcome.add(*_judged(config))
+    outcome.said = [f"{name}: {'; '.join(outcome.said)}"]
+    return outcome
+
+
+# --- seals, and what must agree -------------------------------------------------------
+
+
+def _sealed(config: schema.Config) -> tuple[str, list[str]]:
+    faults, there = [], [p for p in _files(config) if p.is_file()]
+    known = seals.by_file(plan.results_folder(config, config.paper.name))
+    names = {seals.path_of(config, config.paper.name, name) for name in known}
+    for path in there:
+        try:
+            seals.check(config, [path])
+        except seals.ChangedError as error:
+            faults.append(str(error))
+    bare = [path for path in there if path not in names]
+    text = f"{len(there) - len(bare)} files are sealed"
+    if bare:
+        text += f", {len(bare)} are not (first {bare[0]})"
+    return text, faults
+
+
+def _files(config: schema.Config) -> list[Path]:
+    own = seals.files(config, config.paper.name)
+    return [*dict.fromkeys([*own, *products.rows(config)])]
+
+
+def _optima(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterator[str]:
+    """Files whose rows give another F* = F / (1 + relative error) than others do."""
+    for problem in plan.problem_names(config):
+        folder = plan.results_folder(config, config.paper.name, problem)
+        own = {p: _value(t) for p, t in tables.items() if p.is_relative_to(folder)}
+        known = [values for values in own.values() if len(values)]
+        if not known:
+            continue
+        path = Path(config.data.dir, "optimum", problem, "optimum.json")
+        record = store.known_json(path) or {}
+        value = record.get("value", float(np.median(np.concatenate(known))))
+        for path, values in own.items():
+            off = ~np.isclose(values, value, rtol=RTOL, atol=0.0)
+            if off.any():
+                yield (
+                    f"{path}: F* of {problem} is {values[off][0]:.12g} by "
+                    f"{off.sum()} of {len(off)} rows, where it is {value:.12g}"
+                )
+
+
+def _value(table: pd.DataFrame) -> np.ndarray:
+    pair = table[["objective", "relative_error"]].dropna().to_numpy(float)
+    pair = pair[np.isfinite(pair).all(axis=1)]
+    return pair[:, 0] / (1.0 + pair[:, 1])
+
+
+def _recorded(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterator[str]:
+    """Rows that are not those of the paper's record, if it has one."""
+    folder = plan.results_folder(config, config.paper.name)
+    record = store.known_json(folder / "record.json")
+    rows = record["digests"]["rows"] if record else {}
+    for path, table in tables.items():
+        known = rows.get(path.relative_to(folder).as_posix())
+        if record and known != completion.digest_rows(table):
+            yield f"{path} has other rows than {folder / 'record.json'} says"
+
+
+def _inside(config: schema.Config) -> Iterator[str]:
+    """Tables and data of figures with a mean outside its interval or its range."""
+    for path in _files(config):
+        if path.suffix != ".csv" or not path.is_file():
+            continue
+        try:
+            table = pd.read_csv(path)
+        except ValueError:  # of a table without rows there may be no columns either
+            continue
+        stems = [name[:-6] for name in table if name.endswith("ci_low")]
+        triples = [(f"{s}ci_low", f"{s}mean", f"{s}ci_high") for s in stems]
+        for names in (*triples, ("min", "mean", "max")):
+            if {*names} <= {*table.columns}:
+                low, mean, high = (table[name].to_numpy(float) for name in names)
+                slack = SLACK * np.abs(mean)
+                off = (mean < low - slack) | (mean > high + slack)
+                if off.any():
+                    at = int(np.flatnonzero(off)[0])
+                    yield (
+                        f"{path}: row {at + 1}: {names[1]} {mean[at]:.10g} is outside "
+                        f"[{low[at]:.10g}, {high[at]:.10g}]"
+                    )
+
+
+def _chosen(config: schema.Config) -> Iterator[str]:
+    """Evaluations of settings other than those that tuning chose."""
+    for folder in _runs(config).values():
+        tuned, ran = (_table(folder, name) for name in ("tune", "evaluate"))
+        names = ["calibration", "passes", *POINT]
+        if "ok" in set(tuned["status"]) and ran["calibration"].notna().all():
+            wanted = tuning.evaluated_settings(config.paper.evaluated, best(tuned))
+            ours, theirs = (_settings(table[names]) for table in (ran, wanted))
+            if ours != theirs:
+                path = folder / "evaluate.parquet"
+                yield f"{path} is of other settings than its tuning chose"
+
+
+def _settings(table: pd.DataFrame) -> set[tuple[Any, ...]]:
+    return {*table.itertuples(index=False, name=None)}
+
+
+def _timed(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterator[str]:
+    """Timings whose errors are not those of the same runs in evaluation."""
+    path = plan.results_folder(config, config.paper.name) / "timing.parquet"
+    timed = tables.get(path)
+    if timed is None or timed.empty:
+        return
+    names = ["problem", "solver", *IDENTITY]
+    rows = [t for p, t in tables.items() if p.name == "evaluate.parquet"]
+    both = timed.merge(pd.concat(rows), on=names, how="left", suffixes=("", "_run"))
+    off = both["objective"].fillna(np.inf) != both["objective_run"].fillna(np.inf)
+    if off.any():
+        yield f"{path}: {off.sum()} of {len(both)} rows are not those of evaluation"
+
+
+def _runs(config: schema.Config) -> dict[tuple[str, str], Path]:
+    """Folders of the solvers on problems that have both of their tables."""
+    folders = {
+        run: plan.results_folder(config, config.paper.name, *run)
+        for run in plan.runs(config)
+    }
+    both = ("tune.parquet", "evaluate.parquet")
+    return {
+        run: folder
+        for run, folder in folders.items()
+        if all((folder / name).is_file() for name in both)
+    }
+
+
+def _table(folder: Path, name: str) -> pd.DataFrame:
+    return store.read_table(folder / f"{name}.parquet")
+
+
+# --- tables, figures and verdicts, made again -----------------------------------------
+
+
+def _made_again(config: schema.Config) -> tuple[str, list[str]]:
+    faults, equal, near = [], 0, 0
+    for kind in FORMATS:
+        for name in getattr(config.paper, kind):
+            path = products.stem(config, kind, name).with_suffix(".csv")
+            read = products.inputs_of(config, kind, name)
+            if not path.is_file() or not all(file.is_file() for file in read):
+                continue
+            try:
+                lines = _differing(path, products.data_of(config, kind, name))
+            except ERRORS as error:
+                faults.append(f"{path} cannot be made again: {error}")
+                continue
+            equal, near = equal + (lines == []), near + (lines is None)
+            faults += [
+                f"{path} is not what its rows give: {each}" for each in lines or []
+            ]
+    text = f"{equal + near} tables and data of figures made again"
+    return text + (f", {near} equal but for rounding" if near else ""), faults
+
+
+def _differing(path: Path, made: pd.DataFrame) -> list[str] | None:
+    """The first difference of a CSV file from a table; None if it is rounding."""
+    with tempfile.TemporaryDirectory() as folder:
+        again = Path(folder, path.name)
+        write_csv(again, made)
+        if again.read_bytes() == path.read_bytes():
+            return []
+        found = compare.agreement(path.name, path, again, SLACK)
+    if found.level <= compare.Level.ROUNDING:
+        return None if found.lines else []
+    return [*found.lines[:1]]
+
+
+def _judged(config: schema.Config) -> tuple[str, list[str]]:
+    path = plan.results_folder(config) / "claims.csv"
+    if not path.is_file() or not config.paper.claims:
+        return "", []
+    # The report stands above the pipeline, which finds it by name, as it does papers.
+    judging: Any = importlib.import_module("dperm.report.judging")
+    name = config.paper.name
+    with tempfile.TemporaryDirectory() as folder:
+        again = Path(folder, "claims.csv")
+        rows = [*judging.judged(configuration.with_paper(config, name))]
+        write_csv(again, pd.DataFrame(rows, columns=judging.COLUMNS))
+        ours, theirs = (pd.read_csv(one, dtype=str) for one in (again, path))
+    theirs = theirs[theirs["paper"] == name].reset_index(drop=True)
+    if ours.equals(theirs):
+        return f"{len(ours)} claims judged again", []
+    keys = ["place", "claim", "verdict"]
+    apart = set(map(tuple, ours[keys].to_numpy())) ^ set(
+        map(tuple, theirs[keys].to_numpy())
+    )
+    first = f"first {sorted(apart)[0][0]}" if apart else "in their reasons"
+    return "", [f"{path} has other verdicts of {name} than are found now: {first}"]
+
+
+# --- lanes, run again -----------------------------------------------------------------
+
+
+def _replayed(config: schema.Config, share: float, seed: int) -> tuple[str, list[str]]:
+    """Run lanes and points of sweeps again that a seed chooses."""
+    lanes = _lanes(config)
+    points = _points(config)
+    total = len(lanes) + len(points)
+    count = min(total, max(1, round(share * total)))
+    picked = sorted(random.Random(seed).sample(range(total), count)) if total else []
+    some = lanes.iloc[[at for at in picked if at < len(lanes)]]
+    rest = [points[at - len(lanes)] for at in picked if at >= len(lanes)]
+    faults, exact = [], 0
+    for text, bits in (*_lanes_again(config, some), *_points_again(config, rest)):
+        faults += [text] if text else []
+        exact += bits
+    said = f"{len(picked)} of {total} lanes and points run again (seed {seed}), {exact}"
+    return f"{said} equal to the bit", faults
+
+
+def _lanes(config: schema.Config) -> pd.DataFrame:
+    """All lanes that were run to their end, a row each."""
+    found = [pd.DataFrame(columns=["problem", "solver", *LANE])]
+    for (problem, solver), folder in _runs(config).items():
+        for stage in ("tune", "evaluate"):
+            rows = _table(folder, stage)
+            rows = rows[rows["status"].isin(["ok", "diverged"]) & rows["step"].notna()]
+            rows = rows.assign(stage=stage, problem=problem, solver=solver)
+            found.append(rows[["problem", "solver", *LANE]].drop_duplicates())
+    return pd.concat([each for each in found if len(each)] or found, ignore_index=True)
+
+
+def _lanes_again(
+    config: schema.Config, lanes: pd.DataFrame
+) -> Iterator[tuple[str, bool]]:
+    """For every lane what differs, and whether all bits are equal."""
+    for (problem, solver), some in lanes.groupby(["problem", "solver"], sort=False):
+        given = [
+            o for o in config.overrides if not o.startswith(("problem=", "solver="))
+        ]
+        own = configuration.compose([*given, f"problem={problem}", f"solver={solver}"])
+        job = load_job(own)
+        if job is None:
+            yield (
+                f"{problem}: its data are not here, so no lane of it is run again",
+                False,
+            )
+            continue
+        with tempfile.TemporaryDirectory() as scratch:  # noises are found anew
+            job = replace(job, folder=Path(scratch))
+            folder = plan.results_folder(config, config.paper.name, problem, solver)
+            keys = ["stage", "calibration", "passes", "replicate"]
+            for key, points in some.groupby(keys, sort=False):
+                yield from _unit_again(job, folder, key, points[POINT])
+
+
+def _unit_again(
+    job: Job, folder: Path, key: Any, points: pd.DataFrame
+) -> Iterator[tuple[str, bool]]:
+    stage, kind, passes, replicate = key
+    noise = tuning.calibrations(job, [kind], [passes])[kind, passes]
+    observed = (passes,) if stage == "tune" else job.checkpoints(passes)
+    listed: list[Any] = points.to_dict("records")
+    unit = Unit(stage, noise, passes, int(replicate), listed, observed)
+    fresh = compute(job, unit, points, job.workers)
+    kept = _table(folder, stage)
+    own = (
+        kept[["calibration", "passes", "replicate"]] == [kind, passes, replicate]
+    ).all(axis=1)
+    for point in listed:
+        at = [(rows[POINT] == [*point.values()]).all(axis=1) for rows in (kept, fresh)]
+        text, bits = _apart(kept[own & at[0]], fresh[at[1]], SAID)
+        where = (
+            f"{kind}, {passes:g} passes, step {point['step']:g}, clip {point['clip']:g}"
+        )
+        path = folder / f"{stage}.parquet"
+        yield text and f"{path}: {where}, replicate {replicate}: {text}", bits
+
+
+def _points(config: schema.Config) -> list[tuple[str, str]]:
+    """All points of sweeps: the sweep, and the identity of the point's rows."""
+    found = []
+    for name in config.paper.sweeps:
+        path = sweep_path(config, name)
+        if path.is_file():
+            keys = store.read_table(path)["config_digest"].drop_duplicates()
+            found += [(name, str(key).partition("-")[0]) for key in keys]
+    return found
+
+
+def _points_again(
+    config: schema.Config, points: list[tuple[str, str]]
+) -> Iterator[tuple[str, bool]]:
+    for name in dict.fromkeys(name for name, _ in points):
+        what, path = config.paper.sweeps[name], sweep_path(config, name)
+        tasks = {task[2].identity: task for task in stages.tasks(config, name, what)}
+        rows = store.read_table(path)
+        keys = rows["config_digest"].str.partition("-")[0]
+        function = products.function_of(config, "sweeps", what.kind)
+        for identity in (each for of, each in points if of == name):
+            if identity not in tasks:
+                yield f"{path} has a point that the configuration has not", False
+                continue
+            fresh = stages.measured(config, name, what, function, tasks[identity])
+            kept = rows[keys == identity].dropna(axis=1, how="all")
+            seconds = [column for column in fresh if "seconds" in column]
+            text, bits = _apart(kept, fresh, (*NAMED, *seconds))
+            point, replicate, _ = tasks[identity]
+            yield text and f"{path}: {point}, replicate {replicate}: {text}", bits
+
+
+def _apart(kept: pd.DataFrame, fresh: pd.DataFrame, but: Any) -> tuple[str, bool]:
+    """What differs by more than rounding; and whether all bits are equal."""
+    both = [name for name in fresh if name in kept]
+    kept, fresh = (rows[both].reset_index(drop=True) for rows in (kept, fresh))
+    fresh = fresh.astype(kept.dtypes.to_dict(), errors="ignore")
+    difference = first_difference(kept, fresh, but)
+    if not difference:
+        return "", True
+    names = [name for name in both if name not in but]
+    if len(kept) == len(fresh) and compare.is_near(kept[names], fresh[names], RTOL):
+        return "", False
+    return difference, False
+
+
+# --- the command ----------------------------------------------------------------------
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What follows ``dperm verify``."""
+    parser.add_argument("what", nargs="*", help="papers (default all), and key=value")
+    replaying(parser)
+
+
+def main(options: argparse.Namespace) -> None:
+    """Verify papers, a line each.
+
+    Raises
+    ------
+    NotVerifiedError
+        If anything is wrong, with a line for each.
+    """
+    papers = [word for word in options.what if "=" not in word]
+    given = [word for word in options.what if "=" in word]
+    verify_all(papers or available("paper"), given, options.replay, options.seed)
+
+
+def verify_all(
+    papers: Iterable[str],
+    overrides: list[str],
+    share: float,
+    seed: int | None = None,
+    judged: bool = True,
+) -> None:
+    """Verify papers, print a line each, and stop if anything is wrong.
+
+    Raises
+    ------
+    NotVerifiedError
+        With a line for each fault.
+    """
+    seed = secrets.randbits(32) if seed is None else seed
+    faults = []
+    for name in papers:
+        config = configuration.compose([f"paper={name}", *overrides])
+        outcome = verify(config, share, seed, judged)
+        print(*outcome.said, sep="\n")
+        faults += outcome.faults
+    if faults:
+        raise NotVerifiedError("not what a run leaves:\n" + "\n".join(faults))
