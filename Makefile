@@ -59,6 +59,7 @@ bounds: $(VENV)/.done  ## unit tests with VERSIONS=lowest-direct (or highest) al
 
 smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids
 	snakemake -j $(JOBS) -q rules --config scale=smoke -- all
+	dperm verify scale=smoke
 
 faults: $(VENV)/.done  ## every fault ten times, clusters, offline: results/faults.md
 	FAULT_TIMES=10 FAULT_TABLE=results/faults.md pytest tests/faults tests/cluster -m ""

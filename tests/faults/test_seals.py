@@ -65,6 +65,10 @@ def draw():
     products.table(config)
 
 
+def complete():
+    completion.complete(configured())
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A paper, run to its end."""
@@ -123,9 +127,7 @@ def raises(path, text="was changed after"):
 
 
 @pytest.mark.parametrize("name", ["tune", "evaluate"])
-@pytest.mark.parametrize(
-    "reader", [draw, lambda: completion.complete(configured())], ids=["draw", "complete"]
-)  # fmt: skip
+@pytest.mark.parametrize("reader", [draw, complete])
 def test_edited_rows_are_neither_drawn_nor_recorded(results, name, reader):
     """Rows divided by 1000 after a run."""
     before = (results / "results/tiny/record.json").read_bytes()

@@ -1,5 +1,6 @@
 """Results in an archive: whole, of the code that is there, or refused in a line."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment import files as store
-from dperm.pipeline import packed
+from dperm.pipeline import packed, seals
 from dperm.pipeline.completion import digest_rows
 from dperm.pipeline.graph import Graph
 
@@ -48,6 +49,7 @@ def planning(monkeypatch):
 
     def plan(**other):
         monkeypatch.setattr(packed.startup, "load_graph", lambda *_: planned(**other))
+        monkeypatch.setattr(packed, "verified", lambda *_: None)
 
     plan()
     return plan
@@ -69,10 +71,14 @@ def ran(tmp_path, monkeypatch, planning):
         table = pd.DataFrame({"error": [0.1 + at, 0.2]})
         store.write_table(results / f"{name}.parquet", table)
         rows[f"{name}.parquet"] = digest_rows(table)
-    record = {"made": planned().rows_digest("tiny"), "digests": {"rows": rows}}
+    record = {
+        "made": planned().rows_digest("tiny"),
+        "digests": {"rows": rows},
+        "configuration": {"overrides": ["paper=tiny", "scale=full"]},
+    }
     for path, content in {
         results / "record.json": record,
-        results / "manifest.json": {"paper": "tiny"},
+        results / "manifest.json": {"paper": "tiny", "versions": "numpy 0"},
         results / "own/dp_cd/ledger.json": [],
         Path("data/fetched/mine/fetch.json"): {"status": "ok"},
         Path("data/prepared/own/meta.json"): {"digest": "bits of there"},
@@ -156,7 +162,30 @@ def a_list(members):
     members[packed.HEAD] = b"[]"
 
 
-@pytest.mark.parametrize("change", [other_rows, lost, outside, a_list, dict.clear])
+def with_head(**changes):
+    def change(members):
+        head = json.loads(members[packed.HEAD]) | changes
+        members[packed.HEAD] = json.dumps(head).encode()
+
+    return change
+
+
+def a_bomb(members):
+    """A head that is small until it is unpacked."""
+    members[packed.HEAD] = b" " * (packed.MOST_HEAD + 1)
+
+
+ODD = [
+    *(with_head(papers=papers) for papers in ("", [], [1], 7)),
+    *(with_head(files=files) for files in ("", {"": ""}, {ROWS: 7}, [ROWS])),
+    *(with_head(stages=stages) for stages in ([], {"tune": 1})),
+    *(with_head(overrides=["a=b", 1]), with_head(versions=None)),
+]
+
+
+@pytest.mark.parametrize(
+    "change", [other_rows, lost, outside, a_list, a_bomb, *ODD, dict.clear]
+)
 def test_a_damaged_archive_leaves_nothing_behind(elsewhere, change):
     rewritten(elsewhere, change)
     with pytest.raises(packed.ArchiveError, match=r"damaged.*get it again"):
@@ -240,3 +269,154 @@ def test_the_command_says_one_line(tmp_path):
 def test_words_are_papers_and_overrides():
     words = packed._papers_and_overrides(["dpcd", "seed=7", "scale=smoke"])
     assert words == (["dpcd"], ["scale=smoke", "seed=7"])
+
+
+def added(name):
+    """The archive holds one more file, and says so."""
+
+    def change(members):
+        head = json.loads(members[packed.HEAD])
+        known = {"sha256": hashlib.sha256(b"x").hexdigest(), "size": 1}
+        head["files"][name] = known
+        members[name] = b"x"
+        members[packed.HEAD] = json.dumps(head).encode()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["results/claims.csv", "results/tiny/table2.csv", "results/..\\..\\evil", "C:evil",
+     "results/../evil", "/evil", "data/prepared/other/X.npy", "results/tiny/x.npy"],
+)  # fmt: skip
+def test_an_archive_holds_exactly_what_its_papers_want(elsewhere, name):
+    rewritten(elsewhere, added(name))
+    with pytest.raises(packed.ArchiveError, match="wanted by no paper"):
+        packed.unpack(elsewhere)
+    assert not contents(Path())
+
+
+def test_a_large_archive_is_refused_before_anything_is_written(elsewhere):
+    with pytest.raises(packed.ArchiveError, match="more than 1e-09: --limit"):
+        packed.unpack(elsewhere, most=1e-9)
+    assert not contents(Path())
+
+
+def forged(members):
+    """Other rows, with a fresh digest in the head."""
+    table = pd.DataFrame({"error": [7.0]})
+    members[ROWS] = table.to_parquet(None, index=False)
+    head = json.loads(members[packed.HEAD])
+    digest = hashlib.sha256(members[ROWS]).hexdigest()
+    head["files"][ROWS] = {"sha256": digest, "size": len(members[ROWS])}
+    members[packed.HEAD] = json.dumps(head).encode()
+
+
+def test_forged_rows_that_the_archive_s_record_contradicts(elsewhere):
+    rewritten(elsewhere, forged)
+    with pytest.raises(packed.ArchiveError, match=f"{ROWS} has other rows"):
+        packed.unpack(elsewhere)
+    assert not contents(Path())
+
+
+@pytest.mark.parametrize(
+    "override", ["paper.title=x", "output.results=elsewhere", "data.dir=/tmp"]
+)
+def test_overrides_are_those_of_the_record(elsewhere, override):
+    rewritten(elsewhere, with_head(overrides=["scale=full", override]))
+    with pytest.raises(packed.ArchiveError, match=override.partition("=")[0]):
+        packed.unpack(elsewhere)
+    assert not contents(Path())
+
+
+@pytest.mark.parametrize(
+    "name", ["results/tiny/record.json", "results/tiny/manifest.json"]
+)
+def test_no_file_of_git_gives_way_without_a_word(elsewhere, name):
+    own = Path(name)
+    store.write_json(own, {})
+    with pytest.raises(packed.ArchiveError, match=f"{name} is there.*--replace"):
+        packed.unpack(elsewhere)
+    packed.unpack(elsewhere, replace=True)
+
+
+def test_rows_that_a_seal_here_contradicts_are_refused(elsewhere):
+    job = {
+        "by": "tune",
+        "made": "",
+        "read": {},
+        "wrote": {"own/dp_cd/tune.parquet": "0"},
+    }
+    seals.add(Path("results/tiny"), {"own/dp_cd/tune.parquet": job})
+    with pytest.raises(packed.ArchiveError, match=f"{ROWS} is sealed here"):
+        packed.unpack(elsewhere)
+
+
+def test_archives_of_other_versions_are_taken_with_a_word(elsewhere):
+    assert "solved with numpy 0, where" in packed.unpack(elsewhere)
+
+
+def test_what_a_killed_unpacking_left_is_removed(elsewhere):
+    left = Path(f".{store.NODE}.{2**22 + 1}{packed.LEFT}")
+    (left / "results").mkdir(parents=True)
+    packed.unpack(elsewhere)
+    assert not list(Path().glob(f".*{packed.LEFT}"))
+
+
+@pytest.mark.parametrize("moves", range(0, 10, 3))
+def test_a_kill_while_files_are_moved_is_mended_by_unpacking_again(
+    ran, elsewhere, monkeypatch, moves
+):
+    replace, count = Path.replace, iter(range(moves))
+
+    def killed(self, target):
+        if packed.LEFT in str(self) and next(count, None) is None:
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        packed.unpack(elsewhere)
+    monkeypatch.setattr(Path, "replace", replace)
+    packed.unpack(elsewhere)
+    for name, content in contents(Path()).items():
+        assert (ran / name).read_bytes() == content
+
+
+@pytest.fixture
+def keys(ran):
+    """A private key and its public one, in PEM."""
+    from cryptography.hazmat.primitives import serialization as pem
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    def pair(name):
+        private = Ed25519PrivateKey.generate()
+        bare = (pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
+        info = (pem.Encoding.PEM, pem.PublicFormat.SubjectPublicKeyInfo)
+        paths = ran / f"{name}.pem", ran / f"{name}.pub"
+        paths[0].write_bytes(private.private_bytes(*bare))
+        paths[1].write_bytes(private.public_key().public_bytes(*info))
+        return paths
+
+    return pair
+
+
+def test_a_key_says_who_packed_it(ran, keys, tmp_path, monkeypatch):
+    (private, public), (_, other) = keys("mine"), keys("other")
+    path = ran / "results.zip"
+    packed.pack(["tiny"], ["scale=full"], path, private)
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    with pytest.raises(packed.ArchiveError, match="was not signed by"):
+        packed.unpack(path, key=other)
+    with pytest.raises(packed.ArchiveError, match="expected a public Ed25519 key"):
+        packed.unpack(path, key=private)
+    assert not contents(Path())
+    assert "unknown origin" not in packed.unpack(path, key=public)
+    rewritten(path, with_head(commit="other"))
+    with pytest.raises(packed.ArchiveError, match="was not signed by"):
+        packed.unpack(path, key=public)
+    rewritten(path, lambda members: members.pop(packed.SIGNATURE))
+    with pytest.raises(packed.ArchiveError, match="is not signed"):
+        packed.unpack(path, key=public)

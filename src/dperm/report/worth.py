@@ -20,6 +20,7 @@ from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import available
 from dperm.present import looks
 from dperm.present.drawing import METADATA, styled, write_palette
+from dperm.present.tables import write_csv
 
 TABLES = {  # by paper: the table of its published noise
     "dpskgd": "noise",
@@ -117,5 +118,5 @@ def draw(config: schema.Config, papers: Iterable[schema.Config]) -> list[Path]:
     with store.whole(stem.with_suffix(".png")) as beside:
         picture(data, named).savefig(beside, format="png", metadata=METADATA["png"])
         write_palette(beside, beside)
-    store.write_csv(stem.with_suffix(".csv"), data)
+    write_csv(stem.with_suffix(".csv"), data)
     return [stem.with_suffix(".png"), stem.with_suffix(".csv")]
