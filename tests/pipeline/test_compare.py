@@ -12,11 +12,11 @@ import pytest
 from commands import dperm
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan
+from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.unit import IDENTITY
 from dperm.pipeline import compare, completion, stages
 from dperm.pipeline.compare import Level
 from dperm.pipeline.completion import digest_rows
-from dperm.present.tables import write_csv
 
 ONLY = [
     "paper.offline=[diabetes]",

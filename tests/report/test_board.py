@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment import plan
-from dperm.present.tables import write_csv
+from dperm.core.experiment.files import write_csv
 from dperm.report import board as boards
 from dperm.report.board import Ledgers, board
 

@@ -30,11 +30,11 @@ from tabulate import tabulate
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
+from dperm.core.experiment.files import DIGITS
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best
 from dperm.core.experiment.unit import IDENTITY, PROVENANCE
 from dperm.pipeline.racing import CANNOT_WIN
-from dperm.present.tables import DIGITS
 
 RTOL = 1e-9
 LAST = 10.0 ** (1 - DIGITS)  # a unit of the last digit of a CSV, relative

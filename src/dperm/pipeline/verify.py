@@ -27,7 +27,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
-from dperm.core.experiment.files import POINT
+from dperm.core.experiment.files import POINT, write_csv
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
 from dperm.core.experiment.unit import IDENTITY, Job, Unit, compute
@@ -36,7 +36,6 @@ from dperm.pipeline.adopt import NAMED, SAID, first_difference
 from dperm.pipeline.graph import FORMATS
 from dperm.pipeline.inputs import load_job
 from dperm.pipeline.packed import replaying
-from dperm.present.tables import write_csv
 
 RTOL = compare.RTOL  # relative difference that is taken for rounding
 SLACK = RTOL + compare.LAST  # the same of numbers that a CSV file has cut

@@ -25,9 +25,9 @@ from matplotlib.ticker import LogFormatterSciNotation, NullFormatter, NullLocato
 from PIL import Image
 
 from dperm.core.experiment import files as store
+from dperm.core.experiment.files import write_csv
 from dperm.present import intervals
 from dperm.present.looks import Look, dashes, look
-from dperm.present.tables import write_csv
 
 Row = dict[str, Any]  # of the data behind a figure; keys of COLUMNS
 Rows = list[Row]

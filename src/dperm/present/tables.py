@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from dperm.core.experiment import files as store
+from dperm.core.experiment.files import write_csv
 from dperm.present.intervals import student
 
 Rows = list[dict[str, Any]]
-DIGITS = 10  # of a real number in a CSV file
 ALIGNED = 40  # rows of a table whose columns are aligned: padding doubles a long one
 
 
@@ -33,22 +33,6 @@ def save(table: Table, stem: Path, caption: str) -> list[Path]:
     head = f"{caption.strip()}\n\n" if caption else ""
     store.write_text(written[1], f"{head}{markdown(table.text)}\n")
     return written
-
-
-def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a CSV file of ``DIGITS`` digits, whole or not at all.
-
-    Another machine's last bits are none of its digits, but where a number lies between
-    two neighbours: then they differ by one unit of the last.
-    """
-
-    def cut(cell: Any) -> Any:  # of a column that holds texts or gaps as well
-        is_number = isinstance(cell, float) and cell == cell
-        return f"{cell:.{DIGITS}g}" if is_number else cell
-
-    mixed = table.select_dtypes(include="object").columns
-    shown = table.assign(**{name: table[name].map(cut) for name in mixed})
-    store.write_text(path, shown.to_csv(index=False, float_format=f"%.{DIGITS}g"))
 
 
 def markdown(text: pd.DataFrame) -> str:

@@ -19,11 +19,11 @@ import pandas as pd
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
+from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.validation import paper_file
 from dperm.kinds.law import DRAWN
 from dperm.pipeline import seals
-from dperm.present.tables import write_csv
 from dperm.report import cells, rules, slopes, tuned, worlds
 from dperm.report.claims import CAUSES, READINGS, authors, load, papers, readings
 from dperm.report.entries import claim_id

@@ -25,9 +25,9 @@ from markupsafe import Markup
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
+from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import available
 from dperm.pipeline import seals
-from dperm.present.tables import write_csv
 from dperm.report import board as boards
 from dperm.report.board import Ledgers
 from dperm.report.claims import HEADLINE, KINDS, papers

@@ -17,10 +17,10 @@ import pandas as pd
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
+from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import available
 from dperm.present import looks
 from dperm.present.drawing import METADATA, styled, write_palette
-from dperm.present.tables import write_csv
 
 TABLES = {  # by paper: the table of its published noise
     "dpskgd": "noise",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 POINT = ["step", "clip"]
+DIGITS = 10  # of a real number in a CSV file
 NODE = platform.node() or "here"
 
 
@@ -121,6 +122,22 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
     with whole(path) as beside:
         beside.write_text(text, encoding="utf-8")
+
+
+def write_csv(path: Path, table: pd.DataFrame) -> None:
+    """Write a CSV file of ``DIGITS`` digits, whole or not at all.
+
+    Another machine's last bits are none of its digits, but where a number lies between
+    two neighbours: then they differ by one unit of the last.
+    """
+
+    def cut(cell: Any) -> Any:  # of a column that holds texts or gaps as well
+        is_number = isinstance(cell, float) and cell == cell
+        return f"{cell:.{DIGITS}g}" if is_number else cell
+
+    mixed = table.select_dtypes(include="object").columns
+    shown = table.assign(**{name: table[name].map(cut) for name in mixed})
+    write_text(path, shown.to_csv(index=False, float_format=f"%.{DIGITS}g"))
 
 
 def write_json(path: Path, value: Any) -> None:
