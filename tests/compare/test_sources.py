@@ -1,5 +1,7 @@
 """Files become problems: the objective is the one that is told."""
 
+import shlex
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,27 @@ from compare.conftest import N, P, drawn
 from dperm.compare.request import parse
 from dperm.compare.sources import load
 from dperm.core.experiment.locate import ConfigError
+
+
+def test_all_that_is_wrong_with_a_csv_is_said_at_once_with_a_command(tmp_path):
+    """The command that is printed reads the file."""
+    cities, plans = ("Rome", "", "Oslo, N"), ("free", "paid")
+    lines = ["age,city,since,plan"] + [
+        f'{"" if k % 9 == 0 else k},"{cities[k % 3]}",2020-01-{k:02},{plans[k % 2]}'
+        for k in range(1, 31)
+    ]
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(lines) + "\n")
+    words = [f"problem={path}", "target=plan", "epsilon=1"]
+    with pytest.raises(ConfigError) as refused:
+        load(parse(words))
+    text = str(refused.value)
+    for said in ("age: 3 missing", "city: words", "since: 30 different", "plan, the"):
+        assert said in text
+    mended = shlex.split(text.splitlines()[-1])
+    assert mended[:5] == ["dperm", "try", *words]
+    found = load(parse(mended[2:]))
+    assert found.problem.n == 30 and found.problem.p == 1 + 3 + 1
 
 
 def loaded(*words):

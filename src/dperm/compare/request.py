@@ -94,6 +94,7 @@ class Request:
     name: str | None = _key("of the folder results/try/NAME; that of the problem")
     given: list[str] = field(default_factory=list)  # the keys that were given
     overrides: list[str] = field(default_factory=list)  # of the configuration
+    words: list[str] = field(default_factory=list)  # as they were given
 
 
 KEYS = {one.name: one.metadata["help"] for one in fields(Request) if one.metadata}
@@ -128,6 +129,7 @@ def parse(words: Iterable[str]) -> Request:
     """
     request, kinds = Request(), get_type_hints(Request)
     for word in words:
+        request.words.append(word)
         key, equals, text = word.partition("=")
         first, dot, below = key.partition(".")
         if dot and equals and first in CONFIG:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dperm import data
+from dperm.compare.mending import refuse_all
 from dperm.compare.metrics import CLASSES, SIGNED, TWO, with_constant
 from dperm.compare.request import Request
 from dperm.core.erm.losses import BOUNDED
@@ -216,6 +217,8 @@ def _read(request: Request, path: Path) -> Arrays:
         usual = "\t" if ending == ".tsv" else ","
         separator = (request.separator or usual).replace("\\t", "\t")
         options = {"separator": separator, "header": request.header}
+        if request.header and len(separator) == 1:
+            refuse_all(request, path, separator)
     reader = schema.Reader(
         kind,
         request.target,
