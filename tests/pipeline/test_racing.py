@@ -201,10 +201,15 @@ def test_the_chance_to_win_after_all_is_at_most_what_is_said():
     assert bound / 10 < max(happened) < bound
 
 
-def test_too_few_settings_stop_at_a_larger_multiple(race):
-    """A deviation of a few is a poor one: 6 of it are not enough."""
-    few = race(*landscape(3, races=1, size=20))[1]
-    assert not few["reason"].str.contains("standard deviations").any()
+def test_few_settings_stop_at_a_larger_multiple(race, monkeypatch):
+    """Few neighbours say little of a deviation: the error holds for any multiple."""
+    monkeypatch.setattr(racing, "MULTIPLE", 0.0)
+    few = landscape(3, spread=0.03, races=1, size=20)
+    out = race(*few)[1]["reason"].str.extract(r"at most ([\d.e+-]+)$")[0].dropna()
+    assert out.astype(float).sum() <= 3 * racing.ERROR  # each has three rows
+    monkeypatch.setattr(racing, "ERROR", np.inf)
+    many = race(*few)[1]["reason"].str.contains("standard deviations")
+    assert many.sum() > len(out)
 
 
 def planted(seed, replicates):
