@@ -565,7 +565,7 @@ def _like(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]
         return getattr(module, "DEFAULT", {}), module.GRID
     defaults, grids = settings()["defaults"], settings()["grids"]
     algorithm, names = section.algorithm, [section.name]
-    if algorithm in solvers.places():
+    if section.name not in grids and algorithm in solvers.places():
         names += [name for name in grids if _section(name).algorithm == algorithm]
     by_record = any(word in algorithm for word in RECORDWISE)
     others = {"lanes": "dp_svrg" if by_record else "dp_cd", "frank_wolfe": "dp_fw"}
