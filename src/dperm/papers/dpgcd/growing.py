@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
@@ -68,6 +69,20 @@ def draw(at: Instance, seed: int, epsilon: float) -> Problem:
     return build("sparse", X, y, "least_squares", weight, epsilon, 1.0 / at.n**2)
 
 
+def decaying(p: int, tau: int, epsilon: float, delta: float) -> Problem:
+    """A problem of which only p is free in Theorem 4.4: f(w) = ||w - w*||^2 / 2.
+
+    Record j has feature j alone, sqrt(p), so that all M_j are 1; w*_j is 1 / j up to
+    tau and zero beyond. Coordinates do not mix, and a step that takes the right one
+    leaves nothing there but noise: what is left at the end was not selected.
+    """
+    true = np.zeros(p)
+    true[:tau] = 1 / np.arange(1, tau + 1)
+    X = sparse.diags_array(np.full(p, math.sqrt(p)), format="csc")
+    y = math.sqrt(p) * true
+    return build("decaying", X, y, "least_squares", Penalty(), epsilon, delta)
+
+
 def along(swept: pd.DataFrame, knob: str) -> pd.DataFrame:
     """The rows of instances that differ from the plain one in a knob (and in n).
 
@@ -88,8 +103,23 @@ def exponents(swept: pd.DataFrame, knob: str, by: list[str]) -> list[dict[str, A
     p there is the exponent in log p too. Points are means over the fresh runs of a
     draw; there must be three.
     """
+    return _exponents(along(swept, knob), knob, by)
+
+
+def selected(
+    swept: pd.DataFrame, ranges: dict[str, list[float]]
+) -> list[dict[str, Any]]:
+    """The same in p of the sweep ``selection``, over each of some ranges of p."""
     rows = []
-    for row, group in groups(along(swept, knob), [*by, "algorithm"]):
+    for name, (low, high) in ranges.items():
+        part = swept[swept["p"].between(low, high)].assign(range=name, draw=0)
+        rows += _exponents(part, "p", ["iterations", "range"])
+    return rows
+
+
+def _exponents(swept: pd.DataFrame, knob: str, by: list[str]) -> list[dict[str, Any]]:
+    rows = []
+    for row, group in groups(swept, [*by, "algorithm"]):
         means = group.groupby([knob, "draw"])["share"].mean().reset_index()
         x, y = means[knob].to_numpy(float), means["share"].to_numpy(float)
         if len(np.unique(x)) < 3 or not ((x > 0).all() and (y > 0).all()):

@@ -17,10 +17,11 @@ from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config
 from dperm.core.experiment.unit import Job
 from dperm.core.lanes import Lanes, dp_cd, trials
+from dperm.core.lanes.engine import run_lanes
 from dperm.core.privacy.mechanisms import streams
 from dperm.kinds.sweeps import CALIBRATION, job_of, problem_of, tuned
 from dperm.papers.dpgcd import theorem44
-from dperm.papers.dpgcd.growing import KNOBS, Instance, draw
+from dperm.papers.dpgcd.growing import KNOBS, Instance, decaying, draw
 from dperm.solvers.distributed.bounds import by_entries, clip_entries
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.frank_wolfe import dp_fw
@@ -156,6 +157,64 @@ def _frank_wolfe(
 
     best = min(points, key=lambda at: ended(at, seeds[:TRANSCRIPTS])[0].mean())
     return ended(best, seeds[TRANSCRIPTS:])
+
+
+def selection(
+    config: Config,
+    point: dict[str, Any],
+    seed: int,
+    epsilon: float,
+    delta: float,
+    tau: int,
+    records: int,
+    counts: list[int],
+    fresh: int,
+) -> list[dict[str, Any]]:
+    """DP-GCD where the selection is what fails, and all but p is held in the bound.
+
+    Parameters
+    ----------
+    config : Config
+        Not used.
+    point : dict
+        p; algorithm, which is DP-GCD; iterations, 0 for the best of ``counts``.
+    seed : int
+        Of all runs.
+    epsilon, delta, tau
+        As for ``growing.decaying``; under the strict accountant.
+    records : int
+        Records that each of ``growing.decaying`` stands for, all alike: as many times
+        less is the noise, so that n epsilon over the Lipschitz constants is the same
+        for every p.
+    counts : list of int
+        Of which the best is taken, by its mean on ``TRANSCRIPTS`` seeds.
+    fresh : int
+        Runs on others.
+
+    Returns
+    -------
+    list of dict
+        ``share`` is the excess over that of w = 0.
+    """
+    module, options = LANES[point["algorithm"]]
+    problem = decaying(int(point["p"]), tau, epsilon, delta)
+    clip = np.full(1, problem.n * math.sqrt(problem.p))  # max |w*_j| = 1: none is cut
+    seeds = trials.seeds_of(seed, TRANSCRIPTS + fresh)
+
+    def ended(count: int, several: list[int]) -> np.ndarray:
+        at = trials.noise(problem, module, options, count, STRICT)
+        side = Lanes(np.ones(1), clip, at.noise_multiplier / records, STRICT)
+        given = (module, options, problem, side, [count])
+        ends = [run_lanes(*given, each, lambda weights: {})[-1] for each in several]
+        return np.array([end.objective[0] for end in ends])
+
+    tried = [int(point["iterations"])] if point["iterations"] else counts
+    best = min(tried, key=lambda T: ended(T, seeds[:TRANSCRIPTS]).mean())
+    start = float(problem.objective(np.zeros((1, problem.p)))[0])
+    return [
+        {"fresh": number, "taken": best, "share": value / start}
+        for number, value in enumerate(ended(best, seeds[TRANSCRIPTS:]).tolist())
+    ]
 
 
 def theorem(

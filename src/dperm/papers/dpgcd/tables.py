@@ -231,6 +231,12 @@ def dimension(config: Config, product: Product, problems: list[str]) -> Table:
     return _table(pd.DataFrame(rows).rename(columns={"tau": "sparsity"}))
 
 
+def selection(config: Config, product: Product, problems: list[str]) -> Table:
+    """Exponents in p and in log p where the selection fails, by range of p."""
+    swept = results.load_sweep(config, product.sweeps[0])
+    return _table(growing.selected(swept, product.options["ranges"]))
+
+
 def sparsity(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of the excess in the number of coefficients that are not zero."""
     swept = results.load_sweep(config, product.sweeps[0])
