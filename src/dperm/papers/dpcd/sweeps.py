@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
+from dperm.core.calibrations import STRICT
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
 from dperm.core.experiment import grid as grids
 from dperm.core.experiment import schema
-from dperm.core.lanes import dp_cd, trials
+from dperm.core.lanes import Lanes, dp_cd, trials
+from dperm.core.lanes.engine import run_lanes
 from dperm.kinds.sweeps import problem_of, refined
 from dperm.papers.dpcd import constants, levels, theorem33
 
@@ -148,3 +156,78 @@ def theorem(
         }
         for number, each in enumerate(trials.seeds_of(seed, fresh))
     ]
+
+
+def lower_bound(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    constants: list[float],
+    passes: list[int],
+    steps: list[float],
+    transcripts: int,
+    fresh: int,
+) -> Rows:
+    """DP-CD on Appendix E.4's problem, with means as small as its proof hides them.
+
+    Records d_i have p coordinates of +-1/2, the loss is ||w - d_i||^2 / 2 on the box,
+    so that L_j = mu = 1 and the excess is ||w - q||^2 / 2 with q the mean record. The
+    coordinates of q have random signs and one size, c sqrt(p) / (n epsilon), of which
+    the norm at c = 1 is that of Theorem E.5.
+
+    A mean derivative is w_j - q_j, whatever the records, and moves by 2 / n at most:
+    the runs are those of a diagonal least-squares problem with that noise.
+
+    Parameters
+    ----------
+    config : schema.Config
+        Not used.
+    point : dict
+        n, p, epsilon; delta is 1 / n^2.
+    seed : int
+        Of the signs and of all runs.
+    constants : list of float
+        The c; infinity is a size of 1/4, whatever n, p and epsilon.
+    passes, steps : list
+        Of which the best is taken for each c, with noise and without.
+    transcripts, fresh : int
+        Runs that a setting is chosen by, and runs of the chosen one.
+    """
+    n, p, epsilon = int(point["n"]), int(point["p"]), float(point["epsilon"])
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], p)
+    seeds = trials.seeds_of(seed, transcripts + fresh)
+    X = sparse.diags_array(np.full(p, math.sqrt(p)), format="csc")
+    side, clips = np.array(steps), np.full(len(steps), p**1.5)  # none is cut
+    rows: Rows = []
+    for constant in constants:
+        size = min(0.25, constant * math.sqrt(p) / (n * epsilon))
+        y = math.sqrt(p) * size * signs
+        box = Penalty(lower=-0.5, upper=0.5)
+        at = build("means", X, y, "least_squares", box, epsilon, 1 / n**2)
+
+        def ended(several: list[int], count: float, noise: float, at: Any = at) -> Any:
+            given = (dp_cd, dp_cd.Options(), at, Lanes(side, clips, noise, STRICT))
+            ends = (run_lanes(*given, [count * p], one, _nothing)[-1] for one in several)
+            return np.array([end.objective for end in ends])
+
+        for calibration in (STRICT, "none"):
+            found = []
+            for count in passes:
+                noise = 0.0
+                if calibration == STRICT:
+                    made = trials.noise(at, dp_cd, dp_cd.Options(), count, STRICT)
+                    noise = made.noise_multiplier / n
+                means = ended(seeds[:transcripts], count, noise).mean(axis=0)
+                found += [(mean, count, noise, k) for k, mean in enumerate(means)]
+            _, count, noise, k = min(found)
+            known = {"constant": constant, "calibration": calibration, "size": size}
+            known |= {"passes": count, "step": steps[k], "start": p * size**2 / 2}
+            known |= {"bound": (p / (n * epsilon)) ** 2}
+            excess = ended(seeds[transcripts:], count, noise)[:, k]
+            rows += [{**known, "excess": float(one)} for one in excess]
+    return rows
+
+
+def _nothing(weights: np.ndarray) -> dict[str, np.ndarray]:
+    """Nothing else is measured."""
+    return {}

@@ -11,7 +11,7 @@ from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.results import Result
 from dperm.papers.dpcd import bounds, parts
 from dperm.pipeline import inputs
-from dperm.present.tables import Rows, Table, made_of, number
+from dperm.present.tables import Rows, Table, groups, made_of, number, with_interval
 
 LEAD = ("lead", "lead_low", "lead_high")
 
@@ -186,6 +186,20 @@ def _variants(
             for label, found in runs.items()
             if len(found)
         ]
+    return made_of(rows)
+
+
+def lower_bound(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Theorem 4.1: excess over that of w = 0, and over the bound without a constant."""
+    rows: Rows = []
+    keys = ["p", "n", "epsilon", "constant", "calibration"]
+    for at, group in groups(results.load_sweep(config, product.sweeps[0]), keys):
+        share, over = (group["excess"] / group[key] for key in ("start", "bound"))
+        row = at | with_interval(share, "share", "share_low", "share_high")
+        row |= with_interval(over, "over_bound", "over_bound_low", "over_bound_high")
+        rows.append(row | {"excess": group["excess"].mean()})
     return made_of(rows)
 
 
