@@ -405,9 +405,9 @@ def _parts(row: dict[str, Any]) -> Iterator[str]:
     if "dp_fw" in row:
         yield f"DP-FW's noise {row['dp_fw']}"
     if "noise" in row:
-        yield f"noise {row['noise']}"
+        yield f"indices' noise {row['noise']}"
     if row.get("baseline", "FW") != "FW":
-        yield f"for FW {row['baseline']}"
+        yield f"beside {row['baseline']}"
 
 
 def sentences(data: pd.DataFrame) -> pd.DataFrame:

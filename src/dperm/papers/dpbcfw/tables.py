@@ -96,8 +96,13 @@ def claims(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def readings(config: Config, product: Product, problems: list[str]) -> Table:
-    """Under which reading each figure holds; every row in the data."""
+    """Under which reading each figure holds; every row in the data.
+
+    ``options``: ``held``, whether rows of readings that fail are left out.
+    """
     data = judged.every(config, product.sweeps)
+    if product.options.get("held"):
+        data = data[data["holds"] != "no"]
     columns = ["figure", "reading", "data", "holds", "drop", "worst", "margin"]
     return Table(data, readable(data[columns]))
 

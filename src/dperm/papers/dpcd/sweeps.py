@@ -207,7 +207,9 @@ def lower_bound(
 
         def ended(several: list[int], count: float, noise: float, at: Any = at) -> Any:
             given = (dp_cd, dp_cd.Options(), at, Lanes(side, clips, noise, STRICT))
-            ends = (run_lanes(*given, [count * p], one, _nothing)[-1] for one in several)
+            ends = (
+                run_lanes(*given, [count * p], one, _nothing)[-1] for one in several
+            )
             return np.array([end.objective for end in ends])
 
         for calibration in (STRICT, "none"):
