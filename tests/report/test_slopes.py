@@ -37,8 +37,8 @@ def said(evidence, config, value, half, bound=-1.0):
 def test_an_exponent_says_which_wrong_ones_its_interval_leaves_out(
     evidence, config, value, half, excluded, place
 ):
-    counts = "half the rate in {}, twice in {}, none in {}".format(*excluded)
-    assert f"of 1: {counts}; {place}" in said(evidence, config, value, half)
+    counts = "half {}, twice {}, none {}".format(*excluded)
+    assert f"{counts} of 1; {place}" in said(evidence, config, value, half)
 
 
 def test_the_instance_on_which_a_bound_is_tight_is_named():
@@ -47,7 +47,7 @@ def test_the_instance_on_which_a_bound_is_tight_is_named():
         slopes.of(name, one) for name, one in zip("ab", found, strict=True)
     )  # fmt: skip
     assert slopes.worded(slopes.under("the box", every), True).endswith(
-        "tight in 1, beaten in 1, exceeded in 0 (tight: the box, a)"
+        "tight 1, beaten 1, exceeded 0 (tight: the box, a)"
     )
     assert "not tight" not in slopes.worded(every[1:], False)
     assert slopes.of("a", measures.Estimate(1.0, 0.9, 1.1)) is None

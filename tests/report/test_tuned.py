@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from dperm.core.experiment import schema
 from dperm.kinds.law import LEVELS, quantile_columns
 from dperm.report import cells, tuned
-from dperm.report.evidence import AbsentError
+from dperm.report.evidence import AbsentError, Evidence, MissingError
+from dperm.report.rules import special
 from dperm.report.verdicts import CAVEAT, NOT, NOTHING, PENDING, REPRODUCED, UNTESTED
 
 from .conftest import write
@@ -197,3 +199,27 @@ def test_a_print_has_a_law_for_each_thing_that_may_be_printed(two_ways, evidence
         assert ("new runs" in found[0].reason) == (prints == "fresh")
     by_default = [each.finding for each in cells.judged(evidence, numbers, options)]
     assert [each.verdict for each in by_default] == [REPRODUCED, NOT]
+
+
+def test_a_whole_table_lies_in_the_laws_of_one_reading(two_ways, config, monkeypatch):
+    table = printed({ALL[0]: 0.31, ALL[1]: 0.28})
+    monkeypatch.setattr(special.results, "published", lambda *_: table)
+    options = {"published": "t", "file": "law", "keys": KEYS, "cells": {"m": HOW}}
+    of = schema.Claim("Table", "cells", "cells", options)
+    evidence = Evidence(config, siblings=[of])
+
+    def judged(prints, **more):
+        return special.in_law(evidence, "Table", "m", prints, **more)
+
+    assert judged("fresh").verdict == REPRODUCED
+    assert judged("least").verdict == NOT
+    for change in ("errors x 0.5", "w = 0"):
+        assert judged("fresh", change=change).verdict == NOT
+    with pytest.raises(AbsentError, match="no row"):
+        judged("neither")
+    flat = pd.read_csv(evidence.path("law"))
+    flat[["q0.025", "q0.975"]] = 0.3
+    write(config, "law", flat)
+    evidence.trusted = True
+    with pytest.raises(MissingError, match="no width"):
+        judged("fresh")

@@ -265,8 +265,9 @@ def _under_readings(findings: dict[str, Finding]) -> Finding:
         holding, verdict = f"{of_some}: {_few(held)}", CAVEAT
     elif {verdicts[name] for name in tried} == {NOTHING}:
         verdict = NOTHING
-    else:  # undecided before not reproduced
-        is_open = UNDECIDED in verdicts.values() or len(tried) < len(findings)
+    else:  # a reading that is undecided, or says nothing, is not refuted
+        unsure = any(each in (UNDECIDED, NOTHING) for each in verdicts.values())
+        is_open = unsure or len(tried) < len(findings)
         verdict = UNDECIDED if is_open else NOT
     first = findings[shown]
     controls = [f"{name}: {f.control}" for name, f in findings.items() if f.control]

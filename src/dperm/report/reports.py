@@ -210,7 +210,7 @@ def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
         "Ours": ours,
         "Missing": clipped(row["missing"]) * ("missing" not in ours),
         "Notices": noticing(row),
-        "Excludes": row["excludes"],
+        "Excludes": row["excludes"].partition(" (")[0],
         "Verdict": "; ".join(part for part in verdict if part),
         "Evidence": ", ".join(links),
     }

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from dperm.report.evidence import Estimate
 
-WRONG = {"half the rate": 0.5, "twice": 2.0, "none": 0.0}  # times the claimed one
+WRONG = {"half": 0.5, "twice": 2.0, "none": 0.0}  # times the claimed one
 CLOSE = 0.1  # of the rate, by which an interval may miss it
 
 
@@ -66,9 +66,9 @@ def worded(slopes: tuple[Slope, ...], holds: bool) -> str:
         return ""
     total = len(slopes)
     counts = (
-        f"{name} in {sum(name in each.excluded for each in slopes)}" for name in WRONG
+        f"{name} {sum(name in each.excluded for each in slopes)}" for name in WRONG
     )
-    text = f"of {total}: {', '.join(counts)}"
+    text = f"{', '.join(counts)} of {total}"
     tight = [each.group for each in slopes if each.place == "tight"]
     if not tight and all(each.place == "beaten" for each in slopes):
         tightness = "holds, not tight here; tight on none known"
@@ -76,7 +76,7 @@ def worded(slopes: tuple[Slope, ...], holds: bool) -> str:
     if len(tight) == total:
         return f"{text}; tight in all"
     places = (
-        f"{place} in {sum(each.place == place for each in slopes)}"
+        f"{place} {sum(each.place == place for each in slopes)}"
         for place in ("tight", "beaten", "exceeded")
     )
     named = f" (tight: {tight[0]})" if tight else ""

@@ -205,7 +205,7 @@ def lower_bound(
         box = Penalty(lower=-0.5, upper=0.5)
         at = build("means", X, y, "least_squares", box, epsilon, 1 / n**2)
 
-        def ended(several: list[int], count: float, noise: float, at: Any = at) -> Any:
+        def ended(several: list[int], count: int, noise: float, at: Any = at) -> Any:
             given = (dp_cd, dp_cd.Options(), at, Lanes(side, clips, noise, STRICT))
             ends = (
                 run_lanes(*given, [count * p], one, _nothing)[-1] for one in several

@@ -449,6 +449,9 @@ def in_law(
     of = next(each for each in named if each.rule == "cells")
     how = of.options | of.options["cells"][column] | {"column": column}
     how |= {"prints": prints, "draws": draws}
+    rows = evidence.rows(how["file"], {"prints": prints, "draws": draws})
+    if (rows["q0.025"] == rows["q0.975"]).all():
+        raise MissingError("laws of no width leave every print outside")
     printed = results.published(evidence.config, how["published"])
     found = tuned.cells(evidence, printed, how, tuned.CHANGES.get(change))
     kept = {k: c for k, c in found.items() if [*k] not in (without or [])}
