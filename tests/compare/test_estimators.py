@@ -17,6 +17,7 @@ import dperm
 from dperm import DPClassifier, DPRegressor, PrivacyLeakWarning
 from dperm.compare import choosing, estimators
 from dperm.compare import metrics as arrays
+from dperm.compare.units import units
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.mechanisms import streams
 
@@ -339,6 +340,13 @@ def test_a_record_outside_its_ranges_is_one_at_their_ends(data):
     one = DPRegressor(**ends).fit(X, y).coef_
     X[0], y[0] = [3.0, -3.0, 3.0], -5.0
     assert np.array_equal(one, DPRegressor(**ends).fit(X, y).coef_)
+
+
+def test_what_is_made_of_a_record_is_of_it_alone(data):
+    made = units("bounds", (-4, 8), None, 3, True)
+    whole = made.applied(data[0])
+    assert np.array_equal(made.applied(data[0][:7]), whole[:7])
+    assert np.array_equal(made.applied(np.full((2, 3), 2.0)), np.zeros((2, 3)))
 
 
 @pytest.mark.parametrize("solver", ["auto", "dp_cd", "dp_gd", "moments"])
