@@ -1,8 +1,9 @@
 """Estimators and the private choice as subjects of the audit.
 
-A neighbour is fitted from scratch by the same estimator, whose scales are declared: all
-that it makes of the arrays, the mapping of classes, the intercept, scales and clips, is
-part of what is audited. The audit finds this module by its name, as it lies above it.
+A neighbour is fitted from scratch by the same estimator: all that it makes of the
+arrays, the mapping of classes, the intercept, scales and clips, is part of what is
+audited, and so are private scales, which are its first release. The audit finds this
+module by its name, as it lies above it.
 
 A run of a private choice and its score are a mechanism with a ledger, which climbs the
 ladder of ``dperm.audit`` like any solver: a run on D' is forced to the weights and the
@@ -14,9 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ NUMBERS = 64  # that a release of a Frank-Wolfe method may have beside its index
 
 
 class EstimatorSubject(Subject):
-    """An estimator with a solver, its scales declared.
+    """An estimator with a solver, its scales declared or private.
 
     Parameters
     ----------
@@ -63,7 +63,8 @@ class EstimatorSubject(Subject):
     def __init__(self, model: DPLinear):
         intercept = "" if model.fit_intercept else ", no intercept"
         self.model, self.method = model, contestants.method(model.solver)
-        self.name = f"{type(model).__name__}({model.solver}){intercept}"
+        private = ", private scales" if any(model._private()) else ""
+        self.name = f"{type(model).__name__}({model.solver}){intercept}{private}"
         self.real = isinstance(model, DPRegressor)
         y = np.ones(N)
         if not self.real:  # the record that is replaced: a class that may go missing
@@ -71,34 +72,49 @@ class EstimatorSubject(Subject):
         self.base = Records(np.linspace(0.5, 1.5, N * P).reshape(N, P), y)
         near = np.where(np.arange(P) == P - 1, -1.0, 1.0)  # nearly opposite records
         self.tried = ((LOUD * near, -LOUD * near[::-1]),)
-        self.on, self.setting = self._prepared(self.base)
-        self.family = solvers.family(self.on.module)
-        goal = (EPSILON, DELTA, STRICT)
-        found = calibrate(partial(self.on.ledger, self.setting), *goal)
+        self.on, self.setting = model.prepared(self.base.X, y, self.method)
+        self.family, self.first = solvers.family(self.on.module), model._first((N, P))
+
+        def ledger(noise: float) -> Ledger:
+            return self.first + self.on.ledger(self.setting, noise)
+
+        found = calibrate(ledger, EPSILON, DELTA, STRICT)
         self.noise_multiplier, self.ledger = found.noise_multiplier, found.ledger
         if self.family == "fits":
-            self.draw_events = rounds(self.ledger)
+            first = self.first.events
+            rest = replace(self.ledger, events=self.ledger.events[len(first) :])
+            self.draw_events = first + rounds(rest)
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
 
-    def _prepared(self, data: Records) -> Any:
-        return self.model.prepared(data.X, data.y, self.method)
+    @contextmanager
+    def start(self, data: Records, own: Streams) -> Iterator[Any]:
+        """One fit, made from scratch; what was released first, and the solver's run."""
 
-    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
-        """One fit, made from scratch."""
-        on, setting = self._prepared(data)
-        return on.start(setting, self.noise_multiplier, own)
+        def normal(scale: Any, size: int) -> Array:
+            return scale * gaussian(own.smoothness, (size, 1))
+
+        model, noisy = self.model, None
+        X, every = model._cleaned(*model._arrays(data.X, data.y))
+        if self.first.events:
+            X, every, noisy = model._rescaled(X, every, self.first, normal)
+        on, setting = model._runs(X, every, self.method)[0]
+        with on.start(setting, self.noise_multiplier, own) as run:
+            yield noisy, run
 
     def releases(self, run: Any) -> Iterator[Array]:
-        """What the solver releases."""
-        for release in run.releases():
+        """The counts behind private scales, and what the solver releases."""
+        noisy, made = run
+        if noisy is not None:
+            yield noisy.ravel()
+        for release in made.releases():
             if self.family == "frank_wolfe":
                 yield as_vertex(release, self.on.problem.p, NUMBERS)
             else:
                 yield np.ravel(release)
 
     def published(self, run: Any) -> Any:
-        """The coefficients, and the intercept."""
-        return run.weights[0]
+        """The solver's weights."""
+        return run[1].weights[0]
 
     def symbol(self, view: Array) -> tuple[int, ...]:
         """The coordinate taken, or the vertex."""
@@ -131,6 +147,7 @@ def subjects(solver: str) -> list[Subject]:
     ]
     if solver == "dp_gd":  # ranges are applied before any solver reads the data
         models.append(DPRegressor(solver, label_bounds=(-2, 2), **ends, **given))
+        models.append(DPRegressor(solver, fit_intercept=False, **given))
     found: list[Subject] = []
     for model in models:
         try:

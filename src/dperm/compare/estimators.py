@@ -51,9 +51,12 @@ from dperm.core.privacy.ledger import (
     NonPrivate,
     united,
 )
+from dperm.solvers import private_scales
+from dperm.solvers.fits.secret import Normal
 from dperm.solvers.scales import declared
 
 DATA = "data"  # a scale that is read off the data
+PRIVATE = "private"  # one that a private release finds, within epsilon
 RESIDUAL = tuple(name for name in BOUNDED if name not in metrics.SIGNED)
 FEWEST = 10  # records, below which noise is all that a fit shows
 # The column of the intercept holds this, and its scale is the same: solvers that count
@@ -92,16 +95,17 @@ class DPLinear(BaseEstimator):
     ) -> tuple[Contestant, Setting]:
         """The solver on the problem of X (n, p) and y (n,), and its setting.
 
-        All that is made of the data before the solver reads them; with more than two
-        classes, of the first against the rest. ``method``: the solver's, where it is
-        known already; it is read from the configuration if not.
+        All that is made of the data before the solver reads them, but for a private
+        release of scales: 1 stands for them. With more than two classes, of the first
+        against the rest. ``method``: the solver's, where it is known already; it is
+        read from the configuration if not.
 
         Raises
         ------
         ValueError
             For labels, parameters or a solver that do not do.
         """
-        return self._runs(*self._arrays(X, y), method)[0]
+        return self._runs(*self._cleaned(*self._arrays(X, y)), method)[0]
 
     def _arrays(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """X (n, p) and y (n,) as arrays, whatever numbers they hold.
@@ -125,13 +129,20 @@ class DPLinear(BaseEstimator):
         check_consistent_length(X, y)
         return X, y
 
-    def _runs(
-        self, X: Any, y: np.ndarray, method: contestants.Method | None = None
-    ) -> list[tuple[Contestant, Setting]]:
-        """The method on the problem of every vector of labels, and its setting."""
+    def _cleaned(self, X: Any, y: np.ndarray) -> tuple[Any, list[np.ndarray]]:
+        """X (n, p) within its bounds, and the vectors of labels; all finite."""
         self._check(X.shape[0])
         self._units, self._label = self._scales(X), self._label_units(y)
-        X, every = self._labelled(self._units.applied(X), y)
+        self._over = np.ones(X.shape[1])
+        return self._labelled(self._units.applied(X), y)
+
+    def _runs(
+        self,
+        X: Any,
+        every: Sequence[np.ndarray],
+        method: contestants.Method | None = None,
+    ) -> list[tuple[Contestant, Setting]]:
+        """The method on the problem of every vector of labels, and its setting."""
         problems = [self._problem(X, one, len(every)) for one in every]
         method = method or self._method(problems)
         if any(word in method.section.algorithm for word in ALIKE):
@@ -212,24 +223,55 @@ class DPLinear(BaseEstimator):
         columns: Any = p if names is None else [*map(str, names)]
         how = ("bounds", self.bounds, None, columns, self.fit_intercept)
         made = units(*how, is_sparse=hasattr(X, "tocsc"))
-        if given is None:
-            if self.bounds is None:
-                _warn_of_scales("bounds nor feature_scale", "columns")
-            return made
+        if given is None or self._private()[0]:
+            return made if given is None else replace(made, scale=np.ones(p))
         if isinstance(given, str) and given == DATA:
             found = _root_mean_squares(made.applied(X))
             return replace(made, scale=np.where(found > 0, found, 1.0))
         found = _numbers(given)
         if found.shape not in ((), (p,)) or not ((found > 0) & (found < np.inf)).all():
             raise ValueError(
-                f"feature_scale must be positive, a number or {p} of them, or 'data'; "
-                f"found {given!r}"
+                f"feature_scale must be positive, a number or {p} of them, 'private' "
+                f"or 'data'; found {given!r}"
             )
         return replace(made, scale=np.broadcast_to(found, p).copy())
 
     def _label_units(self, y: np.ndarray) -> Units:
         """Those of labels, which signs have none of."""
         return units("label_bounds", None, None, 1, False)
+
+    def _private(self) -> tuple[bool, bool]:
+        """Whether scales of the features, and that of the label, are released."""
+        label = getattr(self, "label_scale", 1.0), getattr(self, "label_bounds", None)
+        features, labels = (
+            (isinstance(scale, str) and scale == PRIVATE)
+            or (scale is None and bounds is None)
+            for scale, bounds in ((self.feature_scale, self.bounds), label)
+        )
+        return features, labels
+
+    def _first(self, shape: tuple[int, int]) -> Ledger:
+        """What is released before the solver runs, by public numbers alone."""
+        (n, p), (features, label) = shape, self._private()
+        k = p * features + label
+        if not k:
+            return Ledger()
+        return private_scales.ledger(k, n, self.epsilon, self._delta)
+
+    def _rescaled(
+        self, X: Any, every: Sequence[np.ndarray], first: Ledger, normal: Normal
+    ) -> tuple[Any, list[np.ndarray], np.ndarray]:
+        """X and labels over scales that are released now, and what was released."""
+        (n, p), (features, label) = X.shape, self._private()
+        columns = [X] * features + [every[0][:, None]] * label
+        noisy = private_scales.noisy_counts(columns, first, normal)
+        scales = private_scales.scales(noisy, first, n)
+        size = float(scales[-1]) if label else 1.0
+        self._over = (scales[:p] if features else np.ones(p)) / size
+        self._label = replace(self._label, released=size)
+        with np.errstate(over="ignore"):
+            X = private_scales.divided(X, scales[:p]) if features else X
+            return X, [y / size for y in every], noisy
 
     def _read_off(self) -> list[str]:
         """What is read off the data."""
@@ -246,7 +288,8 @@ class DPLinear(BaseEstimator):
         X, y = self._arrays(X, y)
         if self.epsilon == math.inf and self.solver == AUTO:
             return self._fitted_exactly(X, y)
-        runs, read = self._runs(X, y), self._read_off()
+        X, every = self._cleaned(X, y)
+        runs, read = self._runs(X, every), self._read_off()
         for name in read:
             warnings.warn(
                 f"{name} is read off the data and not paid for by epsilon: "
@@ -255,13 +298,17 @@ class DPLinear(BaseEstimator):
                 3,
             )
         goal = (self.epsilon, self._delta, STRICT)
-        found = calibrate(lambda noise: _composed(runs, noise), *goal)
+        first = self._first(X.shape)
+        found = calibrate(lambda noise: first + _composed(runs, noise), *goal)
         labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
         public = [on.public_information(found.ledger) for on, _ in runs]
         known = (*united(*public), *labels, *read)
         charge(found.true_epsilon, self._delta, known)
         self._guarantee = Guarantee(found.ledger, self._delta, known)
         seed, noise = self._seed(), found.noise_multiplier
+        if first.events:
+            drawn = private_scales.seeded(seed)
+            runs = self._runs(*self._rescaled(X, every, first, drawn)[:2])
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
         W = [weights(*run, noise, one) for run, one in zip(runs, seeds, strict=True)]
         self._published(np.array([_finite(w) for w in W]))
@@ -269,10 +316,9 @@ class DPLinear(BaseEstimator):
 
     def _fitted_exactly(self, X: Any, y: np.ndarray) -> Self:
         """The minimiser without privacy."""
-        self._check(X.shape[0])
-        self._constant, self.solver_ = NEARLY, EXACT
-        self._units, self._label = self._scales(X), self._label_units(y)
-        X, every = self._labelled(self._units.applied(X), y)
+        self.solver_ = EXACT
+        X, every = self._cleaned(X, y)
+        self._constant = NEARLY
         problems = [self._problem(X, one) for one in every]
         charge(math.inf, self._delta, ())
         self._guarantee = Guarantee(OPEN, self._delta, (N,))
@@ -286,6 +332,8 @@ class DPLinear(BaseEstimator):
         coef, intercept = W, np.zeros(len(W))
         if self.fit_intercept:
             coef, intercept = W[:, :-1], W[:, -1] * self._constant
+        coef, intercept = coef / self._over, intercept * self._label.released
+        if self.fit_intercept:
             intercept = intercept - coef @ self._units.centre + self._label.centre
         self._keep(coef, intercept)
 
@@ -381,12 +429,14 @@ class DPClassifier(ClassifierMixin, DPLinear):
         Ranges of the columns in their own units: two numbers, two arrays of one number
         a column, or a mapping from the names of a data frame's columns to pairs. They
         must not be computed from the data, which are clipped to them.
-    feature_scale : float, ndarray (p,) or "data", optional
+    feature_scale : float, ndarray (p,), "private" or "data", optional
         What the columns' root mean squares are taken for, from the middle of the bounds
-        if there are any. None takes what the bounds say; without bounds it is 1, with
-        a warning. Data are clipped to what it says, so that epsilon holds whatever
-        they are; a scale far off costs accuracy. It must not be computed from the data.
-        "data" computes it, warns, and says so in ``epsilon_.given``.
+        if there are any. Data are clipped to what it says, so that epsilon holds
+        whatever they are; a scale far off costs accuracy. None takes what the bounds
+        say; without bounds it is "private": scales are released with noise, for a share
+        of epsilon that :mod:`dperm.solvers.private_scales` states, and penalties weigh
+        w in units of them. A number must not be computed from the data. "data" computes
+        it, warns, and says so in ``epsilon_.given``.
     setting : mapping, optional
         Values of a named solver, such as ``{"passes": 10, "step": 1, "clip": 1}``.
     random_state : int, RandomState or None
@@ -505,7 +555,7 @@ class DPRegressor(RegressorMixin, DPLinear):
     loss : {"least_squares", "huber"}
     label_bounds : (low, high), optional
         The range of the labels, as ``bounds``.
-    label_scale : float or "data", optional
+    label_scale : float, "private" or "data", optional
         What the labels' root mean square is taken for, as ``feature_scale``.
 
     Attributes
@@ -537,16 +587,16 @@ class DPRegressor(RegressorMixin, DPLinear):
         """Range and scale of the labels."""
         made = units("label_bounds", self.label_bounds, None, 1, self.fit_intercept)
         given = self.label_scale
-        if given is None:
-            if self.label_bounds is None:
-                _warn_of_scales("label_bounds nor label_scale", "labels")
-            return made
+        if given is None or self._private()[1]:
+            return made if given is None else replace(made, scale=np.ones(1))
         if isinstance(given, str) and given == DATA:
             found = _root_mean_squares(made.applied(_numbers(y))[:, None])
             return replace(made, scale=np.where(found > 0, found, 1.0))
         found = _numbers(given)
         if found.shape != () or not 0 < found < math.inf:
-            raise ValueError(f"label_scale must be positive or 'data', found {given!r}")
+            raise ValueError(
+                f"label_scale must be positive, 'private' or 'data', found {given!r}"
+            )
         return replace(made, scale=found[None])
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[np.ndarray]]:
@@ -656,15 +706,6 @@ def _refuse(unknown: Mapping[str, Any]) -> None:
         )
     if unknown:
         raise TypeError(f"fit: expected X and y, found {', '.join(unknown)}")
-
-
-def _warn_of_scales(what: str, whose: str) -> None:
-    warnings.warn(
-        f"neither {what} is given: {whose} are taken to have root mean square 1, and "
-        "clipped accordingly",
-        UserWarning,
-        5,
-    )
 
 
 def _warn_of_search() -> None:

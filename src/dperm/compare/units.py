@@ -27,12 +27,15 @@ class Units:
         What is taken off.
     scale : ndarray, shape (p,)
         What the root mean square is then taken for.
+    released : float
+        What they are divided by beyond that, where a private release found it.
     """
 
     low: np.ndarray
     high: np.ndarray
     centre: np.ndarray
     scale: np.ndarray
+    released: float = 1.0
 
     def applied(self, X: Any) -> Any:
         """Columns X (n, p), or labels (n,), clipped and centred; NaN stays NaN."""

@@ -1,0 +1,201 @@
+"""Scales by a private release: sensitivity, noise, price, and fits under them."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dperm
+from dperm import DPClassifier, DPRegressor
+from dperm.audit.climbing import Effort, Ladder
+from dperm.audit.rungs import count, sensitivity
+from dperm.compare.audited import subjects
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.ledger import Gaussian
+from dperm.core.privacy.mechanisms import heard
+from dperm.solvers import private_scales
+from dperm.solvers.fits.secret import UndeclaredError
+
+BRIEF = Effort(level=1e-5, pairs=4, draws=8, samples=8, losses=2)
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 4))
+    return X, X @ [1.0, -2.0, 0.5, 1.0] + 0.3 * rng.standard_normal(4000)
+
+
+def silent(scale, size):
+    return np.zeros((size, 1))
+
+
+# --- the release ----------------------------------------------------------------------
+
+
+def test_a_number_is_counted_at_the_nearest_power_of_two():
+    values = np.array([[0.0, 1.0, -1.0, 1.4, 1.42, 3.0, -2.8, 1e-300, 1e300, 0.7072]])
+    found = private_scales.histogram(values.T)
+    assert found.shape == (1, 97) and found.sum() == 9  # a zero is in no cell
+    filled = np.flatnonzero(found[0])
+    cells = dict(zip(private_scales.OCTAVES[filled], found[0][filled], strict=True))
+    assert cells == {0: 4, 1: 2, 2: 1, -48: 1, 48: 1}
+    assert (private_scales.histogram(sparse.csc_array(values.T)) == found).all()
+
+
+def test_replacing_and_adding_a_record_moves_the_counts_as_far_as_is_proved():
+    rng, k = np.random.default_rng(1), 5
+    base = 10.0 ** rng.uniform(-30, 30, (20, k)) * rng.choice([-1, 0, 1], (20, k))
+    counts, replaced, added = private_scales.histogram(base), [], []
+    for _ in range(200):
+        other, record = base.copy(), 10.0 ** rng.uniform(-30, 30, k)
+        other[3] = record * rng.choice([0, 1], k)
+        replaced.append(np.linalg.norm(private_scales.histogram(other) - counts))
+        more = np.vstack([base, record])
+        added.append(np.linalg.norm(private_scales.histogram(more) - counts))
+    assert max(replaced) <= np.sqrt(2 * k) * (1 + 1e-12)
+    assert max(added) == pytest.approx(np.sqrt(k))
+    base[3] = 1.0
+    other = base.copy()
+    other[3] = 4.0
+    moved = private_scales.histogram(base) - private_scales.histogram(other)
+    assert np.linalg.norm(moved) == pytest.approx(np.sqrt(2 * k))
+    stated = private_scales.ledger(k, 20, 1.0, 1e-5)
+    assert stated.events[0].sensitivity == pytest.approx(np.linalg.norm(moved))
+
+
+def test_a_ledger_of_fewer_columns_is_refused(data):
+    stated = private_scales.ledger(3, 4000, 1.0, 1e-6)
+    with pytest.raises(UndeclaredError, match="sensitivity"):
+        private_scales.noisy_counts([data[0]], stated, silent)
+
+
+def test_the_counts_have_the_noise_that_the_ledger_says(data):
+    X, _ = data
+    stated = private_scales.ledger(4, 4000, 1.0, 1e-6)
+    noisy = private_scales.noisy_counts([X], stated, private_scales.seeded(5))
+    drawn = noisy - private_scales.histogram(X)
+    assert drawn.std() == pytest.approx(stated.events[0].scale, rel=0.1)
+    again = private_scales.noisy_counts([X], stated, private_scales.seeded(6))
+    assert not np.array_equal(noisy, again)
+
+
+def test_the_share_is_of_public_numbers_and_within_its_ends():
+    given = (8, 5_000, 1.0, 1e-8)
+    part = private_scales.share(*given)
+    event = private_scales.ledger(*given).events[0]
+    whole = private_scales._whole(1.0, 1e-8)
+    assert event.noise_multiplier == pytest.approx(whole / np.sqrt(part))
+    assert 0.01 < part < 0.3
+    assert private_scales.share(8, 10**9, 1.0, 1e-8) == 0.01
+    assert private_scales.share(8, 10, 1.0, 1e-8) == 0.3
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_scales_are_near_root_mean_squares_in_any_unit(unit):
+    rng, n = np.random.default_rng(2), 20_000
+    X = np.column_stack((
+        rng.standard_normal(n), rng.random(n), rng.random(n) < 0.2, np.ones(n),
+        rng.poisson(3.0, n), np.zeros(n),
+    )) * unit  # fmt: skip
+    stated = private_scales.ledger(6, n, 1.0, 1e-8)
+    noisy = private_scales.noisy_counts([X], stated, private_scales.seeded(1))
+    found = private_scales.scales(noisy, stated, n)
+    wanted = np.sqrt((X[:, :5] ** 2).mean(axis=0))
+    assert (np.abs(np.log2(found[:5] / wanted)) < 0.5).all()
+    assert found[5] == 1.0  # nothing stands out
+
+
+# --- fits -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["moments", "dp_gd", "dp_gram", "dp_cd", "dp_fw"])
+def test_a_fit_costs_what_was_asked_for_scales_included(data, solver):
+    X, y = data
+    cost = DPRegressor(solver, epsilon=0.7, delta=1e-6, random_state=0).fit(X, y)
+    cost = cost.epsilon_
+    first, *rest = cost.ledger.events
+    stated = private_scales.ledger(5, 4000, 0.7, 1e-6).events  # the label's too
+    assert (first,) == stated and rest and type(first) is Gaussian
+    assert true_epsilon(cost.ledger, 1e-6) == pytest.approx(cost.high)
+    assert 0.699 < cost.high <= 0.7
+    assert cost.given == ("n",)
+
+
+def test_declared_scales_cost_nothing(data):
+    X, y = data
+    model = DPRegressor("moments", feature_scale=1.0, label_scale=2.0, random_state=0)
+    assert len(model.fit(X, y).epsilon_.ledger.events) == 1
+    half = DPRegressor("moments", feature_scale=1.0, random_state=0).fit(X, y)
+    first = half.epsilon_.ledger.events[0]
+    assert first == private_scales.ledger(1, 4000, 1.0, 4000.0**-2).events[0]
+    signs = DPClassifier("dp_gd", classes=(False, True), random_state=0).fit(X, y > 0)
+    first = signs.epsilon_.ledger.events[0]
+    assert first == private_scales.ledger(4, 4000, 1.0, 4000.0**-2).events[0]
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_units_are_undone_to_the_bit(data, make):
+    """Powers of two: cells move, and nothing else does."""
+    X, y = data
+    units, label = 2.0 ** np.array([-40, -3, 0, 30]), 2.0**20
+    plain = DPRegressor("moments", random_state=3).fit(make(X), y)
+    far = DPRegressor("moments", random_state=3).fit(make(X * units), label * y)
+    assert far.coef_ * units / label == pytest.approx(plain.coef_, rel=1e-9)
+    assert far.intercept_ / label == pytest.approx(plain.intercept_, rel=1e-9)
+    assert plain.score(X, y) > 0.95
+
+
+def test_raw_columns_of_odd_units_are_fitted_by_default(data):
+    X, y = data
+    raw = X * [1e-12, 1e12, 3.0, 7e5]
+    model = dperm.fit(raw, 1e6 * y, "moments", epsilon=1.0, random_state=0)
+    assert model.score(raw, 1e6 * y) > 0.9
+    signs = dperm.fit(raw, y > 0, "objective_perturbation", random_state=0)
+    assert signs.score(raw, y > 0) > 0.9
+
+
+def test_one_record_moves_a_fit_through_the_noise_alone(data):
+    """The noise that the counts and the solver take is drawn alike on a neighbour."""
+    X, y = data
+    kinds = []
+    for size in (1.0, 1e300):
+        X[0], y[0] = size, size
+        drawn = []
+
+        def listen(kind, unit, order, drawn=drawn):
+            drawn.append((kind, unit.shape))
+            return unit
+
+        with heard(listen):
+            DPRegressor("dp_gd", random_state=0).fit(X, y)
+        kinds.append(drawn)
+    assert kinds[0] == kinds[1] and kinds[0][0] == ("gaussian", (5 * 97, 1))
+
+
+# --- the audit ------------------------------------------------------------------------
+
+
+def test_the_audit_replays_private_scales():
+    (subject,) = [one for one in subjects("dp_gd") if "private scales" in one.name]
+    ladder = Ladder(subject, BRIEF, 3)
+    found = sensitivity(ladder)
+    assert not found.caught and found.measured > 0.99
+    assert not count(ladder).caught
+
+
+@pytest.mark.parametrize("slip", ["noise", "counted twice"])
+def test_the_audit_catches_broken_ones(slip, monkeypatch):
+    (subject,) = [one for one in subjects("dp_gd") if "private scales" in one.name]
+    noisy, histogram = private_scales.noisy_counts, private_scales.histogram
+
+    def quiet(columns, stated, normal):
+        return noisy(columns, stated, lambda scale, size: normal(scale / 2, size))
+
+    def twice(columns):
+        return 2 * histogram(columns)
+
+    if slip == "noise":
+        monkeypatch.setattr(private_scales, "noisy_counts", quiet)
+    else:
+        monkeypatch.setattr(private_scales, "histogram", twice)
+    assert sensitivity(Ladder(subject, BRIEF, 3)).caught
