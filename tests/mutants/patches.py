@@ -750,7 +750,8 @@ MUTANTS = (
     plant("choice_by_the_data", "", "the method is chosen by the spread of X",
         "able",
         "(problem.n, problem.p, problem.loss.quadratic, problem.epsilon)",
-        "(problem.n, problem.p, abs(problem.A).max() > 1, problem.epsilon)",
+        "(problem.n, problem.p, problem.loss.quadratic,\n"
+        " problem.epsilon * (1e-3 + abs(problem.A[:, 0]).max()))",
     ),
     plant("ones_as_large_as_the_mean", "dp_gd", "the column of ones is the data's mean",
         "with_constant",
