@@ -15,8 +15,7 @@ is a Gaussian mechanism, and composes exactly with the others.
 The columns' root mean squares are post-processing of the counts. A column is *seen*
 where three neighbouring cells hold more than the noise explains. At equal cost this
 comes nearer to the root mean square than the exponential mechanism for the median,
-which cannot see a column that is zero in half of the records
-(``bench/private_scales.py``).
+which cannot see a column that is zero in half of the records.
 
 A fit divides columns and labels by what is released, and goes on as if 1 had been
 declared: what its solver releases, and what that costs, does not depend on the scales.
