@@ -16,8 +16,18 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "api/modules.rst", "examples"]
+exclude_patterns = ["_build", "api/modules.rst", "examples", "gallery/*.txt"]
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_gallery",
+    "filename_pattern": "plot_",
+    "abort_on_example_error": True,
+    "show_memory": False,
+    "min_reported_time": 3600,  # no times: they differ from run to run
+    "reset_modules_order": "both",
+}
 suppress_warnings = ["ref.python"]  # n and p in prose are no cross-references
 html_theme = "furo"
 html_title = "dperm"
