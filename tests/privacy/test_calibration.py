@@ -6,10 +6,12 @@ import pytest
 from dperm.core.calibrations import UnknownCalibrationError
 from dperm.core.privacy.accounting import DeltaError, epsilon
 from dperm.core.privacy.calibration import (
+    TOLERANCE_GRID,
     Calibration,
     EpsilonError,
     UnreachableTargetError,
     calibrate,
+    smallest,
 )
 from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
 from dperm.solvers.lanes.dp_cd_priv import smoothness_event
@@ -50,6 +52,32 @@ def test_the_answer_is_safe_and_smallest(ledger_of, target, calibration):
     assert found.ledger == ledger_of(found.noise_multiplier)
     less = ledger_of(found.noise_multiplier * (1 - 1e-3))
     assert epsilon(less, 1e-6, calibration) > target
+
+
+def fixed(event, count):
+    return lambda sigma: Ledger((event,)) + dp_cd(count)(sigma)
+
+
+@pytest.mark.parametrize(
+    ("ledger_of", "target"),
+    [
+        (dp_sgd(1000, 2), 0.01),
+        (dp_sgd(1000, 2), 30.0),
+        (dp_sgd(1000, 20), 1.0),
+        (lambda scale: Ledger((Laplace(1.0, scale, 10, "", ""),)), 1.0),
+        (fixed(Laplace(1.0, 1.0, 1, "", ""), 3), 1.5),
+        (fixed(Laplace(1.0, 1.0, 1, "", ""), 3), 1.0005),
+        (fixed(Gaussian(1.0, 3.0, 4, "", ""), 3), 3.105),
+    ],
+)
+def test_coarse_grids_find_what_certified_bounds_find(ledger_of, target):
+    def certified(multiplier):
+        return epsilon(ledger_of(multiplier), 1e-6, "strict")
+
+    found = calibrate(ledger_of, target, 1e-6, "strict")
+    assert certified(found.noise_multiplier) == found.claimed_epsilon <= target
+    least = smallest(certified, target, TOLERANCE_GRID)
+    assert found.noise_multiplier == pytest.approx(least, rel=TOLERANCE_GRID)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from typing import Any
@@ -27,6 +28,7 @@ INTERVALS = "dperm.accountants.intervals"  # lies above, and is found by its nam
 LEAST, MOST = 2.0**-30, 2.0**60  # noise multipliers searched
 
 TOLERANCE_CLOSED, TOLERANCE_GRID = 1e-7, 2e-4  # relative, of the noise multiplier
+COARSE = 0.5  # relative change of epsilon between the coarsest grids of a search
 
 
 class EpsilonError(ValueError):
@@ -123,7 +125,7 @@ def calibrate(
         On the safe side: its claimed epsilon never exceeds the target. The multiplier
         is the smallest one to 1e-7 (relative) for closed forms and to 2e-4 for privacy
         loss distributions, whose bound is not quite smooth; at least 2**-30. It is
-        searched by an estimate, and raised where the certified epsilon is above.
+        searched on coarse grids, and raised where the certified epsilon is above.
 
     Raises
     ------
@@ -138,23 +140,47 @@ def calibrate(
         raise EpsilonError(f"epsilon must be positive, got {epsilon}")
 
     @cache
-    def cost(multiplier: float) -> float:
-        return estimate(ledger_of(multiplier), delta, calibration)
+    def price(multiplier: float) -> float:
+        return epsilon_of(ledger_of(multiplier), delta, calibration)
+
+    @cache
+    def cost(multiplier: float, *how: float) -> float:
+        return estimate(ledger_of(multiplier), delta, calibration, *how)
 
     if math.isinf(epsilon):
         multiplier = 0.0
+    elif is_closed_form(ledger_of(1.0), calibration):
+        multiplier = smallest(cost, epsilon, TOLERANCE_CLOSED)
+    elif calibration == STRICT:
+        multiplier = _near(cost, price, epsilon)
     else:
-        closed = is_closed_form(ledger_of(1.0), calibration)
-        tolerance = TOLERANCE_CLOSED if closed else TOLERANCE_GRID
-        multiplier = smallest(cost, epsilon, tolerance)
-    ledger = ledger_of(multiplier)
-    claimed = epsilon_of(ledger, delta, calibration)
-    while claimed > epsilon:
+        multiplier = smallest(cost, epsilon, TOLERANCE_GRID)
+    while price(multiplier) > epsilon:
         multiplier *= 1 + TOLERANCE_GRID / 2
-        ledger = ledger_of(multiplier)
-        claimed = epsilon_of(ledger, delta, calibration)
+    ledger, claimed = ledger_of(multiplier), price(multiplier)
     true = claimed if calibration == STRICT else true_epsilon(ledger, delta)
     return Calibration(multiplier, calibration, epsilon, delta, claimed, true, ledger)
+
+
+def _near(
+    cost: Callable[..., float], price: Callable[[float], float], target: float
+) -> float:
+    """Search on coarse grids, correct by a finer one and by what is certified.
+
+    Nearby, epsilon is a power of the multiplier. Where it is not, or a fixed cost is
+    too near the target for coarse grids, certified bounds are searched as they are.
+    """
+    slope = 0.0
+    with suppress(UnreachableTargetError):
+        near = smallest(lambda multiplier: cost(multiplier, COARSE), target, 2e-3)
+        ends = [max(cost(near * k, COARSE), 1e-300) for k in (1.0, 1.01)]
+        slope = math.log(ends[0] / ends[1]) / math.log(1.01)
+    for bound in (cost, cost, *[price] * 4) if slope > 0 else ():
+        spare = math.log(target / min(max(bound(near), 1e-300), 1e300)) / slope
+        if bound is price and 0 <= spare <= TOLERANCE_GRID:
+            return near
+        near *= math.exp(min(max(TOLERANCE_GRID / 2 - spare, -0.1), 0.1))
+    return smallest(price, target, TOLERANCE_GRID)
 
 
 def smallest(cost: Callable[[float], float], target: float, tolerance: float) -> float:

@@ -89,6 +89,7 @@ def composed_epsilon(
     delta: float,
     tolerance: float = 5e-3,
     on_grid: OnGrid | None = None,
+    better: Callable[..., float] = min,
 ) -> float:
     """Return an upper bound of the composed epsilon that has converged.
 
@@ -102,6 +103,8 @@ def composed_epsilon(
         Relative, of ``refined``.
     on_grid : callable, optional
         The bound of one grid; by default ``epsilon_on_grid``.
+    better : callable
+        Of ``refined``: ``limit`` is no bound, but close to one already on coarse grids.
 
     Returns
     -------
@@ -113,7 +116,13 @@ def composed_epsilon(
         return 0.0  # total variation distances add
     bound = on_grid or epsilon_on_grid
     grids = functools.partial(bound, profiles, tops, delta)
-    return refined(grids, max(tops), tolerance, min)
+    return refined(grids, max(tops), tolerance, better)
+
+
+def limit(value: float, before: float) -> float:
+    """Where bounds tend to, by the last and what the grid before tends to."""
+    known = 0 < before < math.inf
+    return max(value - (before - value) / 15, value / 2) if known else value
 
 
 def refined(
@@ -135,8 +144,8 @@ def refined(
         Losses that the coarsest has ``FIRST_CELLS`` of.
     tolerance : float
         Relative.
-    better : min or max
-        Of several bounds.
+    better : min, max or limit
+        Of the bounds of a grid and of those before.
     """
     interval, points = top / FIRST_CELLS, 0
     bound = math.inf if better is min else 0.0
