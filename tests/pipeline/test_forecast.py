@@ -267,14 +267,19 @@ def test_its_jobs_are_the_snakefile_s(tmp_path, monkeypatch):
     assert all(every.issuperset(job.after) for job in jobs.values())
 
 
-def test_the_command_writes_plans_and_costs(tmp_path, monkeypatch, capsys):
+def planned(monkeypatch, capsys, *words):
+    monkeypatch.setattr(sys, "argv", ["dperm", "plan", "--scale", "smoke", *words])
+    cli.main()
+    return capsys.readouterr().out
+
+
+def test_the_command_writes_plans_and_costs_if_it_is_to(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     logged(tmp_path / "logs/smoke", "solve/dpcd/diabetes/dp_cd", 1000.0)
-    arguments = ["dperm", "plan", "--scale", "smoke", "-j", "4"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    cli.main()
-    said = capsys.readouterr().out
+    said = planned(monkeypatch, capsys, "-j", "4")
     assert "1 recorded" in said and "solve/dpcd/diabetes/dp_cd" in said
+    assert not (tmp_path / "results").exists()
+    assert planned(monkeypatch, capsys, "-j", "4", "--write") == said
     plans = pd.read_csv(tmp_path / "results/smoke/plan.csv")
     assert plans["cores"].tolist() == list(forecast.CORES)
     assert plans.columns.tolist() == [
@@ -287,3 +292,32 @@ def test_the_command_writes_plans_and_costs(tmp_path, monkeypatch, capsys):
     assert plans["wall_seconds"].is_monotonic_decreasing
     kept = forecast.read_costs(tmp_path / "results/smoke/costs.csv")
     assert kept["solve/dpcd/diabetes/dp_cd"].cpu == 1000.0
+
+
+def test_the_plan_of_a_figure_has_the_jobs_behind_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    figure = "figures/smoke/dpcd/figure1.png"
+    graph = run_table(available("paper"), ["scale=smoke"])
+    needed = set(graph.ancestors([figure]))
+    behind = {name for name, job in graph.jobs.items() if needed & set(job.outputs)}
+    assert any(name.startswith("solve/dpcd") for name in behind)
+    said = planned(monkeypatch, capsys, figure)
+    work = said.partition("most work:")[2]
+    assert set(re.findall(r"CPU s  (\S+)", work)) == behind
+    assert planned(monkeypatch, capsys, f"./{figure}") == said
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["figures/smoke/dpcd/figure11.png"], "a run makes (did you mean figures/"),
+        (["nothing"], "dpcd"),
+        (["dpcd", "--write"], "expected no papers or files"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(tmp_path, monkeypatch, capsys, words, error):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as refused:
+        planned(monkeypatch, capsys, *words)
+    assert error in str(refused.value)
+    assert not (tmp_path / "results").exists()

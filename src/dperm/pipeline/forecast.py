@@ -3,9 +3,10 @@
 Costs are recorded of an earlier run, else estimated from a job's size. A job ends its
 log, ``logs/<job>.log``, with the CPU time it took; Snakemake's benchmark beside it is
 read for the memory alone, because it samples the CPU time every 30 seconds. ``dperm
-plan`` keeps both in ``results/costs.csv``, from which the threads of a job follow too.
-No row of any result depends on them. A job is named as in the build graph. What a job
-asks of a cluster is on the safe side; a profile that retries asks for more every time.
+plan --write`` keeps both in ``results/costs.csv``, from which the threads of a job
+follow too. No row of any result depends on them. A job is named as in the build graph.
+What a job asks of a cluster is on the safe side; a profile that retries asks for more
+every time.
 
 The plan has the jobs of the build graph. They are placed as Snakemake places them:
 whenever a job ends, the ready one of the highest priority that fits.
@@ -23,12 +24,14 @@ import math
 import os
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from os.path import normpath
 from pathlib import Path
 from typing import NamedTuple
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment.locate import available
+from dperm.core.experiment.locate import ConfigError, available, hint
 from dperm.core.experiment.validation import one_of
 from dperm.pipeline import startup
 from dperm.pipeline.graph import STAGES, Graph
@@ -54,6 +57,7 @@ PASSES = 1000.0  # of the data, that a job with no lanes may take
 SWEEP_MEMORY, SWEEP_MINUTES = 3000, 60  # several problems, or data made on the way
 
 # Of the plan:
+FOLDERS = ("figures/", "results/", "data/", "./")  # what names of files begin with
 CORES = (1, 2, 8, 32)
 LISTED = 12  # jobs of the critical path, and of the longest
 EFFICIENCY = 0.9  # of further threads
@@ -273,10 +277,25 @@ class Plan:
         }
 
 
-def tasks(graph: Graph, costs: Costs) -> dict[str, Task]:
-    """All jobs from empty results, each after those it waits for; data may be there."""
-    ends = [f for name, job in graph.jobs.items() for f in job.outputs if _is_end(name)]
-    needed = set(graph.ancestors(ends))
+def tasks(graph: Graph, costs: Costs, ends: Sequence[str] = ()) -> dict[str, Task]:
+    """Jobs from empty results, each after those it waits for; data may be there.
+
+    Parameters
+    ----------
+    graph : Graph
+    costs : Costs
+    ends : sequence of str
+        Files to make; none: all papers of the graph, and the report.
+
+    Raises
+    ------
+    ConfigError
+        For a file that no job makes, with the nearest.
+    """
+    everything = [
+        f for name, job in graph.jobs.items() for f in job.outputs if _is_end(name)
+    ]
+    needed = set(graph.ancestors(ends or everything))
     jobs = {
         name: job
         for name, job in graph.jobs.items()
@@ -345,42 +364,64 @@ def _critical(jobs: dict[str, Task]) -> list[Task]:
 
 
 def main(options: argparse.Namespace) -> None:
-    """Print the plan for a number of cores; keep costs and plans below results/."""
+    """Print the plan for a number of cores; with ``--write`` keep costs and plans."""
     papers = available("paper")
-    for name in options.papers:
+    files = [normpath(word) for word in options.targets if word.startswith(FOLDERS)]
+    named = [word for word in options.targets if not word.startswith(FOLDERS)]
+    for name in named:
         one_of("dperm plan", name, [*papers, "all"])
-    chosen = papers if "all" in options.papers else options.papers or papers
+    if options.write and (files or set(named) - {"all"}):
+        raise ConfigError("dperm plan --write: expected no papers or files, but all")
+    chosen = papers if files or "all" in named else named or papers
     graph = startup.load_graph(chosen, [f"scale={options.scale}"])
+    outputs = [file for job in graph.jobs.values() for file in job.outputs]
+    for file in set(files).difference(outputs):
+        raise ConfigError(
+            f"dperm plan: {file}: expected a file that a run makes{hint(file, outputs)}"
+        )
     known = costs_of(graph, options.logs or Path("logs", graph.folder))
     costs = Costs(graph, known)
-    jobs = tasks(graph, costs)
+    wanted = papers if "all" in named else named
+    ends = files and files + [f for name in wanted for f in graph.targets()[name]]
+    jobs = tasks(graph, costs, ends)
     plans = {
         cores: plan(jobs, costs, cores) for cores in sorted({*CORES, options.cores})
     }
-    if set(chosen) == set(papers):
-        rows = [
-            {
-                "job": job,
-                "cpu_seconds": round(cost.cpu, 2),
-                "longest_seconds": round(cost.longest, 2),
-                "peak_mb": round(cost.peak),
-            }
-            for job, cost in sorted(known.items())
-        ]
-        _write(costs_path(graph), COLUMNS, rows)
-        kept = [plans[cores].row() for cores in CORES]
-        _write(costs_path(graph).with_name("plan.csv"), tuple(kept[0]), kept)
-    print(summary(jobs, [*plans.values()], plans[options.cores]))
+    if options.write:
+        write(graph, known, [plans[cores] for cores in CORES])
+    rows = len(jobs) if files else LISTED
+    print(summary(jobs, [*plans.values()], plans[options.cores], rows))
+
+
+def write(graph: Graph, known: dict[str, Cost], plans: list[Plan]) -> None:
+    """Keep costs and plans below results/, where the Snakefile reads the costs."""
+    rows = [
+        {
+            "job": job,
+            "cpu_seconds": round(cost.cpu, 2),
+            "longest_seconds": round(cost.longest, 2),
+            "peak_mb": round(cost.peak),
+        }
+        for job, cost in sorted(known.items())
+    ]
+    _write(costs_path(graph), COLUMNS, rows)
+    kept = [each.row() for each in plans]
+    _write(costs_path(graph).with_name("plan.csv"), tuple(kept[0]), kept)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What follows ``dperm plan``."""
     parser.add_argument(
-        "papers", nargs="*", help="papers, or all, which is the default"
+        "targets", nargs="*", help="papers or files of theirs; all papers by default"
     )
     parser.add_argument("-j", "--cores", type=int, default=2, help="cores; default 2")
     parser.add_argument("--scale", default="full", help="full, quickstart or smoke")
     parser.add_argument("--logs", type=Path, help="of an earlier run, instead of logs/")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="keep plan.csv and costs.csv in results/, by which jobs get threads",
+    )
 
 
 def costs_of(graph: Graph, logs: Path) -> dict[str, Cost]:
@@ -411,13 +452,15 @@ def _write(path: Path, columns: tuple[str, ...], rows: list[dict]) -> None:
     store.write_text(path, text.getvalue())
 
 
-def summary(jobs: dict[str, Task], plans: list[Plan], chosen: Plan) -> str:
-    """The plan in words and numbers."""
+def summary(
+    jobs: dict[str, Task], plans: list[Plan], chosen: Plan, rows: int = LISTED
+) -> str:
+    """The plan in words and numbers, with the so many jobs that cost most."""
     from tabulate import tabulate
 
     known = sum(job.cost.is_recorded for job in jobs.values())
     cpu = sum(job.cost.cpu for job in jobs.values())
-    longest = sorted(jobs.values(), key=lambda job: -job.cost.cpu)[:LISTED]
+    longest = sorted(jobs.values(), key=lambda job: -job.cost.cpu)[:rows]
     path = sorted(chosen.path, key=lambda job: -job.wall)[:LISTED]
     shown = [job for job in chosen.path if job in path]
     return "\n\n".join(
