@@ -1308,6 +1308,12 @@ MUTANTS = (
         "scales = private_scales.scales(noisy, first, n)",
         "scales = np.sqrt([(one**2).mean() for each in columns for one in each.T])",
     ),
+    plant("categories_of_the_data", "dp_gd", "levels are those that the records have",
+        "DPLinear._framed",
+        "how = (self.categories, self.missing_columns, self.bounds)",
+        "seen = {c: [*X[c].dropna().unique()] for c in self.categories or ()}\n"
+        "how = (seen, self.missing_columns, self.bounds)",
+    ),
 )  # fmt: skip
 
 # Why an escape is one, by mutant and by who missed it ("audit" or "tests").

@@ -15,15 +15,21 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import (
+    check_array,
+    check_consistent_length,
+    check_random_state,
+    column_or_1d,
+)
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm import __version__
-from dperm.compare import choosing, contestants, metrics
+from dperm.compare import choosing, contestants, frames, metrics
 from dperm.compare.choosing import AUTO
 from dperm.compare.contestants import RECORDWISE, Contestant, Job, Setting
 from dperm.compare.exact import minimiser
@@ -84,6 +90,8 @@ class DPLinear(BaseEstimator):
     l2: float | None = None
     fit_intercept: bool = True
     bounds: Any = None
+    categories: Any = None
+    missing_columns: Any = None
     feature_scale: Any = None
     setting: Mapping[str, float] | None = None
     random_state: Any = None
@@ -119,15 +127,38 @@ class DPLinear(BaseEstimator):
             )
         X = validate_data(
             self,
-            X,
+            self._framed(X),
             accept_sparse="csc",
             dtype=np.float64,
             ensure_min_samples=2,
             ensure_all_finite=False,
         )
+        if self._layout:  # the frame's columns are known by its own names
+            self.n_features_in_ = len(self._layout.columns)
+            self.feature_names_in_ = np.array(self._layout.columns, dtype=object)
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         return X, y
+
+    def _framed(self, X: Any) -> Any:
+        """X, with the columns that declarations make of a data frame."""
+        self._layout: frames.Layout | None = None
+        self.__dict__.pop("names_", None)
+        if isinstance(X, pd.DataFrame):
+            if self.categories is None and self.missing_columns is None:
+                frames.refuse_text(X, set())
+                self.names_ = np.array([*map(str, X.columns)], dtype=object)
+                return X
+            how = (self.categories, self.missing_columns, self.bounds)
+            self._layout = frames.layout(X, *how)
+            self.names_ = np.array(self._layout.names, dtype=object)
+            return frames.expanded(X, self._layout)
+        if self.categories is not None or self.missing_columns is not None:
+            raise ValueError(
+                "categories, missing_columns: expected with a data frame, found "
+                f"{type(X).__name__}"
+            )
+        return X
 
     def _cleaned(self, X: Any, y: np.ndarray) -> tuple[Any, list[np.ndarray]]:
         """X (n, p) within its bounds, and the vectors of labels; all finite."""
@@ -221,7 +252,10 @@ class DPLinear(BaseEstimator):
         p, given = X.shape[1], self.feature_scale
         names = getattr(self, "feature_names_in_", None)
         columns: Any = p if names is None else [*map(str, names)]
-        how = ("bounds", self.bounds, None, columns, self.fit_intercept)
+        bounds = self.bounds
+        if self._layout:
+            columns, bounds = p, self._layout.bounds
+        how = ("bounds", bounds, None, columns, self.fit_intercept)
         made = units(*how, is_sparse=hasattr(X, "tocsc"))
         if given is None or self._private()[0]:
             return made if given is None else replace(made, scale=np.ones(p))
@@ -367,7 +401,11 @@ class DPLinear(BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         """<x, w> and the intercept of each record and vector of weights, (n, K)."""
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        if self._layout:
+            X = check_array(frames.expanded(X, self._layout))
+        else:
+            how = {"accept_sparse": "csr", "dtype": np.float64}
+            X = validate_data(self, X, reset=False, **how)
         return np.asarray(X @ np.atleast_2d(self.coef_).T) + self.intercept_
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -428,7 +466,16 @@ class DPClassifier(ClassifierMixin, DPLinear):
     bounds : (low, high) or mapping, optional
         Ranges of the columns in their own units: two numbers, two arrays of one number
         a column, or a mapping from the names of a data frame's columns to pairs. They
-        must not be computed from the data, which are clipped to them.
+        must not be computed from the data, which are clipped to them. A frame with
+        ``categories`` or ``missing_columns`` has them of its numeric columns.
+    categories : mapping, optional
+        The values of columns of a data frame: ``{"city": ["A", "B"]}``. Every other
+        value, and a missing one, is the level "other". They must not be read off the
+        data, and a column's own ``category`` type declares nothing.
+    missing_columns : sequence of str, optional
+        Columns of numbers that may be missing: 0 or the middle of the bounds stands
+        for them, and an indicator column is added, whether or not any is missing.
+        In other columns a record with a gap counts as one of zeros.
     feature_scale : float, ndarray (p,), "private" or "data", optional
         What the columns' root mean squares are taken for, from the middle of the bounds
         if there are any. Data are clipped to what it says, so that epsilon holds
@@ -450,8 +497,10 @@ class DPClassifier(ClassifierMixin, DPLinear):
     epsilon_ : Guarantee
     solver_ : str
     n_features_in_ : int
-    feature_names_in_ : ndarray, shape (p,)
+    feature_names_in_ : ndarray
         Of a data frame.
+    names_ : ndarray, shape (p,)
+        Of a data frame, what the coefficients belong to: ``city=A``, ``age=missing``.
 
     Examples
     --------
@@ -549,8 +598,8 @@ class DPRegressor(RegressorMixin, DPLinear):
 
     Parameters
     ----------
-    solver, epsilon, delta, l1, l2, fit_intercept, bounds, feature_scale, setting,\
-    random_state
+    solver, epsilon, delta, l1, l2, fit_intercept, bounds, categories,\
+    missing_columns, feature_scale, setting, random_state
         As for ``DPClassifier``.
     loss : {"least_squares", "huber"}
     label_bounds : (low, high), optional
@@ -564,7 +613,7 @@ class DPRegressor(RegressorMixin, DPLinear):
     intercept_ : float
     epsilon_ : Guarantee
     solver_ : str
-    n_features_in_, feature_names_in_
+    n_features_in_, feature_names_in_, names_
         As for ``DPClassifier``.
     """
 
@@ -620,7 +669,7 @@ def fit(
 
     Parameters
     ----------
-    X : array (n, p) or sparse array
+    X : array (n, p), sparse array or data frame
     y : array, shape (n,)
     solver, epsilon
         As for ``DPClassifier``.

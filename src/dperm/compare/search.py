@@ -129,7 +129,7 @@ class PrivateSearch(BaseEstimator):
     def _prepared(self, model: Any, X: Any, y: Any) -> tuple[Any, Mapping[str, float]]:
         """The method of one point of the grid, which aims at what a run may cost."""
         model.set_params(epsilon=INNER * self.epsilon)
-        runs = model._runs(*model._arrays(X, y))
+        runs = model._runs(*model._cleaned(*model._arrays(X, y)))
         if len(runs) > 1:
             raise ValueError("y: a search takes two classes, found more")
         if model._read_off():
