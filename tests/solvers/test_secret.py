@@ -30,7 +30,10 @@ def ones(scale, size):
 @pytest.mark.parametrize(
     ("secret", "names"),
     [
-        (Secret(VALUE, 1.0), "batch in_its_unit released sensitivity symmetric unit"),
+        (
+            Secret(VALUE, 1.0),
+            "batch error in_its_unit released sensitivity symmetric unit",
+        ),
         (Tilted(lambda b: b, 2, 1.0, 0.4), "curvature off reach released size"),
     ],
     ids=["secret", "tilted"],

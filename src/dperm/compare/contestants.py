@@ -44,6 +44,7 @@ from dperm.core.privacy.ledger import (
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.core.solvers.capabilities import Asked
 from dperm.pipeline import checks
+from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.frank_wolfe import Noise
 from dperm.solvers.scales import column_scales, is_declared, label_scale
@@ -172,6 +173,14 @@ class Fitting(Contestant):
             ledger = self.ledger(first.setting, first.noise_multiplier)
             W[places] = self.module.Run(self.at, ledger, own, made).solve()
         return seen(self.problem, W, measure)
+
+    def exactly(self, setting: Setting, noise_multiplier: float) -> np.ndarray:
+        """The weights of one run with noise for release, shape (p,)."""
+        with self.start(setting, noise_multiplier, streams(0)) as run:
+            run.exact = Exact()  # type: ignore[attr-defined]
+            for _ in run.releases():
+                pass
+            return run.weights[0]
 
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.utils import (
@@ -28,7 +29,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dperm import __version__
+from dperm import __version__, extras
 from dperm.compare import choosing, contestants, frames, metrics
 from dperm.compare.choosing import AUTO
 from dperm.compare.contestants import RECORDWISE, Contestant, Job, Setting
@@ -58,6 +59,7 @@ from dperm.core.privacy.ledger import (
     united,
 )
 from dperm.solvers import private_scales
+from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
 from dperm.solvers.scales import declared
 
@@ -73,6 +75,8 @@ NEARLY = 2.0**10  # where no solver scales its columns; the exact minimiser ends
 ALIKE = (*RECORDWISE, "skgd")
 RELEASED = {"minima": "approximate"}  # settings under which nothing is taken for exact
 EXACT = "exact"
+FOR_RELEASE = ("moments",)  # algorithms whose noise can be that of a release
+EDGE = 1e100  # of entries and scales of a release, so that no quotient overflows
 OPEN = Ledger((NonPrivate(1, "weights", "the minimiser without privacy"),), given=(N,))
 
 PARAMETERS: Any = dataclass(eq=False, repr=False)  # as scikit-learn compares and prints
@@ -95,6 +99,7 @@ class DPLinear(BaseEstimator):
     feature_scale: Any = None
     setting: Mapping[str, float] | None = None
     random_state: Any = None
+    release: bool = False
 
     # --- from arrays to problems ------------------------------------------------------
 
@@ -196,19 +201,28 @@ class DPLinear(BaseEstimator):
         Of several problems, whose price in common is a formula: others take minutes.
         """
         if self.solver != AUTO:
-            return contestants.method(self.solver)
+            method = contestants.method(self.solver)
+            if self.release and method.section.algorithm not in FOR_RELEASE:
+                raise ValueError(
+                    f"release: solver {self.solver} has no noise for release; expected "
+                    f"one of {', '.join(FOR_RELEASE)}"
+                )
+            return method
         if self.setting is not None:
             raise ValueError(
                 "setting: expected with a solver that is named, not 'auto'"
             )
         problem, several = problems[0], len(problems) > 1
         for method in choosing.able(problem):
+            if self.release and method.section.algorithm not in FOR_RELEASE:
+                continue
             ledger = method.on(problem).ledger(method.default, 1.0)
             if not several or is_closed_form(ledger + ledger, STRICT):
                 return method
         raise ValueError(
             f"solver: no method can do {problem.loss.name} loss with {problem.p} "
-            f"features; expected one of {', '.join(contestants.known())}"
+            f"features{' and release=True' * self.release}; expected one of "
+            f"{', '.join(FOR_RELEASE if self.release else contestants.known())}"
         )
 
     def _check(self, n: int) -> None:
@@ -216,6 +230,7 @@ class DPLinear(BaseEstimator):
         self._delta = 1 / n**2 if self.delta is None else self.delta
         self._constant = UNPENALISED
         check_target(self.epsilon, self._delta)
+        self._check_release()
         for name in ("l1", "l2"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
@@ -234,10 +249,41 @@ class DPLinear(BaseEstimator):
                 4,
             )
 
+    def _check_release(self) -> None:
+        """Refuse what noise for release cannot be."""
+        if not self.release:
+            return
+        if self.random_state is not None:
+            raise ValueError(
+                "random_state: expected None with release=True, whose noise comes from "
+                f"the operating system; found {self.random_state!r}"
+            )
+        if self.epsilon == math.inf:
+            raise ValueError("release: expected a finite epsilon, found inf")
+        if self._read_off():
+            raise ValueError("release: expected scales that are not read off the data")
+        extras.require("release", "release=True")
+
+    def _spent(self, p: int) -> float:
+        """Of delta, what discrete numbers of a release of p columns cost."""
+        if not self.release:
+            return 0.0
+        width = p + 2  # with intercept and label
+        cells = width * len(private_scales.OCTAVES)
+        found = slack(width * (width + 1) // 2 + cells, self.epsilon)
+        if not found < self._delta / 2:
+            raise ValueError(
+                f"delta: expected more than {2 * found:g} with release=True, found "
+                f"{self._delta:g}"
+            )
+        return found
+
     def _problem(self, X: Any, y: np.ndarray, count: int = 1) -> Problem:
         """The objective, one of ``count`` that share epsilon, under declared scales."""
         n, scales = X.shape[0], self._units.scale
         penalty = Penalty(self.l1, 1 / n if self.l2 is None else self.l2)
+        if self.release:
+            X = _within_edge(X, np.append(scales, self._label.scale))
         if self.fit_intercept:
             X = metrics.with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
@@ -293,7 +339,7 @@ class DPLinear(BaseEstimator):
         return private_scales.ledger(k, n, self.epsilon, self._delta)
 
     def _rescaled(
-        self, X: Any, every: Sequence[np.ndarray], first: Ledger, normal: Normal
+        self, X: Any, every: Sequence[np.ndarray], first: Ledger, normal: Normal | Exact
     ) -> tuple[Any, list[np.ndarray], np.ndarray]:
         """X and labels over scales that are released now, and what was released."""
         (n, p), (features, label) = X.shape, self._private()
@@ -331,7 +377,7 @@ class DPLinear(BaseEstimator):
                 PrivacyLeakWarning,
                 3,
             )
-        goal = (self.epsilon, self._delta, STRICT)
+        goal = (self.epsilon, self._delta - self._spent(X.shape[1]), STRICT)
         first = self._first(X.shape)
         found = calibrate(lambda noise: first + _composed(runs, noise), *goal)
         labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
@@ -341,10 +387,13 @@ class DPLinear(BaseEstimator):
         self._guarantee = Guarantee(found.ledger, self._delta, known)
         seed, noise = self._seed(), found.noise_multiplier
         if first.events:
-            drawn = private_scales.seeded(seed)
+            drawn = Exact() if self.release else private_scales.seeded(seed)
             runs = self._runs(*self._rescaled(X, every, first, drawn)[:2])
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
-        W = [weights(*run, noise, one) for run, one in zip(runs, seeds, strict=True)]
+        if self.release:
+            W = [on.exactly(setting, noise) for on, setting in runs]  # type: ignore[attr-defined]
+        else:
+            W = [weights(*run, noise, k) for run, k in zip(runs, seeds, strict=True)]
         self._published(np.array([_finite(w) for w in W]))
         return self
 
@@ -488,6 +537,11 @@ class DPClassifier(ClassifierMixin, DPLinear):
         Values of a named solver, such as ``{"passes": 10, "step": 1, "clip": 1}``.
     random_state : int, RandomState or None
         None draws from the operating system; a seed that others know hides nothing.
+    release : bool
+        Whether noise is exact and discrete, fit for publishing what comes out, and
+        not made of doubles (:mod:`dperm.solvers.exact_noise`). It needs ``pip install
+        'dperm[release]'``, takes no ``random_state``, and so far only the solver
+        ``moments`` can, for the loss ``least_squares``; others refuse.
 
     Attributes
     ----------
@@ -599,7 +653,7 @@ class DPRegressor(RegressorMixin, DPLinear):
     Parameters
     ----------
     solver, epsilon, delta, l1, l2, fit_intercept, bounds, categories,\
-    missing_columns, feature_scale, setting, random_state
+    missing_columns, feature_scale, setting, random_state, release
         As for ``DPClassifier``.
     loss : {"least_squares", "huber"}
     label_bounds : (low, high), optional
@@ -717,6 +771,25 @@ def weights(
 
     on.run([Job(setting, noise_multiplier, seed)], keep)
     return kept[-1][0]
+
+
+def _within_edge(X: Any, scales: np.ndarray) -> Any:
+    """X (n, p) with entries up to 1e100, for a release.
+
+    Raises
+    ------
+    ValueError
+        If a scale is beyond that, or below its inverse.
+    """
+    if not ((scales >= 1 / EDGE) & (scales <= EDGE)).all():
+        raise ValueError(
+            f"release: expected scales from {1 / EDGE:g} to {EDGE:g}, found {scales}"
+        )
+    if not sparse.issparse(X):
+        return np.clip(X, -EDGE, EDGE)
+    X = X.copy()
+    X.data = np.clip(X.data, -EDGE, EDGE)
+    return X
 
 
 def _finite(w: np.ndarray) -> np.ndarray:

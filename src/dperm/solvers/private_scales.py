@@ -36,6 +36,7 @@ from dperm.core.calibrations import STRICT
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import STREAMS, gaussian
+from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.secret import Normal, Secret
 
 OCTAVES = np.arange(-48, 49)  # the exponents of the cells
@@ -77,7 +78,9 @@ def _whole(epsilon: float, delta: float) -> float:
     return calibrate(one, epsilon, delta, STRICT).noise_multiplier
 
 
-def noisy_counts(columns: Sequence[Any], stated: Ledger, normal: Normal) -> np.ndarray:
+def noisy_counts(
+    columns: Sequence[Any], stated: Ledger, normal: Normal | Exact
+) -> np.ndarray:
     """Counts of the cells of all columns with a ledger's noise, (k, cells).
 
     Parameters
@@ -87,7 +90,7 @@ def noisy_counts(columns: Sequence[Any], stated: Ledger, normal: Normal) -> np.n
     stated : Ledger
         Of ``ledger``.
     normal : callable
-        Gaussian noise of a scale and size, (size, 1).
+        Gaussian noise of a scale and size, (size, 1); or noise for release.
 
     Raises
     ------
@@ -95,7 +98,7 @@ def noisy_counts(columns: Sequence[Any], stated: Ledger, normal: Normal) -> np.n
         If the ledger states a smaller sensitivity.
     """
     counts = np.concatenate([histogram(each) for each in columns])
-    secret = Secret(counts.reshape(-1, 1), math.sqrt(2 * len(counts)))
+    secret = Secret(counts.reshape(-1, 1), math.sqrt(2 * len(counts)), error=0.0)
     return secret.released(iter(stated.events), normal).reshape(len(counts), -1)
 
 

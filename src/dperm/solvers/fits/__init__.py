@@ -20,6 +20,7 @@ import numpy as np
 
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import Streams, gaussian
+from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import Secret, Sketched, Tilted, in_rounds, isometric
 
@@ -46,6 +47,8 @@ class Fit(ABC):
     u : ndarray, shape (p, L)
         What each run has reached, in units of the scales.
     """
+
+    exact: Exact | None = None  # noise for release, of a single run
 
     def __init__(
         self,
@@ -76,13 +79,14 @@ class Fit(ABC):
             If the ledger does not state a release that the algorithm asks for.
         """
         steps, events, found = self.steps(), in_rounds(self.ledger), None
+        noise: Any = self.exact or self.normal
         while True:
             with np.errstate(all="ignore"):  # no warning may follow the records
                 try:
                     wanted = next(steps) if found is None else steps.send(found)
                 except StopIteration:
                     return
-                found = wanted.released(events, self.normal)
+                found = wanted.released(events, noise)
             yield isometric(found) if found.ndim == 3 else found
 
     def solve(self) -> np.ndarray:

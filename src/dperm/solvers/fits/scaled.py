@@ -21,6 +21,7 @@ import numpy as np
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS
 from dperm.core.privacy.mechanisms import Streams
+from dperm.solvers.exact_noise import moments_error
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.secret import Secret, Tilted
 from dperm.solvers.records import Records, gram
@@ -121,7 +122,9 @@ class Scaled:
         records = self._behind()
         key = ("moments", C, weight)
         matrix = records.kept(key, lambda: records.moments(C, weight))
-        return Secret(matrix, float(np.sqrt(2)) * C**2, symmetric=True)
+        error = moments_error(self.n, self.p, C)
+        moved = float(np.sqrt(2)) * C**2
+        return Secret(matrix, moved, symmetric=True, error=error)
 
     def statistic(
         self,

@@ -10,6 +10,7 @@ import numpy as np
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
+from dperm.solvers.exact_noise import Exact
 
 ROUNDING = 1e-9  # relative, by which a sensitivity may exceed the ledger's
 Normal = Callable[[Any, int], np.ndarray]  # Gaussian noise of a scale and size, (k, L)
@@ -30,9 +31,12 @@ class Secret:
     batch : (int, int), optional
         Records that were drawn, of how many.
     symmetric : bool
+    error : float, optional
+        How far the value may be from the exact one, in that norm. Without a bound it
+        gets no exact noise.
     """
 
-    __slots__ = ("__value", "batch", "sensitivity", "symmetric", "unit")
+    __slots__ = ("__value", "batch", "error", "sensitivity", "symmetric", "unit")
 
     def __init__(
         self,
@@ -40,8 +44,10 @@ class Secret:
         sensitivity: Any,
         batch: tuple[int, int] | None = None,
         symmetric: bool = False,
+        error: float | None = None,
     ):
         self.__value = np.asarray(value, dtype=float)
+        self.error = error
         self.sensitivity, self.batch, self.symmetric = sensitivity, batch, symmetric
         self.unit: Any = 1.0
 
@@ -67,7 +73,7 @@ class Secret:
         reach = float(np.sqrt(self.sensitivity / np.sqrt(2)))
         return Sketched(self.__value, reach, rows, known)
 
-    def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
+    def released(self, events: Iterator[Event], normal: Normal | Exact) -> np.ndarray:
         """The value with the noise of the next event, (k, L) or (L, k, k).
 
         Raises
@@ -82,6 +88,11 @@ class Secret:
             require("batch", self.batch[0], event.batch)
             require("1 / records", 1 / self.batch[1], 1 / event.population)
         scale = event.scale * self.unit
+        if isinstance(normal, Exact):
+            if self.error is None or self.batch:
+                raise UndeclaredError("exact noise: no bound on the error of doubles")
+            how = (event.sensitivity * self.unit, self.error, self.symmetric)
+            return normal.added(self.__value, scale, *how)
         if self.symmetric:
             p = len(self.__value)
             return self.__value + symmetric_noise(normal(scale, p * (p + 1) // 2), p)
