@@ -36,6 +36,7 @@ lint: $(VENV)/.done size  ## ruff, bandit, layers, sizes, snakefmt, snakemake --
 	bandit -q -r src bench docs notebooks tests -ll
 	lint-imports
 	snakefmt --check Snakefile
+	python tests/prose.py
 	snakemake --lint
 
 size:  ## at most 8000 lines in 45 modules of the core, 54500 lines in all
