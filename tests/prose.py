@@ -60,7 +60,11 @@ def paragraphs(text: str) -> list[tuple[int, str]]:
 def sentences(text: str) -> list[str]:
     """Sentences of a paragraph; an item of a list begins a new one."""
     text = re.sub(r"`[^`]*`|\]\([^)]*\)|\$[^$]*\$", "x", text)
-    return [part for part in re.split(r"(?<=[.:;?!])(?:\*\*)?\s+|\n[-:] ", text) if part.strip()]
+    return [
+        part
+        for part in re.split(r"(?<=[.:;?!])(?:\*\*)?\s+|\n[-:] ", text)
+        if part.strip()
+    ]
 
 
 def captions() -> list[tuple[str, str]]:
