@@ -158,7 +158,10 @@ def _recorded(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterat
 
 
 def _inside(config: schema.Config) -> Iterator[str]:
-    """Tables and data of figures with a mean outside its interval or its range."""
+    """Tables and data of figures with a mean outside its interval or its range.
+
+    The range of a row counts where it has an interval too.
+    """
     for path in _files(config):
         if path.suffix != ".csv" or not path.is_file():
             continue
@@ -173,6 +176,8 @@ def _inside(config: schema.Config) -> Iterator[str]:
                 low, mean, high = (table[name].to_numpy(float) for name in names)
                 slack = SLACK * np.abs(mean)
                 off = (mean < low - slack) | (mean > high + slack)
+                if names[0] == "min" and "ci_low" in table:
+                    off &= table["ci_low"].notna()  # a histogram's are ends of its bins
                 if off.any():
                     at = int(np.flatnonzero(off)[0])
                     yield (
