@@ -305,11 +305,11 @@ MUTANTS = (
     plant("calibration_overspends", "dp_cd", "keeps to a target a tenth above",
         "calibrate",
         "@cache\n"
-        "def cost(multiplier: float) -> float:\n"
-        "    return estimate(ledger_of(multiplier), delta, calibration)",
+        "def cost(multiplier: float, *how: float) -> float:\n"
+        "    return estimate(ledger_of(multiplier), delta, calibration, *how)",
         "@cache\n"
-        "def cost(multiplier: float) -> float:\n"
-        "    return estimate(ledger_of(multiplier), delta, calibration)\n"
+        "def cost(multiplier: float, *how: float) -> float:\n"
+        "    return estimate(ledger_of(multiplier), delta, calibration, *how)\n"
         "epsilon *= 1.1",
     ),
     plant("concentrated_half", "poly_sfw sco_dp_fw", "zCDP converts at half its cost",

@@ -121,7 +121,9 @@ def test_tests_are_chosen_by_what_they_reach():
     assert not any("audit" in file for file in chosen)
     assert "tests/compare/test_contest.py" in by_name["paid_by_error"]
     near = [f"tests/compare/test_{name}.py" for name in ("estimators", "guarantee")]
-    assert by_name["guarantee_low"] == near
+    assert by_name["guarantee_low"][0] == near[1] and {*near} < {
+        *by_name["guarantee_low"]
+    }
 
 
 def test_a_slot_is_as_before_when_a_mutant_is_taken_out(tmp_path):
