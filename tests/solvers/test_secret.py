@@ -32,7 +32,7 @@ def ones(scale, size):
     [
         (
             Secret(VALUE, 1.0),
-            "batch error in_its_unit released sensitivity symmetric unit",
+            "batch error in_its_unit plus released sensitivity sketched symmetric unit",
         ),
         (Tilted(lambda b: b, 2, 1.0, 0.4), "curvature off reach released size"),
     ],

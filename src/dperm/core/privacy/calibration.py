@@ -177,9 +177,9 @@ def _near(
         slope = math.log(ends[0] / ends[1]) / math.log(1.01)
     for bound in (cost, cost, *[price] * 4) if slope > 0 else ():
         spare = math.log(target / min(max(bound(near), 1e-300), 1e300)) / slope
-        if bound is price and 0 <= spare <= TOLERANCE_GRID:
+        if bound is price and 0 <= spare * min(max(slope, 1), 2) < TOLERANCE_GRID:
             return near
-        near *= math.exp(min(max(TOLERANCE_GRID / 2 - spare, -0.1), 0.1))
+        near *= math.exp(min(max(TOLERANCE_GRID / 4 - spare, -0.1), 0.1))
     return smallest(price, target, TOLERANCE_GRID)
 
 
