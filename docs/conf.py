@@ -25,7 +25,8 @@ sphinx_gallery_conf = {
     "filename_pattern": "plot_",
     "abort_on_example_error": True,
     "show_memory": False,
-    "min_reported_time": 3600,  # no times: they differ from run to run
+    "write_computation_times": False,  # they differ from run to run
+    "min_reported_time": 3600,
     "reset_modules_order": "both",
 }
 suppress_warnings = ["ref.python"]  # n and p in prose are no cross-references

@@ -652,7 +652,8 @@ class DPRegressor(RegressorMixin, DPLinear):
 
     Parameters
     ----------
-    solver, epsilon, delta, l1, l2, fit_intercept, bounds, categories,\
+    solver, epsilon, delta, l1, l2, fit_intercept, bounds, categories
+        As for ``DPClassifier``.
     missing_columns, feature_scale, setting, random_state, release
         As for ``DPClassifier``.
     loss : {"least_squares", "huber"}
