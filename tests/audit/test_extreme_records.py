@@ -56,7 +56,7 @@ def shifts(subject, first, second, history=()):
 def test_an_extreme_record_moves_no_release_beyond_its_bound(name):
     """From small weights and from large ones, which a history of loud noise makes."""
     found = subjects(name)
-    assert found or name in ("fw", "bcfw")  # which release without noise
+    assert found or name in ("fw", "bcfw", *registry.SKETCHED)  # no shift of noise
     for subject in found:
         if subject.calibration != "strict":  # another noise, the same sums
             continue
@@ -86,7 +86,7 @@ def data(n=24):
 
 def priced(ledger, *target):
     """In place of a calibration, which does not know the data."""
-    return SimpleNamespace(noise_multiplier=3.0, ledger=ledger(3.0))
+    return SimpleNamespace(noise_multiplier=3.0, ledger=ledger(3.0), true_epsilon=0.5)
 
 
 @pytest.mark.parametrize("solver", solvers_of_estimators())

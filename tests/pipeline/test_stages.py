@@ -253,6 +253,7 @@ def test_unavailable_data_are_a_row_with_the_reason(configured, tmp_path):
     assert evaluated["status"].tolist() == ["unavailable"]
     others = ("dp_cd_uniform", "dp_cd_priv", "dp_sgd")
     only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others)]
+    only += ["~paper.sweeps.lower_bound", "~paper.tables.lower_bound"]  # of no problem
     with pytest.raises(completion.IncompleteError, match=r"(?s)diabetes: .*no\.csv"):
         completion.complete(configured(*nowhere, *only))
 

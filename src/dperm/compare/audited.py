@@ -14,6 +14,7 @@ which is the one that the choice was priced by. The rest is about choices as a w
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields, replace
@@ -48,6 +49,14 @@ SHORT = {"passes": 1.0, "steps": 2}  # of the default setting, what takes long
 NUMBERS = 64  # that a release of a Frank-Wolfe method may have beside its index
 
 
+@contextmanager
+def few_records() -> Iterator[None]:
+    """Without the estimators' warning of few records: an audit has them on purpose."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
 class EstimatorSubject(Subject):
     """An estimator with a solver, its scales declared or private.
 
@@ -72,7 +81,8 @@ class EstimatorSubject(Subject):
         self.base = Records(np.linspace(0.5, 1.5, N * P).reshape(N, P), y)
         near = np.where(np.arange(P) == P - 1, -1.0, 1.0)  # nearly opposite records
         self.tried = ((LOUD * near, -LOUD * near[::-1]),)
-        self.on, self.setting = model.prepared(self.base.X, y, self.method)
+        with few_records():
+            self.on, self.setting = model.prepared(self.base.X, y, self.method)
         self.family, self.first = solvers.family(self.on.module), model._first((N, P))
 
         def ledger(noise: float) -> Ledger:
@@ -94,7 +104,8 @@ class EstimatorSubject(Subject):
             return scale * gaussian(own.smoothness, (size, 1))
 
         model, noisy = self.model, None
-        X, every = model._cleaned(*model._arrays(data.X, data.y))
+        with few_records():
+            X, every = model._cleaned(*model._arrays(data.X, data.y))
         if self.first.events:
             X, every, noisy = model._rescaled(X, every, self.first, normal)
         on, setting = model._runs(X, every, self.method)[0]

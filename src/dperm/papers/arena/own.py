@@ -19,7 +19,8 @@ from dperm.compare import contestants, results, sources
 from dperm.compare.contest import Row
 from dperm.compare.contestants import Method
 from dperm.compare.run import Plan, runs_of
-from dperm.core.experiment import files, locate, plan, schema
+from dperm.core.experiment import files as store
+from dperm.core.experiment import locate, plan, schema
 from dperm.core.experiment.locate import ConfigError
 from dperm.papers.arena import ranking
 from dperm.pipeline.cluster import away
@@ -84,7 +85,7 @@ def score(config: schema.Config, name: str, problems: Sequence[str] = ()) -> lis
     caption = f"{method.section.label} against each method of the arena."
     written += save(made_of(heads.to_dict("records")), folder / "head_to_head", caption)
     written += save(made_of(ranks.to_dict("records")), folder / "ranks", "")
-    files.write_text(folder / "paragraph.tex", text + "\n")
+    store.write_text(folder / "paragraph.tex", f"{text}\n")
     return [*written, folder / "paragraph.tex"]
 
 
