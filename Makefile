@@ -79,7 +79,7 @@ bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, m
 	python -m bench
 
 docs: $(VENV)/.done  ## the documentation site, docs/_build/html/index.html
-	rm -rf docs/api docs/auto_gallery
+	rm -rf docs/auto_gallery
 	sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 notebooks: $(VENV)/.done  ## run the notebooks again and keep what they print
@@ -111,4 +111,4 @@ sbom: $(VENV)/.done  ## what the lock file installs, in CycloneDX: build/sbom.js
 
 clean:  ## remove results and figures of the small scales, logs and caches
 	rm -rf results/smoke results/quickstart figures/smoke figures/quickstart logs
-	rm -rf .snakemake .mypy_cache .ruff_cache build dist docs/api docs/auto_gallery docs/_build
+	rm -rf .snakemake .mypy_cache .ruff_cache build dist docs/auto_gallery docs/_build

@@ -11,14 +11,13 @@ version = release = __version__
 
 extensions = [
     "myst_nb",
-    "sphinx.ext.apidoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "api/modules.rst", "examples", "gallery/*.txt"]
+exclude_patterns = ["_build", "auto_gallery/*.ipynb", "examples", "gallery/*.txt"]
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",
@@ -33,15 +32,6 @@ suppress_warnings = ["ref.python"]  # n and p in prose are no cross-references
 html_theme = "furo"
 html_title = "dperm"
 
-apidoc_modules = [
-    {
-        "path": "../src/dperm",
-        "destination": "api",
-        "separate_modules": True,
-        "module_first": True,
-        "automodule_options": {"members", "ignore-module-all"},
-    }
-]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False

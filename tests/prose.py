@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parents[1]
-GENERATED = ("docs/reports", "docs/_build", "docs/api", "docs/notebooks")
+GENERATED = ("docs/reports", "docs/_build", "docs/notebooks")
 LONGEST = 45  # words of a sentence
 FORBIDDEN = {  # a pattern, and the plain words for it
     r"told? apart|tell apart": "distinguish",

@@ -16,7 +16,8 @@ from dperm.core.experiment.config import compose
 from dperm.data import load_prepared
 from dperm.pipeline import inputs
 
-os.chdir(tempfile.mkdtemp())
+folder = tempfile.mkdtemp()
+os.chdir(folder)
 rng = np.random.default_rng(0)
 size = rng.uniform(20, 120, 300)
 rent = 300 + 9 * size + rng.normal(0, 90, 300)
@@ -39,6 +40,7 @@ privacy: {epsilon: 1.0, delta: 1/n^2}
 # Three stages read it, prepare its arrays and solve it without privacy, with a
 # certificate.
 
+os.chdir(folder)
 config = compose(["problem=flats"])
 for stage in (inputs.fetch, inputs.prepare, inputs.optimum):
     stage(config)

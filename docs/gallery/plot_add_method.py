@@ -27,6 +27,7 @@ print(Path("noisy_gd.py").read_text(encoding="utf-8").split('"""')[1])
 # ``dperm try`` compares it with others at one true epsilon, on a data set that scikit-
 # learn ships.
 
+os.chdir(folder)
 command = "try problem=diabetes solvers=[noisy_gd,dp_cd,dp_gd] epsilon=1"
 done = subprocess.run(
     [sys.executable, "-m", "dperm", *command.split()], capture_output=True, text=True
@@ -36,6 +37,7 @@ print(done.stdout[-600:] or done.stderr)
 # %%
 # The table has a row for every method and way of tuning.
 
+os.chdir(folder)
 table = pd.read_csv("results/try/diabetes/try.csv")
 default = table[table["tuning"] == "default"].set_index("algorithm")
 figure, axes = plt.subplots(figsize=(5.5, 2.6), layout="constrained")

@@ -23,9 +23,7 @@ folder = tempfile.mkdtemp()
 shutil.copytree(home() / "docs/examples/sixth", folder, dirs_exist_ok=True)
 os.chdir(folder)
 
-# %%
 # ``dperm tiny`` would run all of it. Here are the two stages behind one figure.
-
 config = compose(["paper=tiny", "scale=smoke", "product=rounds"])
 stages.sweep(config)
 products.figure(config)

@@ -1,0 +1,40 @@
+"""Every example of the reference, and of the public docstrings, prints what it says."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+import dperm
+from dperm.compare import estimators, guarantee, search
+
+PAGES = sorted((Path(__file__).parents[2] / "docs/reference").glob("*.md"))
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_print_what_the_page_says(page):
+    failed, tried = doctest.testfile(
+        str(page), module_relative=False, optionflags=FLAGS
+    )
+    assert failed == 0
+    assert tried > 0 or page.stem == "index"
+
+
+@pytest.mark.parametrize("module", [estimators, guarantee, search])
+def test_examples_of_docstrings(module):
+    assert doctest.testmod(module, optionflags=FLAGS).failed == 0
+
+
+def test_every_public_name_has_an_example():
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for name in dperm.LAZY:
+        assert re.search(rf"auto\w+:: dperm\.{name}\b", text), name
+
+
+def test_a_wrong_number_is_noticed(tmp_path):
+    page = tmp_path / "wrong.md"
+    page.write_text(">>> 1 + 1\n3\n", encoding="utf-8")
+    options = {"module_relative": False, "report": False, "verbose": False}
+    assert doctest.testfile(str(page), **options).failed == 1
