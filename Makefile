@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 SRC    ?= src/dperm
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help quickstart test all lint size types unit bounds smoke faults fuzz
+.PHONY: article help quickstart test all lint size types unit bounds smoke faults fuzz
 .PHONY: mutations mutants bench docs notebooks advice wheel lock sbom clean
 
 help:  ## list the targets
@@ -84,6 +84,10 @@ docs: $(VENV)/.done  ## the documentation site, docs/_build/html/index.html
 
 notebooks: $(VENV)/.done  ## run the notebooks again and keep what they print
 	python notebooks/build.py
+
+article: $(VENV)/.done  ## docs/article: numbers from results/, then the PDF
+	pip install -q --disable-pip-version-check -e '.[article]'
+	python docs/article/build.py
 
 advice:  ## what dperm.fit takes by default, from the arena's table
 	cp results/arena/auto.csv src/dperm/compare/advice.csv

@@ -17,7 +17,13 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "auto_gallery/*.ipynb", "examples", "gallery/*.txt"]
+exclude_patterns = [
+    "_build",
+    "auto_gallery/*.ipynb",
+    "article",
+    "examples",
+    "gallery/*.txt",
+]
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "auto_gallery",

@@ -1,0 +1,131 @@
+"""Fill the article's numbers in from results/, and make the PDF of it.
+
+``make article`` writes article.md, in which every measured number comes from results/,
+and article.pdf by pandoc and Typst (the extra ``article``).
+"""
+
+import sys
+from pathlib import Path
+
+import jinja2
+import pandas as pd
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parents[1] / "results"
+PAPERS = {
+    "dpcd": "DP-CD",
+    "dpgcd": "DP-GCD",
+    "dpskgd": "DP-SkGD",
+    "dpbcfw": "DP-BCFW",
+    "dpsco": "DP-SCO",
+}
+
+
+class Numbers:
+    """What the template may print: numbers of claims, by an id's end, and of tables."""
+
+    def __init__(self, results: Path = RESULTS):
+        self.results, claims = results, results / "claims.csv"
+        self.rows = pd.read_csv(claims, dtype=str, keep_default_na=False)
+
+    def _row(self, end: str) -> pd.Series:
+        found = self.rows[self.rows["id"].str.endswith(f"-{end}")]
+        if len(found) != 1:
+            raise ValueError(
+                f"article.md.j2: claim {end}: expected the end of one id of "
+                f"claims.csv, found {len(found)} claims"
+            )
+        return found.iloc[0]
+
+    def _number(self, end: str, column: str) -> str:
+        text = self._row(end)[column]
+        if text in ("", "nan"):
+            raise ValueError(f"article.md.j2: claim {end}: {column} is empty")
+        return shown(float(text))
+
+    def value(self, end: str) -> str:
+        """What was measured."""
+        return self._number(end, "reproduced")
+
+    def within(self, end: str) -> str:
+        """What was measured, with its 95 % interval."""
+        low, high = (self._number(end, column) for column in ("ci_low", "ci_high"))
+        return f"{self.value(end)} [{low}, {high}]"
+
+    def published(self, end: str) -> str:
+        """What the paper states, without words."""
+        return self._row(end)["published"].removeprefix("at least ")
+
+    def cell(self, table: str, column: str, **where: str) -> str:
+        """A number of a table under results/, with its 95 % interval."""
+        rows = pd.read_csv(self.results / f"{table}.csv")
+        for key, word in where.items():
+            rows = rows[rows[key] == word]
+        if len(rows) != 1:
+            raise ValueError(
+                f"article.md.j2: {table}: expected one row of {where}, found "
+                f"{len(rows)}"
+            )
+        number, low, high = rows.iloc[0][[column, "ci_low", "ci_high"]]
+        return f"{shown(number)} [{shown(low)}, {shown(high)}]"
+
+    def count(self, paper: str | None = None, verdict: str | None = None) -> int:
+        """How many claims a paper has, or all have, with that verdict."""
+        rows = self.rows[self.rows["paper"].isin(PAPERS if paper is None else [paper])]
+        return len(rows if verdict is None else rows[rows["short"] == verdict])
+
+
+def shown(number: float) -> str:
+    """Two digits, never in powers of ten."""
+    text = f"{number:.2g}"
+    return text if "e" not in text else f"{float(text):,.10f}".rstrip("0").rstrip(".")
+
+
+def rendered(results: Path = RESULTS) -> str:
+    """The article in Markdown.
+
+    Raises
+    ------
+    ValueError
+        For a claim that is not there, or without a number.
+    """
+    numbers = Numbers(results)
+    names = ("value", "within", "published", "cell", "count")
+    known = {name: getattr(numbers, name) for name in names}
+    template = jinja2.Template(
+        (HERE / "article.md.j2").read_text(encoding="utf-8"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    return template.render(papers=PAPERS, **known)
+
+
+def typeset(markdown: Path) -> None:
+    """Write the PDF beside a Markdown file."""
+    import pypandoc  # both bring programs of 100 MB, which only this needs
+    import typst
+
+    source, pdf = markdown.with_suffix(".typ"), markdown.with_suffix(".pdf")
+    pypandoc.convert_file(
+        str(markdown),
+        "typst",
+        outputfile=str(source),
+        extra_args=[
+            "--standalone",
+            "--citeproc",
+            f"--bibliography={HERE / 'references.yaml'}",
+            "--variable=papersize:a4",
+            "--variable=fontsize:10pt",
+        ],
+    )
+    try:
+        typst.compile(str(source), output=str(pdf), root=str(HERE.parents[1]))
+    finally:
+        source.unlink()
+
+
+if __name__ == "__main__":
+    page = HERE / "article.md"
+    page.write_text(rendered(), encoding="utf-8")
+    if "--markdown" not in sys.argv:
+        typeset(page)
