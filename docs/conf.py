@@ -37,6 +37,8 @@ sphinx_gallery_conf = {
 suppress_warnings = ["ref.python"]  # n and p in prose are no cross-references
 html_theme = "furo"
 html_title = "dperm"
+html_static_path = ["_static"]
+html_js_files = ["accessible.js"]
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
