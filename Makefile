@@ -20,9 +20,7 @@ $(VENV)/.done: requirements.lock pyproject.toml
 	@touch $@
 
 quickstart: $(VENV)/.done  ## the whole chain on data that need no download
-	snakemake -j $(JOBS) -q rules --config scale=quickstart -- dpcd
-	@echo
-	@cat results/quickstart/dpcd/complete.txt
+	dperm dpcd -j $(JOBS) --config scale=quickstart
 	@cat results/quickstart/dpcd/lead.md
 
 test: lint types unit smoke  ## linters, types, unit tests, a smoke run of the Snakefile

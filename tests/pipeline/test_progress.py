@@ -38,6 +38,15 @@ def test_a_finished_job_is_a_line_with_its_count(handler, tmp_path, capsys):
     assert not handler.running
 
 
+def test_forty_jobs_are_ten_lines(handler, tmp_path, capsys):
+    for done in range(1, 41):
+        start(handler, tmp_path / "log")
+        send(handler, LogEvent.JOB_FINISHED, job_id=3)
+        send(handler, LogEvent.PROGRESS, done=done, total=40)
+    counts = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
+    assert counts == [f"[{done}/40]" for done in range(4, 41, 4)]
+
+
 def test_a_running_job_shows_the_last_line_of_its_log(handler, tmp_path):
     log = tmp_path / "log"
     log.write_text("first\n 20 of 50 lanes\r 30 of 50 lanes\r")

@@ -1,4 +1,4 @@
-"""What a run shows: a line for each finished job, what is running, and every failure.
+"""What a run shows: a line for each tenth of its jobs, what runs, and every failure.
 
 A handler of Snakemake's log (``--logger dperm``). Jobs write to their logs; the last
 line of a running job's log says how far it is, and is shown beside the job's name.
@@ -39,7 +39,7 @@ class LogHandler(LogHandlerBase):
         self.setFormatter(DefaultFormatter(show_failed_logs=failed))
         self.running: dict[int, tuple[str, list[str]]] = {}
         self.finished = ""
-        self.count = ""
+        self.count, self.tenth = "", 0
         self.terminal = sys.stderr.isatty()
         self.ended = threading.Event()
         threading.Thread(target=self._states, daemon=True).start()
@@ -55,7 +55,10 @@ class LogHandler(LogHandlerBase):
             self.finished = self.running.pop(fields["job_id"], ("", []))[0]
         elif event == LogEvent.PROGRESS:
             self.count = f"[{fields['done']}/{fields['total']}] "
-            self._line(f"{self.count}{self.finished}")
+            tenth = 10 * fields["done"] // fields["total"]
+            if tenth > self.tenth:
+                self.tenth = tenth
+                self._line(f"{self.count}{self.finished}")
         elif event in FAILURES or record.levelno >= logging.WARNING:
             self._line(self.format(record))
         elif event is None and "Nothing to be done" in str(record.msg):
