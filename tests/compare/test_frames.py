@@ -8,7 +8,11 @@ import pytest
 
 import dperm
 from dperm import PrivateSearch
+from dperm.compare import choosing
 from dperm.compare.estimators import DPClassifier, DPRegressor
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.strict import gaussian_epsilon
+from dperm.solvers import private_scales
 
 LEVELS = {"city": ["A", "B"], "code": [1, 2]}
 BOUNDS = {"age": (20, 80), "size": (-1, 1)}
@@ -100,20 +104,24 @@ def test_columns_are_the_same_for_any_data(frame, known):
 
 
 def test_a_category_type_declares_nothing_unless_it_is_passed(frame):
+    rare = frame["city"].where(frame.index != 1, "Z")  # one record's alone
+    typed = frame.assign(city=rare.astype("category"))
+    model = DPRegressor("dp_gd", epsilon=4.0, random_state=0).fit(typed, labels(frame))
+    assert [*model.names_][2:6] == ["city=A", "city=B", "city=C", "city=other"]
     typed = frame.assign(city=frame["city"].astype("category"))
-    with pytest.raises(ValueError, match="no numbers in columns city;"):
-        dperm.fit(typed, labels(frame))
     declared = pd.CategoricalDtype(["A", "B"])
     one = exact(categories={**LEVELS, "city": declared}).fit(typed, labels(frame))
     two = exact().fit(frame, labels(frame))
     assert np.array_equal(one.coef_, two.coef_)
 
 
-def test_text_is_refused_at_once_with_what_to_write(frame):
-    frame["day"] = pd.Timestamp("2020-01-01")
-    with pytest.raises(ValueError, match=r'categories={"city": .*, "day": .*}'):
+def test_what_is_neither_number_nor_text_is_refused_at_once(frame):
+    frame["day"] = frame["hour"] = pd.Timestamp("2020-01-01")
+    with pytest.raises(
+        ValueError, match=r"neither numbers nor text .* day, hour; leave"
+    ):
         dperm.fit(frame, labels(frame))
-    with pytest.raises(ValueError, match="columns day;"):
+    with pytest.raises(ValueError, match="columns day, hour;"):
         exact().fit(frame, labels(frame))
 
 
@@ -126,7 +134,8 @@ def test_text_is_refused_at_once_with_what_to_write(frame):
         ({"categories": {"city": ["A", None]}}, "values .* that differ .* for city"),
         ({"categories": {"town": ["A"]}}, "categories: expected some .*; found town"),
         ({"missing_columns": ["city"]}, "expected some of .*size.*; found city"),
-        ({"missing_columns": "age"}, "expected a list"),
+        ({"missing_columns": "age"}, "expected a list, a mapping .*or 'private'"),
+        ({"missing_columns": {"age": "x"}}, "age: expected a number, found 'x'"),
         ({"bounds": {"age": (0, 1)}}, "each of age, size; wrong or left out: size"),
     ],
 )
@@ -173,3 +182,114 @@ def test_fits_are_pickled_and_searched(frame):
     model.set_params(categories=None, missing_columns=None, bounds=(-1, 1))
     model.fit(np.zeros((20, 2)), y[:20])
     assert not hasattr(model, "names_") and model.coef_.shape == (1, 2)
+
+
+# --- what a release finds -------------------------------------------------------------
+
+
+OPEN = {
+    "moments": (DPRegressor, {}),
+    "dp_gd": (DPRegressor, {"label_bounds": (-2, 6), "bounds": BOUNDS}),
+    "objective_perturbation": (DPClassifier, {"classes": (False, True)}),
+}
+
+
+def opened(frame, solver="moments", **more):
+    """A fit to which nothing of the text and the gaps is declared."""
+    (kind, known), y = OPEN[solver], labels(frame)
+    y = y > 1 if kind is DPClassifier else y
+    known = {"random_state": 0, "epsilon": 4.0, **known, **more}
+    return kind(solver, **known).fit(frame[["age", "city", "size"]], y)
+
+
+@pytest.mark.parametrize("solver", OPEN)
+def test_releases_stand_in_their_order_and_cost_what_was_asked_for(frame, solver):
+    model = opened(frame, solver, delta=1e-4)
+    events, kinds = model.epsilon_.ledger.events, "StableCounts Gaussian Gaussian"
+    units = [event.unit.split(",")[0] for event in events]
+    assert units[0] == "sqrt(2 k + g)" and type(events[0]).__name__ in kinds
+    before = units[1 : len(units) - 1 - (solver == "objective_perturbation")]
+    assert before == ([] if solver == "dp_gd" else ["sqrt(2 k)", "6 sqrt(m)"])
+    price = true_epsilon(model.epsilon_.ledger, 1e-4)
+    assert 3.998 < price <= 4.0 == pytest.approx(model.epsilon_.high, abs=1e-3)
+    doubt = events[0].doubt  # delta pays for it
+    assert doubt == pytest.approx(1e-5, rel=1e-3)
+    assert gaussian_epsilon(1 / events[0].noise_multiplier, 1e-4 - doubt) < 4.0
+    assert model.epsilon_.given == ("n",) and model.solver_ == solver
+    assert [*model.names_] == [
+        "age",
+        "age=missing",
+        "city=A",
+        "city=B",
+        "city=C",
+        "city=other",
+        "size",
+    ]
+
+
+def test_noise_is_that_of_the_ledger(frame, monkeypatch):
+    """Each release draws as many numbers as it has cells, of its event's scale."""
+    drawn, real = [], private_scales.seeded
+
+    def seeded(seed):
+        normal = real(seed)
+
+        def heard(scale, size):
+            drawn.append((float(scale), size))
+            return normal(scale, size)
+
+        return heard
+
+    monkeypatch.setattr(private_scales, "seeded", seeded)
+    events = opened(frame).epsilon_.ledger.events
+    cells = len(private_scales.OCTAVES)
+    sizes = [3 + 2, 3 * cells, 1]  # levels and gaps; two columns and the label; age
+    assert drawn == [(e.scale, k) for e, k in zip(events, sizes, strict=False)]
+
+
+def test_a_value_of_one_record_is_not_found_and_the_order_tells_nothing(frame):
+    changed = frame.copy()
+    changed.loc[5, "city"] = "a name that nobody else has"
+    one, two = opened(frame), opened(changed)
+    turned = opened(frame.iloc[::-1].reset_index(drop=True))
+    assert one.names_.tolist() == two.names_.tolist() == turned.names_.tolist()
+    rare = frame["city"].where(frame.index >= 30, "D")
+    found = opened(frame.assign(city=rare), epsilon=50.0)
+    assert "city=D" in found.names_
+    assert "city=D" not in opened(frame.assign(city=rare), epsilon=0.5).names_
+
+
+def test_gaps_are_filled_with_a_released_mean_or_what_is_declared(frame):
+    model = opened(frame, epsilon=50.0)
+    assert model._layout.fills["age"] == pytest.approx(50, abs=5)
+    at = model.predict(frame.assign(age=model._layout.fills["age"])[:9])
+    flag = model.coef_[[*model.names_].index("age=missing")]
+    assert model.predict(frame.assign(age=np.nan)[:9]) == pytest.approx(at + flag)
+    assert opened(frame, "dp_gd")._layout.fills["age"] == 50.0
+    known = exact(missing_columns={"age": 33.0}).fit(frame, labels(frame))
+    assert known._layout.fills == {"age": 33.0}
+    numbers = frame[["age", "size"]]
+    made = DPRegressor("dp_gd", epsilon=4.0, missing_columns="private", random_state=0)
+    made.fit(numbers, labels(frame))
+    assert [*made.names_] == ["age", "age=missing", "size"]
+    plain = DPRegressor("dp_gd", random_state=0).fit(numbers, labels(frame))
+    assert [*plain.names_] == ["age", "size"]
+
+
+def test_without_privacy_every_value_is_found(frame):
+    one = frame.assign(city=frame["city"].where(frame.index != 3, "Z"))
+    model = DPRegressor(epsilon=np.inf, l2=1e-8).fit(one[["age", "city"]], labels(one))
+    assert {"city=Z", "age=missing"} <= {*model.names_}
+
+
+def test_a_method_whose_price_hangs_on_found_columns_is_not_taken(frame):
+    y = labels(frame) > 1
+    known = {"classes": (False, True), "random_state": 0, "fit_intercept": False}
+    with pytest.raises(ValueError, match="its price hangs on columns that were found"):
+        DPClassifier("objective_perturbation", l2=10.0, **known).fit(frame, y)
+    chosen = DPClassifier(l2=10.0, epsilon=2.0, **known).fit(frame, y)
+    assert choosing.order(400, 8, False, 2.0)[:2] == [
+        "objective_perturbation", chosen.solver_
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="a search needs all declared"):
+        PrivateSearch(DPClassifier("dp_gd", **known), {"l2": [0.1]}).fit(frame, y)

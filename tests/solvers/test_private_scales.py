@@ -84,7 +84,7 @@ def test_the_share_is_of_public_numbers_and_within_its_ends():
     given = (8, 5_000, 1.0, 1e-8)
     part = private_scales.share(*given)
     event = private_scales.ledger(*given).events[0]
-    whole = private_scales._whole(1.0, 1e-8)
+    whole = private_scales.whole(1.0, 1e-8)
     assert event.noise_multiplier == pytest.approx(whole / np.sqrt(part))
     assert 0.01 < part < 0.3
     assert private_scales.share(8, 10**9, 1.0, 1e-8) == 0.01

@@ -61,7 +61,8 @@ from dperm.core.privacy.ledger import (
 from dperm.solvers import private_scales
 from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
-from dperm.solvers.scales import declared
+from dperm.solvers.private_levels import without_p
+from dperm.solvers.scales import column_scales, declared, label_scale
 
 DATA = "data"  # a scale that is read off the data
 PRIVATE = "private"  # one that a private release finds, within epsilon
@@ -120,10 +121,13 @@ class DPLinear(BaseEstimator):
         """
         return self._runs(*self._cleaned(*self._arrays(X, y)), method)[0]
 
-    def _arrays(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    def _arrays(
+        self, X: Any, y: Any, layout: frames.Layout | None = None
+    ) -> tuple[Any, np.ndarray]:
         """X (n, p) and y (n,) as arrays, whatever numbers they hold.
 
-        What a single record holds may not decide whether a fit raises.
+        What a single record holds may not decide whether a fit raises. ``layout``: that
+        of a data frame whose levels are found.
         """
         if y is None:
             raise ValueError(
@@ -132,7 +136,7 @@ class DPLinear(BaseEstimator):
             )
         X = validate_data(
             self,
-            self._framed(X),
+            self._framed(X, layout),
             accept_sparse="csc",
             dtype=np.float64,
             ensure_min_samples=2,
@@ -145,17 +149,17 @@ class DPLinear(BaseEstimator):
         check_consistent_length(X, y)
         return X, y
 
-    def _framed(self, X: Any) -> Any:
+    def _framed(self, X: Any, layout: frames.Layout | None = None) -> Any:
         """X, with the columns that declarations make of a data frame."""
-        self._layout: frames.Layout | None = None
+        self._layout: frames.Layout | None = layout
         self.__dict__.pop("names_", None)
         if isinstance(X, pd.DataFrame):
-            if self.categories is None and self.missing_columns is None:
-                frames.refuse_text(X, set())
+            how = (self.categories, self.missing_columns, self.bounds)
+            if how[:2] == (None, None) and not frames.texts(X):
+                frames.refuse_others(X, set())
                 self.names_ = np.array([*map(str, X.columns)], dtype=object)
                 return X
-            how = (self.categories, self.missing_columns, self.bounds)
-            self._layout = frames.layout(X, *how)
+            self._layout = layout or frames.layout(X, *how)
             self.names_ = np.array(self._layout.names, dtype=object)
             return frames.expanded(X, self._layout)
         if self.categories is not None or self.missing_columns is not None:
@@ -217,7 +221,9 @@ class DPLinear(BaseEstimator):
             if self.release and method.section.algorithm not in FOR_RELEASE:
                 continue
             ledger = method.on(problem).ledger(method.default, 1.0)
-            if not several or is_closed_form(ledger + ledger, STRICT):
+            if several and not is_closed_form(ledger + ledger, STRICT):
+                continue
+            if not self._is_open() or without_p(ledger, _wider(method, problem)):
                 return method
         raise ValueError(
             f"solver: no method can do {problem.loss.name} loss with {problem.p} "
@@ -264,12 +270,14 @@ class DPLinear(BaseEstimator):
             raise ValueError("release: expected scales that are not read off the data")
         extras.require("release", "release=True")
 
-    def _spent(self, p: int) -> float:
+    def _spent(self, n: int, p: int) -> float:
         """Of delta, what discrete numbers of a release of p columns cost."""
         if not self.release:
             return 0.0
         width = p + 2  # with intercept and label
         cells = width * len(private_scales.OCTAVES)
+        if self._layout:  # values and gaps, at most one a record and column
+            cells += n * len(self._layout.columns)
         found = slack(width * (width + 1) // 2 + cells, self.epsilon)
         if not found < self._delta / 2:
             raise ValueError(
@@ -290,6 +298,10 @@ class DPLinear(BaseEstimator):
         target = (self.epsilon / math.sqrt(count), self._delta)
         problem = build("fit", X, y, self.loss, penalty, *target, "fit", given=(N,))
         return declared(problem, scales, float(self._label.scale[0]))
+
+    def _is_open(self) -> bool:
+        """Whether columns are found by a release."""
+        return self._layout is not None and self._layout.is_open
 
     # --- scales -----------------------------------------------------------------------
 
@@ -331,26 +343,35 @@ class DPLinear(BaseEstimator):
         return features, labels
 
     def _first(self, shape: tuple[int, int]) -> Ledger:
-        """What is released before the solver runs, by public numbers alone."""
+        """The scales that are released before the solver runs, by public numbers."""
         (n, p), (features, label) = shape, self._private()
-        k = p * features + label
+        k = len(self._sized(p)) * features + label
         if not k:
             return Ledger()
         return private_scales.ledger(k, n, self.epsilon, self._delta)
+
+    def _sized(self, p: int) -> list[int]:
+        """Columns whose scales are released; counts that are found say the others'."""
+        return self._layout.numeric if self._layout and self._is_open() else [*range(p)]
 
     def _rescaled(
         self, X: Any, every: Sequence[np.ndarray], first: Ledger, normal: Normal | Exact
     ) -> tuple[Any, list[np.ndarray], np.ndarray]:
         """X and labels over scales that are released now, and what was released."""
         (n, p), (features, label) = X.shape, self._private()
-        columns = [X] * features + [every[0][:, None]] * label
+        some = self._sized(p)
+        columns = [X[:, some]] * features + [every[0][:, None]] * label
         noisy = private_scales.noisy_counts(columns, first, normal)
-        scales = private_scales.scales(noisy, first, n)
-        size = float(scales[-1]) if label else 1.0
-        self._over = (scales[:p] if features else np.ones(p)) / size
+        found = private_scales.scales(noisy, first, n)
+        size, scales = float(found[-1]) if label else 1.0, np.ones(p)
+        if features:
+            scales[some] = found[: len(some)]
+            if self._layout and self._is_open():
+                scales = self._layout.scales(scales, n)
+        self._over = scales / size
         self._label = replace(self._label, released=size)
         with np.errstate(over="ignore"):
-            X = private_scales.divided(X, scales[:p]) if features else X
+            X = private_scales.divided(X, scales) if features else X
             return X, [y / size for y in every], noisy
 
     def _read_off(self) -> list[str]:
@@ -365,9 +386,9 @@ class DPLinear(BaseEstimator):
         """Fit to X (n, p) and labels y (n,)."""
         _refuse(unknown)
         _warn_of_search()
-        X, y = self._arrays(X, y)
+        frame, (X, y) = X, self._arrays(X, y)
         if self.epsilon == math.inf and self.solver == AUTO:
-            return self._fitted_exactly(X, y)
+            return self._fitted_exactly(frame, X, y)
         X, every = self._cleaned(X, y)
         runs, read = self._runs(X, every), self._read_off()
         for name in read:
@@ -377,18 +398,34 @@ class DPLinear(BaseEstimator):
                 PrivacyLeakWarning,
                 3,
             )
-        goal = (self.epsilon, self._delta - self._spent(X.shape[1]), STRICT)
-        first = self._first(X.shape)
-        found = calibrate(lambda noise: first + _composed(runs, noise), *goal)
+        goal = (self.epsilon, self._delta - self._spent(*X.shape), STRICT)
+        levels, first, fill = self._before(X.shape)
+        found = self._calibrated(levels + first + fill, runs, goal)
         labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
         public = [on.public_information(found.ledger) for on, _ in runs]
         known = (*united(*public), *labels, *read)
-        charge(found.true_epsilon, self._delta, known)
+        cost = self.epsilon if levels.events else found.true_epsilon
+        charge(cost, self._delta, known)
+        seed = self._seed()
+        drawn = Exact() if self.release else private_scales.seeded(seed)
+        if levels.events:
+            X, every = self._settled(frame, y, levels, drawn)
+            before, runs = runs, self._runs(X, every, contestants.method(self.solver_))
+            if not without_p(_composed(before, 1.0), _composed(runs, 1.0)):
+                raise ValueError(
+                    f"solver {self.solver_}: its price hangs on columns that were "
+                    "found; declare categories and missing_columns, or name dp_gd"
+                )
+            fill = self._before(X.shape)[2]
+            found = self._calibrated(levels + first + fill, runs, goal)
         self._guarantee = Guarantee(found.ledger, self._delta, known)
-        seed, noise = self._seed(), found.noise_multiplier
+        noise = found.noise_multiplier
         if first.events:
-            drawn = Exact() if self.release else private_scales.seeded(seed)
-            runs = self._runs(*self._rescaled(X, every, first, drawn)[:2])
+            X, every = self._rescaled(X, every, first, drawn)[:2]
+        if fill.events:
+            X = self._filled(X, fill, drawn)
+        if first.events or fill.events:
+            runs = self._runs(X, every, contestants.method(self.solver_))
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
         if self.release:
             W = [on.exactly(setting, noise) for on, setting in runs]  # type: ignore[attr-defined]
@@ -397,10 +434,46 @@ class DPLinear(BaseEstimator):
         self._published(np.array([_finite(w) for w in W]))
         return self
 
-    def _fitted_exactly(self, X: Any, y: np.ndarray) -> Self:
+    def _before(self, shape: tuple[int, int]) -> tuple[Ledger, Ledger, Ledger]:
+        """What is released before the solver runs: columns, scales and fills of gaps.
+
+        By public numbers, and the fills by which columns were found.
+        """
+        scales, none = self._first(shape), Ledger()
+        if not self._layout:
+            return none, scales, none
+        how = (self.epsilon, self._delta)
+        levels = self._layout.ledger(shape[0], *how)
+        return levels, scales, self._layout.fill_ledger(*how)
+
+    def _calibrated(self, before: Ledger, runs: Any, goal: Any) -> Any:
+        """The least noise of runs with which all releases meet the target."""
+        return calibrate(lambda noise: before + _composed(runs, noise), *goal)
+
+    def _filled(self, X: np.ndarray, stated: Ledger, normal: Normal | Exact) -> Any:
+        """X (n, p) with what a release says in place of numbers that are missing."""
+        assert self._layout is not None
+        over = self._over * self._label.released
+        X, self._layout = self._layout.filled(
+            X, self._units.scale, over, stated, normal
+        )
+        return X
+
+    def _settled(
+        self, frame: Any, y: np.ndarray, levels: Ledger, normal: Normal | Exact
+    ) -> tuple[Any, list[np.ndarray]]:
+        """X and labels with the columns that are found now."""
+        assert self._layout is not None
+        layout = frames.found(frame, self._layout, levels, normal)
+        return self._cleaned(*self._arrays(frame, y, layout))
+
+    def _fitted_exactly(self, frame: Any, X: Any, y: np.ndarray) -> Self:
         """The minimiser without privacy."""
         self.solver_ = EXACT
         X, every = self._cleaned(X, y)
+        if self._is_open():
+            none = private_scales.seeded(0)
+            X, every = self._settled(frame, y, self._before(X.shape)[0], none)
         self._constant = NEARLY
         problems = [self._problem(X, one) for one in every]
         charge(math.inf, self._delta, ())
@@ -520,11 +593,16 @@ class DPClassifier(ClassifierMixin, DPLinear):
     categories : mapping, optional
         The values of columns of a data frame: ``{"city": ["A", "B"]}``. Every other
         value, and a missing one, is the level "other". They must not be read off the
-        data, and a column's own ``category`` type declares nothing.
-    missing_columns : sequence of str, optional
+        data, and a column's own ``category`` type declares nothing. The values of other
+        columns of text are found by a noisy count, for a share of epsilon and of delta
+        that :mod:`dperm.solvers.private_levels` states; rare ones are "other".
+    missing_columns : sequence of str, mapping or "private", optional
         Columns of numbers that may be missing: 0 or the middle of the bounds stands
-        for them, and an indicator column is added, whether or not any is missing.
-        In other columns a record with a gap counts as one of zeros.
+        for them, or the number that a mapping gives, and an indicator column is added,
+        whether or not any is missing. In other columns a record with a gap counts as
+        one of zeros. "private", and None where values of text are found, counts the
+        gaps of all other columns with noise: where there are some there is an
+        indicator, and the middle of the bounds or a released mean stands for them.
     feature_scale : float, ndarray (p,), "private" or "data", optional
         What the columns' root mean squares are taken for, from the middle of the bounds
         if there are any. Data are clipped to what it says, so that epsilon holds
@@ -752,6 +830,16 @@ def fit(
     if not told:
         model._guarantee = model.epsilon_.assuming(metrics.TWO)
     return model
+
+
+def _wider(method: contestants.Method, problem: Problem) -> Ledger:
+    """The releases of a method on four times as many columns."""
+    p = 4 * problem.p
+    wide = replace(problem, A=sparse.csc_array((problem.n, p)), public=None)
+    scales = np.resize(column_scales(problem), p)
+    return method.on(declared(wide, scales, label_scale(problem))).ledger(
+        method.default, 1.0
+    )
 
 
 def _composed(runs: Sequence[tuple[Contestant, Setting]], noise: float) -> Ledger:

@@ -1,23 +1,29 @@
-"""Data frames as arrays of numbers, by what a user declares and nothing else.
+"""Data frames as arrays of numbers, by what a user declares or a release finds.
 
-Which columns come out depends on the declarations and on the types of the frame's
-columns. A row of the array depends on that record alone, so that neighbours stay
-neighbours and epsilon pays for nothing here.
+Which columns come out depends on the declarations, on the types of the frame's columns
+and on what :mod:`dperm.solvers.private_levels` releases. A row of the array depends on
+that record alone, so that neighbours stay neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import is_numeric_dtype, is_object_dtype, is_string_dtype
 
 from dperm.compare.units import units
+from dperm.core.privacy.ledger import Ledger
+from dperm.solvers import private_levels
+from dperm.solvers.exact_noise import Exact
+from dperm.solvers.fits.secret import Normal
 
 OTHER = "other"  # the level of every value that is not declared
+PRIVATE = "private"  # gaps that a release finds
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,10 @@ class Layout:
     """What becomes of the columns of a data frame.
 
     ``names`` are those of the array: ``city=A``, ``city=other``, ``age=missing``.
-    ``fills`` has what a missing number becomes, ``bounds`` the array's ranges.
+    ``fills`` has what a missing number becomes, ``bounds`` the array's ranges. Of
+    columns of ``text`` the levels, and of those of ``gaps`` whether numbers are
+    missing, are found by a release; ``counts`` has by name how often. Columns of
+    ``flags`` have an indicator of gaps.
     """
 
     columns: tuple[str, ...]
@@ -33,43 +42,180 @@ class Layout:
     fills: Mapping[str, float]
     names: tuple[str, ...]
     bounds: tuple[np.ndarray, np.ndarray] | None
+    text: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    counts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is found by a release."""
+        return bool(self.text or self.gaps)
+
+    @property
+    def numeric(self) -> list[int]:
+        """Places in the array of the columns of numbers."""
+        numbers = {*self.columns} - {*self.levels}
+        return [k for k, name in enumerate(self.names) if name in numbers]
+
+    @property
+    def gap_places(self) -> list[tuple[int, int]]:
+        """Places of the columns whose gaps were found, and of their indicators."""
+        places = {name: k for k, name in enumerate(self.names)}
+        some = [one for one in self.gaps if one in self.flags]
+        return [(places[one], places[f"{one}=missing"]) for one in some]
+
+    def fill_ledger(self, epsilon: float, delta: float) -> Ledger:
+        """What is released to fill gaps, where neither bounds nor a user say it."""
+        if not self.gaps or self.bounds is not None:
+            return Ledger()
+        return private_levels.fill_ledger(max(len(self.gap_places), 1), epsilon, delta)
+
+    def filled(
+        self,
+        X: np.ndarray,
+        units: np.ndarray,
+        over: np.ndarray,
+        stated: Ledger,
+        normal: Normal | Exact,
+    ) -> tuple[np.ndarray, Layout]:
+        """X with released means in its gaps, and the layout that fills others alike.
+
+        Parameters
+        ----------
+        X : ndarray (n, p)
+            Gaps are 0, and their indicators are not.
+        units, over : ndarray, shape (p,)
+            Scales of X's columns, and what the frame's numbers were divided by.
+        stated, normal
+            As for ``private_levels.means``.
+        """
+        if not self.gap_places:
+            return X, self
+        places, flags = map(list, zip(*self.gap_places, strict=True))
+        present = [len(X) - self.counts[self.names[k]] for k in flags]
+        scaled = X[:, places] / units[places]
+        means = private_levels.means(scaled, np.array(present), stated, normal)
+        X = X.copy()
+        X[:, places] += (X[:, flags] != 0) * means * units[places]
+        names = [self.names[k] for k in places]
+        fills = dict(zip(names, means * (units * over)[places], strict=True))
+        return X, replace(self, fills={**self.fills, **fills})
+
+    def scales(self, known: np.ndarray, n: int) -> np.ndarray:
+        """Root mean squares of n records' columns (p,), of those found by counts."""
+        shares = [self.counts.get(name, 0.0) / n for name in self.names]
+        found = np.sqrt(np.clip(shares, 1 / n, 1.0))
+        return np.where([name in self.counts for name in self.names], found, known)
+
+    def ledger(self, n: int, epsilon: float, delta: float) -> Ledger:
+        """What is released to find levels and gaps of n records."""
+        if not self.is_open:
+            return Ledger()
+        many = (len(self.text), len(self.gaps))
+        return private_levels.ledger(*many, n, epsilon, delta)
 
 
 def layout(frame: pd.DataFrame, categories: Any, gaps: Any, bounds: Any) -> Layout:
     """What declarations make of a frame, of which only names and types are read.
 
     They are as of ``DPClassifier``, bounds those of numeric columns. A ``ValueError``
-    is raised where they do not fit the frame, and for undeclared text.
+    is raised where they do not fit the frame, and for columns that are neither numbers
+    nor text.
     """
     columns = tuple(frame.columns)
     if len({*columns}) < len(columns) or not all(isinstance(c, str) for c in columns):
         raise ValueError("X: expected columns whose names are strings and differ")
     levels = _levels(categories)
+    is_private = isinstance(gaps, str) and gaps == PRIVATE
+    declared = {} if gaps is None or is_private else _fills(gaps)
+    text = tuple(one for one in texts(frame) if one not in {*levels, *declared})
+    levels |= dict.fromkeys(text, ())
     numeric = tuple(one for one in columns if one not in levels)
-    if isinstance(gaps, str):
-        raise ValueError(f"missing_columns: expected a list, found {gaps!r}")
-    gaps = tuple(() if gaps is None else gaps)
+    is_found = is_private or (gaps is None and bool(text))
     for where, given, able in (
-        ("categories", levels, columns), ("missing_columns", gaps, numeric)
+        ("categories", levels, columns), ("missing_columns", declared, numeric)
     ):  # fmt: skip
         strange = ", ".join(str(one) for one in given if one not in able)
         if strange:
             raise ValueError(f"{where}: expected some of {able}; found {strange}")
-    refuse_text(frame, {*levels, *gaps})
+    refuse_others(frame, {*levels, *declared})
     known = units("bounds", bounds, None, numeric, True)
     ends = dict(zip(numeric, zip(known.low, known.high, strict=True), strict=True))
+    middles = {one: 0.0 if bounds is None else sum(ends[one]) / 2 for one in numeric}
+    counted = tuple(one for one in numeric if is_found and one not in declared)
+    stated = {one: fill for one, fill in declared.items() if fill is not None}
+    fills = {one: stated.get(one, middles[one]) for one in (*declared, *counted)}
+    flags = tuple(declared)
+    bare = Layout(columns, levels, fills, (), None, text, counted, flags)
+    return _named(bare, None if bounds is None else ends)
+
+
+def _named(by: Layout, ends: Mapping[str, tuple[float, float]] | None) -> Layout:
+    """The layout with the names of its columns, and the ranges of the numeric ones."""
     made: list[tuple[str, tuple[float, float]]] = []
-    for one in columns:
-        tags = [*levels[one], OTHER] if one in levels else ["missing"] * (one in gaps)
-        made += [(one, ends[one])] if one in ends else []
+    for one in by.columns:
+        if one in by.levels:
+            tags = [*by.levels[one], OTHER]
+        else:
+            made.append((one, ends[one] if ends else (0.0, 1.0)))
+            tags = ["missing"] * (one in by.flags)
         made += [(f"{one}={tag}", (0.0, 1.0)) for tag in tags]
     names, pairs = zip(*made, strict=True)
     if len({*names}) < len(names):
         raise ValueError(f"X: columns would share a name: {', '.join(names)}")
-    fills = {one: 0.0 if bounds is None else sum(ends[one]) / 2 for one in gaps}
     low, high = np.array(pairs).T
-    ranges = None if bounds is None else (low, high)
-    return Layout(columns, levels, fills, names, ranges)
+    return replace(by, names=names, bounds=(low, high) if ends else None)
+
+
+def found(
+    frame: pd.DataFrame, by: Layout, stated: Ledger, normal: Normal | Exact
+) -> Layout:
+    """The layout with the levels and gaps of a frame that a release finds.
+
+    Levels are in the order of their names: that of the records would tell of them.
+
+    Parameters
+    ----------
+    stated : Ledger
+        Of the layout.
+    normal : callable
+        As for ``private_levels.released``.
+    """
+    values = [_counted(frame[one]) for one in by.text]
+    missing = [int(np.isnan(_numbers(frame[one])).sum()) for one in by.gaps]
+    levels, noisy = private_levels.released(values, missing, stated, normal)
+    seen = private_levels.SEEN * stated.events[0].scale
+    ends = {}
+    if by.bounds is not None:
+        places = by.numeric
+        ends = {by.names[k]: (by.bounds[0][k], by.bounds[1][k]) for k in places}
+    gaps = {one: z for one, z in zip(by.gaps, noisy, strict=True) if z > seen}
+    counts = {f"{one}=missing": float(count) for one, count in gaps.items()}
+    named = dict(zip(by.text, levels, strict=True))
+    for one, some in named.items():
+        counts |= {f"{one}={value}": count for value, count in some.items()}
+        counts[f"{one}={OTHER}"] = len(frame) - sum(some.values())
+    settled = replace(
+        by,
+        levels={**by.levels, **{one: tuple(some) for one, some in named.items()}},
+        flags=(*by.flags, *gaps),
+        counts=counts,
+    )
+    return _named(settled, ends or None)
+
+
+def _counted(column: pd.Series) -> dict[str, int]:
+    """How often each name of a value occurs, in their order."""
+    names = [name for name in map(_name, column) if name]
+    values, counts = np.unique(np.array(names, dtype=object), return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def _name(value: Any) -> str:
+    """A level's name of a value of text; none for what is missing or no word."""
+    is_word = isinstance(value, str | Number) and value == value
+    return str(value) if is_word and str(value) != OTHER else ""
 
 
 def expanded(frame: Any, by: Layout) -> np.ndarray:
@@ -82,29 +228,56 @@ def expanded(frame: Any, by: Layout) -> np.ndarray:
     absent = [one for one in by.columns if not is_frame or one not in frame]
     if absent:
         raise ValueError(f"X: expected a data frame; missing: {', '.join(absent)}")
-    refuse_text(frame[[*by.columns]], {*by.levels, *by.fills})
+    refuse_others(frame[[*by.columns]], {*by.levels, *by.fills})
     parts: list[np.ndarray] = []
     for one in by.columns:
         if one in by.levels:
-            parts.append(_one_hot(frame[one], by.levels[one]))
+            column = frame[one].map(_name) if one in by.text else frame[one]
+            parts.append(_one_hot(column, by.levels[one]))
             continue
         numbers = _numbers(frame[one])
         is_gap = np.isnan(numbers)
         parts.append(np.where(is_gap, by.fills.get(one, np.nan), numbers))
-        parts += [is_gap] * (one in by.fills)
+        parts += [is_gap] * (one in by.flags)
     return np.column_stack(parts).astype(float)
 
 
-def refuse_text(frame: pd.DataFrame, declared: set[str]) -> None:
-    """Refuse, all at once, columns that are no numbers and were not declared."""
+def texts(frame: pd.DataFrame) -> list[str]:
+    """Names of the columns whose type is that of text, objects or categories."""
+    is_text = (is_object_dtype, is_string_dtype)
+    return [
+        str(name)
+        for name, kind in frame.dtypes.items()
+        if isinstance(kind, pd.CategoricalDtype)
+        or (not is_numeric_dtype(kind) and any(one(kind) for one in is_text))
+    ]
+
+
+def refuse_others(frame: pd.DataFrame, declared: set[str]) -> None:
+    """Refuse, all at once, columns that are no numbers and not declared, as dates."""
     types = frame.dtypes.items()
-    text = [str(c) for c, t in types if c not in declared and not is_numeric_dtype(t)]
-    if text:
-        wanted = ", ".join(f'"{one}": [...]' for one in text)
+    other = [str(c) for c, t in types if c not in declared and not is_numeric_dtype(t)]
+    if other:
         raise ValueError(
-            f"X: no numbers in columns {', '.join(text)}; leave them out, or declare "
-            f"values that do not come from the data: categories={{{wanted}}}"
+            f"X: neither numbers nor text in columns {', '.join(other)}; leave them "
+            "out, or make them numbers"
         )
+
+
+def _fills(gaps: Any) -> dict[str, float | None]:
+    """What gaps become by column, None for the middle of its bounds, or 0."""
+    if isinstance(gaps, str) or not np.iterable(gaps):
+        raise ValueError(
+            "missing_columns: expected a list, a mapping from columns to fills, or "
+            f"'private'; found {gaps!r}"
+        )
+    made = dict(gaps) if isinstance(gaps, Mapping) else dict.fromkeys(gaps)
+    for name, fill in made.items():
+        if fill is not None and not np.isfinite(_read(float, fill, np.nan)):
+            raise ValueError(
+                f"missing_columns: {name}: expected a number, found {fill!r}"
+            )
+    return made
 
 
 def _levels(categories: Any) -> dict[str, tuple[Any, ...]]:

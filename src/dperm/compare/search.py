@@ -134,6 +134,8 @@ class PrivateSearch(BaseEstimator):
             raise ValueError("y: a search takes two classes, found more")
         if model._read_off():
             raise ValueError("feature_scale, label_scale: expected numbers, not 'data'")
+        if model._is_open():
+            raise ValueError("categories, missing_columns: a search needs all declared")
         found: tuple[Any, Mapping[str, float]] = runs[0]
         return found
 

@@ -51,7 +51,7 @@ def share(k: int, n: int, epsilon: float, delta: float) -> float:
     As little as makes the noise 40 times smaller than n, between 0.01 and 0.3: nothing
     but public numbers decides it.
     """
-    multiplier = _whole(epsilon, delta)
+    multiplier = whole(epsilon, delta)
     return float(np.clip((CLEAR * math.sqrt(k) * multiplier / n) ** 2, *SHARES))
 
 
@@ -61,7 +61,7 @@ def ledger(k: int, n: int, epsilon: float, delta: float) -> Ledger:
     part = math.sqrt(share(k, n, epsilon, delta))
     event = Gaussian(
         sensitivity=moved,
-        scale=moved * _whole(epsilon, delta) / part,
+        scale=moved * whole(epsilon, delta) / part,
         count=1,
         unit="sqrt(2 k), the replace-one change of counts of k columns",
         source="proved in dperm.solvers.private_scales",
@@ -69,7 +69,7 @@ def ledger(k: int, n: int, epsilon: float, delta: float) -> Ledger:
     return Ledger((event,))
 
 
-def _whole(epsilon: float, delta: float) -> float:
+def whole(epsilon: float, delta: float) -> float:
     """Noise multiplier of one Gaussian release with the whole budget."""
 
     def one(multiplier: float) -> Ledger:

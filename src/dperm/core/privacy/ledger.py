@@ -204,6 +204,11 @@ class Gaussian(Event):
     unit: str
     source: str
 
+    @property
+    def doubt(self) -> float:
+        """Chance that a release is not one of these; the price charges it to delta."""
+        return 0.0
+
 
 @dataclass(frozen=True)
 class SampledGaussian(Event):

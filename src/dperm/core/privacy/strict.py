@@ -40,13 +40,13 @@ Array = NDArray[np.float64]
 @lru_cache(maxsize=4096)
 def epsilon(ledger: Ledger, delta: float) -> float:
     """Return an epsilon that is proved to suffice; inf where no bound is known."""
-    return _sound(ledger, delta, upper_epsilon)
+    return _certain(ledger, delta, upper_epsilon)
 
 
 def estimate(ledger: Ledger, delta: float, tolerance: float = 0.01) -> float:
     """Return nearly the same, faster: where coarse grids tend to, no bound."""
     tends = partial(composed_epsilon, tolerance=tolerance, better=limit)
-    return _sound(ledger, delta, tends)
+    return _certain(ledger, delta, tends)
 
 
 def is_closed_form(ledger: Ledger) -> bool:
@@ -55,11 +55,20 @@ def is_closed_form(ledger: Ledger) -> bool:
     return not others or _closed(others, 0.0, 0.5) is not None
 
 
+def _certain(
+    ledger: Ledger, delta: float, composed: Callable[[list[Profile], float], float]
+) -> float:
+    gaussians = [event for event in ledger.events if isinstance(event, Gaussian)]
+    doubt = math.fsum(event.doubt for event in gaussians)
+    if doubt >= delta or not all(event.sound for event in ledger.events):
+        return math.inf
+    found = _sound(ledger, delta - doubt, composed)
+    return found - math.log1p(-doubt)  # see dperm.accountants.stable_counts
+
+
 def _sound(
     ledger: Ledger, delta: float, composed: Callable[[list[Profile], float], float]
 ) -> float:
-    if not all(event.sound for event in ledger.events):
-        return math.inf
     mu = _composed_mu(ledger)
     others = [event for event in ledger.events if not isinstance(event, Gaussian)]
     if not others:
