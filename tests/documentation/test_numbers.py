@@ -17,7 +17,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 STATED = yaml.safe_load(Path(__file__).with_name("numbers.yaml").read_text("utf-8"))
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")  # not that of log1
 SECTION = "## What we found"
 CASES = [(page, one) for page, rows in STATED.items() for one in rows["results"]]
 
