@@ -171,13 +171,14 @@ class Fitting(Contestant):
             own = [streams(jobs[k].seed) for k in places]
             made = self._options(first.setting)
             ledger = self.ledger(first.setting, first.noise_multiplier)
-            W[places] = self.module.Run(self.at, ledger, own, made).solve()
+            self.last = self.module.Run(self.at, ledger, own, made)
+            W[places] = self.last.solve()
         return seen(self.problem, W, measure)
 
     def exactly(self, setting: Setting, noise_multiplier: float) -> np.ndarray:
         """The weights of one run with noise for release, shape (p,)."""
         with self.start(setting, noise_multiplier, streams(0)) as run:
-            run.exact = Exact()  # type: ignore[attr-defined]
+            run.exact, self.last = Exact(), run  # type: ignore[attr-defined]
             for _ in run.releases():
                 pass
             return run.weights[0]

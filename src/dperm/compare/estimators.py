@@ -30,7 +30,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm import __version__, extras
-from dperm.compare import choosing, contestants, frames, metrics
+from dperm.compare import choosing, contestants, frames, intervals, metrics
 from dperm.compare.choosing import AUTO
 from dperm.compare.contestants import RECORDWISE, Contestant, Job, Setting
 from dperm.compare.exact import minimiser
@@ -432,6 +432,7 @@ class DPLinear(BaseEstimator):
         else:
             W = [weights(*run, noise, k) for run, k in zip(runs, seeds, strict=True)]
         self._published(np.array([_finite(w) for w in W]))
+        self._spread = intervals.spread(runs[0][0]) if len(runs) == 1 else None
         return self
 
     def _before(self, shape: tuple[int, int]) -> tuple[Ledger, Ledger, Ledger]:
@@ -493,6 +494,19 @@ class DPLinear(BaseEstimator):
             intercept = intercept - coef @ self._units.centre + self._label.centre
         self._keep(coef, intercept)
 
+    def _affine(self) -> np.ndarray:
+        """What takes one run's weights to coefficients and intercept, but for the ends.
+
+        Shape (p + 1, p + 1), or (p + 1, p) without an intercept.
+        """
+        coef = np.diag(1 / self._over)
+        whole = np.vstack((coef, -self._units.centre @ coef * self.fit_intercept))
+        if not self.fit_intercept:
+            return whole
+        last = np.zeros((len(whole), 1))
+        last[-1] = self._constant * self._label.released
+        return np.hstack((whole, last))
+
     def _seed(self) -> int:
         """Of this fit's noise; of the operating system unless it is asked for."""
         if self.random_state is None:
@@ -523,12 +537,14 @@ class DPLinear(BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         """<x, w> and the intercept of each record and vector of weights, (n, K)."""
         check_is_fitted(self, "coef_")
+        return np.asarray(self._read(X) @ np.atleast_2d(self.coef_).T) + self.intercept_
+
+    def _read(self, X: Any) -> Any:
+        """Records as the array (n, p) that the coefficients are for."""
         if self._layout:
-            X = check_array(frames.expanded(X, self._layout))
-        else:
-            how = {"accept_sparse": "csr", "dtype": np.float64}
-            X = validate_data(self, X, reset=False, **how)
-        return np.asarray(X @ np.atleast_2d(self.coef_).T) + self.intercept_
+            return check_array(frames.expanded(X, self._layout))
+        how = {"accept_sparse": "csr", "dtype": np.float64}
+        return validate_data(self, X, reset=False, **how)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_guarantee")
@@ -793,6 +809,53 @@ class DPRegressor(RegressorMixin, DPLinear):
     def predict(self, X: Any) -> np.ndarray:
         """Predicted labels of records X (n, p); shape (n,)."""
         return self._scores(X)[:, 0]
+
+    def intervals(
+        self, X: Any = None, level: float = 0.95, labels: bool = False
+    ) -> pd.DataFrame:
+        """Intervals of the coefficients, or of predictions, from what is released.
+
+        They cost no further epsilon, and hold the noise and the sampling of records
+        (:mod:`dperm.compare.intervals`).
+
+        Parameters
+        ----------
+        X : array (m, p) or data frame, optional
+            Whose predictions; None: of the coefficients and the intercept.
+        level : float
+            In (0, 1).
+        labels : bool
+            Whether to cover single labels, and not their expectation.
+
+        Returns
+        -------
+        DataFrame
+            ``estimate``, ``low``, ``high``; a row a coefficient by its name and one of
+            ``intercept``, or a row a record.
+
+        Raises
+        ------
+        ValueError
+            For a fit of another solver than ``moments``, or with an L1 norm.
+        """
+        check_is_fitted(self, "coef_")
+        known: intervals.Spread | None = getattr(self, "_spread", None)
+        if known is None:
+            raise ValueError(
+                "intervals: expected a fit by solver moments with l1=0, found solver "
+                f"{self.solver_} with l1={self.l1}"
+            )
+        spread = known.mapped(self._affine(), self._label.released)
+        if X is not None:
+            rows = np.hstack((self._read(X), np.ones((len(X), 1))))
+            variance = np.einsum("ij,jk,ik->i", rows, spread.covariance, rows)
+            return intervals.ends(
+                self.predict(X), variance + labels * spread.residual, level
+            )
+        plain = [f"x{k}" for k in range(len(self.coef_))]
+        names = [*getattr(self, "names_", plain), "intercept"]
+        centre = np.append(self.coef_, self.intercept_)
+        return intervals.ends(centre, np.diag(spread.covariance), level, names)
 
 
 def fit(
