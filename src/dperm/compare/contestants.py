@@ -44,6 +44,7 @@ from dperm.core.privacy.ledger import (
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.core.solvers.capabilities import Asked
 from dperm.pipeline import checks
+from dperm.solvers.blocks import Blocks
 from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.frank_wolfe import Noise
@@ -98,6 +99,23 @@ class Contestant(ABC):
     @abstractmethod
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
         """What a run releases."""
+
+    def needs_memory(self) -> str:
+        """Why it cannot work on records in files; empty if it can, or none are."""
+        A = self.problem.A
+        if not (isinstance(A, Blocks) and A.source.parts[0].path) or self.in_blocks:
+            return ""
+        return (
+            "it needs all records in memory: it picks single records or columns, or "
+            "is not made for sums over blocks"
+        )
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether it takes sums block by block; minima with an L1 norm do not."""
+        minimises = "perturbation" in self.module.__name__
+        is_smooth = not (minimises and self.problem.penalty.l1)
+        return bool(getattr(self.module, "BLOCKS", False)) and is_smooth
 
     def work(self, setting: Setting) -> float:
         """About how many entries of the data a run reads."""
@@ -154,7 +172,8 @@ class Fitting(Contestant):
         """What the module refuses."""
         if self.problem.is_centred:
             return "preparation.standardize on sparse data would fill them in"
-        return str(self.module.refuses(self.options, self.at))
+        refused = str(self.module.refuses(self.options, self.at))
+        return refused or self.needs_memory()
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
         """Its ledger."""
@@ -175,10 +194,12 @@ class Fitting(Contestant):
             W[places] = self.last.solve()
         return seen(self.problem, W, measure)
 
-    def exactly(self, setting: Setting, noise_multiplier: float) -> np.ndarray:
-        """The weights of one run with noise for release, shape (p,)."""
-        with self.start(setting, noise_multiplier, streams(0)) as run:
-            run.exact, self.last = Exact(), run  # type: ignore[attr-defined]
+    def alone(
+        self, setting: Setting, noise_multiplier: float, seed: int, exact: bool
+    ) -> np.ndarray:
+        """The weights of one run, with noise for release if asked for; shape (p,)."""
+        with self.start(setting, noise_multiplier, streams(seed)) as run:
+            run.exact, self.last = Exact() if exact else None, run  # type: ignore[attr-defined]
             for _ in run.releases():
                 pass
             return run.weights[0]
@@ -214,6 +235,8 @@ class Laning(Contestant):
     def obstacle(self) -> str:
         """What lanes cannot do, and noise on every feature of wide problems."""
         problem, penalty = self.problem, self.problem.penalty
+        if self.needs_memory():
+            return self.needs_memory()
         ends = np.isfinite((penalty.lower, penalty.upper)).any()
         asked = Asked(
             problem.is_sparse, problem.is_centred, penalty.l1 != 0, bool(ends)
@@ -313,16 +336,20 @@ class FrankWolfing(Contestant):
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
         super().__init__(module, options, problem)
         self.S = column_scales(problem)
-        A = sparse.csc_array(problem.A) if not problem.is_centred else None
-        if A is not None:
-            A = sparse.csc_array(A @ sparse.diags_array(1 / self.S))
-        self.scaled = replace(problem, A=A, penalty=Penalty(), public=None)
+
+    @functools.cached_property
+    def scaled(self) -> Problem:
+        """The problem in units of its scales, without its penalty."""
+        A = self.problem.A
+        if not isinstance(A, Blocks):
+            A = sparse.csc_array(sparse.csc_array(A) @ sparse.diags_array(1 / self.S))
+        return replace(self.problem, A=A, penalty=Penalty(), public=None)
 
     def obstacle(self) -> str:
         """None, but what would be filled in."""
         if self.problem.is_centred:
             return "preparation.standardize on sparse data would fill them in"
-        return ""
+        return self.needs_memory()
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
         """Its ledger."""

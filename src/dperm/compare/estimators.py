@@ -12,6 +12,8 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -32,7 +34,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dperm import __version__, extras
 from dperm.compare import choosing, contestants, frames, intervals, metrics
 from dperm.compare.choosing import AUTO
-from dperm.compare.contestants import RECORDWISE, Contestant, Job, Setting
+from dperm.compare.contestants import (
+    RECORDWISE,
+    Contestant,
+    Fitting,
+    Job,
+    Setting,
+)
 from dperm.compare.exact import minimiser
 from dperm.compare.guarantee import (
     Guarantee,
@@ -44,7 +52,7 @@ from dperm.compare.guarantee import (
 from dperm.compare.units import Units, units
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
-from dperm.core.erm.losses import BOUNDED
+from dperm.core.erm.losses import BOUNDED, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.lanes.trials import seeds_of
@@ -58,7 +66,9 @@ from dperm.core.privacy.ledger import (
     NonPrivate,
     united,
 )
+from dperm.data.blocks import Held, Source, parquet
 from dperm.solvers import private_scales
+from dperm.solvers.blocks import LARGE, Blocks, Large, of_labels, of_rows
 from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
 from dperm.solvers.private_levels import without_p
@@ -121,8 +131,40 @@ class DPLinear(BaseEstimator):
         """
         return self._runs(*self._cleaned(*self._arrays(X, y)), method)[0]
 
+    def _ready(self, X: Any, y: Any) -> tuple[Any, Sequence[Any]]:
+        """What a fit reads: of files, and of large arrays if the method can, blocks."""
+        if isinstance(X, str | Path):
+            source = parquet(X, y)
+            self._framed(X)
+            self.n_features_in_ = source.shape[1]
+            self.feature_names_in_ = self.names_ = np.array(source.names, dtype=object)
+            if self._read_off() or getattr(self, "classes", ()) is None:
+                raise ValueError(
+                    "X: of records in files nothing is read off: expected classes, and "
+                    "scales that are not 'data'"
+                )
+            return self._cleaned(self._blocks(source), None)
+        if not isinstance(X, np.ndarray) or X.size <= LARGE or self._read_off():
+            return self._cleaned(*self._arrays(X, y))
+        X, y = self._arrays(X, y, dtype=X.dtype if X.dtype.kind in "fiub" else float)
+        blocks, every = self._cleaned(self._blocks(Held(X, y)), y)
+        problems = [self._problem(blocks, one, len(every)) for one in every]
+        if self._method(problems).on(problems[0]).in_blocks:
+            return blocks, every
+        return self._cleaned(
+            check_array(X, dtype=np.float64, ensure_all_finite=False), y
+        )
+
+    def _blocks(self, source: Source) -> Blocks:
+        none = np.zeros(source.shape[1])
+        return Blocks(source, self.loss, none, none, none, none + 1)
+
     def _arrays(
-        self, X: Any, y: Any, layout: frames.Layout | None = None
+        self,
+        X: Any,
+        y: Any,
+        layout: frames.Layout | None = None,
+        dtype: Any = np.float64,
     ) -> tuple[Any, np.ndarray]:
         """X (n, p) and y (n,) as arrays, whatever numbers they hold.
 
@@ -134,11 +176,13 @@ class DPLinear(BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the "
                 "target y is None"
             )
+        if isinstance(X, str | Path):
+            raise ValueError(f"X: expected an array, found the path {X}")
         X = validate_data(
             self,
             self._framed(X, layout),
             accept_sparse="csc",
-            dtype=np.float64,
+            dtype=dtype,
             ensure_min_samples=2,
             ensure_all_finite=False,
         )
@@ -169,12 +213,27 @@ class DPLinear(BaseEstimator):
             )
         return X
 
-    def _cleaned(self, X: Any, y: np.ndarray) -> tuple[Any, list[np.ndarray]]:
+    def _cleaned(self, X: Any, y: Any) -> tuple[Any, Sequence[Any]]:
         """X (n, p) within its bounds, and the vectors of labels; all finite."""
         self._check(X.shape[0])
         self._units, self._label = self._scales(X), self._label_units(y)
         self._over = np.ones(X.shape[1])
-        return self._labelled(self._units.applied(X), y)
+        if not isinstance(X, Blocks):
+            return self._labelled(self._units.applied(X), y)
+        edge, of, label = np.inf, self._units, self._label
+        if self.release:
+            _within_edge(np.zeros((1, 1)), np.append(of.scale, label.scale))
+            edge = EDGE
+        X = replace(
+            X,
+            low=np.maximum(of.low, -edge),
+            high=np.minimum(of.high, edge),
+            centre=of.centre,
+            label_low=float(label.low[0]),
+            label_high=float(label.high[0]),
+            label_centre=float(label.centre[0]),
+        )
+        return self._targets(X, y)
 
     def _runs(
         self,
@@ -290,13 +349,18 @@ class DPLinear(BaseEstimator):
         """The objective, one of ``count`` that share epsilon, under declared scales."""
         n, scales = X.shape[0], self._units.scale
         penalty = Penalty(self.l1, 1 / n if self.l2 is None else self.l2)
-        if self.release:
+        in_blocks = isinstance(X, Blocks)
+        if self.release and not in_blocks:
             X = _within_edge(X, np.append(scales, self._label.scale))
         if self.fit_intercept:
             X = metrics.with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
         target = (self.epsilon / math.sqrt(count), self._delta)
-        problem = build("fit", X, y, self.loss, penalty, *target, "fit", given=(N,))
+        if in_blocks:
+            X, loss = replace(X, positive=y), named(self.loss)
+            problem: Problem = Large("fit", X, np.zeros(1), loss, penalty, *target)
+        else:
+            problem = build("fit", X, y, self.loss, penalty, *target, given=(N,))
         return declared(problem, scales, float(self._label.scale[0]))
 
     def _is_open(self) -> bool:
@@ -355,12 +419,16 @@ class DPLinear(BaseEstimator):
         return self._layout.numeric if self._layout and self._is_open() else [*range(p)]
 
     def _rescaled(
-        self, X: Any, every: Sequence[np.ndarray], first: Ledger, normal: Normal | Exact
-    ) -> tuple[Any, list[np.ndarray], np.ndarray]:
+        self, X: Any, every: Sequence[Any], first: Ledger, normal: Normal | Exact
+    ) -> tuple[Any, Sequence[Any], np.ndarray]:
         """X and labels over scales that are released now, and what was released."""
         (n, p), (features, label) = X.shape, self._private()
         some = self._sized(p)
-        columns = [X[:, some]] * features + [every[0][:, None]] * label
+        if isinstance(X, Blocks):
+            columns: list[Any] = [partial(X.total, of_rows)] * features
+            columns += [partial(X.total, of_labels)] * label
+        else:
+            columns = [X[:, some]] * features + [every[0][:, None]] * label
         noisy = private_scales.noisy_counts(columns, first, normal)
         found = private_scales.scales(noisy, first, n)
         size, scales = float(found[-1]) if label else 1.0, np.ones(p)
@@ -370,6 +438,8 @@ class DPLinear(BaseEstimator):
                 scales = self._layout.scales(scales, n)
         self._over = scales / size
         self._label = replace(self._label, released=size)
+        if isinstance(X, Blocks):
+            return X.over(scales, size), every, noisy
         with np.errstate(over="ignore"):
             X = private_scales.divided(X, scales) if features else X
             return X, [y / size for y in every], noisy
@@ -386,10 +456,10 @@ class DPLinear(BaseEstimator):
         """Fit to X (n, p) and labels y (n,)."""
         _refuse(unknown)
         _warn_of_search()
-        frame, (X, y) = X, self._arrays(X, y)
+        frame = X
         if self.epsilon == math.inf and self.solver == AUTO:
-            return self._fitted_exactly(frame, X, y)
-        X, every = self._cleaned(X, y)
+            return self._fitted_exactly(X, *self._arrays(X, y))
+        X, every = self._ready(X, y)
         runs, read = self._runs(X, every), self._read_off()
         for name in read:
             warnings.warn(
@@ -428,7 +498,7 @@ class DPLinear(BaseEstimator):
             runs = self._runs(X, every, contestants.method(self.solver_))
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
         if self.release:
-            W = [on.exactly(setting, noise) for on, setting in runs]  # type: ignore[attr-defined]
+            W = [on.alone(setting, noise, 0, exact=True) for on, setting in runs]  # type: ignore[attr-defined]
         else:
             W = [weights(*run, noise, k) for run, k in zip(runs, seeds, strict=True)]
         self._published(np.array([_finite(w) for w in W]))
@@ -462,7 +532,7 @@ class DPLinear(BaseEstimator):
 
     def _settled(
         self, frame: Any, y: np.ndarray, levels: Ledger, normal: Normal | Exact
-    ) -> tuple[Any, list[np.ndarray]]:
+    ) -> tuple[Any, Sequence[Any]]:
         """X and labels with the columns that are found now."""
         assert self._layout is not None
         layout = frames.found(frame, self._layout, levels, normal)
@@ -514,6 +584,9 @@ class DPLinear(BaseEstimator):
         return int(check_random_state(self.random_state).randint(2**31))
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[np.ndarray]]:
+        raise NotImplementedError
+
+    def _targets(self, X: Blocks, y: Any) -> tuple[Blocks, list[Any]]:
         raise NotImplementedError
 
     def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
@@ -682,6 +755,16 @@ class DPClassifier(ClassifierMixin, DPLinear):
 
         A record of no class is one of zeros.
         """
+        self._find_classes(y)
+        return metrics.against_rest(X, y, self.classes_)
+
+    def _targets(self, X: Blocks, y: Any) -> tuple[Blocks, list[Any]]:
+        """The classes that become +1 in turn."""
+        self._find_classes(y)
+        some = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        return replace(X, classes=self.classes_), [*some]
+
+    def _find_classes(self, y: np.ndarray) -> None:
         self._check_loss(metrics.SIGNED)
         if self.classes is None:
             check_classification_targets(y)
@@ -691,7 +774,6 @@ class DPClassifier(ClassifierMixin, DPLinear):
                 f"y: {type(self).__name__} needs two classes or more, the data have "
                 "one class"
             )
-        return metrics.against_rest(X, y, self.classes_)
 
     def _declared(self) -> np.ndarray:
         found = np.asarray(self.classes)
@@ -802,6 +884,11 @@ class DPRegressor(RegressorMixin, DPLinear):
         self._check_loss(RESIDUAL)
         X, y = cleaned(X, self._label.applied(np.asarray(y, dtype=np.float64)))
         return X, [y]
+
+    def _targets(self, X: Blocks, y: Any) -> tuple[Blocks, list[Any]]:
+        """Labels as they are."""
+        self._check_loss(RESIDUAL)
+        return X, [None]
 
     def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         self.coef_, self.intercept_ = coef[0], float(intercept[0])
@@ -915,6 +1002,8 @@ def weights(
     on: Contestant, setting: Setting, noise_multiplier: float, seed: int
 ) -> np.ndarray:
     """The weights of one run, shape (p,)."""
+    if isinstance(on, Fitting):
+        return on.alone(setting, noise_multiplier, seed, exact=False)
     kept: list[np.ndarray] = []
 
     def keep(W: np.ndarray) -> dict[str, np.ndarray]:

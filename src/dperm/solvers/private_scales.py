@@ -24,15 +24,18 @@ Adaptive composition needs that.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.random import PCG64, Generator, SeedSequence
 from scipy import sparse
 
 from dperm.core.calibrations import STRICT
+from dperm.core.compiled import KERNEL
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import STREAMS, gaussian
@@ -43,6 +46,9 @@ OCTAVES = np.arange(-48, 49)  # the exponents of the cells
 SHARES = (0.01, 0.3)  # of the squared budget, the least and the most
 CLEAR = 40.0  # n / (sqrt(k) times the noise of a count over its sensitivity) to pay for
 SEEN = 4.0  # standard deviations of the noise
+_LOWEST = int(OCTAVES[0])
+_SIZE = 2**63 - 1  # the bits of a double but for its sign
+_CARRY = 2**52 - (int(np.float64(2 * math.sqrt(0.5)).view(np.int64)) & (2**52 - 1))
 
 
 def share(k: int, n: int, epsilon: float, delta: float) -> float:
@@ -124,24 +130,32 @@ def histogram(columns: Any) -> np.ndarray:
 
     Parameters
     ----------
-    columns : ndarray (n, k) or sparse array
+    columns : ndarray (n, k), sparse array, or a function that adds up histograms
         Finite.
     """
+    if callable(columns):
+        total: np.ndarray = columns(histogram)
+        return total
+    found = np.zeros((columns.shape[1], len(OCTAVES)))
     if sparse.issparse(columns):
         columns = sparse.csc_array(columns)
-        data, k = columns.data, columns.shape[1]
-        places = np.repeat(np.arange(k), np.diff(columns.indptr))
+        for j, (low, high) in enumerate(itertools.pairwise(columns.indptr)):
+            _count(columns.data[low:high, None].view(np.int64), found[j : j + 1])
     else:
-        columns = np.asarray(columns, dtype=float)
-        data, k = columns.ravel(), columns.shape[1]
-        places = np.broadcast_to(np.arange(k), columns.shape).ravel()
-    mantissas, exponents = np.frexp(np.abs(data))
-    nearest = exponents - (mantissas < math.sqrt(0.5))
-    cells = np.clip(nearest, OCTAVES[0], OCTAVES[-1]) - OCTAVES[0]
-    kept = mantissas > 0
-    flat = (places * len(OCTAVES) + cells)[kept]
-    found = np.bincount(flat, minlength=k * len(OCTAVES))
-    return found.reshape(k, -1).astype(float)
+        values = np.ascontiguousarray(columns, dtype=np.float64)
+        _count(values.view(np.int64), found)
+    return found
+
+
+@njit(**KERNEL)
+def _count(bits, found):
+    """Add numbers (n, k), of which these are the bits, to the counts of their cells."""
+    for i in range(bits.shape[0]):
+        for j in range(bits.shape[1]):
+            size = bits[i, j] & _SIZE
+            if size:  # the exponent, one more from sqrt(2) on
+                cell = ((size + _CARRY) >> 52) - 1023 - _LOWEST
+                found[j, min(max(cell, 0), found.shape[1] - 1)] += 1
 
 
 def scales(noisy: np.ndarray, stated: Ledger, n: int) -> np.ndarray:

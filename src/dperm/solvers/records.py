@@ -60,10 +60,17 @@ class Records:
     ):
         self.loss, self._kept = problem.loss, dict[Any, Any]()
         with np.errstate(all="ignore"):
-            self.rows, offset = cleaned(_scaled(problem.rows, S), problem.offset)
-            self.offset = offset[:, None]
-            self.norms, self.largest = norms(self.rows), _largest(self.rows)
-            self.labels = bounded(-offset / label, np.full(self.n, STEEP))
+            rows, offset = cleaned(_scaled(problem.rows, S), problem.offset)
+            self._take(rows, offset, norms(rows), _largest(rows), label)
+
+    def _take(
+        self, rows: Any, offset: Any, sizes: Any, largest: Any, label: float = 1.0
+    ) -> None:
+        """Keep records that are finite, in units of the scales."""
+        self.rows, self.offset = rows, offset[:, None]
+        self.norms, self.largest = sizes, largest
+        with np.errstate(all="ignore"):
+            self.labels = bounded(-offset / label, np.full(len(offset), STEEP))
 
     @property
     def n(self) -> int:
@@ -80,7 +87,8 @@ class Records:
         """Records in the ball of a radius; see ``contributions``."""
         key = ("clipped", radius, grid)
         return self.kept(
-            key, lambda: contributions(self.rows, self.norms, radius, grid)
+            key,
+            lambda: contributions(self.rows, self.norms, radius, grid, self.largest),
         )
 
     def slopes(self, margins: np.ndarray) -> np.ndarray:
@@ -108,9 +116,8 @@ class Records:
         ContributionError
         """
         rows = self._some(some) if rows is None else rows
-        offset = self.offset if u.ndim > 1 else self.offset[:, 0]
         with np.errstate(all="ignore"):
-            margins = rows @ u + offset[some]
+            margins = rows @ u + self._offset(u)[some]
             flat = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
             steepest = np.minimum(C / self.norms[some], STEEP)
             found = bounded(flat.reshape(margins.shape), steepest)
@@ -122,6 +129,29 @@ class Records:
         rows = self._some(some)
         found: np.ndarray = rows.T @ self.clipped_slopes(u, C, some, rows)
         return found
+
+    def pull(self, u: np.ndarray, radius: float) -> np.ndarray:
+        """Sum of gradients at u (p,) or (p, L) of records clipped to a radius."""
+        V = self.clipped(radius)
+        found: np.ndarray = V.T @ self.slopes(V @ u + self._offset(u))
+        return found
+
+    def hessian(self, u: np.ndarray, radius: float) -> np.ndarray:
+        """Sum of Hessians at u (p,) of records clipped to a radius; (p, p)."""
+        V = self.clipped(radius)
+        return gram(V, self.second(V @ u + self._offset(u)))
+
+    def gram(self, radius: float) -> np.ndarray:
+        """Sum of x x^T over records clipped to a radius; (p, p)."""
+        return gram(self.clipped(radius))
+
+    def sample(self) -> Records:
+        """Enough of the records to start a search for a minimum with: all of them."""
+        return self
+
+    def _offset(self, u: np.ndarray) -> np.ndarray:
+        """Margins at 0, for u (p,) or (p, L)."""
+        return self.offset if u.ndim > 1 else self.offset[:, 0]
 
     def _some(self, some: Any) -> Any:
         return self.rows if some is ... else self.rows[some]
@@ -143,7 +173,13 @@ class Records:
         return found
 
 
-def contributions(rows: Any, sizes: np.ndarray, radius: float, grid: float = 0) -> Any:
+def contributions(
+    rows: Any,
+    sizes: np.ndarray,
+    radius: float,
+    grid: float = 0,
+    largest: np.ndarray | None = None,
+) -> Any:
     """Rows of known norms, clipped to a radius and cut to multiples of a grid.
 
     Parameters
@@ -156,6 +192,8 @@ def contributions(rows: Any, sizes: np.ndarray, radius: float, grid: float = 0) 
     grid : float
         0 leaves the numbers as they are. Entries are cut towards 0, which makes no
         norm larger.
+    largest : ndarray, shape (n,), optional
+        Largest entries, where they are known.
 
     Raises
     ------
@@ -163,7 +201,7 @@ def contributions(rows: Any, sizes: np.ndarray, radius: float, grid: float = 0) 
         If a row is longer than the radius all the same.
     """
     inside = np.minimum(1.0, radius / np.maximum(sizes, 1 / STEEP))
-    check(_largest(rows), inside, radius)
+    check(_largest(rows) if largest is None else largest, inside, radius)
     if not sparse.issparse(rows):
         found = rows * inside[:, None]
         return grid * np.trunc(found / grid) if grid else found

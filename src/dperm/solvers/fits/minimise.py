@@ -73,19 +73,21 @@ def _newton(
     b: np.ndarray,
     tolerance: np.ndarray,
 ) -> np.ndarray:
-    """Steps with the Hessian at the minimiser for b = 0; if slow, with their own."""
-    V = records.clipped(radius)
-    weights = at.n * at.l2 + ridge
+    """Steps with the Hessian at the minimiser for b = 0; if slow, with their own.
+
+    Of many records that is the minimiser on a sample, whose Hessian is nearly theirs.
+    """
+    weights = at.n * at.l2[:, 0] + ridge
 
     def gradient(u: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return V.T @ records.slopes(V @ u + records.offset) + weights * u + b
+        return records.pull(u, radius) + weights[:, None] * u + b
 
     def centre() -> tuple[np.ndarray, Any]:
-        none = np.zeros((at.p, 1))
-        u = _minimise_one(
-            records, V, weights, none[:, 0], none[:, 0], float(tolerance.max())
-        )
-        return u[:, None], linalg.cho_factor(_hessian(records, V, weights, u))
+        some, none, most = records.sample(), np.zeros(at.p), float(tolerance.max())
+        share = some.n / at.n
+        u = _minimise_one(some, radius, share * weights, none, none, share * most)
+        bent = some.hessian(u, radius) / share + np.diag(weights)
+        return u[:, None], linalg.cho_factor(bent)
 
     start, factor = records.kept(("centre", radius, ridge), centre)
     u = np.repeat(start, b.shape[1], axis=1)
@@ -111,22 +113,14 @@ def _newton(
         slope, move = following, after
     for k in np.flatnonzero(~(sizes <= tolerance)):
         u[:, k] = _minimise_one(
-            records, V, weights, b[:, k], u[:, k], float(tolerance[k])
+            records, radius, weights, b[:, k], u[:, k], float(tolerance[k])
         )
     return u
 
 
-def _hessian(
-    records: Records, V: Any, weights: np.ndarray, u: np.ndarray
-) -> np.ndarray:
-    return gram(V, records.second(V @ u + records.offset[:, 0])) + np.diag(
-        weights[:, 0]
-    )
-
-
 def _minimise_one(
     records: Records,
-    V: Any,
+    radius: float,
     weights: np.ndarray,
     b: np.ndarray,
     u: np.ndarray,
@@ -135,16 +129,15 @@ def _minimise_one(
     """Newton's method with halved steps, from u (p,)."""
 
     def slope_of(u: np.ndarray) -> np.ndarray:
-        return (
-            V.T @ records.slopes(V @ u + records.offset[:, 0]) + weights[:, 0] * u + b
-        )
+        return records.pull(u, radius) + weights * u + b
 
     slope = slope_of(u)
     for _ in range(_NEWTON):
         size = np.linalg.norm(slope)
         if size <= tolerance:
             return u
-        move = linalg.solve(_hessian(records, V, weights, u), slope, assume_a="pos")
+        bent = records.hessian(u, radius) + np.diag(weights)
+        move = linalg.solve(bent, slope, assume_a="pos")
         length = 1.0
         while length > 1e-6:
             following = slope_of(u - length * move)

@@ -28,6 +28,7 @@ from dperm.solvers.fits.scaled import Scaled
 
 MINIMA = ("exact", "approximate")
 MU = 1e-4  # of hiding what is left
+BLOCKS = True  # whether records may be read in blocks
 WIDE = 2000  # features beyond which a non-smooth minimiser takes minutes
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,11 @@ import numpy as np
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS
 from dperm.core.privacy.mechanisms import Streams
+from dperm.solvers.blocks import Blocked, Blocks
 from dperm.solvers.exact_noise import moments_error
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.secret import Secret, Tilted
-from dperm.solvers.records import Records, gram
+from dperm.solvers.records import Records
 from dperm.solvers.scales import column_scales, is_declared, label_scale
 
 
@@ -69,7 +71,11 @@ class Scaled:
     def _behind(self) -> Records:
         """The records, which are scaled when they are first needed."""
         if isinstance(self._records, Problem):
-            self._records = Records(self._records, self.S, self.label)
+            A = self._records.A
+            if isinstance(A, Blocks):
+                self._records = Blocked(replace(A.over(self.S), label=self.label))
+            else:
+                self._records = Records(self._records, self.S, self.label)
         return self._records
 
     @property
@@ -111,7 +117,7 @@ class Scaled:
         ||x x^T - z z^T||_F^2 = ||x||^4 + ||z||^4 - 2 (x.z)^2 <= 2 R^4.
         """
         records = self._behind()
-        matrix = records.kept(("gram", R), lambda: gram(records.clipped(R)))
+        matrix = records.kept(("gram", R), lambda: records.gram(R))
         return Secret(matrix, float(np.sqrt(2)) * R**2, symmetric=True)
 
     def moments(self, C: float, weight: float) -> Secret:
@@ -161,12 +167,12 @@ class Scaled:
 
         To within ``tolerance`` of the norm of a subgradient of the sum over records.
         """
-        none = np.zeros((self.p, 1))
+        records, none = self._behind(), np.zeros((self.p, 1))
 
-        def minimiser(V: Any, records: Records) -> np.ndarray:
+        def minimiser() -> np.ndarray:
             return minimise(self, records, R, ridge, none, tolerance)
 
-        return self.statistic(R, minimiser, sensitivity, key=("minimum", ridge))
+        return Secret(records.kept(("minimum", R, ridge), minimiser), sensitivity)
 
     def tilted_minimum(
         self, R: float, ridge: float, tolerance: float, curvature: float, off: float

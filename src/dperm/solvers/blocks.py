@@ -1,0 +1,284 @@
+r"""Sums over records that are read in blocks, here or by the workers of a Dask cluster.
+
+Every sum that a full-batch method releases is one over records, each of which adds what
+it alone determines, within a bound C. So it is a sum over parts of the data of sums
+over the blocks of a part:
+
+    s = sum_k s_k,   s_k = sum of the contributions of the records of part k.
+
+*Sensitivity.* Each record is in one part and one block. Replacing it changes its own
+contribution, and no other: s moves by what the contribution does, 2 C for gradients
+clipped to C, however records are cut, and whoever adds them. That needs each part to be
+added exactly once: ``added`` takes one sum of each part, whichever comes first, and
+refuses a missing one and one of more or fewer records than the part has. Parts are
+added in their order, so that the bits are those of one process. ∎
+
+*Who sees what.* Workers read raw records, and send sums that hide nothing to the
+process that fits; it reads raw records too, a sample of up to 2^22 numbers, and draws
+the noise of each release once, after the parts are added. So this is central privacy:
+all of these processes, their disks and the network between them are trusted, and what
+is private is what the fit publishes. A worker that is lost has released nothing; what
+it was to add is added up anew from the same records.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from dperm.core.compiled import KERNEL
+from dperm.core.erm.cleaning import FAR, lengths
+from dperm.core.erm.losses import Loss, named
+from dperm.core.erm.problem import Problem
+from dperm.data.blocks import Part, Source
+from dperm.solvers.records import Records
+
+LARGE = 1 << 23  # entries of an array from which it is read in blocks
+SAMPLE = 1 << 22  # entries of a sample
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Records in blocks, and how they become those that a solver sees.
+
+    A column x becomes (x - centre) / scale after clipping to [low, high]; a record that
+    is not finite, or of no class, becomes one of zeros.
+
+    Attributes
+    ----------
+    source : Source
+    loss : str
+    low, high, centre, scale : ndarray, shape (p,)
+    label_low, label_high, label_centre, label_scale : float
+        The same of labels that are numbers.
+    classes : ndarray, optional
+        Of labels that are not.
+    positive : object
+        The class that is +1.
+    constant : float
+        What a last column holds; 0 if there is none.
+    label : float
+        What a record's labels are measured in (``Records.labels``).
+    """
+
+    source: Source
+    loss: str
+    low: np.ndarray
+    high: np.ndarray
+    centre: np.ndarray
+    scale: np.ndarray
+    label_low: float = -np.inf
+    label_high: float = np.inf
+    label_centre: float = 0.0
+    label_scale: float = 1.0
+    classes: np.ndarray | None = None
+    positive: Any = None
+    constant: float = 0.0
+    label: float = 1.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, p), the constant column included."""
+        n, p = self.source.shape
+        return n, p + bool(self.constant)
+
+    def over(self, S: np.ndarray, label: float = 1.0) -> Blocks:
+        """The same in further units S, one for each column."""
+        p, last = len(self.scale), self.constant
+        return replace(
+            self,
+            scale=self.scale * S[:p],
+            label_scale=self.label_scale * label,
+            constant=last / float(S[p]) if last else 0.0,
+        )
+
+    def block(self, X: np.ndarray, y: np.ndarray) -> Block:
+        """Records (m, p) and labels (m,) as the solver sees them."""
+        loss, p = named(self.loss), len(self.scale)
+        if self.classes is None:
+            with np.errstate(all="ignore"):
+                y = np.clip(y.astype(float), self.label_low, self.label_high)
+                y = (y - self.label_centre) / self.label_scale
+            keep = np.isfinite(y)
+        else:
+            keep = np.isin(y, self.classes)
+            y = np.where((y == self.positive) | ~keep, 1.0, -1.0)
+        signs, offset = loss.signs(y), np.where(keep, loss.offset(y), 0.0)
+        rows = np.empty((len(X), p + bool(self.constant)))
+        squares, largest = np.empty((2, len(X)))
+        ends = (self.low, self.high, self.centre, 1 / self.scale)
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        _prepare(X, *ends, signs, rows, squares, largest)
+        if not (keep.all() and (squares < FAR**2).all()):
+            keep &= np.isfinite(rows[:, :p]).all(axis=1)
+            rows[~keep, :p] = squares[~keep] = largest[~keep] = offset[~keep] = 0.0
+            signs = np.where(keep, signs, 1.0)
+        if self.constant:
+            rows[:, p] = self.constant * signs
+            squares += self.constant**2
+            largest = np.maximum(largest, abs(self.constant))
+        return Block(loss, rows, offset, lengths(rows, squares), largest, self.label)
+
+    def each(self, function: Any, *args: Any) -> Iterator[Found]:
+        """What a function makes of every part: its number, records read, the value.
+
+        By the workers of the current Dask client, if there is one and data are files.
+        """
+        parts, dask = self.source.parts, sys.modules.get("distributed")
+        client = dask and _current(dask)
+        if not dask or not client or not parts[0].path:
+            for k, part in enumerate(parts):
+                yield k, *function(self, part, *args)
+            return
+        futures = {
+            client.submit(function, self, part, *args, pure=False): k
+            for k, part in enumerate(parts)
+        }
+        for future, (n, value) in dask.as_completed([*futures], with_results=True):
+            yield futures[future], n, value
+
+    def total(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Sum of what a function of a :class:`Block` is on all blocks."""
+        return added(self.source.parts, self.each(_of_part, function, *args))
+
+
+def _current(dask: Any) -> Any:
+    """The client that is open, if one is."""
+    with suppress(ValueError):
+        return dask.Client.current()
+
+
+Found = tuple[int, int, Any]  # the number of a part, records that were read, a value
+
+
+def added(parts: Sequence[Part], found: Iterable[Found]) -> Any:
+    """The sum of values of all parts in their order, each once.
+
+    Raises
+    ------
+    OSError
+        If a part is missing, or has another number of records than it had.
+    """
+    values = dict[int, Any]()
+    for k, n, value in found:
+        if n != parts[k].n:
+            raise OSError(
+                f"{parts[k].path}: expected {parts[k].n} records in a part, found {n}: "
+                "the data must not change during a fit; nothing was released"
+            )
+        values.setdefault(k, value)
+    if len(values) < len(parts):
+        raise OSError(f"{len(parts) - len(values)} parts of {len(parts)} are missing")
+    return sum((values[k] for k in range(1, len(parts))), start=values[0])
+
+
+def _of_part(
+    blocks: Blocks, part: Part, function: Callable[..., Any], *args: Any
+) -> tuple[int, Any]:
+    """Records of a part, and the sum of a function over its blocks, in their order."""
+    n, total = 0, 0.0
+    for X, y in blocks.source.read(part):
+        n, total = n + len(y), total + function(blocks.block(X, y), *args)
+    return n, total
+
+
+def _some_of_part(blocks: Blocks, part: Part, every: int) -> tuple[int, Any]:
+    """Every so manieth block of a part, as it is read."""
+    n, kept = 0, []
+    for k, (X, y) in enumerate(blocks.source.read(part)):
+        n += len(y)
+        if k % every == 0:
+            kept.append((np.array(X), np.array(y)))
+    return n, kept
+
+
+@njit(**KERNEL)
+def _prepare(X, low, high, centre, factor, signs, rows, squares, largest):
+    """Write records X (m, p), clipped and in other units, their norms and entries."""
+    for i in range(X.shape[0]):
+        total, top, sign = 0.0, 0.0, signs[i]
+        for j in range(X.shape[1]):
+            x = X[i, j]
+            x = low[j] if x < low[j] else x
+            x = high[j] if x > high[j] else x
+            x = (x - centre[j]) * factor[j]
+            rows[i, j] = sign * x
+            total += x * x
+            top = max(top, abs(x))
+        squares[i], largest[i] = total, top
+
+
+class Block(Records):
+    """The records of one block."""
+
+    def __init__(self, loss: Loss, *taken: Any):
+        self.loss, self._kept = loss, {}
+        self._take(*taken)
+
+
+def of_rows(records: Records, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+    """A function of the rows of a block."""
+    return function(records.rows)
+
+
+def of_labels(records: Records, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+    """A function of its labels, as a column."""
+    return function(records.labels[:, None])
+
+
+class Blocked(Records):
+    """All records, of which sums are taken block by block."""
+
+    def __init__(self, blocks: Blocks):
+        self.loss, self._kept, self.blocks = named(blocks.loss), {}, blocks
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.blocks.shape[0]
+
+    def gradient(self, u: np.ndarray, C: float, some: Any = ...) -> np.ndarray:
+        """Sum of gradients clipped to C at u (p,) or (p, L), of all records."""
+        found: np.ndarray = self.blocks.total(Records.gradient, u, C)
+        return found
+
+    def pull(self, u: np.ndarray, radius: float) -> np.ndarray:
+        """As of :class:`Records`."""
+        found: np.ndarray = self.blocks.total(Records.pull, u, radius)
+        return found
+
+    def hessian(self, u: np.ndarray, radius: float) -> np.ndarray:
+        """As of :class:`Records`."""
+        found: np.ndarray = self.blocks.total(Records.hessian, u, radius)
+        return found
+
+    def gram(self, radius: float) -> np.ndarray:
+        """As of :class:`Records`."""
+        found: np.ndarray = self.blocks.total(Records.gram, radius)
+        return found
+
+    def moments(self, C: float, weight: float) -> np.ndarray:
+        """As of :class:`Records`."""
+        found: np.ndarray = self.blocks.total(Records.moments, C, weight)
+        return found
+
+    def sample(self) -> Records:
+        """Blocks that lie evenly, of 2^22 entries at most."""
+        blocks, (n, p) = self.blocks, self.blocks.shape
+        every = -(-n * p // SAMPLE)
+        pairs = added(blocks.source.parts, blocks.each(_some_of_part, every))
+        X, y = (np.concatenate(some) for some in zip(*pairs, strict=True))
+        return blocks.block(X, y)
+
+
+class Large(Problem):
+    """A problem whose A is :class:`Blocks`: a full-batch method can solve it."""
+
+    def __post_init__(self) -> None:
+        """Records are cleaned when they are read."""
