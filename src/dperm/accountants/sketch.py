@@ -102,16 +102,16 @@ def sketch_delta(s2: float, freedom: int, mu: float, epsilon: float) -> float:
     else:
         z, normal = _normal()
         left = epsilon + b * u[:, None] - (mu**2 / 2 + mu * z)
-        found = weights @ _one_side(left, a, freedom) @ normal
+        # E(1 - exp(c - a U))_+ of U chi-squared
+        start = np.maximum(left, 0.0) / (2 * a)
+        shrunk = np.minimum(left - freedom / 2 * math.log1p(2 * a), 700.0)
+        tail = np.exp(shrunk) * gammaincc(freedom / 2, start * (1 + 2 * a))
+        found = (
+            weights
+            @ np.asarray(np.maximum(gammaincc(freedom / 2, start) - tail, 0.0))
+            @ normal
+        )
     return min((1 + CHARGE) * float(found), 1.0)
-
-
-def _one_side(c: Array, a: float, freedom: int) -> Array:
-    """E(1 - exp(c - a U))_+ of U chi-squared."""
-    start = np.maximum(c, 0.0) / (2 * a)
-    shrunk = np.minimum(c - freedom / 2 * math.log1p(2 * a), 700.0)
-    tail = np.exp(shrunk) * gammaincc(freedom / 2, start * (1 + 2 * a))
-    return np.asarray(np.maximum(gammaincc(freedom / 2, start) - tail, 0.0))
 
 
 @lru_cache(maxsize=256)

@@ -54,7 +54,10 @@ def bounds(ledger: Ledger, delta: float) -> tuple[float, float]:
     attack on a tilted minimum comes near its bound, which is held to be no lower.
     """
     events = ledger.events
-    mu = _mu(events)
+    gaussians = (event for event in events if isinstance(event, Gaussian))
+    mu = math.sqrt(
+        sum(event.count * (event.sensitivity / event.scale) ** 2 for event in gaussians)
+    )
     if all(isinstance(event, Gaussian) for event in events):
         exact = gaussian_epsilon(mu, delta)
         return exact, exact
@@ -71,15 +74,14 @@ def bounds(ledger: Ledger, delta: float) -> tuple[float, float]:
     low, high = (_composed(others, mu, delta, up) for up in (False, True))
     sampled = [event for event in others if isinstance(event, SampledGaussian)]
     if sampled == others:
-        high = _without_replacement(sampled, mu, delta)
+        parts = [laws.losses(laws.gaussian_cells(mu))] if mu else []
+        for event in sampled:
+            one = event.sensitivity / event.scale
+            top = 8 * one + one**2 / 2
+            once = laws.curve_losses(partial(_sampled_deltas, event), top)
+            parts += [once] * event.count
+        high = laws.composed(parts).epsilon(delta)
     return min(low, renyi), min(high, renyi)
-
-
-def _mu(events: Sequence[Event]) -> float:
-    gaussians = (event for event in events if isinstance(event, Gaussian))
-    return math.sqrt(
-        sum(event.count * (event.sensitivity / event.scale) ** 2 for event in gaussians)
-    )
 
 
 def _has_no_curve(event: Event) -> bool:
@@ -182,18 +184,6 @@ def _top(event: Event) -> float:
 def _pure(event: NoisyMax) -> float:
     """Of one selection: two scores may move, one up and the other down."""
     return 2 * event.sensitivity / event.scale
-
-
-def _without_replacement(
-    events: Sequence[SampledGaussian], mu: float, delta: float
-) -> float:
-    parts = [laws.losses(laws.gaussian_cells(mu))] if mu else []
-    for event in events:
-        one = event.sensitivity / event.scale
-        top = 8 * one + one**2 / 2
-        once = laws.curve_losses(partial(_sampled_deltas, event), top)
-        parts += [once] * event.count
-    return laws.composed(parts).epsilon(delta)
 
 
 def _sampled_deltas(event: SampledGaussian, epsilons: Array) -> Array:

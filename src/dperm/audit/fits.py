@@ -112,20 +112,15 @@ class FitSubject(Subject):
         """One run, made from scratch."""
         problem = self.shape.problem(data, self.epsilon, self.base)
         at = Scaled(replace(problem, public=self.problem.known))
-        self._before(at)
-        return nullcontext(self.kind(at, self.ledger, [generators], self.options))
-
-    def _before(self, at: Scaled) -> None:
-        """Another run asks for its first release, which it never gets.
-
-        Its bound on a record is a larger one. What it leaves behind may change nothing.
-        """
         if hasattr(self.options, "radius"):
+            # another run, of a larger bound on a record, asks for its first release:
+            # what it leaves behind may change nothing
             wide = replace(self.options, radius=WIDER * self.options.radius)
             ledger = self.module.ledger(at, 1.0, wide)
             run = self.kind(at, ledger, [streams(0)], wide)
             with np.errstate(all="ignore"):
                 next(run.steps())
+        return nullcontext(self.kind(at, self.ledger, [generators], self.options))
 
     def releases(self, run: Any) -> Iterator[Array]:
         """Its releases."""
@@ -150,7 +145,11 @@ class FitSubject(Subject):
         if not (is_bent(self) and self.shape.p == 2 and is_plain):
             return None
         R, Lambda, _ = self.module.constants(self.at, self.options)
-        (X, other), scale = _vectors(self.at.S, first, second), 1.0
+        # vectors y x / S of all records, the replaced one first, and its replacement
+        one, two = (data.y[:, None] * data.X / self.at.S for data in (first, second))
+        at = int(np.flatnonzero((one != two).any(axis=1))[0])
+        X, other = np.vstack([one[[at]], np.delete(one, at, axis=0)]), two[at]
+        scale = 1.0
         for sign, data in ((1, first), (-1, second)):
             tilt, *digits = self.run(data, seed).draws
             script = [tilt, *(draw.moved(-draw.unit) for draw in digits)]
@@ -181,13 +180,6 @@ def rounds(ledger: Ledger) -> tuple[Event, ...]:
         events += [e for e, left in zip(ledger.events, counts, strict=True) if left]
         counts = [max(left - 1, 0) for left in counts]
     return tuple(events)
-
-
-def _vectors(S: Array, first: Records, second: Records) -> tuple[Array, Array]:
-    """Vectors y x / S of all records, the replaced one first, and its replacement."""
-    one, two = (data.y[:, None] * data.X / S for data in (first, second))
-    at = int(np.flatnonzero((one != two).any(axis=1))[0])
-    return np.vstack([one[[at]], np.delete(one, at, axis=0)]), two[at]
 
 
 def shape_text(shape: Shape) -> str:

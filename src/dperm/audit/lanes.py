@@ -76,17 +76,14 @@ class Shape:
             return build("audit", sparse.csc_array(data.X), *given[2:])
         problem = build(*given)
         if self.kept == "centred":
-            found = _centred(data.X, problem.loss.signs(data.y), base.X)
+            # X standardised by the known data's columns, and implicitly so
+            signs = problem.loss.signs(data.y)
+            mean, deviation = base.X.mean(axis=0), base.X.std(axis=0)
+            with np.errstate(over="ignore"):
+                S = sparse.csc_array(signs[:, None] * data.X / deviation)
+            found = Centred(S, signs, -mean / deviation)
             return replace(problem, A=found)
         return problem
-
-
-def _centred(X: Array, signs: Array, known: Array) -> Centred:
-    """X standardised by the known data's columns, and implicitly so."""
-    mean, deviation = known.mean(axis=0), known.std(axis=0)
-    with np.errstate(over="ignore"):
-        S = sparse.csc_array(signs[:, None] * X / deviation)
-    return Centred(S, signs, -mean / deviation)
 
 
 class Estimating(Problem):

@@ -30,7 +30,7 @@ from dperm.audit.replay import (
     selects,
 )
 from dperm.audit.subjects import Array, Subject, Transcript
-from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
+from dperm.core.privacy.ledger import Gaussian, Laplace, SampledGaussian
 
 MANY = 8  # candidates of a selection, beyond which its chances are not computed
 PATHS = 40  # selections of a tree that are measured
@@ -106,7 +106,14 @@ def measured_epsilon(
         again = Measure(replay.seeded(seed)).steps()
         if again is None or not _all_alike(steps, again):
             return _tree_epsilon(replay)
-    return _epsilon(steps, subject.delta)
+    # of independent releases at delta; Gaussians in closed form
+    mu = math.sqrt(sum(step.mu**2 for step in steps))
+    others = [cells for step in steps for cells in step.cells if cells.loses()]
+    if not others:
+        return laws.gaussian_epsilon(mu, subject.delta) if mu else 0.0
+    if mu:
+        others.append(laws.gaussian_cells(mu))
+    return laws.cells_epsilon(others, subject.delta)
 
 
 def has_many(subject: Subject, seen: Transcript) -> bool:
@@ -119,17 +126,6 @@ def _all_alike(one: Sequence[Step], two: Sequence[Step]) -> bool:
     return len(one) == len(two) and all(
         a.is_like(b) for a, b in zip(one, two, strict=True)
     )
-
-
-def _epsilon(steps: Sequence[Step], delta: float) -> float:
-    """Of independent releases at delta; Gaussians in closed form."""
-    mu = math.sqrt(sum(step.mu**2 for step in steps))
-    others = [cells for step in steps for cells in step.cells if cells.loses()]
-    if not others:
-        return laws.gaussian_epsilon(mu, delta) if mu else 0.0
-    if mu:
-        others.append(laws.gaussian_cells(mu))
-    return laws.cells_epsilon(others, delta)
 
 
 def _others_are_alike(subject: Subject, pair: Pair, seed: int) -> bool:
@@ -170,7 +166,18 @@ class Measure:
     def _step(self, t: int) -> Step | None:
         seen = self.coupling.seen
         if selects(self.replay.subject, seen, t):
-            return self._selecting(t)
+            # a selection, and what is released of the selected
+            sides = self.sides(t)
+            one, two = (side.chances() for side in sides)
+            if one.keys() != two.keys():  # the chances are not what they are taken for
+                return None
+            parts = []
+            for symbol in sorted(one):
+                value = self._value(t, symbol, sides)
+                if value is None:
+                    return None
+                parts.append((one[symbol], two[symbol], value))
+            return Step(0.0, (laws.mixed(parts),))
         shifts = self.coupling.at(t)
         if is_bent(self.replay.subject) or not self._is_affine(t):
             return None
@@ -190,20 +197,6 @@ class Measure:
             if not np.allclose(here - low, 2 * (high - here), rtol=_ALIKE, atol=1e-12):
                 return False
         return True
-
-    def _selecting(self, t: int) -> Step | None:
-        """A selection, and what is released of the selected."""
-        sides = self.sides(t)
-        one, two = (side.chances() for side in sides)
-        if one.keys() != two.keys():  # then the chances are not what they are taken for
-            return None
-        parts = []
-        for symbol in sorted(one):
-            value = self._value(t, symbol, sides)
-            if value is None:
-                return None
-            parts.append((one[symbol], two[symbol], value))
-        return Step(0.0, (laws.mixed(parts),))
 
     def sides(self, t: int) -> list[Selection]:
         """The selection of view t on D and on D'."""
@@ -239,7 +232,9 @@ def step_of(shifts: Sequence[Shift]) -> Step | None:
         return Step(0.0, (laws.APART,))
     for shift in shifts:
         event = shift.event
-        if isinstance(event, Gaussian) or _is_normal(event):
+        if isinstance(event, Gaussian) or (
+            isinstance(event, GeneralisedGaussian) and event.order == 2
+        ):
             squares += shift.size**2
         elif isinstance(event, SampledGaussian):
             cells.append(laws.gaussian_cells(shift.size, event.sampling_rate))
@@ -250,10 +245,6 @@ def step_of(shifts: Sequence[Shift]) -> Step | None:
         else:
             return None
     return Step(math.sqrt(squares), tuple(cells))
-
-
-def _is_normal(event: Event) -> bool:
-    return isinstance(event, GeneralisedGaussian) and event.order == 2
 
 
 def _is_known(shift: Array) -> bool:

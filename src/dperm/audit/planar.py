@@ -99,7 +99,12 @@ class Planar:
             left = np.flatnonzero(size > least)
             if not left.size:
                 return u
-            there = u[left] - length[left, None] * self._moves(u[left], slope[left])
+            # newton steps on the first data set
+            V = np.vstack([self.company, self.base])
+            counts = np.append(self.counts, 1.0)
+            there = u[left] - length[left, None] * _solved(
+                _hessians(u[left], V, counts, self.ridge), slope[left]
+            )
             after = np.linalg.norm(b[left] - self.tilts(there), axis=1)
             good = after <= (1 - length[left] / 4) * size[left]
             u[left[good]] = there[good]
@@ -120,12 +125,6 @@ class Planar:
             logs += sign * np.log1p(a * (1 - a) * inverse)
         squares = (shift * (shift - 2 * b)).sum(axis=1)
         return squares / (2 * self.scale**2) + logs
-
-    def _moves(self, u: Array, slope: Array) -> Array:
-        """Newton steps on the first data set."""
-        V = np.vstack([self.company, self.base])
-        counts = np.append(self.counts, 1.0)
-        return _solved(_hessians(u, V, counts, self.ridge), slope)
 
     def axes(self) -> Array:
         """Along the difference of the two records, and across; rows, (2, 2)."""

@@ -79,27 +79,23 @@ def law(draws: list[Draw]) -> float:
     kind, order = draws[0].kind, draws[0].order
     values = np.concatenate([draw.unit.ravel() for draw in draws])
     if order != 2:
-        return _norm_law(draws, order)
+        # of density exp(-||z||_r^2 / 2) the squared norm is chi-squared, and
+        # |z_1|^r / ||z||_r^r is beta and independent of it, as is the sign
+        rows = np.array([draw.unit.ravel() for draw in draws])
+        powers, d = np.abs(rows) ** order, rows.shape[1]
+        sizes = powers.sum(axis=1) ** (2 / order)
+        pvalues = [stats.kstest(sizes, stats.chi2(d).cdf).pvalue]
+        share = stats.beta(1 / order, max(d - 1, 0.5) / order)
+        for j in range(d if d > 1 else 0):
+            pvalues.append(
+                stats.kstest(powers[:, j] / powers.sum(axis=1), share.cdf).pvalue
+            )
+            pvalues.append(
+                stats.binomtest(int((rows[:, j] > 0).sum()), len(rows)).pvalue
+            )
+        return float(min(min(pvalues) * len(pvalues), 1.0))
     name = "gaussian" if kind == "generalised_gaussian" else kind
     return float(stats.kstest(values, LAWS[name].cdf).pvalue)
-
-
-def _norm_law(draws: list[Draw], order: float) -> float:
-    """Of density exp(-||z||_r^2 / 2): the norm, one coordinate's share, and its sign.
-
-    The squared norm is chi-squared, |z_1|^r / ||z||_r^r is beta, and both independent.
-    """
-    rows = np.array([draw.unit.ravel() for draw in draws])
-    powers, d = np.abs(rows) ** order, rows.shape[1]
-    sizes = powers.sum(axis=1) ** (2 / order)
-    pvalues = [stats.kstest(sizes, stats.chi2(d).cdf).pvalue]
-    share = stats.beta(1 / order, max(d - 1, 0.5) / order)
-    for j in range(d if d > 1 else 0):
-        pvalues.append(
-            stats.kstest(powers[:, j] / powers.sum(axis=1), share.cdf).pvalue
-        )
-        pvalues.append(stats.binomtest(int((rows[:, j] > 0).sum()), len(rows)).pvalue)
-    return float(min(min(pvalues) * len(pvalues), 1.0))
 
 
 def dependence(runs: list[Transcript]) -> float:
@@ -316,7 +312,8 @@ def step(ladder: Ladder) -> Finding:
     if ladder.subject.loud is not None:
         ladder = Ladder(ladder.subject.loud, ladder.effort, ladder.seed)
     subject, pair = ladder.subject, ladder.worst_at_first
-    at = _first_release(ladder)
+    plain = ladder.plain
+    at = next((t for t in range(len(plain.views)) if plain.draws_of(t)), 0)
     points = _step_curve(subject)
     if not points:
         return Finding("step", 0.0, math.inf, False, "no bound is stated")
@@ -408,13 +405,11 @@ def _step_curve(subject: Subject) -> list[Point]:
         return [(max(pures), 0.0)]
     if all(isinstance(event, Laplace) for event in events):
         return [(sum(e.count * e.sensitivity / e.scale for e in events), 0.0)]
-    return _curve(_one_step(subject.ledger), subject.delta)
-
-
-def _one_step(ledger: Ledger) -> Ledger:
-    """The events of one step that reads the record; the loudest of each kind."""
+    # the events of one step that reads the record; the loudest of each kind
     kinds: dict[type, Any] = {}
-    for event in sorted(ledger.events, key=lambda event: -event.noise_multiplier):
+    for event in sorted(
+        subject.ledger.events, key=lambda event: -event.noise_multiplier
+    ):
         kind = type(event)
         if isinstance(event, SampledGaussian):
             event = Gaussian(
@@ -422,13 +417,7 @@ def _one_step(ledger: Ledger) -> Ledger:
             )
         many = event.count if isinstance(event, Laplace) and event.count > 1 else 1
         kinds[kind] = replace(event, count=many)  # type: ignore[type-var]
-    return Ledger(tuple(kinds.values()))
-
-
-def _first_release(ladder: Ladder) -> int:
-    """The first view that noise goes into."""
-    plain = ladder.plain
-    return next((t for t in range(len(plain.views)) if plain.draws_of(t)), 0)
+    return _curve(Ledger(tuple(kinds.values())), subject.delta)
 
 
 # --- what is looked at ----------------------------------------------------------------

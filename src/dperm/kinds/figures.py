@@ -150,7 +150,15 @@ def _panel(
         look = chosen[label]
         panels.band(axes, rows, text, look, marks=8, shade=0.18, cost=cost)
         if options.get("ends"):
-            _end(axes, rows[-1], look["color"], _last(curves, options))
+            # A dot where a run ends; a dotted line goes on to where the last one does
+            end = rows[-1]
+            colour = look["color"]
+            last = _last(curves, options)
+            axes.plot([end["x"]], [end["mean"]], "o", color=colour, markersize=4)
+            if end["x"] < last:
+                axes.plot(
+                    [end["x"], last], [end["mean"]] * 2, ":", color=colour, lw=0.9
+                )
     for result in found:
         if result.diverged(calibration):
             label = _label(result, options)
@@ -222,13 +230,6 @@ def _last(curves: list[Rows], options: dict[str, Any]) -> float:
     return max(row["x"] for rows in curves for row in rows)
 
 
-def _end(axes: Axes, end: Row, colour: str, last: float) -> None:
-    """A dot where a run ends; a dotted line goes on to where the last one does."""
-    axes.plot([end["x"]], [end["mean"]], "o", color=colour, markersize=4)
-    if end["x"] < last:
-        axes.plot([end["x"], last], [end["mean"]] * 2, ":", color=colour, lw=0.9)
-
-
 def _finish(axes: Axes, curves: list[Rows], options: dict[str, Any]) -> None:
     """The axis of x, and the legend of a panel."""
     seconds, marked = options.get("x") == "seconds", options.get("ends", False)
@@ -251,19 +252,16 @@ def _finish(axes: Axes, curves: list[Rows], options: dict[str, Any]) -> None:
     if not seconds and not marked:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if options.get("legend", "inside") != "below":
-        _legend(axes, options.get("legend", "inside"), seconds, marked)
-
-
-def _legend(axes: Axes, place: str, seconds: bool, marked: bool) -> None:
-    style: dict[str, Any] = {"fontsize": 6.5} if marked else {}
-    if place == "beside":
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), **style)
-    elif marked or seconds:
-        low, high = axes.get_ylim()  # room for the legend below the curves
-        axes.set_ylim(bottom=low * (low / high) ** (0.35 if marked else 0.4))
-        axes.legend(loc="lower left", **style)
-    else:
-        axes.legend(loc="best")
+        place = options.get("legend", "inside")
+        style: dict[str, Any] = {"fontsize": 6.5} if marked else {}
+        if place == "beside":
+            axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), **style)
+        elif marked or seconds:
+            low, high = axes.get_ylim()  # room for the legend below the curves
+            axes.set_ylim(bottom=low * (low / high) ** (0.35 if marked else 0.4))
+            axes.legend(loc="lower left", **style)
+        else:
+            axes.legend(loc="best")
 
 
 def against_epsilon(config: Config, product: Product, problems: list[str]) -> Drawing:

@@ -49,24 +49,7 @@ def relative_error(config: Config, product: Product, problems: list[str]) -> Tab
             data = data.reindex(columns=[*keys, "mean"])
         printed = printed[[*keys, *names.values()]]
         data = data.merge(printed, on=keys, how="left")
-    return Table(data, _best_in_bold(data))
-
-
-def _error_rows(result: Result, calibration: str) -> Rows:
-    if not result.available:
-        return [{"problem": result.problem, "algorithm": result.label}]
-    rows: Rows = []
-    known = {"problem": result.problem, "algorithm": result.label}
-    for chosen in result.chosen(calibration).to_dict("records"):
-        fresh = result.final(calibration, chosen["passes"])["relative_error"]
-        row = known | {key: chosen[key] for key in ("passes", "mean", "std")}
-        row |= with_interval(fresh.to_numpy(), *FRESH)
-        rows.append(row | {key: chosen[key] for key in ("step", "clip")})
-    return rows
-
-
-def _best_in_bold(data: pd.DataFrame) -> pd.DataFrame:
-    """One line an algorithm, one column a number of passes; the lowest in bold."""
+    # one line an algorithm, one column a number of passes; the lowest in bold
     lines = []
     for line, group in groups(data, ["problem", "algorithm"]):
         least = group["mean"].min() if "mean" in group else None
@@ -80,7 +63,20 @@ def _best_in_bold(data: pd.DataFrame) -> pd.DataFrame:
                 cell += f"; paper {number(row['published_mean'])}"
             line[f"{row['passes']:g} passes"] = cell
         lines.append(line)
-    return pd.DataFrame(lines)
+    return Table(data, pd.DataFrame(lines))
+
+
+def _error_rows(result: Result, calibration: str) -> Rows:
+    if not result.available:
+        return [{"problem": result.problem, "algorithm": result.label}]
+    rows: Rows = []
+    known = {"problem": result.problem, "algorithm": result.label}
+    for chosen in result.chosen(calibration).to_dict("records"):
+        fresh = result.final(calibration, chosen["passes"])["relative_error"]
+        row = known | {key: chosen[key] for key in ("passes", "mean", "std")}
+        row |= with_interval(fresh.to_numpy(), *FRESH)
+        rows.append(row | {key: chosen[key] for key in ("step", "clip")})
+    return rows
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:

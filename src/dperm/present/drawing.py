@@ -264,7 +264,15 @@ def described(rows: Iterable[Row]) -> dict[str, Any]:
         if "axes" not in row:
             continue
         if row["panel"] not in panels:
-            panels[row["panel"]] = _labels(row["axes"]) | {"curves": {}}
+            # where a panel has no labels, those of another of the figure
+            axes = row["axes"]
+            labels = {}
+            for key in ("x", "y"):
+                every = [
+                    getattr(at, f"get_{key}label")() for at in (axes, *axes.figure.axes)
+                ]
+                labels[key] = " ".join(next(filter(None, every), "").split())
+            panels[row["panel"]] = labels | {"curves": {}}
         curves, style = panels[row["panel"]]["curves"], row["look"]
         if row["algorithm"] not in curves:
             curves[row["algorithm"]] = {
@@ -274,15 +282,6 @@ def described(rows: Iterable[Row]) -> dict[str, Any]:
                 "cost": row["cost"],
             }
     return panels
-
-
-def _labels(axes: Axes) -> dict[str, str]:
-    """Labels of both axes; where a panel has none, those of another of the figure."""
-    labels = {}
-    for key in ("x", "y"):
-        every = [getattr(at, f"get_{key}label")() for at in (axes, *axes.figure.axes)]
-        labels[key] = " ".join(next(filter(None, every), "").split())
-    return labels
 
 
 def against(

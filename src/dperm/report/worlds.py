@@ -101,7 +101,9 @@ def tried(
         should[name] = (
             should.get(name, False)
             or world.always
-            or _false(judge(_in(evidence, world.change, exact=True)))
+            or (
+                judge(_in(evidence, world.change, exact=True)).verdict in (NOT, NOTHING)
+            )
         )
     return Outcome(*(tuple(n for n in d if d[n]) for d in (should, noticed)))
 
@@ -127,10 +129,6 @@ def _worse(seen: Finding, found: Finding) -> bool:
     return seen.verdict not in HELD or (
         found.verdict == REPRODUCED and seen.verdict != REPRODUCED
     )
-
-
-def _false(found: Finding) -> bool:
-    return found.verdict in (NOT, NOTHING)
 
 
 # --- the bench ------------------------------------------------------------------------

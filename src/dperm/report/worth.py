@@ -82,7 +82,16 @@ def picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
         axes.plot(ends, [place] * 2, color=colour, linewidth=8, solid_capstyle="butt")
         after = max(row.most, TARGET), place
         offset: Any = {"xytext": (7, 0), "textcoords": "offset points", "va": "center"}
-        axes.annotate(_range(row), after, fontsize=8, **offset)
+        numbers = [f"{float(f'{end:.2g}'):,g}" for end in (row.least, row.most)]
+        text = " to ".join(numbers)
+        if row.unbounded:
+            text += f"; no bound in {row.unbounded} of {row.settings} settings"
+        axes.annotate(
+            text if row.proved else f"{text}; no lower bound",
+            after,
+            fontsize=8,
+            **offset,
+        )
     axes.axvline(TARGET, color="0.3", linewidth=1)
     named = [f"{row.method}, {papers[row.paper]}" for row in rows]
     axes.set_yticks(range(len(data)), named)
@@ -92,14 +101,6 @@ def picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("true epsilon (upper bound) of noise published for epsilon = 1")
     return figure
-
-
-def _range(row: Any) -> str:
-    numbers = [f"{float(f'{end:.2g}'):,g}" for end in (row.least, row.most)]
-    text = " to ".join(numbers)
-    if row.unbounded:
-        text += f"; no bound in {row.unbounded} of {row.settings} settings"
-    return text if row.proved else f"{text}; no lower bound"
 
 
 def author(reference: str) -> str:

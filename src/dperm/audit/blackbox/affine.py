@@ -125,7 +125,13 @@ def compare(
     bare = _no_noise(one, two) or _no_noise(two, one)
     if bare is not None:
         return bare
-    one, two = _spanned(one, two)
+    # both laws in coordinates that noise reaches; the others are equal
+    scales = _scales(one, two)
+    _, span = _split(one.slopes, scales)
+    one, two = (
+        Law(span.T @ _over(a.centre, scales), span.T @ _over(a.slopes, scales), a.laws)
+        for a in (one, two)
+    )
     if not one.centre.size:
         return Exact(0.0, "the output has the same law on both")
     known = [_losses(a, b, delta, level) for a, b in ((one, two), (two, one))]
@@ -175,17 +181,6 @@ def _split(slopes: Array, scales: Array) -> tuple[Array, Array]:
     left, values, _ = np.linalg.svd(_over(slopes, scales))
     rank = int((values > ZERO * max(values.max(initial=0.0), ZERO)).sum())
     return left[:, rank:], left[:, :rank]
-
-
-def _spanned(one: Law, two: Law) -> tuple[Law, Law]:
-    """Both laws in coordinates that noise reaches; the others are equal."""
-    scales = _scales(one, two)
-    _, span = _split(one.slopes, scales)
-    turned = [
-        Law(span.T @ _over(a.centre, scales), span.T @ _over(a.slopes, scales), a.laws)
-        for a in (one, two)
-    ]
-    return turned[0], turned[1]
 
 
 def _losses(one: Law, two: Law, delta: float, level: float) -> Exact | None:

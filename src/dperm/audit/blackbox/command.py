@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.audit.blackbox.domain import NORMS, RELATIONS, Data, Domain
+from dperm.audit.blackbox.domain import NORMS, RELATIONS, Domain
 from dperm.audit.blackbox.running import Fit, RefusedError, load
 from dperm.audit.blackbox.search import Claim, Verdict, audit
 
@@ -32,7 +32,13 @@ not refuted is not private: docs/howto/audit.md says how to read a verdict
 def main(given: argparse.Namespace) -> None:
     """Audit the function that the command line names."""
     try:
-        claim, domains = _claim(given), _domains(given)
+        _within("--epsilon", given.epsilon, 0, math.inf)
+        if given.delta:
+            _within("--delta", given.delta, 0, 1)
+        _within("--confidence", given.confidence, 0.5, 1)
+        _within("--seconds", given.seconds, 0, math.inf)
+        claim = Claim(given.epsilon, given.delta, given.confidence, given.seconds)
+        domains = _domains(given)
         verdict, domain = _best(load(given.function), claim, domains, given.seed)
     except RefusedError as error:
         print(f"dperm audit: {error}", file=sys.stderr)
@@ -135,15 +141,6 @@ def _labels(text: str) -> tuple[float, ...]:
     return found
 
 
-def _claim(given: argparse.Namespace) -> Claim:
-    _within("--epsilon", given.epsilon, 0, math.inf)
-    if given.delta:
-        _within("--delta", given.delta, 0, 1)
-    _within("--confidence", given.confidence, 0.5, 1)
-    _within("--seconds", given.seconds, 0, math.inf)
-    return Claim(given.epsilon, given.delta, given.confidence, given.seconds)
-
-
 def _within(name: str, value: float, low: float, high: float) -> None:
     if not low < value < high:
         raise RefusedError(
@@ -231,10 +228,9 @@ def save(folder: Path, verdict: Verdict, given: dict[str, Any], text: str) -> No
         counted, other = verdict.outputs
         np.savez(folder / "outputs.npz", D=counted, D_prime=other)
     for name, data in (("D", first), ("D_prime", second)):
-        (folder / f"{name}.csv").write_text(_csv(data), encoding="utf-8")
-
-
-def _csv(data: Data) -> str:
-    names = ",".join([*(f"x{j + 1}" for j in range(data.X.shape[1])), "y"])
-    rows = np.column_stack([data.X, data.y]).tolist()
-    return "\n".join([names, *(",".join(map(repr, row)) for row in rows)]) + "\n"
+        names = ",".join([*(f"x{j + 1}" for j in range(data.X.shape[1])), "y"])
+        rows = np.column_stack([data.X, data.y]).tolist()
+        (folder / f"{name}.csv").write_text(
+            "\n".join([names, *(",".join(map(repr, row)) for row in rows)]) + "\n",
+            encoding="utf-8",
+        )

@@ -132,7 +132,9 @@ class Domain:
             text = f"{place}: {_record_text(two)} on D' in place of {_record_text(one)}"
             return Pair(first, _put(base, at, two), text)
         return Pair(
-            first, _without(first, at), f"{place}: {_record_text(one)} not on D'"
+            first,
+            Data(np.delete(first.X, at, axis=0), np.delete(first.y, at)),
+            f"{place}: {_record_text(one)} not on D'",
         )
 
     def _exchanges(
@@ -239,10 +241,6 @@ def _put(data: Data, at: int, record: Record) -> Data:
     X, y = data.X.copy(), data.y.copy()
     X[at], y[at] = record
     return Data(X, y)
-
-
-def _without(data: Data, at: int) -> Data:
-    return Data(np.delete(data.X, at, axis=0), np.delete(data.y, at))
 
 
 def _key(pair: Pair) -> bytes:

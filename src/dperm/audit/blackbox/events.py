@@ -105,11 +105,7 @@ def learn(first: Array, second: Array, level: float, delta: float) -> Event:
     if statistic(first[:1]).dtype == bool:
         name = text if sign > 0 else f"not ({text})"
     best = float(bounds[swapped, k])
-    return Event(name, _times(sign, statistic), at, best, bool(swapped))
-
-
-def _times(sign: float, statistic: Statistic) -> Statistic:
-    return lambda w: sign * statistic(w)
+    return Event(name, lambda w: sign * statistic(w), at, best, bool(swapped))
 
 
 def _thresholds(one: Array, two: Array) -> tuple[Array, Array]:
@@ -148,7 +144,12 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
     yield "an output is no number", _some_no_number
     yield "the outputs that are no numbers", lambda w: (~np.isfinite(w)).sum(axis=1)
     yield from _constant(first, second)
-    yield from _single(first, second, scale)
+    # one output, its distance from the middle, its histogram; the same of the sum
+    for j in range(min(first.shape[1], WIDE)):
+        yield from _one(f"output[{j}]", _entry(j), scale[j], first, second)
+    if 1 < first.shape[1] <= WIDE:
+        size = float(scale.max())
+        yield from _one("the sum of |outputs|", _l1, size, first, second)
     if 1 < first.shape[1] <= MANY:
         tame = [plain(side, scale) for side in (first, second)]
         yield "the histograms of all outputs", _histograms(scale, *tame)
@@ -185,17 +186,6 @@ def _views(scale: Array) -> list[tuple[str, Statistic]]:
     ]
 
 
-def _single(
-    first: Array, second: Array, scale: Array
-) -> Iterator[tuple[str, Statistic]]:
-    """One output, its distance from the middle, its histogram; the same of the sum."""
-    for j in range(min(first.shape[1], WIDE)):
-        yield from _one(f"output[{j}]", _entry(j), scale[j], first, second)
-    if 1 < first.shape[1] <= WIDE:
-        size = float(scale.max())
-        yield from _one("the sum of |outputs|", _l1, size, first, second)
-
-
 def _entry(j: int) -> Statistic:
     """An output in its own unit; what is no number counts as infinite."""
     return lambda w: np.nan_to_num(w[:, j], nan=np.inf, posinf=np.inf, neginf=-np.inf)
@@ -212,37 +202,30 @@ def _one(
     medians = [float(np.median(value(side))) for side in (first, second)]
     for middle in sorted({m for m in medians if np.isfinite(m)}):
         yield f"|{name} - {middle:.6g}|", _away(value, middle)
-    tame = _tamed(value, scale)
-    yield f"the histogram of {name}", _histogram(tame, first, second)
+    tame = _histogram(lambda w: plain(value(w), scale), first, second)
+    yield f"the histogram of {name}", tame
 
 
 def _away(value: Statistic, middle: float) -> Statistic:
     return lambda w: np.abs(value(w) - middle)
 
 
-def _tamed(value: Statistic, scale: float) -> Statistic:
-    return lambda w: plain(value(w), scale)
-
-
 def _histogram(value: Statistic, one: Array, two: Array) -> Statistic:
     """How much oftener a cell came on D than on D'."""
     sides = value(one), value(two)
-    edges = _cells(np.concatenate(sides))
+    # edges of cells: what comes again exactly has its own, the rest equal shares
+    values = np.concatenate(sides)
+    unique, often = np.unique(values, return_counts=True)
+    again = often >= max(3, FEW * len(values))
+    atoms, rest = unique[again], values[~np.isin(values, unique[again])]
+    shares = np.quantile(rest, np.linspace(0, 1, CELLS)) if rest.size else rest
+    edges = np.unique(np.concatenate([atoms, np.nextafter(atoms, np.inf), shares]))
     counts = [
         np.bincount(np.searchsorted(edges, s, side="right"), minlength=len(edges) + 1)
         for s in sides
     ]
     ratio = np.log((counts[0] + 1) / (counts[1] + 1))
     return lambda w: ratio[np.searchsorted(edges, value(w), side="right")]
-
-
-def _cells(values: Array) -> Array:
-    """Edges of cells: what comes again exactly has its own, the rest equal shares."""
-    unique, often = np.unique(values, return_counts=True)
-    again = often >= max(3, FEW * len(values))
-    atoms, rest = unique[again], values[~np.isin(values, unique[again])]
-    shares = np.quantile(rest, np.linspace(0, 1, CELLS)) if rest.size else rest
-    return np.unique(np.concatenate([atoms, np.nextafter(atoms, np.inf), shares]))
 
 
 def _histograms(scale: Array, one: Array, two: Array) -> Statistic:
@@ -265,7 +248,7 @@ def _fitted(
 ) -> Iterator[tuple[str, Statistic]]:
     """Fisher's linear function, and the likelihood ratio of two fitted Gaussians."""
     centres = one.mean(axis=0), two.mean(axis=0)
-    spreads = [_covariance(s) for s in (one, two)]
+    spreads = [np.atleast_2d(np.cov(s, rowvar=False)) for s in (one, two)]
     normal = np.linalg.solve(_ridged(spreads[0] + spreads[1]), centres[0] - centres[1])
     if np.isfinite(normal).all():
         yield f"a linear function{name}", lambda w: view(w) @ normal
@@ -281,10 +264,6 @@ def _fitted(
 
     if all(np.isfinite(inverse).all() for inverse in inverses):
         yield f"the ratio of fitted Gaussians{name}", ratio
-
-
-def _covariance(sample: Array) -> Array:
-    return np.atleast_2d(np.cov(sample, rowvar=False))
 
 
 def _ridged(spread: Array) -> Array:

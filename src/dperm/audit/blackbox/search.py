@@ -231,7 +231,14 @@ class Search:
         if self.replayed:
             self._lawful(ranked[: stage.lawful])
         self._clear_cut(ranked[: stage.clear])
-        self._exceptions(self.raising[: stage.raising])
+        # count how often it raises where one of two neighbours makes it
+        for pair, text in self.raising[: stage.raising]:
+            event = events.Event(f"it raises {text}", _no_numbers, 1.0, 0.0, True)
+            if self.best.refuted:
+                break
+            self._judge(Candidate(pair, 0.0), self._least(), event)
+            self.best.ordinary &= not self.best.refuted
+        self.raising = []
         self._counted(ranked[: stage.promising])
 
     def _ordinary_too(self, pairs: list[Pair]) -> None:
@@ -298,16 +305,6 @@ class Search:
                 " whether a data set holds one: map them to a fixed record, or declare"
                 " --x-bound and --y-bound"
             )
-
-    def _exceptions(self, pairs: list[tuple[Pair, str]]) -> None:
-        """Count how often it raises where one of two neighbours makes it."""
-        for pair, text in pairs:
-            event = events.Event(f"it raises {text}", _no_numbers, 1.0, 0.0, True)
-            if self.best.refuted:
-                break
-            self._judge(Candidate(pair, 0.0), self._least(), event)
-            self.best.ordinary &= not self.best.refuted
-        self.raising = []
 
     # --- frozen noise -----------------------------------------------------------------
 

@@ -176,15 +176,12 @@ def printed(
     moved = sensitivities(problem, options, scores)
     counts = releases(problem.p, count, options)
     ledger = Ledger(_events(moved, (index, sketch), counts), given=problem.given)
-    return Noise(ledger, index, sketch, _true_epsilon(ledger, delta), scores)
-
-
-def _true_epsilon(found: Ledger, delta: float) -> float:
-    """The least epsilon of a sound accountant; a bound where it is beyond all use."""
-    selection, feature = found.events
+    # the least epsilon of a sound accountant; a bound where it is beyond all use
+    selection, feature = ledger.events
     assert isinstance(selection, NoisyMax)
     bound = selection.count * selection.pure + _gaussian_part(feature, delta)
-    return true_epsilon(found, delta) if bound < HOPELESS else bound
+    least = true_epsilon(ledger, delta) if bound < HOPELESS else bound
+    return Noise(ledger, index, sketch, least, scores)
 
 
 def _gaussian_part(feature: Event, delta: float) -> float:

@@ -88,15 +88,12 @@ class GradientIterate(Iterate):
         super().combine(gamma, columns, vertex)
         self._linear *= 1.0 - gamma
         for j, coefficient in zip(columns.tolist(), vertex.tolist(), strict=True):
-            self._linear += (gamma * coefficient / self.problem.n) * self._gram(j)
-
-    def _gram(self, j: int) -> np.ndarray:
-        """A^T a_j, from memory if it was needed before."""
-        if j not in self._known:
-            if len(self._known) >= self._room:
-                del self._known[next(iter(self._known))]
-            self._known[j] = self.columns.gram(j)
-        return self._known[j]
+            # A^T a_j, from memory if it was needed before
+            if j not in self._known:
+                if len(self._known) >= self._room:
+                    del self._known[next(iter(self._known))]
+                self._known[j] = self.columns.gram(j)
+            self._linear += (gamma * coefficient / self.problem.n) * self._known[j]
 
 
 def iterate(problem: Problem, columns: Columns | None = None) -> Iterate:

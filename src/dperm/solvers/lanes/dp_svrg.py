@@ -151,7 +151,8 @@ class Run(dp_sgd.Run):
             self.done += chunk
             count -= chunk
             if self.done % self.epoch == 0:
-                self._end_epoch()
+                p = self.problem.p
+                self.tiles[:, :p] = self.tiles[:, 3 * p :] / self.epoch
 
     def _records(self) -> tuple[np.ndarray, ...]:
         problem = self.problem
@@ -182,11 +183,6 @@ class Run(dp_sgd.Run):
             kernel(*shared, *tiles)
 
         spread(run, self.constants, self.tiles, workers=self.workers)
-
-    def _end_epoch(self) -> None:
-        """Go on from the mean of the epoch's iterates."""
-        p = self.problem.p
-        self.tiles[:, :p] = self.tiles[:, 3 * p :] / self.epoch
 
 
 @njit(**KERNEL)

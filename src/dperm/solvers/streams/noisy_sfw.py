@@ -170,7 +170,10 @@ class Reader:
         """Slices of successive blocks that hold the next records."""
         while count > 0:
             if self.at == len(self.block.labels):
-                self._refill()
+                size = chunks(self.left, self.source.d)[0]
+                self.block, self.at = self.source.take(size), 0
+                self.left -= size
+                self._factors.clear()
             low, high = self.at, min(self.at + count, len(self.block.labels))
             self.at, count = high, count - (high - low)
             yield low, high
@@ -180,12 +183,6 @@ class Reader:
         if q not in self._factors:
             self._factors[q] = self.source.factors(self.block, q)
         return self._factors[q]
-
-    def _refill(self) -> None:
-        size = chunks(self.left, self.source.d)[0]
-        self.block, self.at = self.source.take(size), 0
-        self.left -= size
-        self._factors.clear()
 
 
 class Run(Stream):
@@ -213,20 +210,17 @@ class Run(Stream):
     def releases(self) -> Iterator[np.ndarray]:
         """The estimate of every node."""
         for t in range(1, self.tree.phases + 1):
-            yield from self._phase(t)
-
-    def _phase(self, t: int) -> Iterator[np.ndarray]:
-        for leaf in range(2**t):
-            depth = _entered(t, leaf)
-            count = self.tree.batch >> depth
-            for part in self.parts:
-                part.enter(depth)
-            for low, high in self.reader.pieces(count):
+            for leaf in range(2**t):
+                depth = _entered(t, leaf)
+                count = self.tree.batch >> depth
                 for part in self.parts:
-                    part.read(self.reader, low, high, depth)
-            for part in self.parts:
-                part.leave(t, depth, leaf, count)
-            yield self.parts[0].estimates[depth].flatten()
+                    part.enter(depth)
+                for low, high in self.reader.pieces(count):
+                    for part in self.parts:
+                        part.read(self.reader, low, high, depth)
+                for part in self.parts:
+                    part.leave(t, depth, leaf, count)
+                yield self.parts[0].estimates[depth].flatten()
 
 
 def _entered(t: int, leaf: int) -> int:
