@@ -42,18 +42,12 @@ _WINDOW = 300.0  # natural logarithms about the bulk in which thresholds are loo
 
 @dataclass(frozen=True)
 class Pair:
-    """The outcomes of a release, in bins, each with its chance under P and under Q.
+    """The outcomes of a release, in bins, each with its chance under P and under Q."""
 
-    Attributes
-    ----------
-    p, q : ndarray, shape (k,)
-    error : ndarray, shape (k,)
-        Of both, relatively.
-    """
-
+    #: p, q: shape (k,)
     p: Array
     q: Array
-    error: Array
+    error: Array  #: shape (k,); of both, relatively
 
     def turned(self) -> Pair:
         """The pair (Q, P)."""

@@ -42,16 +42,6 @@ class NoisyMax(Event):
 
     `sensitivity` is that of EACH score (all may move at once), `scale` is the noise's
     *b*: Laplace and Gumbel scale, mean of the exponential.
-
-    Attributes
-    ----------
-    noise : {"laplace", "gumbel", "exponential"}
-        Kind of noise.
-    published_pure : float or None
-        What the paper claims one selection costs; None: the sound cost.
-    sound : bool
-        False where the noise is not on the score, so that no bound can be proved: the
-        strict cost is then infinite, and `published_pure` and `pure` keep the claims.
     """
 
     sensitivity: float
@@ -59,8 +49,11 @@ class NoisyMax(Event):
     count: int
     unit: str
     source: str
-    noise: str = "laplace"
+    noise: str = "laplace"  #: {"laplace", "gumbel", "exponential"}; kind of noise
+    #: what the paper claims one selection costs; None: the sound cost
     published_pure: float | None = None
+    #: false where the noise is not on the score, so that no bound can be proved: the
+    #: strict cost is then infinite, and `published_pure` and `pure` keep the claims
     sound: bool = True
 
     def __post_init__(self) -> None:

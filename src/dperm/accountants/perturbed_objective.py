@@ -105,12 +105,6 @@ class PerturbedObjective(Event):
     r"""Exact minimiser of a logistic objective with a Gaussian linear term.
 
     `sensitivity` is :math:`2R`, `scale` the :math:`\sigma` of the linear term.
-
-    Attributes
-    ----------
-    curvature : float
-        :math:`K = R^2/\Lambda`, with :math:`\Lambda` all of the ridge, in units of
-        the sum over records.
     """
 
     sensitivity: float
@@ -118,6 +112,8 @@ class PerturbedObjective(Event):
     count: int
     unit: str
     source: str
+    #: :math:`K = R^2/\Lambda`, with :math:`\Lambda` all of the ridge, in units of the
+    #: sum over records
     curvature: float = 1.0
 
     def __post_init__(self) -> None:

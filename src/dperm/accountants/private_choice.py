@@ -58,20 +58,12 @@ TOLERANCE, ROUGH = 1e-6, 1e-3  # relative, of a noise multiplier; ROUGH by Rény
 
 @dataclass(frozen=True)
 class Held:
-    """What each run of a choice is held to, so that the choice meets a target.
+    """What each run of a choice is held to, so that the choice meets a target."""
 
-    Attributes
-    ----------
-    closed : bool
-        Whether by profiles, ``at`` deltas; else by Rényi curves, ``at`` orders.
-    at : (float, float)
-        Of the outer and of the inner bound.
-    most : (float, float)
-        Epsilons at the deltas, or divergences at the orders.
-    """
-
+    #: whether by profiles, ``at`` deltas; else by Rényi curves, ``at`` orders
     closed: bool
-    at: tuple[float, float]
+    at: tuple[float, float]  #: (float, float); of the outer and of the inner bound
+    #: (float, float); epsilons at the deltas, or divergences at the orders
     most: tuple[float, float]
 
     def excess(self, ledger: Ledger) -> float:

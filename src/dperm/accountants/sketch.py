@@ -65,13 +65,6 @@ class GaussianSketch(Event):
     r"""Rows of normal numbers whose covariance is the records' and a floor.
 
     `sensitivity` is R, `scale` is :math:`\sqrt\Gamma`.
-
-    Attributes
-    ----------
-    rows : int
-        k, of each release.
-    doubt : float
-        Chance, over all releases, that the covariance is below the floor.
     """
 
     sensitivity: float
@@ -79,7 +72,8 @@ class GaussianSketch(Event):
     count: int
     unit: str
     source: str
-    rows: int = 1
+    rows: int = 1  #: k, of each release
+    #: chance, over all releases, that the covariance is below the floor
     doubt: float = 0.0
 
     def __post_init__(self) -> None:

@@ -29,68 +29,38 @@ BACK = (0, 1, 2, 4, 8)  # views before the record's, at which a loud history tur
 
 @dataclass(frozen=True)
 class Effort:
-    """How much a ladder does.
+    """How much a ladder does."""
 
-    Attributes
-    ----------
-    level : float
-        Chance that a sound subject is flagged by any one statistical test.
-    pairs : int
-        Neighbours that are tried, in both directions.
-    draws : int
-        Runs whose noise is looked at.
-    samples : int
-        Runs on each of D and D' that are told apart, at most.
-    losses : int
-        Transcripts whose privacy loss is computed, where no law can be measured.
-    """
-
+    #: chance that a sound subject is flagged by any one statistical test
     level: float = 0.01
-    pairs: int = 30
-    draws: int = 400
-    samples: int = 2000
+    pairs: int = 30  #: neighbours that are tried, in both directions
+    draws: int = 400  #: runs whose noise is looked at
+    samples: int = 2000  #: runs on each of D and D' that are told apart, at most
+    #: transcripts whose privacy loss is computed, where no law can be measured
     losses: int = 400
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rung found.
-
-    Attributes
-    ----------
-    rung : str
-    measured, bound : float
-        The rung's number, and what it is held against.
-    caught : bool
-        Whether the subject does not keep what its ledger states.
-    note : str
-    epsilon : float
-        Lower bound on the epsilon of the whole run, where the rung has one.
-    """
+    """What a rung found."""
 
     rung: str
+    #: measured, bound: the rung's number, and what it is held against
     measured: float
     bound: float
-    caught: bool
+    caught: bool  #: whether the subject does not keep what its ledger states
     note: str = ""
+    #: lower bound on the epsilon of the whole run, where the rung has one
     epsilon: float = 0.0
 
 
 @dataclass(frozen=True)
 class Audited:
-    """The largest lower bound on the whole run's epsilon, and the pair that has it.
-
-    Attributes
-    ----------
-    pair : Pair
-    epsilon : float
-    exact : bool
-        Whether it follows from a measured law, without a random error.
-    """
+    """The largest lower bound on the whole run's epsilon, and the pair that has it."""
 
     pair: Pair
     epsilon: float
-    exact: bool
+    exact: bool  #: whether it follows from a measured law, without a random error
 
 
 class Ladder:

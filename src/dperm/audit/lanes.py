@@ -31,28 +31,16 @@ WITHIN = 2.0  # public bounds on the features, in units of the largest entry
 
 @dataclass(frozen=True)
 class Shape:
-    """The small problem that a subject solves.
-
-    Attributes
-    ----------
-    n, p : int
-    loss : str
-    penalty : Penalty
-    kept : {"dense", "sparse", "centred"}
-        How A is kept.
-    balance : float
-        Features have sizes from it to its inverse.
-    bounded : bool
-        Whether records keep to the public bounds of the features, and the smoothness
-        constants, which those bounds limit, are each data set's own.
-    """
+    """The small problem that a subject solves."""
 
     n: int = 8
     p: int = 3
     loss: str = "logistic"
     penalty: Penalty = field(default_factory=Penalty)
-    kept: str = "dense"
-    balance: float = 0.5
+    kept: str = "dense"  #: {"dense", "sparse", "centred"}; how A is kept
+    balance: float = 0.5  #: features have sizes from it to its inverse
+    #: whether records keep to the public bounds of the features, and the smoothness
+    #: constants, which those bounds limit, are each data set's own
     bounded: bool = False
 
     @property

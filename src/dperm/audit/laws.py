@@ -138,20 +138,11 @@ def _powers(x: Array, y: Array, order: float) -> Array:
 
 @dataclass(frozen=True)
 class Losses:
-    """Distribution on D of the loss log P / Q, rounded down.
+    """Distribution on D of the loss log P / Q, rounded down."""
 
-    Attributes
-    ----------
-    lowest : int
-        Of the masses' losses, in units of ``GRID``.
-    masses : ndarray
-    finite : float
-        Chance that the loss is finite.
-    """
-
-    lowest: int
+    lowest: int  #: of the masses' losses, in units of ``GRID``
     masses: Array
-    finite: float
+    finite: float  #: chance that the loss is finite
 
     def delta(self, epsilon: float) -> float:
         """E (1 - e^(epsilon - loss))_+."""

@@ -40,18 +40,10 @@ _MOST = 500_000  # cells of a selection with what is released after it
 
 @dataclass(frozen=True)
 class Step:
-    """What one view tells of the record.
+    """What one view tells of the record."""
 
-    Attributes
-    ----------
-    mu : float
-        Of plain Gaussian releases.
-    cells : tuple of Cells
-        Of all else, independent ones.
-    """
-
-    mu: float
-    cells: tuple[Cells, ...] = ()
+    mu: float  #: of plain Gaussian releases
+    cells: tuple[Cells, ...] = ()  #: of all else, independent ones
 
     def is_like(self, other: Step) -> bool:
         """Whether both cost the same, up to rounding."""

@@ -56,24 +56,15 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Planar:
-    """Two data sets in two features that differ in a record v = y x.
+    """Two data sets in two features that differ in a record v = y x."""
 
-    Attributes
-    ----------
-    company : ndarray, shape (k, 2)
-        The kinds of records that both have.
-    counts : ndarray, shape (k,)
-        How many there are of each.
-    base, replacement : ndarray, shape (2,)
-        The record that is replaced, and the one in its place.
-    ridge, scale : float
-        Lambda, and sigma of the linear term.
-    """
-
-    company: Array
-    counts: Array
+    company: Array  #: shape (k, 2); the kinds of records that both have
+    counts: Array  #: shape (k,); how many there are of each
+    #: base, replacement: shape (2,); the record that is replaced, and the one in its
+    #: place
     base: Array
     replacement: Array
+    #: ridge, scale: Lambda, and sigma of the linear term
     ridge: float
     scale: float
 
@@ -234,23 +225,14 @@ def _clipped(X: Array, R: float) -> Array:
 
 @dataclass(frozen=True)
 class Worst:
-    """The pair that costs most, as far as was found.
+    """The pair that costs most, as far as was found."""
 
-    Attributes
-    ----------
-    X : ndarray, shape (n, 2)
-        Records, their labels 1; the first is replaced. Of either column the mean
-        square is 1, so that the scales are 1 whether estimated or declared.
-    replacement : ndarray, shape (2,)
-    pair : Planar
-    cost : Cost
-        What the exact minimum costs on it.
-    """
-
+    #: shape (n, 2); Records, their labels 1; the first is replaced. Of either column
+    #: the mean square is 1, so that the scales are 1 whether estimated or declared.
     X: Array
-    replacement: Array
+    replacement: Array  #: shape (2,)
     pair: Planar
-    cost: Cost
+    cost: Cost  #: what the exact minimum costs on it
 
 
 def worst(

@@ -107,30 +107,16 @@ def _nothing_else(at: Order, needs: LaneNeeds) -> Subjects:
 
 @dataclass(frozen=True)
 class LaneNeeds:
-    """What an audit of a solver of lanes needs.
+    """What an audit of a solver of lanes needs."""
 
-    Attributes
-    ----------
-    shape : Shape
-        Of the small problem.
-    steps : int
-        Of a run.
-    capped : tuple of str
-        Options that count coordinates, and so are p at most.
-    options : mapping
-        Other options that are tried, by name.
-    others : callable
-        Further subjects.
-    reason : str
-        Why no attack reaches the bound.
-    """
-
-    shape: Shape = field(default_factory=Shape)
-    steps: int = 4
+    shape: Shape = field(default_factory=Shape)  #: of the small problem
+    steps: int = 4  #: of a run
+    #: options that count coordinates, and so are p at most
     capped: tuple[str, ...] = ()
+    #: other options that are tried, by name
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    others: Callable[[Order, LaneNeeds], Subjects] = _nothing_else
-    reason: str = ""
+    others: Callable[[Order, LaneNeeds], Subjects] = _nothing_else  #: further subjects
+    reason: str = ""  #: why no attack reaches the bound
 
 
 def _lanes(algorithm: str, at: Order) -> Subjects:
@@ -299,23 +285,14 @@ STREAMS = {
 
 @dataclass(frozen=True)
 class FitNeeds:
-    """What an audit of a solver of that family needs.
+    """What an audit of a solver of that family needs."""
 
-    Attributes
-    ----------
-    options : mapping
-        Options that fit the small data.
-    reason : str
-        Why no attack reaches the bound.
-    company : mapping, optional
-        Options where it finds minima, which many records drive far out.
-    ridge : Penalty
-        That is tried; a weak one where it is to leave the minimiser far out.
-    """
-
+    #: options that fit the small data
     options: Mapping[str, Any] = field(default_factory=dict)
-    reason: str = ""
+    reason: str = ""  #: why no attack reaches the bound
+    #: options where it finds minima, which many records drive far out
     company: Mapping[str, Any] | None = None
+    #: that is tried; a weak one where it is to leave the minimiser far out
     ridge: Penalty = STRONG
 
 

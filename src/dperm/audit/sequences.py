@@ -25,43 +25,24 @@ from dperm.solvers.streams.sources import Rows
 
 @dataclass(frozen=True)
 class SequenceNeeds:
-    """What an audit of a solver of these families needs.
-
-    Attributes
-    ----------
-    n : int
-    balls : tuple of (float, int)
-        Exponents of the balls and dimensions, each a subject of its own.
-    radius : float
-    loss : str
-    positions : tuple of int
-        Records worth replacing.
-    cost : int
-        By how much fewer runs are made of it.
-    options : mapping
-        Options that fit the small data.
-    steps, numbers : int
-        See ``FrankWolfeSubject``.
-    epsilon : float
-        Target at least, where a small one leaves candidates no gap.
-    others : mapping
-        Other needs that are tried, by name.
-    reason : str
-        Why no attack reaches the bound.
-    """
+    """What an audit of a solver of these families needs."""
 
     n: int = 16
+    #: exponents of the balls and dimensions, each a subject of its own
     balls: tuple[tuple[float, int], ...] = ((2.0, 3),)
     radius: float = 0.25
     loss: str = "linear"
-    positions: tuple[int, ...] = (0, 15)
-    cost: int = 1
+    positions: tuple[int, ...] = (0, 15)  #: records worth replacing
+    cost: int = 1  #: by how much fewer runs are made of it
+    #: options that fit the small data
     options: Mapping[str, Any] = field(default_factory=dict)
+    #: steps, numbers: see ``FrankWolfeSubject``
     steps: int = 4
     numbers: int = 0
-    epsilon: float = 0.0
+    epsilon: float = 0.0  #: target at least, where a small one leaves candidates no gap
+    #: other needs that are tried, by name
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    reason: str = ""
+    reason: str = ""  #: why no attack reaches the bound
 
 
 class SequenceSubject(Subject):

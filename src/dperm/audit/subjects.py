@@ -62,24 +62,12 @@ LAWS: dict[str, Any] = {  # of noise of unit scale and location zero
 
 @dataclass(frozen=True)
 class Draw:
-    """Noise from one call.
+    """Noise from one call."""
 
-    Attributes
-    ----------
-    kind : str
-        A key of ``LAWS``, or generalised_gaussian.
-    unit : ndarray
-        The numbers, in units of the noise's scale.
-    order : float
-        Norm of a generalised Gaussian; 2 is the Gaussian.
-    scale : ndarray
-        As it was given, where the tap sees it.
-    """
-
-    kind: str
-    unit: Array
-    order: float = 2.0
-    scale: Any = 1.0
+    kind: str  #: a key of ``LAWS``, or generalised_gaussian
+    unit: Array  #: the numbers, in units of the noise's scale
+    order: float = 2.0  #: norm of a generalised Gaussian; 2 is the Gaussian
+    scale: Any = 1.0  #: as it was given, where the tap sees it
 
     def moved(self, shift: Array) -> Draw:
         """The draw with a shift added; the shift is flat."""
@@ -131,24 +119,12 @@ def tapped(tap: Tap) -> Iterator[Tap]:
 
 @dataclass(frozen=True)
 class Transcript:
-    """One run.
+    """One run."""
 
-    Attributes
-    ----------
-    views : list of ndarray
-        What became known, release by release.
-    draws : list of Draw
-        All noise, in the order it was drawn.
-    ends : list of int
-        0, and how many draws were made up to each view.
-    weights : ndarray
-        What is published at the end.
-    """
-
-    views: list[Array]
-    draws: list[Draw]
-    ends: list[int]
-    weights: Array
+    views: list[Array]  #: what became known, release by release
+    draws: list[Draw]  #: all noise, in the order it was drawn
+    ends: list[int]  #: 0, and how many draws were made up to each view
+    weights: Array  #: what is published at the end
 
     def draws_of(self, t: int) -> list[int]:
         """Places of the draws that went into view t."""
@@ -182,27 +158,18 @@ class Taken(Generator):
 
 @dataclass(frozen=True)
 class Order:
-    """What a subject is to be made of: a solver, and its calibration with its target.
+    """What a subject is made of: a solver, and its calibration with its target."""
 
-    Attributes
-    ----------
-    name, module, options, kind, epsilon
-        ``kind`` is the calibration, ``paper`` or ``strict``.
-    steps : int or None
-        None for as many as usual.
-    varied : bool
-        Whether other data and options are tried.
-    known : dict
-        Noise multipliers that were found.
-    """
-
+    #: name, module, options, kind, epsilon: ``kind`` is the calibration, ``paper`` or
+    #: ``strict``
     name: str
     module: ModuleType
     options: Any
     kind: str
     epsilon: float
-    steps: int | None = None
-    varied: bool = False
+    steps: int | None = None  #: none for as many as usual
+    varied: bool = False  #: whether other data and options are tried
+    #: noise multipliers that were found
     known: dict[Any, float] = field(default_factory=dict)
 
 
@@ -211,29 +178,12 @@ class Subject(ABC):
 
     Attributes
     ----------
-    name, calibration : str
-    ledger : Ledger
-        What it states.
-    delta : float
-    epsilon : float
-        The epsilon that strict noise was to keep to.
-    base : Records
-    positions : tuple of int
-        Records worth replacing.
     hidden : bool
         Whether a step reads a secret random record.
     real : bool
         Whether labels are numbers, not signs.
-    bound : ndarray or None
-        Public bounds on the entries of a record, (p,).
-    tried : tuple of (ndarray, ndarray)
-        Pairs of records to be tried first.
-    draw_events : tuple of Event
-        What each draw of a run is for, where its kind alone does not say it.
     cost : int
         By how much fewer runs are made of it, because they are slow.
-    loud : Subject or None
-        The same with little noise and few steps, in which one step is easy to see.
     reason : str
         Why no attack reaches the bound, where that is known.
     far : float
@@ -245,17 +195,19 @@ class Subject(ABC):
 
     name: str
     calibration: str
-    ledger: Ledger
+    ledger: Ledger  #: what it states
     delta: float
     base: Records
-    epsilon: float = math.inf
-    positions: tuple[int, ...] = (0,)
+    epsilon: float = math.inf  #: the epsilon that strict noise was to keep to
+    positions: tuple[int, ...] = (0,)  #: records worth replacing
     hidden = False
     real = False
-    bound: Array | None = None
-    tried: tuple[tuple[Array, Array], ...] = ()
+    bound: Array | None = None  #: public bounds on the entries of a record, (p,)
+    tried: tuple[tuple[Array, Array], ...] = ()  #: pairs of records to be tried first
+    #: what each draw of a run is for, where its kind alone does not say it
     draw_events: tuple[Event, ...] = ()
     cost = 1
+    #: the same with little noise and few steps, in which one step is easy to see
     loud: Subject | None = None
     reason = ""
     far = 1e5

@@ -52,19 +52,12 @@ UNREACHABLE: Row = {
 
 @dataclass(frozen=True)
 class Seeds:
-    """Seeds of a contest, each for one purpose.
-
-    Attributes
-    ----------
-    tuning, fresh, held : list of int
-    drawing : int
-        Of ten settings, and of the private choices.
-    """
+    """Seeds of a contest, each for one purpose."""
 
     tuning: list[int]
     fresh: list[int]
     held: list[int]
-    drawing: int
+    drawing: int  #: of ten settings, and of the private choices
 
     @classmethod
     def of(cls, seed: int, fresh: int, held: int) -> Seeds:
@@ -116,18 +109,11 @@ class Prices:
 
 
 class Able(NamedTuple):
-    """A setting that may be drawn for a run of a private choice.
-
-    Attributes
-    ----------
-    setting : mapping
-    noise_multiplier : float
-    ledger : Ledger
-        What the choice's price takes such a run to release, its score included.
-    """
+    """A setting that may be drawn for a run of a private choice."""
 
     setting: Setting
     noise_multiplier: float
+    #: what the choice's price takes such a run to release, its score included
     ledger: Ledger
 
 
@@ -172,47 +158,24 @@ def score_event(epsilon: float, delta: float) -> Gaussian:
 
 
 class Drawn(NamedTuple):
-    """A run of a private choice.
+    """A run of a private choice."""
 
-    Attributes
-    ----------
-    choice : int
-        Which one it belongs to.
-    job : Job
-    scored : int
-        Seed of the score's noise, apart from all that the run draws.
-    """
-
-    choice: int
+    choice: int  #: which one it belongs to
     job: Job
-    scored: int
+    scored: int  #: seed of the score's noise, apart from all that the run draws
 
 
 @dataclass
 class Contest:
-    """A method on a problem under given scales.
-
-    Attributes
-    ----------
-    base : Contestant
-    optimum : float
-        F*.
-    grid : sequence of settings
-    default : mapping
-        The setting of no tuning at all.
-    seeds : Seeds
-    prices : Prices
-    split : Split, optional
-        With the same method on its training part, for held-out metrics.
-    trained : Contestant, optional
-    """
+    """A method on a problem under given scales."""
 
     base: Contestant
-    optimum: float
+    optimum: float  #: F*
     grid: Sequence[Setting]
-    default: Setting
+    default: Setting  #: the setting of no tuning at all
     seeds: Seeds
     prices: Prices
+    #: with the same method on its training part, for held-out metrics
     split: Split | None = None
     trained: Contestant | None = None
 

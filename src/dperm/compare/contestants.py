@@ -469,18 +469,10 @@ KEYS = {"lanes": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
 
 @dataclass(frozen=True)
 class Method:
-    """A method that can be put on a problem.
-
-    Attributes
-    ----------
-    section : schema.Solver
-    default : mapping
-        The setting of no tuning.
-    grid : list of mapping
-    """
+    """A method that can be put on a problem."""
 
     section: schema.Solver
-    default: Setting
+    default: Setting  #: the setting of no tuning
     grid: Sequence[Setting]
 
     @property

@@ -15,20 +15,12 @@ from dperm.core.privacy.ledger import Ledger, moves_with_data, united
 
 @dataclass(frozen=True)
 class Guarantee:
-    """An epsilon, as an interval whose ends are both proved.
+    """An epsilon, as an interval whose ends are both proved."""
 
-    Attributes
-    ----------
-    ledger : Ledger
-        What the fit released.
-    delta : float
-    given : tuple of str
-        What is public: n, by the relation itself, and what was read off the data
-        without being paid for.
-    """
-
-    ledger: Ledger
+    ledger: Ledger  #: what the fit released
     delta: float
+    #: what is public: n, by the relation itself, and what was read off the data without
+    #: being paid for
     given: tuple[str, ...]
 
     def assuming(self, *names: str) -> Guarantee:
@@ -71,14 +63,9 @@ class Guarantee:
 
 @dataclass(frozen=True, repr=False)
 class Choice(Guarantee):
-    """What publishing the best of a random number of runs costs.
+    """What publishing the best of a random number of runs costs."""
 
-    Attributes
-    ----------
-    cost : float
-        The bound of ``accountants.private_choice``; no lower end is known.
-    """
-
+    #: the bound of ``accountants.private_choice``; no lower end is known
     cost: float = math.inf
 
     @cached_property
@@ -110,14 +97,6 @@ class Budget:
     2016, arXiv:1605.08294, Theorem 3.6). It counts fits of this process; a
     ``GridSearchCV`` with ``n_jobs`` fits in others.
 
-    Attributes
-    ----------
-    epsilon, delta : float
-        Of all fits together.
-    spent_epsilon, spent_delta : float
-    given : tuple of str
-        What the fits so far take as public.
-
     Raises
     ------
     ValueError
@@ -133,13 +112,15 @@ class Budget:
     ...     model = dperm.fit(X, y, epsilon=0.7, **settings)
     Traceback (most recent call last):
     dperm.compare.guarantee.BudgetError: epsilon: 0.3 of the budget of 1 is left, \
-this fit costs 0.7
+    this fit costs 0.7
     """
 
+    #: epsilon, delta: of all fits together
     epsilon: float
     delta: float
     spent_epsilon: float = field(default=0.0, init=False)
     spent_delta: float = field(default=0.0, init=False)
+    #: what the fits so far take as public
     given: tuple[str, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:

@@ -52,19 +52,11 @@ SEED = 20240219  # of the split, for every problem
 
 @dataclass(frozen=True)
 class Split:
-    """A problem on four fifths of its records, and the fifth that is left, drawn once.
-
-    Attributes
-    ----------
-    train : Problem
-    A : ndarray or sparse array
-        Held-out rows, times the labels where those are signs.
-    offset, y : ndarray
-        Margins at w = 0, and labels.
-    """
+    """A problem on four fifths of its records, and the fifth left, drawn once."""
 
     train: Problem
-    A: Any
+    A: Any  #: Held-out rows, times the labels where those are signs
+    #: offset, y: margins at w = 0, and labels
     offset: np.ndarray
     y: np.ndarray
 

@@ -45,41 +45,22 @@ FEWEST = 20  # records, of which a fifth is held out
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run of several methods on one problem.
+    """What is run of several methods on one problem."""
 
-    Attributes
-    ----------
-    command : str
-        Whose seeds they are.
-    methods : sequence of Method
-    source : Solved
-        The problem, at whose epsilon all are run.
-    split : Split, optional
-        For held-out metrics.
-    seed : int
-        Of everything that is drawn.
-    fresh, held : int
-        Runs of a setting, and runs on the training part for held-out metrics.
-    work : float
-        Settings that read more entries of the data are left out.
-    tunings : sequence of str
-    declared : callable, optional
-        Gives a problem the scales that methods may know; by default it has its own.
-    epsilons : sequence of float
-        In place of the problem's.
-    """
-
-    command: str
+    command: str  #: whose seeds they are
     methods: Sequence[Method]
-    source: Solved
-    split: Split | None
-    seed: int
+    source: Solved  #: the problem, at whose epsilon all are run
+    split: Split | None  #: for held-out metrics
+    seed: int  #: of everything that is drawn
+    #: fresh, held: runs of a setting, and runs on the training part for held-out
+    #: metrics
     fresh: int
     held: int
-    work: float
+    work: float  #: settings that read more entries of the data are left out
     tunings: Sequence[str] = TUNINGS
+    #: gives a problem the scales that methods may know; by default it has its own
     declared: Callable[[Problem], Problem] | None = None
-    epsilons: Sequence[float] = ()
+    epsilons: Sequence[float] = ()  #: in place of the problem's
 
     def on(self, method: Method, problem: Problem) -> Contestant:
         """The method on the problem, or on a part of it."""

@@ -45,18 +45,11 @@ FORMATS = {ending: kind for kind, some in ENDINGS.items() for ending in some}
 
 @dataclass(frozen=True)
 class Solved:
-    """A problem with its certified optimum and its labels.
-
-    Attributes
-    ----------
-    problem : Problem
-    optimum : Optimum
-    y : ndarray, shape (n,)
-    """
+    """A problem with its certified optimum and its labels."""
 
     problem: Problem
     optimum: Optimum
-    y: np.ndarray
+    y: np.ndarray  #: shape (n,)
 
     @property
     def zero(self) -> float:

@@ -17,24 +17,15 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class Units:
-    """How columns, or labels, are brought to those that a solver sees.
+    """How columns, or labels, are brought to those that a solver sees."""
 
-    Attributes
-    ----------
-    low, high : ndarray, shape (p,)
-        To which values are clipped; infinite where nothing was declared.
-    centre : ndarray, shape (p,)
-        What is taken off.
-    scale : ndarray, shape (p,)
-        What the root mean square is then taken for.
-    released : float
-        What they are divided by beyond that, where a private release found it.
-    """
-
+    #: low, high: shape (p,); to which values are clipped; infinite where nothing was
+    #: declared
     low: np.ndarray
     high: np.ndarray
-    centre: np.ndarray
-    scale: np.ndarray
+    centre: np.ndarray  #: shape (p,); what is taken off
+    scale: np.ndarray  #: shape (p,); what the root mean square is then taken for
+    #: what they are divided by beyond that, where a private release found it
     released: float = 1.0
 
     def applied(self, X: Any) -> Any:

@@ -30,20 +30,12 @@ COUNTS = ("true_positives", "false_positives")
 
 @dataclass(frozen=True)
 class Means:
-    """Draws of a mean that is printed, with what it is a mean of.
+    """Draws of a mean that is printed, with what it is a mean of."""
 
-    Attributes
-    ----------
-    errors : ndarray, shape (D,)
-    counts : dict of ndarray, shape (D,)
-        Mean numbers of coordinates in the same runs.
-    transcripts : int
-        That the draws are taken from.
-    """
-
-    errors: np.ndarray
+    errors: np.ndarray  #: shape (D,)
+    #: shape (D,); mean numbers of coordinates in the same runs
     counts: dict[str, np.ndarray]
-    transcripts: int
+    transcripts: int  #: that the draws are taken from
 
     @property
     def quantiles(self) -> np.ndarray:
@@ -60,22 +52,14 @@ class Means:
 
 @dataclass(frozen=True)
 class Law:
-    """Draws of what a tuning leads to.
+    """Draws of what a tuning leads to."""
 
-    Attributes
-    ----------
-    least, fresh : Means
-        The mean by which the setting was chosen, and that of new runs of it.
-    tied : float
-        Share of draws in which another setting is as good, to ``TIED``.
-    settings : int
-        How many compete.
-    """
-
+    #: least, fresh: the mean by which the setting was chosen, and that of new runs of
+    #: it
     least: Means
     fresh: Means
-    tied: float
-    settings: int
+    tied: float  #: share of draws in which another setting is as good, to ``TIED``
+    settings: int  #: how many compete
 
 
 def law(

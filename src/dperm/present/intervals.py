@@ -83,21 +83,14 @@ def power(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Measured:
-    """Mean log error of a tuned method, and the two variances of that mean.
+    """Mean log error of a tuned method, and the two variances of that mean."""
 
-    Attributes
-    ----------
-    mean : float
-        Of the log relative error over the fresh runs.
-    spread, luck : float
-        Variance of that mean by the fresh runs, and by the choice of the setting.
-    fresh, tuned : int
-        Numbers of fresh runs and of tuning replicates.
-    """
-
-    mean: float
+    mean: float  #: of the log relative error over the fresh runs
+    #: spread, luck: variance of that mean by the fresh runs, and by the choice of the
+    #: setting
     spread: float
     luck: float
+    #: fresh, tuned: numbers of fresh runs and of tuning replicates
     fresh: int
     tuned: int
 

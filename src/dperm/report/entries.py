@@ -30,18 +30,10 @@ _FIGURE = re.compile(r"Figures? (\d+)")
 
 @dataclass(frozen=True)
 class Names:
-    """What a claim may be about: names in texts to what the page calls them.
+    """What a claim may be about: names in texts to what the page calls them."""
 
-    Attributes
-    ----------
-    problems : dict
-        Name of a problem to its title.
-    methods : dict
-        Label, or name, of a solver to its label.
-    """
-
-    problems: dict[str, str]
-    methods: dict[str, str]
+    problems: dict[str, str]  #: name of a problem to its title
+    methods: dict[str, str]  #: label, or name, of a solver to its label
 
 
 def slug(*parts: str) -> str:

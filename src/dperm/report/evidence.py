@@ -328,24 +328,15 @@ def matching(table: pd.DataFrame, where: dict[str, Any], name: str) -> pd.DataFr
 
 @dataclass(frozen=True)
 class Reading:
-    """How an estimate is read off the rows that match.
+    """How an estimate is read off the rows that match."""
 
-    Attributes
-    ----------
-    value : str
-        Column; None takes ``fresh_mean``, or ``mean`` where there is none.
-    best, last : str
-        Keep the row with the least, or the largest, value of this column.
-    per : str
-        Column to divide by.
-    missing : float
-        What an empty cell stands for; None makes it a missing result.
-    """
-
+    #: column; None takes ``fresh_mean``, or ``mean`` where there is none
     value: str | None = None
+    #: best, last: keep the row with the least, or the largest, value of this column
     best: str | None = None
     last: str | None = None
-    per: str | None = None
+    per: str | None = None  #: column to divide by
+    #: what an empty cell stands for; None makes it a missing result
     missing: float | None = None
 
     def of(self, rows: pd.DataFrame) -> Estimate:

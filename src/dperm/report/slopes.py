@@ -18,20 +18,12 @@ CLOSE = 0.1  # of the rate, by which an interval may miss it
 
 @dataclass(frozen=True)
 class Slope:
-    """What the interval of one exponent tells apart.
-
-    Attributes
-    ----------
-    group : str
-    excluded : tuple of str
-        Names of ``WRONG`` that lie outside the interval.
-    place : str
-        ``tight`` where the interval reaches the claimed rate, to a tenth of it;
-        ``beaten`` where it lies below it, ``exceeded`` where above.
-    """
+    """What the interval of one exponent tells apart."""
 
     group: str
-    excluded: tuple[str, ...]
+    excluded: tuple[str, ...]  #: names of ``WRONG`` that lie outside the interval
+    #: ``tight`` where the interval reaches the claimed rate, to a tenth of it;
+    #: ``beaten`` where it lies below it, ``exceeded`` where above
     place: str
 
 

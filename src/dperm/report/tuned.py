@@ -34,31 +34,16 @@ Change = Callable[[pd.DataFrame], pd.DataFrame]
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed mean beside its law.
+    """A printed mean beside its law."""
 
-    Attributes
-    ----------
-    key : tuple
-        problem, algorithm, and passes if there are any.
-    printed, half : float
-        The number, and half a unit of its last digit.
-    logs : ndarray
-        Of the law's quantiles.
-    scores : ndarray
-        Standard normal scores of the same levels.
-    moves : float
-        How much the logarithm of the error moves with that of the noise.
-    start : float
-        The error at w = 0.
-    """
-
-    key: Key
+    key: Key  #: problem, algorithm, and passes if there are any
+    #: printed, half: the number, and half a unit of its last digit
     printed: float
     half: float
-    logs: np.ndarray
-    scores: np.ndarray
-    moves: float
-    start: float
+    logs: np.ndarray  #: of the law's quantiles
+    scores: np.ndarray  #: standard normal scores of the same levels
+    moves: float  #: how much the logarithm of the error moves with that of the noise
+    start: float  #: the error at w = 0
 
     @property
     def median(self) -> float:

@@ -34,20 +34,12 @@ Judge = Callable[[Evidence], Finding]  # the claim's rule, with its options
 
 @dataclass(frozen=True)
 class World:
-    """A way to be wrong.
-
-    Attributes
-    ----------
-    name : str
-    change : callable
-        What becomes of a table, given its file.
-    always : bool
-        Whether a claim whose numbers it touches should notice it, be its words true
-        or not.
-    """
+    """A way to be wrong."""
 
     name: str
-    change: Change
+    change: Change  #: what becomes of a table, given its file
+    #: whether a claim whose numbers it touches should notice it, be its words true or
+    #: not
     always: bool = False
 
 

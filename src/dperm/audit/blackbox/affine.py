@@ -31,17 +31,10 @@ SAMPLES = 20000  # outputs at which the privacy loss is computed
 
 @dataclass(frozen=True)
 class Law:
-    """An output centre + slopes @ z, z with independent entries of these laws.
+    """An output centre + slopes @ z, z with independent entries of these laws."""
 
-    Attributes
-    ----------
-    centre : ndarray, shape (k,)
-    slopes : ndarray, shape (k, m)
-    laws : tuple of str, length m
-    """
-
-    centre: Array
-    slopes: Array
+    centre: Array  #: shape (k,)
+    slopes: Array  #: shape (k, m)
     laws: tuple[str, ...]
 
     @property
@@ -52,20 +45,11 @@ class Law:
 
 @dataclass(frozen=True)
 class Exact:
-    """What the laws of a pair say.
+    """What the laws of a pair say."""
 
-    Attributes
-    ----------
-    epsilon : float
-        Lower bound; infinite where no noise hides the difference.
-    text : str
-    certain : bool
-        Whether nothing was estimated from samples.
-    """
-
-    epsilon: float
+    epsilon: float  #: lower bound; infinite where no noise hides the difference
     text: str
-    certain: bool = True
+    certain: bool = True  #: whether nothing was estimated from samples
 
 
 def law(target: Target, data: Data, seed: int) -> Law | None:

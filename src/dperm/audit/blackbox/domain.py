@@ -59,30 +59,20 @@ class Pair:
 
 @dataclass(frozen=True)
 class Domain:
-    """What a function assumes of its data, and who is a neighbour.
+    """What a function assumes of its data, and who is a neighbour."""
 
-    Attributes
-    ----------
-    n, p : int
-        Records and features.
-    x : (float, float) or None
-        Range of every feature; None if the function takes any number.
-    norm : {"l1", "l2", "linf"}
-        Norm that a record's features keep below the larger end of the range.
-    y : tuple of float or None
-        Range of the labels, or the labels themselves where there are just so many.
-    labels : bool
-        Whether ``y`` lists all labels.
-    relation : {"replace", "add-remove"}
-    """
-
+    #: n, p: records and features
     n: int = 8
     p: int = 2
+    #: range of every feature; None if the function takes any number
     x: tuple[float, float] | None = None
+    #: {"l1", "l2", "linf"}; norm that a record's features keep below the larger end of
+    #: the range
     norm: str = "linf"
+    #: range of the labels, or the labels themselves where there are just so many
     y: tuple[float, ...] | None = None
-    labels: bool = False
-    relation: str = "replace"
+    labels: bool = False  #: whether ``y`` lists all labels
+    relation: str = "replace"  #: {"replace", "add-remove"}
 
     def pairs(self, rng: Generator) -> list[Pair]:
         """Neighbours worth trying, each once, one of each kind of data in turn."""

@@ -30,26 +30,13 @@ NAN, INFINITE = 1e4, 9e3  # what stands for them, beyond arcsinh of any number
 
 @dataclass(frozen=True)
 class Event:
-    """Outputs whose statistic is at least ``at``.
+    """Outputs whose statistic is at least ``at``."""
 
-    Attributes
-    ----------
-    text : str
-        The event in words; a statistic that was fitted is only named.
-    statistic : callable
-        (m, k) outputs to (m,) numbers.
-    at : float
-    bound : float
-        Lower bound on epsilon on the runs it was chosen on; flatters.
-    swapped : bool
-        Whether it is likelier on D' than on D.
-    """
-
-    text: str
-    statistic: Statistic
+    text: str  #: the event in words; a statistic that was fitted is only named
+    statistic: Statistic  #: (m, k) outputs to (m,) numbers
     at: float
-    bound: float
-    swapped: bool
+    bound: float  #: lower bound on epsilon on the runs it was chosen on; flatters
+    swapped: bool  #: whether it is likelier on D' than on D
 
     def count(self, outputs: Array) -> int:
         """How many of the outputs are in it."""

@@ -33,19 +33,12 @@ multivariate_hypergeometric
 
 @dataclass
 class Record:
-    """What one run drew.
+    """What one run drew."""
 
-    Attributes
-    ----------
-    script : list of ndarray
-        Numbers of unit scale to hand out instead, as long as they fit.
-    draws : list of Draw
-    others : set of str
-        Methods and modules that decided something without being noted.
-    """
-
+    #: numbers of unit scale to hand out instead, as long as they fit
     script: Sequence[Array] = ()
     draws: list[Draw] = field(default_factory=list)
+    #: methods and modules that decided something without being noted
     others: set[str] = field(default_factory=set)
 
     def noise(self, kind: str, unit: Any, loc: Any, scale: Any) -> Any:

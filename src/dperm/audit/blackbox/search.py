@@ -42,33 +42,18 @@ LENIENT = 0.5  # level of bounds that only rank pairs
 
 @dataclass(frozen=True)
 class Stage:
-    """How much is done with some of the pairs.
+    """How much is done with some of the pairs."""
 
-    Attributes
-    ----------
-    share : float
-        Of the budget, at most what is left of it.
-    frozen : int
-        Runs under the same noise, for a first rank.
-    ranking : float
-        Part of the share that goes into ranks at most.
-    lawful, clear, promising : int
-        Pairs whose exact laws are compared; of which clear-cut events are counted;
-        which are run on fresh noise again and again.
-    ordinary : bool
-        Whether no record of the pairs is extreme.
-    raising : int
-        Pairs whose exceptions are counted.
-    """
-
-    share: float
-    frozen: int
-    ranking: float
+    share: float  #: of the budget, at most what is left of it
+    frozen: int  #: runs under the same noise, for a first rank
+    ranking: float  #: part of the share that goes into ranks at most
+    #: lawful, clear, promising: pairs whose exact laws are compared; of which clear-cut
+    #: events are counted; which are run on fresh noise again and again
     lawful: int
     clear: int
     promising: int
-    ordinary: bool = True
-    raising: int = 3
+    ordinary: bool = True  #: whether no record of the pairs is extreme
+    raising: int = 3  #: pairs whose exceptions are counted
 
 
 GLANCE = Stage(1.0, 4, 0.4, 6, 3, 0)
@@ -80,58 +65,33 @@ ASIDE = replace(EARNEST, share=1 / 3, raising=0)  # after others refuted
 
 @dataclass(frozen=True)
 class Claim:
-    """What is to be refuted, and how sure and how long.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-    confidence : float
-        Of a refutation.
-    seconds, runs : float
-        Of computing, of which a new round must not take more than is left.
-    """
+    """What is to be refuted, and how sure and how long."""
 
     epsilon: float
     delta: float = 0.0
-    confidence: float = 0.999
+    confidence: float = 0.999  #: of a refutation
+    #: seconds, runs: of computing, of which a new round must not take more than is left
     seconds: float = 45.0
     runs: float = math.inf
 
 
 @dataclass
 class Verdict:
-    """What an audit found.
-
-    Attributes
-    ----------
-    refuted : bool
-    epsilon : float
-        Proved lower bound, at the claim's delta and confidence; infinite where frozen
-        noise shows that none would do.
-    pair : Pair or None
-        The neighbours it was found on.
-    proof : str
-        The event and its counts, or what moved under frozen noise.
-    ordinary : bool
-        Whether it needs neither an extreme record nor an exception.
-    frozen : bool
-        Whether the proof is one of frozen noise.
-    notes : list of str
-    seconds : float
-    runs : int
-    outputs : (ndarray, ndarray) or None
-        Of the runs that were counted, on D and on D'.
-    """
+    """What an audit found."""
 
     refuted: bool
+    #: proved lower bound, at the claim's delta and confidence; infinite where frozen
+    #: noise shows that none would do
     epsilon: float
-    pair: Pair | None
-    proof: str
-    frozen: bool
+    pair: Pair | None  #: the neighbours it was found on
+    proof: str  #: the event and its counts, or what moved under frozen noise
+    frozen: bool  #: whether the proof is one of frozen noise
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     runs: int = 0
+    #: of the runs that were counted, on D and on D'
     outputs: tuple[Array, Array] | None = None
+    #: whether it needs neither an extreme record nor an exception
     ordinary: bool = True
 
 

@@ -19,19 +19,11 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class Centred:
-    """The matrix S + a b^T, which is never filled in.
+    """The matrix S + a b^T, which is never filled in."""
 
-    Attributes
-    ----------
-    S : csc_array, shape (n, p)
-    a : ndarray, shape (n,)
-        Each -1 or +1.
-    b : ndarray, shape (p,)
-    """
-
-    S: Any
-    a: np.ndarray
-    b: np.ndarray
+    S: Any  #: shape (n, p)
+    a: np.ndarray  #: shape (n,); each -1 or +1
+    b: np.ndarray  #: shape (p,)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -80,40 +80,27 @@ def _derivatives(margins, out):
 class Loss:
     """What a loss says of itself; there is one instance of each, in ``LOSSES``.
 
-    Attributes
-    ----------
-    name : str
-        As in a problem's YAML.
-    curvature : float
-        The supremum of phi''.
-    slopes : (float, float)
-        Closure of the range of phi', outside of which the conjugate is infinite.
-    quadratic : bool
-        Whether phi(v) = v^2 / 2, so that gradients are linear in the margins.
-    bounded : bool
-        Whether phi is bounded below, so that there is an optimum to certify.
-    attained : bool
-        Whether phi has a minimum, so that F without penalty has a minimiser.
-    value, derivative : compiled functions
-        phi(v) and phi'(v) of one margin, which kernels paste in.
-    slope : compiled function
-        Derivative of phi in the score <x, w>, given the label.
-
     Raises
     ------
     TypeError
         If it lacks a piece, or one that kernels paste in is not compiled for that.
     """
 
-    name: ClassVar[str]
-    curvature: ClassVar[float]
+    name: ClassVar[str]  #: as in a problem's YAML
+    curvature: ClassVar[float]  #: the supremum of phi''
+    #: (float, float); closure of the range of phi', outside of which the conjugate is
+    #: infinite
     slopes: ClassVar[tuple[float, float]]
+    #: whether phi(v) = v^2 / 2, so that gradients are linear in the margins
     quadratic: ClassVar[bool] = False
+    #: whether phi is bounded below, so that there is an optimum to certify
     bounded: ClassVar[bool] = True
+    #: whether phi has a minimum, so that F without penalty has a minimiser
     attained: ClassVar[bool] = True
+    #: value, derivative: phi(v) and phi'(v) of one margin, which kernels paste in
     value: ClassVar[Any]
     derivative: ClassVar[Any]
-    slope: ClassVar[Any]
+    slope: ClassVar[Any]  #: derivative of phi in the score <x, w>, given the label
 
     def __init__(self) -> None:
         missing = [key for key in _PIECES if _is_missing(type(self), key)]

@@ -26,38 +26,25 @@ _TILE = 1024  # rows of margins kept in the first-level cache
 
 @dataclass(frozen=True)
 class Problem:
-    """One composite empirical risk minimisation problem.
-
-    Attributes
-    ----------
-    name : str
-    A : ndarray (n, p), Fortran order, scipy.sparse.csc_array, or Centred
-        X, with rows times the labels for losses that take signs.
-    offset : ndarray, shape (n,)
-        -y for losses of residuals, else 0. A record that is not finite is one of zeros.
-    loss : Loss
-    penalty : Penalty
-    epsilon, delta : float
-        Privacy target for neighbours that differ by replacing one record.
-    digest : str
-        Of everything above: two problems with equal digests have equal results.
-    public : Problem, optional
-        The problem whose constants (smoothness, bounds) the solver is given; None:
-        itself. A neighbour of a data set is run with those of the data set.
-    given : tuple of str
-        What of its arrays was made of all records (standardised columns, say) or is
-        read off them for the sensitivities, beside n (``dperm.core.privacy.ledger``).
-    """
+    """One composite empirical risk minimisation problem."""
 
     name: str
-    A: Any
+    A: Any  #: X, with rows times the labels for losses that take signs
+    #: shape (n,); -y for losses of residuals, else 0. A record that is not finite is
+    #: one of zeros.
     offset: np.ndarray
     loss: Loss
     penalty: Penalty
+    #: epsilon, delta: privacy target for neighbours that differ by replacing one record
     epsilon: float
     delta: float
+    #: of everything above: two problems with equal digests have equal results
     digest: str = ""
+    #: The problem whose constants (smoothness, bounds) the solver is given; None:
+    #: itself. A neighbour of a data set is run with those of the data set.
     public: Problem | None = None
+    #: what of its arrays was made of all records (standardised columns, say) or is read
+    #: off them for the sensitivities, beside n (``dperm.core.privacy.ledger``)
     given: tuple[str, ...] = ("n",)
 
     def __post_init__(self) -> None:

@@ -91,27 +91,16 @@ class Names(NamedTuple):
 
 @dataclass(frozen=True)
 class Design:
-    """How a paper runs the solver of a job.
+    """How a paper runs the solver of a job."""
 
-    Attributes
-    ----------
-    points : Grid
-        Passes, step and clip.
-    calibrations : list of str
-    replicates, fresh : int
-        Runs of every point in tuning, of every chosen setting in evaluation.
-    race : bool or "exact"
-        False: settings that cannot win are run to the end too.
-    evaluated : str
-        Numbers of passes that are evaluated: ``all``, or the ``best``.
-    """
-
-    points: grid.Grid
+    points: grid.Grid  #: passes, step and clip
     calibrations: list[str]
+    #: replicates, fresh: runs of every point in tuning, of every chosen setting in
+    #: evaluation
     replicates: int
     fresh: int
-    race: bool | str
-    evaluated: str
+    race: bool | str  #: false: settings that cannot win are run to the end too
+    evaluated: str  #: numbers of passes that are evaluated: ``all``, or the ``best``
 
 
 def names_of(config: schema.Config) -> Names:

@@ -48,40 +48,19 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One solver on one problem for a paper: all that its numbers depend on.
+    """One solver on one problem for a paper: all that its numbers depend on."""
 
-    Attributes
-    ----------
-    names : Names
-        Of the paper, the problem and the solver.
-    algorithm : str
-        The solver's, by which its module was found.
-    problem : Problem
-    optimum : Optimum
-    module : ModuleType
-        Of the solver.
-    options : object
-        The solver's.
-    code : Code
-    seed : int
-        The master seed of the configuration.
-    folder : Path
-        Where its results go.
-    workers : int
-    elsewhere : callable, optional
-        Runs ``function(*arguments)`` on a cluster, for every tuple of an iterable.
-    """
-
-    names: plan.Names
-    algorithm: str
+    names: plan.Names  #: of the paper, the problem and the solver
+    algorithm: str  #: the solver's, by which its module was found
     problem: Problem
     optimum: Optimum
-    module: ModuleType
-    options: Any
+    module: ModuleType  #: of the solver
+    options: Any  #: the solver's
     code: Code
-    seed: int
-    folder: Path
+    seed: int  #: the master seed of the configuration
+    folder: Path  #: where its results go
     workers: int
+    #: runs ``function(*arguments)`` on a cluster, for every tuple of an iterable
     elsewhere: Callable[[Callable, Iterable[tuple]], Iterator] | None = None
 
     def steps(self, passes: float) -> int:

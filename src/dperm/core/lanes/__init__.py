@@ -25,23 +25,15 @@ from dperm.core.calibrations import PAPER
 
 @dataclass(frozen=True)
 class Lanes:
-    """Hyper-parameter settings that run side by side.
+    """Hyper-parameter settings that run side by side."""
 
-    Attributes
-    ----------
-    step : ndarray, shape (L,)
-        Step size as a multiple of 1/M_j (coordinate steps) or 1/beta (record steps).
-    clip : ndarray, shape (L,)
-        Clipping threshold C; infinity only without noise.
-    noise_multiplier : float
-        Noise scale over replace-one sensitivity; 0 for the non-private method.
-    calibration : str
-        Which formulas the noise comes from, ``paper`` or ``strict``.
-    """
-
+    #: shape (L,); step size as a multiple of 1/M_j (coordinate steps) or 1/beta (record
+    #: steps)
     step: np.ndarray
-    clip: np.ndarray
+    clip: np.ndarray  #: shape (L,); clipping threshold C; infinity only without noise
+    #: noise scale over replace-one sensitivity; 0 for the non-private method
     noise_multiplier: float
+    #: which formulas the noise comes from, ``paper`` or ``strict``
     calibration: str = PAPER
 
     def take(self, index: Any) -> Lanes:
@@ -113,17 +105,10 @@ class Solver(Protocol):
 
 
 class Block:
-    """What runs need not write again.
+    """What runs need not write again."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The arrays whose rows are lanes.
-    weights : ndarray, shape (L, p)
-    """
-
-    names: tuple[str, ...] = ("weights",)
-    weights: np.ndarray
+    names: tuple[str, ...] = ("weights",)  #: the arrays whose rows are lanes
+    weights: np.ndarray  #: shape (L, p)
 
     @property
     def released(self) -> np.ndarray:

@@ -42,27 +42,19 @@ _SPARSE_ARRAYS = ("step", "clip", "scale", "weights", "margins")
 
 @dataclass(frozen=True)
 class Options:
-    """Choices Algorithm 1 leaves open.
+    """Choices Algorithm 1 leaves open."""
 
-    Attributes
-    ----------
-    sampling : {"cyclic", "reshuffled", "uniform"}
-        The algorithm draws uniformly; its published numbers come from a cycle. A
-        reshuffled cycle takes the coordinates in another random order each time.
-    first : int
-        Where the cycle starts, counted from 0.
-    periods : int
-        T of Algorithm 1: that many averages of iterates, equally many in each but for
-        one where the steps do not divide; 0 returns the last iterate, as the
-        experiments do.
-    thresholds : {"scaled", "equal"}
-        C_j = sqrt(M_j / sum M) C, or C / sqrt(p) for every coordinate, which Section
-        5.1 warns of.
-    """
-
+    #: {"cyclic", "reshuffled", "uniform"}; The algorithm draws uniformly; its published
+    #: numbers come from a cycle. A reshuffled cycle takes the coordinates in another
+    #: random order each time.
     sampling: str = "cyclic"
-    first: int = 1
+    first: int = 1  #: where the cycle starts, counted from 0
+    #: T of Algorithm 1: that many averages of iterates, equally many in each but for
+    #: one where the steps do not divide; 0 returns the last iterate, as the experiments
+    #: do
     periods: int = 0
+    #: {"scaled", "equal"}; C_j = sqrt(M_j / sum M) C, or C / sqrt(p) for every
+    #: coordinate, which Section 5.1 warns of
     thresholds: str = "scaled"
 
     def __post_init__(self) -> None:

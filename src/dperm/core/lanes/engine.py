@@ -21,25 +21,16 @@ SPARSE_BYTES = 1 << 30  # the same where A is sparse: an entry read serves all o
 
 @dataclass
 class Snapshot:
-    """Lanes at one checkpoint.
+    """Lanes at one checkpoint."""
 
-    Attributes
-    ----------
-    count : int
-        Steps taken.
-    objective : ndarray, shape (L,)
-    diverged : ndarray of bool, shape (L,)
-        Lanes given up at this checkpoint or before; their values are the last ones.
-    measures : dict of ndarray, shape (L,)
-        Whatever else was measured of the weights.
-    seconds : float
-        Time spent in steps so far, all lanes together, checkpoints not counted.
-    """
-
-    count: int
-    objective: np.ndarray
+    count: int  #: steps taken
+    objective: np.ndarray  #: shape (L,)
+    #: shape (L,); lanes given up at this checkpoint or before; their values are the
+    #: last ones
     diverged: np.ndarray
+    #: shape (L,); whatever else was measured of the weights
     measures: dict[str, np.ndarray]
+    #: time spent in steps so far, all lanes together, checkpoints not counted
     seconds: float
 
 

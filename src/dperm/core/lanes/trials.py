@@ -70,40 +70,21 @@ def lanes(step: np.ndarray, clip: np.ndarray, at: Calibration) -> Lanes:
 
 @dataclass(frozen=True)
 class Tried:
-    """A setting that was chosen, and how it did on seeds that did not choose it.
+    """A setting that was chosen, and how it did on seeds that did not choose it."""
 
-    Attributes
-    ----------
-    point : dict
-        step, clip and passes.
-    noise : Calibration
-    objective : ndarray, shape (fresh,)
-    """
-
-    point: dict[str, float]
+    point: dict[str, float]  #: step, clip and passes
     noise: Calibration
-    objective: np.ndarray
+    objective: np.ndarray  #: shape (fresh,)
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """A solver on a problem under one calibration.
-
-    Attributes
-    ----------
-    problem : Problem
-    module : ModuleType
-        Of the solver.
-    options : object
-        The solver's.
-    calibration : str
-        ``paper``, ``strict`` or ``none``.
-    """
+    """A solver on a problem under one calibration."""
 
     problem: Problem
-    module: ModuleType
-    options: Any
-    calibration: str
+    module: ModuleType  #: of the solver
+    options: Any  #: the solver's
+    calibration: str  #: ``paper``, ``strict`` or ``none``
 
     @cached_property
     def noise(self) -> Callable[[float], Calibration]:

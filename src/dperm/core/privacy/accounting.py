@@ -93,15 +93,9 @@ def unconditional(ledger: Ledger, delta: float) -> float:
 
 
 class Interval(NamedTuple):
-    """Both ends of what an epsilon is known to be; closed forms to rounding (1e-9).
+    """Both ends of what an epsilon is known to be; closed forms to rounding (1e-9)."""
 
-    Attributes
-    ----------
-    low : float
-        Some mechanism with this ledger costs at least that, or any epsilon below it.
-    high : float
-        Every mechanism with this ledger costs at most that; ``true_epsilon``.
-    """
-
+    #: some mechanism with this ledger costs at least that, or any epsilon below it
     low: float
+    #: every mechanism with this ledger costs at most that; ``true_epsilon``
     high: float

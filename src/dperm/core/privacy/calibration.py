@@ -41,33 +41,17 @@ class UnreachableTargetError(ValueError):
 
 @dataclass(frozen=True)
 class Calibration:
-    """A noise multiplier and what it costs.
+    """A noise multiplier and what it costs."""
 
-    Attributes
-    ----------
-    noise_multiplier : float
-        What the ledger was built from; 0 without privacy.
-    calibration : str
-        ``paper`` or ``strict``.
-    target_epsilon : float
-        What was asked for.
-    delta : float
-        In (0, 1).
-    claimed_epsilon : float
-        Cost under the calibration's own accountant, at most the target.
-    true_epsilon : float
-        Cost under the strict accountant, given what ``ledger.given`` says.
-    ledger : Ledger
-        The releases with that noise.
-    """
-
-    noise_multiplier: float
-    calibration: str
-    target_epsilon: float
-    delta: float
+    noise_multiplier: float  #: what the ledger was built from; 0 without privacy
+    calibration: str  #: ``paper`` or ``strict``
+    target_epsilon: float  #: what was asked for
+    delta: float  #: in (0, 1)
+    #: cost under the calibration's own accountant, at most the target
     claimed_epsilon: float
+    #: cost under the strict accountant, given what ``ledger.given`` says
     true_epsilon: float
-    ledger: Ledger
+    ledger: Ledger  #: the releases with that noise
 
     @cached_property
     def interval(self) -> Interval:

@@ -51,34 +51,18 @@ _CLOSE = 1e-10  # relative, to which a root is found
 
 @dataclass(frozen=True)
 class Composed:
-    """A composed loss distribution, tilted.
+    """A composed loss distribution, tilted."""
 
-    Attributes
-    ----------
-    interval : float
-        Width of a cell.
-    first : int
-        Cell of the first mass.
-    masses : ndarray
-        Tilted, of sum one but for what was lost.
-    tilt, log_scale : float
-        A mass is masses * exp(log_scale - tilt * cell).
-    error : float
-        l2 norm of the error of ``masses``.
-    relative : float
-        Error of the masses that went in, relatively, all of them together.
-    wrapped : float
-        Tilted mass that lies at a wrong cell.
-    """
-
-    interval: float
-    first: int
-    masses: Array
+    interval: float  #: width of a cell
+    first: int  #: cell of the first mass
+    masses: Array  #: tilted, of sum one but for what was lost
+    #: tilt, log_scale: a mass is masses * exp(log_scale - tilt * cell)
     tilt: float
     log_scale: float
-    error: float
+    error: float  #: l2 norm of the error of ``masses``
+    #: error of the masses that went in, relatively, all of them together
     relative: float
-    wrapped: float
+    wrapped: float  #: tilted mass that lies at a wrong cell
 
     @cached_property
     def losses(self) -> Array:

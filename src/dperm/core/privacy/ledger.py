@@ -108,16 +108,6 @@ class Event:
 
     Attributes
     ----------
-    sensitivity : float
-        Largest change of the released quantity when one record is replaced, in `unit`.
-    scale : float
-        Scale of the noise, in `unit`; 0 releases without noise.
-    count : int
-        Number of releases, which may be adaptive.
-    unit : str
-        What sensitivity and scale are measured in.
-    source : str
-        Where the release is defined: paper and place.
     sound : bool
         Whether a bound of its cost can be proved at all.
 
@@ -129,11 +119,12 @@ class Event:
 
     kinds: ClassVar[dict[str, type[Event]]] = {}
 
+    #: largest change of the released quantity when one record is replaced, in `unit`
     sensitivity: float
-    scale: float
-    count: int
-    unit: str
-    source: str
+    scale: float  #: scale of the noise, in `unit`; 0 releases without noise
+    count: int  #: number of releases, which may be adaptive
+    unit: str  #: what sensitivity and scale are measured in
+    source: str  #: where the release is defined: paper and place
     sound = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -305,24 +296,16 @@ class NonPrivate(Event):
 class Ledger:
     """Everything a run releases, in any order: the events compose adaptively.
 
-    Attributes
-    ----------
-    events : tuple of Event
-        The releases; none says that nothing is released.
-    relation : str
-        Neighbouring relation, always ``"replace_one"``.
-    given : tuple of str
-        What the guarantee takes as public (:mod:`dperm.core.privacy.ledger`). No
-        accountant charges for it: an epsilon is one given these.
-
     Raises
     ------
     RelationError
         If the relation is another one: its sensitivities would mean something else.
     """
 
-    events: tuple[Event, ...] = ()
-    relation: str = RELATION
+    events: tuple[Event, ...] = ()  #: the releases; none says that nothing is released
+    relation: str = RELATION  #: neighbouring relation, always ``"replace_one"``
+    #: What the guarantee takes as public (:mod:`dperm.core.privacy.ledger`). No
+    #: accountant charges for it: an epsilon is one given these.
     given: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

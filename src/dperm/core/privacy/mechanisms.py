@@ -45,20 +45,11 @@ class Streams:
     sampling, noise, smoothness : numpy.random.Generator, optional
         Those that are given; the others follow from the seed.
     seed : int
-
-    Attributes
-    ----------
-    sampling : numpy.random.Generator
-        Which record or coordinate is taken.
-    noise : numpy.random.Generator
-        Noise of the optimisation.
-    smoothness : numpy.random.Generator
-        Noise of the private smoothness constants.
     """
 
-    sampling: Generator
-    noise: Generator
-    smoothness: Generator
+    sampling: Generator  #: which record or coordinate is taken
+    noise: Generator  #: noise of the optimisation
+    smoothness: Generator  #: noise of the private smoothness constants
 
     def __init__(
         self,

@@ -47,21 +47,13 @@ OnGrid = Callable[
 
 @dataclass(frozen=True)
 class Profile:
-    """Curve of the worst case over both directions, and the number of releases.
+    """Curve of the worst case over both directions, and the number of releases."""
 
-    Attributes
-    ----------
-    delta : callable
-        Maps an array of epsilon >= 0 to delta(epsilon), with good RELATIVE precision.
-    count : int
-        How often it is composed with itself.
-    top : float or None
-        Largest loss that has mass, if it is known: the grid then holds it exactly,
-        which matters where losses are atoms.
-    """
-
+    #: maps an array of epsilon >= 0 to delta(epsilon), with good RELATIVE precision
     delta: Callable[[Any], Any]
-    count: int = 1
+    count: int = 1  #: how often it is composed with itself
+    #: largest loss that has mass, if it is known: the grid then holds it exactly, which
+    #: matters where losses are atoms
     top: float | None = None
 
 

@@ -49,26 +49,15 @@ def is_closed_form(ledger: Ledger) -> bool:
 
 @dataclass(frozen=True)
 class PublishedCost:
-    """What one event costs in the papers' own accounting.
+    """What one event costs in the papers' own accounting."""
 
-    Attributes
-    ----------
-    pure : float
-        Pure epsilon, which adds.
-    concentrated : float
-        rho of a Rényi curve rho * alpha, which adds.
-    sampled : tuple of (float, float, int)
-        Sampling rate, noise multiplier and count of sampled Gaussians.
-    advanced : tuple of (float, int)
-        Pure epsilon and count of releases under advanced composition.
-    direct : float
-        Sum of squares x that is said to cost sqrt(2 x log(1/delta)), which adds.
-    """
-
-    pure: float = 0.0
-    concentrated: float = 0.0
+    pure: float = 0.0  #: pure epsilon, which adds
+    concentrated: float = 0.0  #: rho of a Rényi curve rho * alpha, which adds
+    #: sampling rate, noise multiplier and count of sampled Gaussians
     sampled: tuple[tuple[float, float, int], ...] = ()
+    #: pure epsilon and count of releases under advanced composition
     advanced: tuple[tuple[float, int], ...] = ()
+    #: sum of squares x that is said to cost sqrt(2 x log(1/delta)), which adds
     direct: float = 0.0
 
     def __add__(self, other: PublishedCost) -> PublishedCost:

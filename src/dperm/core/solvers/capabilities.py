@@ -22,20 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a solver may not be able to work with.
+    """What a solver may not be able to work with."""
 
-    Attributes
-    ----------
-    sparse : bool
-        Whether A is kept by its entries.
-    centred : bool
-        Whether it is moreover standardised without filling it in.
-    l1, box : bool
-        Whether the penalty has an L1 norm, or a bound on the weights.
-    """
-
-    sparse: bool
-    centred: bool
+    sparse: bool  #: whether A is kept by its entries
+    centred: bool  #: whether it is moreover standardised without filling it in
+    #: l1, box: whether the penalty has an L1 norm, or a bound on the weights
     l1: bool
     box: bool
 

@@ -108,33 +108,17 @@ def poisson_releases(at: Scaled, noise: float) -> Ledger:
 
 @dataclass(frozen=True)
 class Peer:
-    """A library beside ours.
+    """A library beside ours."""
 
-    Attributes
-    ----------
-    name : str
-        Of its environment.
-    requires : tuple of str
-        What pip installs.
-    script : str
-        In ``peer_scripts``.
-    labels : dict
-        What its models are called, by the kind of loss.
-    notes : dict
-        What is known of their claims, by the kind of loss.
-    gives : callable
-        What the script reads of a problem and the kind of its loss.
-    ledger : callable, optional
-        What it releases, by a scaled problem and the noise that the script says it
-        took; None where that is no event that our accountant knows.
-    """
-
-    name: str
-    requires: tuple[str, ...]
-    script: str
-    labels: Mapping[str, str]
-    notes: Mapping[str, str]
+    name: str  #: of its environment
+    requires: tuple[str, ...]  #: what pip installs
+    script: str  #: in ``peer_scripts``
+    labels: Mapping[str, str]  #: what its models are called, by the kind of loss
+    notes: Mapping[str, str]  #: what is known of their claims, by the kind of loss
+    #: what the script reads of a problem and the kind of its loss
     gives: Callable[[Problem, str], dict[str, Any]] = clipped_records
+    #: what it releases, by a scaled problem and the noise that the script says it took;
+    #: None where that is no event that our accountant knows
     ledger: Callable[[Scaled, float], Ledger] | None = None
 
 

@@ -70,17 +70,10 @@ BASELINES: dict[str, Where] = {  # of Figure 3: what its FW may be
 
 @dataclass(frozen=True)
 class Sentence:
-    """Margins of a sentence, and how far its best private curve fell.
+    """Margins of a sentence, and how far its best private curve fell."""
 
-    Attributes
-    ----------
-    margins : dict of str to ndarray (replicates,)
-        By what must hold.
-    drop : ndarray, shape (replicates,)
-        1 less the loss over f(0) of the lowest curve.
-    """
-
-    margins: dict[str, np.ndarray]
+    margins: dict[str, np.ndarray]  #: by what must hold
+    #: shape (replicates,); 1 less the loss over f(0) of the lowest curve
     drop: np.ndarray
 
     def row(self, learnt: float = LEARNT) -> dict[str, Any]:

@@ -54,25 +54,13 @@ NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
 
 @dataclass
 class Instance:
-    """One draw of the data.
-
-    Attributes
-    ----------
-    problem : Problem
-    radius : float
-        eta at share 1: ||x_true||_1, or ||w*||_1 of a lasso.
-    truth : float
-        f(x_true), or f(w*).
-    largest : float
-        max |x_true|, the box of Algorithm 1.
-    entry_bound, label_bound : float
-        Public bounds on entries and labels.
-    """
+    """One draw of the data."""
 
     problem: Problem
-    radius: float
-    truth: float
-    largest: float
+    radius: float  #: eta at share 1: ||x_true||_1, or ||w*||_1 of a lasso
+    truth: float  #: f(x_true), or f(w*)
+    largest: float  #: max |x_true|, the box of Algorithm 1
+    #: entry_bound, label_bound: public bounds on entries and labels
     entry_bound: float
     label_bound: float
     _minima: dict[float, tuple[float, float]] = field(default_factory=dict)
@@ -184,39 +172,20 @@ def _of_solution(
 
 @dataclass(frozen=True)
 class Setting:
-    """One run: method, its size, its noise.
+    """One run: method, its size, its noise."""
 
-    Attributes
-    ----------
-    method : {"fw", "bcfw", "dp_fw", "dp_bcfw"}
-    nodes : int
-        K.
-    update : {"published", "feasible"}
-    noise : {"none", "stated", "scaled", "valid", "strict"}
-        Calibration, as ``frank_wolfe.Solver.noise`` has them.
-    epsilon : float
-        Target.
-    share : float
-        eta over that of the instance.
-    split : float
-        Share of the budget for the indices.
-    sketch : int
-        m; 0: no sketch.
-    iterations : int
-        T.
-    engine : {"local", "dask"}
-    """
-
-    method: str = "dp_bcfw"
-    nodes: int = 1
-    update: str = "published"
+    method: str = "dp_bcfw"  #: {"fw", "bcfw", "dp_fw", "dp_bcfw"}
+    nodes: int = 1  #: K
+    update: str = "published"  #: {"published", "feasible"}
+    #: {"none", "stated", "scaled", "valid", "strict"}; calibration, as
+    #: ``frank_wolfe.Solver.noise`` has them
     noise: str = "none"
-    epsilon: float = math.inf
-    share: float = 1.0
-    split: float = 0.5
-    sketch: int = 0
-    iterations: int = 100
-    engine: str = "local"
+    epsilon: float = math.inf  #: target
+    share: float = 1.0  #: eta over that of the instance
+    split: float = 0.5  #: share of the budget for the indices
+    sketch: int = 0  #: m; 0: no sketch
+    iterations: int = 100  #: T
+    engine: str = "local"  #: {"local", "dask"}
 
     def __post_init__(self) -> None:
         known = {"method": METHODS, "noise": CALIBRATIONS, "engine": ENGINES}
@@ -230,17 +199,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Reading:
-    """What the paper leaves open.
+    """What the paper leaves open."""
 
-    Attributes
-    ----------
-    objective : {"mean", "sum"}
-        What f is over the records.
-    per : {"total", "iteration"}
-        Whether epsilon and delta are spent on the run or on each iteration.
-    """
-
-    objective: str = "mean"
+    objective: str = "mean"  #: {"mean", "sum"}; what f is over the records
+    #: {"total", "iteration"}; whether epsilon and delta are spent on the run or on each
+    #: iteration
     per: str = "total"
 
     def __post_init__(self) -> None:

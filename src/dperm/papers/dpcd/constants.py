@@ -28,21 +28,12 @@ NEGATIVE = ("raised", "reflected")
 
 @dataclass(frozen=True)
 class Options(dp_cd_priv.Options):
-    """DP-CD-priv-cst's options and how its text is read.
+    """DP-CD-priv-cst's options and how its text is read."""
 
-    Attributes
-    ----------
-    composed : bool
-        Whether the noise has equation 126's factor p.
-    bound : float
-        Of a feature, as a multiple of its largest absolute value.
-    negative : {"raised", "reflected"}
-        An estimate below the Laplace scale is raised to it, or its absolute value is
-        taken.
-    """
-
-    composed: bool = True
-    bound: float = 2.0
+    composed: bool = True  #: whether the noise has equation 126's factor p
+    bound: float = 2.0  #: of a feature, as a multiple of its largest absolute value
+    #: {"raised", "reflected"}; an estimate below the Laplace scale is raised to it, or
+    #: its absolute value is taken
     negative: str = "raised"
 
     def __post_init__(self) -> None:

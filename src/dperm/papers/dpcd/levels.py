@@ -40,15 +40,10 @@ SURE = 4.0  # standard deviations that a level's count must exceed
 
 @dataclass(frozen=True)
 class Options(dp_cd.Options):
-    """DP-CD's options and what the constants may cost.
+    """DP-CD's options and what the constants may cost."""
 
-    Attributes
-    ----------
-    share : float
-        Both releases together cost this share of epsilon, with all of delta, if they
-        were made alone.
-    """
-
+    #: both releases together cost this share of epsilon, with all of delta, if they
+    #: were made alone
     share: float = 0.1
 
     def __post_init__(self) -> None:

@@ -19,25 +19,15 @@ CASES = ("convex", "strongly convex")
 
 @dataclass(frozen=True)
 class Terms:
-    """What the theorem sets, and what it promises.
+    """What the theorem sets, and what it promises."""
 
-    Attributes
-    ----------
-    lipschitz : ndarray, shape (p,)
-        L_j.
-    start : float
-        F(0) - F*.
-    inner, periods : float
-        K and T; the theorem needs both to be at least 1.
-    bound : float
-        Of the expected excess, by equation 68 or 71; where T would be negative, the
-        error that is to be reached, which then exceeds ``start``.
-    """
-
-    lipschitz: np.ndarray
-    start: float
+    lipschitz: np.ndarray  #: shape (p,); L_j
+    start: float  #: F(0) - F*
+    #: inner, periods: K and T; the theorem needs both to be at least 1
     inner: float
     periods: float
+    #: of the expected excess, by equation 68 or 71; where T would be negative, the
+    #: error that is to be reached, which then exceeds ``start``
     bound: float
 
     @property

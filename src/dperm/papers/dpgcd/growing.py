@@ -28,22 +28,14 @@ THRESHOLD = 0.3  # of the L1 norm, relative to a coefficient
 
 @dataclass(frozen=True)
 class Instance:
-    """What a problem is drawn from.
+    """What a problem is drawn from."""
 
-    Attributes
-    ----------
-    p, n : int
-        Features and records.
-    tau : int
-        Coefficients that are not zero, all of the same size 1 / sqrt(tau).
-    imbalance : float
-        sqrt(M_j) are lognormal with this standard deviation; the coefficients are
-        divided by them, so that it changes the scales of the features alone.
-    """
-
+    #: p, n: features and records
     p: int
     n: int
-    tau: int
+    tau: int  #: coefficients that are not zero, all of the same size 1 / sqrt(tau)
+    #: sqrt(M_j) are lognormal with this standard deviation; the coefficients are
+    #: divided by them, so that it changes the scales of the features alone
     imbalance: float = 0.0
 
 

@@ -24,27 +24,17 @@ LONGEST = 10_000  # iterations that are looked at, and run
 
 @dataclass(frozen=True)
 class Known:
-    """What the bounds are made of; f holds the ridge, as the theorems have it.
+    """What the bounds are made of; f holds the ridge, as the theorems have it."""
 
-    Attributes
-    ----------
-    L, M : ndarray, shape (p,)
-        Component Lipschitz constants of a record's loss, and smoothness of f.
-    mu : float
-        mu_{M,2}, of the ridge alone; mu_{M,1} is at least mu / p.
-    start, radius : float
-        f(0) - f*, and ||w*||_{M,1}, the least that R_M can be.
-    sizes : ndarray, shape (p,)
-        |w*_j| in falling order.
-    epsilon, delta : float
-    """
-
+    #: L, M: shape (p,); component Lipschitz constants of a record's loss, and
+    #: smoothness of f
     L: np.ndarray
     M: np.ndarray
-    mu: float
+    mu: float  #: mu_{M,2}, of the ridge alone; mu_{M,1} is at least mu / p
+    #: start, radius: f(0) - f*, and ||w*||_{M,1}, the least that R_M can be
     start: float
     radius: float
-    sizes: np.ndarray
+    sizes: np.ndarray  #: shape (p,); |w*_j| in falling order
     epsilon: float
     delta: float
 

@@ -235,14 +235,10 @@ _FURTHEST = 1e4  # shifts off the centre, for the draws
 
 @dataclass(frozen=True)
 class Draws:
-    """Unit noise of order r in dimension d, for finding a shift and for the estimate.
-
-    Attributes
-    ----------
-    pilot, sample : ndarray (k, d)
-    """
+    """Unit noise of order r in dimension d, for a shift and for the estimate."""
 
     r: float
+    #: pilot, sample: ndarray (k, d)
     pilot: np.ndarray
     sample: np.ndarray
 

@@ -49,14 +49,9 @@ HALF_WIDTH = 2.0  # of the box that the ball of every p holds
 
 @dataclass(frozen=True)
 class Options:
-    """Which loss: |<x, w> - y| or max(0, 1 - y <x, w>), the label being -1 or 1.
+    """Which loss: |<x, w> - y| or max(0, 1 - y <x, w>), the label being -1 or 1."""
 
-    Attributes
-    ----------
-    loss : {"absolute", "hinge"}
-    """
-
-    loss: str
+    loss: str  #: {"absolute", "hinge"}
 
 
 def smoothing(loss: str, eta: np.ndarray) -> np.ndarray:

@@ -30,13 +30,9 @@ class Pairs:
     and difference over sqrt(2). Every coordinate of pair k has the smoothness M_k, and
     moves along the difference see phi_k of it: the smaller phi_k, the longer single
     coordinates take. At phi_k = 1 the pair is separable.
-
-    Attributes
-    ----------
-    M, flatness, optimum : ndarray, shape (P,)
-        M_k and phi_k; w* is (v_k, -v_k) on pair k.
     """
 
+    #: M, flatness, optimum: shape (P,); M_k and phi_k; w* is (v_k, -v_k) on pair k
     M: np.ndarray
     flatness: np.ndarray
     optimum: np.ndarray
@@ -177,22 +173,13 @@ def quadratic(regime: str, d: int, ratio: float, others: float) -> Quadratic:
 
 @dataclass(frozen=True)
 class Method:
-    """A sampling on a quadratic, whose iterates have a known law.
-
-    Attributes
-    ----------
-    f : Quadratic
-    name : str
-        Of ``REGIMES``.
-    n : float
-        Records; the noise of a step is a multiple of the sensitivity 2 C_S / n.
-    q, inverse_step, share : ndarray, shape (p,)
-        Chances q_j, the steps 1 / m_j, and the shares C_S / C.
-    """
+    """A sampling on a quadratic, whose iterates have a known law."""
 
     f: Quadratic
-    name: str
-    n: float
+    name: str  #: of ``REGIMES``
+    n: float  #: records; the noise of a step is a multiple of the sensitivity 2 C_S / n
+    #: q, inverse_step, share: shape (p,); chances q_j, the steps 1 / m_j, and the
+    #: shares C_S / C
     q: np.ndarray
     inverse_step: np.ndarray
     share: np.ndarray

@@ -34,27 +34,18 @@ _STATE = 4  # two errors and two sums of a pair
 
 @dataclass(frozen=True)
 class Terms:
-    """What the theorem sets, and what it promises.
+    """What the theorem sets, and what it promises."""
 
-    Attributes
-    ----------
-    row, tight : float
-        Of Table 1, without the factors common to all rows; ``tight`` is DP-CD's row
-        where single coordinates are drawn uniformly, which is DP-CD.
-    inner, periods : float
-        K and T; both have to be at least 1.
-    bound : float
-        Of the expected excess, as printed in Appendix E.
-    proved : float
-        What the recursion there gives with this K and T. In the strongly convex case
-        the print has half of its second term, 2 E||C sigma||^2 = 48 (1 + ...) T ...
-    """
-
+    #: row, tight: of Table 1, without the factors common to all rows; ``tight`` is
+    #: DP-CD's row where single coordinates are drawn uniformly, which is DP-CD
     row: float
     tight: float
+    #: inner, periods: K and T; both have to be at least 1
     inner: float
     periods: float
-    bound: float
+    bound: float  #: of the expected excess, as printed in Appendix E
+    #: What the recursion there gives with this K and T. In the strongly convex case the
+    #: print has half of its second term, 2 E||C sigma||^2 = 48 (1 + ...) T ...
     proved: float
 
     @property
@@ -80,17 +71,10 @@ def true_epsilon(epsilon: float, n: float) -> float:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """Algorithm 1 with Gamma = P M^-1, M that of Assumption 3.6, on an instance.
-
-    Attributes
-    ----------
-    f : Pairs
-    sketch : Sketch
-        Of its problem; a partition.
-    """
+    """Algorithm 1 with Gamma = P M^-1, M that of Assumption 3.6, on an instance."""
 
     f: Pairs
-    sketch: dp_skgd.Sketch
+    sketch: dp_skgd.Sketch  #: of its problem; a partition
 
     @classmethod
     def of(cls, f: Pairs, sampling: str) -> Algorithm:

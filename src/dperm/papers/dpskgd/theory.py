@@ -57,22 +57,13 @@ SYMBOLS = {
 
 @dataclass(frozen=True)
 class Bound:
-    """One row of Table 1 on one problem, without the factors common to all rows.
+    """One row of Table 1 on one problem, without the factors common to all rows."""
 
-    Attributes
-    ----------
-    kind : str
-        Key of ``SYMBOLS``.
-    noise, radius : float
-        Sigma_S and R_{M P^-1}; their product is the convex term.
-    strong : float
-        The strongly convex term; infinity where F is not strongly convex.
-    """
-
-    kind: str
+    kind: str  #: key of ``SYMBOLS``
+    #: noise, radius: Sigma_S and R_{M P^-1}; their product is the convex term
     noise: float
     radius: float
-    strong: float
+    strong: float  #: the strongly convex term; infinity where F is not strongly convex
 
     @property
     def convex(self) -> float:

@@ -72,20 +72,12 @@ class OutsideError(RuntimeError):
 
 @dataclass(frozen=True)
 class Control:
-    """Something that a claim must not survive.
+    """Something that a claim must not survive."""
 
-    Attributes
-    ----------
-    name : str
-        For the reader.
-    options : callable
-        The rule's options under the control; None where it does not apply.
-    table : callable, optional
-        Maps a table of evidence and the options to what the control makes of it.
-    """
-
-    name: str
+    name: str  #: for the reader
+    #: the rule's options under the control; None where it does not apply
     options: OptionsMap = lambda options: options
+    #: maps a table of evidence and the options to what the control makes of it
     table: TableMap | None = None
 
     def alteration(self, options: Options) -> Alteration:

@@ -66,34 +66,22 @@ class Message:
 
 @dataclass(frozen=True)
 class Public:
-    """What every node is told before the first iteration; nothing of it is private.
-
-    Attributes
-    ----------
-    loss : Loss
-    n : int
-        Records.
-    sketch_length, sketch_seed : int
-        m and the seed of J.
-    score_factor : float
-        What the gradient is multiplied with to make a score.
-    index_scale, sketch_scale : float
-        Scales of the Laplace noise of a score and of the Gaussian noise of a sketch.
-    entry_bound, label_bound : float
-        Entries and labels are clipped to them.
-    prediction_bound : float
-        Bound on |A_i x| over the constraint set; estimates are clipped to it.
-    """
+    """What every node is told before the first iteration; nothing of it is private."""
 
     loss: Loss
-    n: int
+    n: int  #: records
+    #: sketch_length, sketch_seed: m and the seed of J
     sketch_length: int
     sketch_seed: int
-    score_factor: float
+    score_factor: float  #: what the gradient is multiplied with to make a score
+    #: index_scale, sketch_scale: scales of the Laplace noise of a score and of the
+    #: Gaussian noise of a sketch
     index_scale: float
     sketch_scale: float
+    #: entry_bound, label_bound: entries and labels are clipped to them
     entry_bound: float
     label_bound: float
+    #: bound on |A_i x| over the constraint set; estimates are clipped to it
     prediction_bound: float
 
 

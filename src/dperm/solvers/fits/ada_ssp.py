@@ -38,18 +38,10 @@ _SOURCE = "Wang 2018, Algorithm 2, with replace-one constants"
 
 @dataclass(frozen=True)
 class Options:
-    """Bounds on features and label.
+    """Bounds on features and label."""
 
-    Attributes
-    ----------
-    radius : float
-        R as a multiple of sqrt(p).
-    label : float
-        Y as a multiple of the label's scale.
-    """
-
-    radius: float = 1.0
-    label: float = 2.0
+    radius: float = 1.0  #: R as a multiple of sqrt(p)
+    label: float = 2.0  #: Y as a multiple of the label's scale
 
     def __post_init__(self) -> None:
         positive("radius", self.radius)

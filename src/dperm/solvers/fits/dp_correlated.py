@@ -35,15 +35,9 @@ __all__ = ["Options", "Run", "ledger", "refuses"]
 
 @dataclass(frozen=True)
 class Options(dp_gd.Options):
-    """Those of DP-GD, and the power.
+    """Those of DP-GD, and the power."""
 
-    Attributes
-    ----------
-    power : float
-        nu, in [0, 1).
-    """
-
-    power: float = 0.5
+    power: float = 0.5  #: nu, in [0, 1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

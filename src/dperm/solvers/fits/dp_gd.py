@@ -28,26 +28,14 @@ BLOCKS = True  # whether records may be read in blocks
 
 @dataclass(frozen=True)
 class Options:
-    """Length, step, momentum and clip.
+    """Length, step, momentum and clip."""
 
-    Attributes
-    ----------
-    steps : int
-        T.
-    step : float
-        eta in units of 1 / (sup phi'' p).
-    momentum : float
-        beta, in [0, 1).
-    clip : float
-        C as a multiple of sqrt(p) times the largest slope, or the label's scale.
-    average : bool
-        Whether the mean of the last half is published, and not the last.
-    """
-
-    steps: int = 30
-    step: float = 3.0
-    momentum: float = 0.8
+    steps: int = 30  #: T
+    step: float = 3.0  #: eta in units of 1 / (sup phi'' p)
+    momentum: float = 0.8  #: beta, in [0, 1)
+    #: C as a multiple of sqrt(p) times the largest slope, or the label's scale
     clip: float = 1.0
+    #: whether the mean of the last half is published, and not the last
     average: bool = False
 
     def __post_init__(self) -> None:

@@ -30,27 +30,13 @@ BLOCKS = True  # whether records may be read in blocks
 
 @dataclass(frozen=True)
 class Options:
-    """Length, step, clips and the matrix's share.
+    """Length, step, clips and the matrix's share."""
 
-    Attributes
-    ----------
-    steps : int
-        T.
-    step : float
-        1 takes the whole step of the metric.
-    clip : float
-        C as in DP-GD.
-    radius : float
-        R as a multiple of sqrt(p).
-    share : float
-        Of the squared budget, the matrix's.
-    """
-
-    steps: int = 3
-    step: float = 1.0
-    clip: float = 1.0
-    radius: float = 1.0
-    share: float = 0.3
+    steps: int = 3  #: T
+    step: float = 1.0  #: 1 takes the whole step of the metric
+    clip: float = 1.0  #: C as in DP-GD
+    radius: float = 1.0  #: R as a multiple of sqrt(p)
+    share: float = 0.3  #: of the squared budget, the matrix's
 
     def __post_init__(self) -> None:
         at_least("steps", self.steps, 1)

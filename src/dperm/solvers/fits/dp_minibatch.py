@@ -27,20 +27,11 @@ __all__ = ["Options", "Run", "batch", "ledger", "refuses"]
 
 @dataclass(frozen=True)
 class Options:
-    """Length, batches, step, momentum and clip.
+    """Length, batches, step, momentum and clip."""
 
-    Attributes
-    ----------
-    steps : int
-        T.
-    share : float
-        b / n, rounded to a whole number of records, one at least.
-    step, momentum, clip : float
-        As in DP-GD.
-    """
-
-    steps: int = 60
-    share: float = 0.1
+    steps: int = 60  #: T
+    share: float = 0.1  #: b / n, rounded to a whole number of records, one at least
+    #: step, momentum, clip: as in DP-GD
     step: float = 1.0
     momentum: float = 0.8
     clip: float = 1.0

@@ -47,27 +47,13 @@ _UNITS = (
 
 @dataclass(frozen=True)
 class Options:
-    """Length, bound on a record, and shares of the squared budget.
+    """Length, bound on a record, and shares of the squared budget."""
 
-    Attributes
-    ----------
-    steps : int
-        T.
-    radius : float
-        R as a multiple of sqrt(p).
-    share : float
-        The gradient's.
-    trace : float
-        The trace's, of what is left.
-    damping : float
-        Multiple of lambda.
-    """
-
-    steps: int = 5
-    radius: float = 1.0
-    share: float = 0.7
-    trace: float = 0.1
-    damping: float = 1.0
+    steps: int = 5  #: T
+    radius: float = 1.0  #: R as a multiple of sqrt(p)
+    share: float = 0.7  #: the gradient's
+    trace: float = 0.1  #: the trace's, of what is left
+    damping: float = 1.0  #: multiple of lambda
 
     def __post_init__(self) -> None:
         at_least("steps", self.steps, 1)

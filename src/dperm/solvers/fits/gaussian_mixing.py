@@ -38,24 +38,13 @@ _SOURCE = "Lev et al. 2025, with the exact law under replacing a record"
 
 @dataclass(frozen=True)
 class Options:
-    """Rows, bound on a record, the label's weight, and the eigenvalue's share.
+    """Rows, bound on a record, the label's weight, and the eigenvalue's share."""
 
-    Attributes
-    ----------
-    rows : float
-        k as a multiple of p + 1, or of log(20 / delta) if that is more.
-    radius : float
-        C as a multiple of sqrt(p + 1).
-    weight : float
-        kappa.
-    share : float
-        Of the squared budget, the smallest eigenvalue's.
-    """
-
+    #: k as a multiple of p + 1, or of log(20 / delta) if that is more
     rows: float = 2.5
-    radius: float = 1.0
-    weight: float = 1.0
-    share: float = 0.1
+    radius: float = 1.0  #: C as a multiple of sqrt(p + 1)
+    weight: float = 1.0  #: kappa
+    share: float = 0.1  #: of the squared budget, the smallest eigenvalue's
 
     def __post_init__(self) -> None:
         for key in ("rows", "radius", "weight"):

@@ -36,30 +36,14 @@ __all__ = ["Options", "Run", "ledger", "refuses"]
 
 @dataclass(frozen=True)
 class Options:
-    """Length, rows, clips and shares of the squared budget.
+    """Length, rows, clips and shares of the squared budget."""
 
-    Attributes
-    ----------
-    steps : int
-        T.
-    rows : float
-        k as a multiple of p, or of log(20 T / delta) if that is more.
-    clip : float
-        C as in DP-GD.
-    radius : float
-        R as a multiple of sqrt(p).
-    share : float
-        The sketches'.
-    eigenvalue : float
-        Of that, the smallest eigenvalue's.
-    """
-
-    steps: int = 3
-    rows: float = 6.0
-    clip: float = 1.0
-    radius: float = 1.0
-    share: float = 0.5
-    eigenvalue: float = 0.1
+    steps: int = 3  #: T
+    rows: float = 6.0  #: k as a multiple of p, or of log(20 T / delta) if that is more
+    clip: float = 1.0  #: C as in DP-GD
+    radius: float = 1.0  #: R as a multiple of sqrt(p)
+    share: float = 0.5  #: the sketches'
+    eigenvalue: float = 0.1  #: of that, the smallest eigenvalue's
 
     def __post_init__(self) -> None:
         at_least("steps", self.steps, 1)

@@ -30,21 +30,11 @@ BLOCKS = True  # whether records may be read in blocks
 
 @dataclass(frozen=True)
 class Options:
-    """Bound on a record, the label's weight in it, and the floor.
+    """Bound on a record, the label's weight in it, and the floor."""
 
-    Attributes
-    ----------
-    radius : float
-        C as a multiple of sqrt(p + 1).
-    weight : float
-        kappa.
-    floor : float
-        In units of the edge of the noise's spectrum.
-    """
-
-    radius: float = 1.0
-    weight: float = 1.0
-    floor: float = 1.0
+    radius: float = 1.0  #: C as a multiple of sqrt(p + 1)
+    weight: float = 1.0  #: kappa
+    floor: float = 1.0  #: in units of the edge of the noise's spectrum
 
     def __post_init__(self) -> None:
         for key in ("radius", "weight", "floor"):

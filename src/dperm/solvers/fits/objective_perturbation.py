@@ -34,23 +34,12 @@ WIDE = 2000  # features beyond which a non-smooth minimiser takes minutes
 
 @dataclass(frozen=True)
 class Options:
-    """Bound on a record, ridge, and what minima are taken for.
+    """Bound on a record, ridge, and what minima are taken for."""
 
-    Attributes
-    ----------
-    radius : float
-        R as a multiple of sqrt(p).
-    curvature : float
-        K = R^2 / Lambda as a multiple of the target epsilon.
-    minima : {"exact", "approximate"}
-    tolerance : float
-        tau / Lambda.
-    """
-
-    radius: float = 1.0
-    curvature: float = 0.45
-    minima: str = "exact"
-    tolerance: float = 1e-9
+    radius: float = 1.0  #: R as a multiple of sqrt(p)
+    curvature: float = 0.45  #: K = R^2 / Lambda as a multiple of the target epsilon
+    minima: str = "exact"  #: {"exact", "approximate"}
+    tolerance: float = 1e-9  #: tau / Lambda
 
     def __post_init__(self) -> None:
         for key in ("radius", "curvature", "tolerance"):

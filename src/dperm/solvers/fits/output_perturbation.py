@@ -29,18 +29,11 @@ TOLERANCE = 1e-9  # of the minimiser
 
 @dataclass(frozen=True)
 class Options:
-    """Bound on a record, and ridge.
+    """Bound on a record, and ridge."""
 
-    Attributes
-    ----------
-    radius : float
-        R as a multiple of sqrt(p).
-    ridge : float
-        Lambda / (n R), which is how far a single record may move the minimiser from
-        the others' in units of 1 / n.
-    """
-
-    radius: float = 1.0
+    radius: float = 1.0  #: R as a multiple of sqrt(p)
+    #: Lambda / (n R), which is how far a single record may move the minimiser from the
+    #: others' in units of 1 / n
     ridge: float = 0.03
 
     def __post_init__(self) -> None:

@@ -23,25 +23,15 @@ CALIBRATIONS = ("none", PAPER, "stated", "scaled", "valid", STRICT)
 
 @dataclass(frozen=True)
 class Noise:
-    """What a run is noised with, and what that costs.
-
-    Attributes
-    ----------
-    ledger : Ledger
-    index_scale : float
-        Of the Laplace noise of a score.
-    sketch_scale : float
-        Of the Gaussian noise of a sketched feature's entries.
-    true_epsilon : float
-        Under a sound accountant, or an upper bound of it; infinity without noise.
-    scores : {"radius", "gradient"}
-        What a score is: the radius times a partial derivative, or that alone.
-    """
+    """What a run is noised with, and what that costs."""
 
     ledger: Ledger
-    index_scale: float = 0.0
-    sketch_scale: float = 0.0
+    index_scale: float = 0.0  #: of the Laplace noise of a score
+    sketch_scale: float = 0.0  #: of the Gaussian noise of a sketched feature's entries
+    #: under a sound accountant, or an upper bound of it; infinity without noise
     true_epsilon: float = math.inf
+    #: {"radius", "gradient"}; what a score is: the radius times a partial derivative,
+    #: or that alone
     scores: str = "radius"
 
 
@@ -116,11 +106,9 @@ class FrankWolfe(ABC):
         What left in the last step, in order.
     largest : float
         Of ||x||_1 so far.
-    vertex : float
-        Size of a vertex's one entry in the move.
     """
 
-    vertex: float
+    vertex: float  #: size of a vertex's one entry in the move
 
     def __init__(self) -> None:
         self.chosen: list[np.ndarray] = []

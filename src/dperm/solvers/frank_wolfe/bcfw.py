@@ -39,35 +39,22 @@ VERTICES = ("one", "published", "feasible")
 
 @dataclass(frozen=True)
 class Options:
-    """Choices of Algorithm 1.
+    """Choices of Algorithm 1."""
 
-    Attributes
-    ----------
-    sampling : {"elementary", "uniform_serial", "tau_nice", "distributed", "importance"}
-        All coordinates; one, uniformly; tau of them; tau of each node's block; one,
-        half of the time by its share of sum_j ||a_j||^2 and half uniformly.
-    tau : int
-        Coordinates per draw (per node for ``distributed``); more than there are: all.
-    nodes : int
-        K: blocks of equal size, as far as p allows.
-    constraint : {"box", "ball"}
-        [-r, r]^p or the l1 ball of radius r.
-    radius : float
-        r.
-    vertices : {"one", "published", "feasible"}
-        On the ball: the best atom of S; or the best of each node's part of S, summed
-        as published (||x||_1 up to K r), or averaged (||x||_1 up to r).
-    p_min : float or None
-        For the step; None: what the sampling has.
-    """
-
+    #: {"elementary", "uniform_serial", "tau_nice", "distributed", "importance"}; all
+    #: coordinates; one, uniformly; tau of them; tau of each node's block; one, half of
+    #: the time by its share of sum_j ||a_j||^2 and half uniformly
     sampling: str = "elementary"
+    #: coordinates per draw (per node for ``distributed``); more than there are: all
     tau: int = 1
-    nodes: int = 1
-    constraint: str = "ball"
-    radius: float = 1.0
+    nodes: int = 1  #: K: blocks of equal size, as far as p allows
+    constraint: str = "ball"  #: {"box", "ball"}; [-r, r]^p or the l1 ball of radius r
+    radius: float = 1.0  #: r
+    #: {"one", "published", "feasible"}; on the ball: the best atom of S; or the best of
+    #: each node's part of S, summed as published (||x||_1 up to K r), or averaged
+    #: (||x||_1 up to r)
     vertices: str = "one"
-    p_min: float | None = None
+    p_min: float | None = None  #: for the step; None: what the sampling has
 
     def __post_init__(self) -> None:
         one_of("sampling", self.sampling, SAMPLINGS)

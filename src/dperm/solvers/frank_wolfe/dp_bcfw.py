@@ -46,35 +46,22 @@ UPDATES = ("published", "feasible")
 
 @dataclass(frozen=True)
 class Options:
-    """Choices of Algorithm 2.
+    """Choices of Algorithm 2."""
 
-    Attributes
-    ----------
-    nodes : int
-        K.
-    radius : float
-        eta of the l1 ball.
-    update : {"published", "feasible"}
-        The sum of the nodes' K vertices, with which ||x||_1 reaches K eta, or their
-        mean.
-    sketch : int or None
-        m, the length of a sketched feature; None: n, no sketch.
-    share : float
-        Share of the budget for the indices; the rest is for the features.
-    entry_bound, label_bound : float
-        Public bounds to which the nodes clip entries and labels.
-    sketch_seed : int
-        Public seed of J.
-    """
-
-    nodes: int = 4
-    radius: float = 1.0
+    nodes: int = 4  #: K
+    radius: float = 1.0  #: eta of the l1 ball
+    #: {"published", "feasible"}; the sum of the nodes' K vertices, with which ||x||_1
+    #: reaches K eta, or their mean
     update: str = "published"
+    #: m, the length of a sketched feature; None: n, no sketch
     sketch: int | None = None
+    #: share of the budget for the indices; the rest is for the features
     share: float = 0.5
+    #: entry_bound, label_bound: public bounds to which the nodes clip entries and
+    #: labels
     entry_bound: float = 1.0
     label_bound: float = 1.0
-    sketch_seed: int = 0
+    sketch_seed: int = 0  #: public seed of J
 
     def __post_init__(self) -> None:
         one_of("update", self.update, UPDATES)

@@ -37,17 +37,10 @@ from dperm.solvers.frank_wolfe.iterate import Iterate, iterate
 
 @dataclass(frozen=True)
 class Options:
-    """The set, and the public bounds on the data.
+    """The set, and the public bounds on the data."""
 
-    Attributes
-    ----------
-    radius : float
-        r of the l1 ball.
-    entry_bound, label_bound : float
-        Entries and labels are clipped to them.
-    """
-
-    radius: float = 1.0
+    radius: float = 1.0  #: r of the l1 ball
+    #: entry_bound, label_bound: entries and labels are clipped to them
     entry_bound: float = 1.0
     label_bound: float = 1.0
 

@@ -58,18 +58,13 @@ _LANE_ARRAYS = ("step", "clip", "weights", "margins", "chosen")
 
 @dataclass(frozen=True)
 class Options:
-    """Choices the paper leaves open.
+    """Choices the paper leaves open."""
 
-    Attributes
-    ----------
-    rule : {"GS-s", "GS-r", "GS-q"}
-        Greedy rule; they differ only where psi is not smooth.
-    noise : {"laplace", "gumbel", "exponential"}
-        Selection noise. The paper has Laplace noise; the others go on the score under
-        every calibration (exponential mechanism, permute-and-flip).
-    """
-
+    #: {"GS-s", "GS-r", "GS-q"}; greedy rule; they differ only where psi is not smooth
     rule: str = "GS-r"
+    #: {"laplace", "gumbel", "exponential"}; Selection noise. The paper has Laplace
+    #: noise; the others go on the score under every calibration (exponential mechanism,
+    #: permute-and-flip).
     noise: str = "laplace"
 
     def __post_init__(self) -> None:

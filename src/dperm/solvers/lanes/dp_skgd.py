@@ -59,44 +59,29 @@ _LANE_ARRAYS = (
 
 @dataclass(frozen=True)
 class Options:
-    """The distribution of S, and what Algorithm 1 leaves open.
+    """The distribution of S, and what Algorithm 1 leaves open."""
 
-    Attributes
-    ----------
-    sampling : {"blocks", "nice"}
-        One block of a partition, or ``size`` coordinates without replacement.
-    blocks : int
-        Blocks of the partition; 1 is full sampling, 0 stands for p, single coordinates.
-    size : int
-        tau of nice sampling.
-    probabilities : {"uniform", "importance"}
-        Of the blocks: equal, or proportional to the block's largest M_j.
-    partition : {"smoothness", "random", "order"}
-        Blocks of nearly equal size: of coordinates with neighbouring M_j, at random, or
-        of neighbouring indices.
-    groups : sequence of sequences of int
-        A partition given by hand; overrides ``blocks`` and ``partition``.
-    seed : int
-        Of the random partition, which is public.
-    periods : int
-        T of Algorithm 1: that many averages of equally many iterates; 0 returns the
-        last iterate.
-    lifted : bool
-        M valid on blocks; False takes the constants of single coordinates everywhere.
-    composite : bool
-        Admit an L1 norm and a box, beyond the paper.
-    """
-
+    #: {"blocks", "nice"}; one block of a partition, or ``size`` coordinates without
+    #: replacement
     sampling: str = "blocks"
+    #: blocks of the partition; 1 is full sampling, 0 stands for p, single coordinates
     blocks: int = 0
-    size: int = 1
+    size: int = 1  #: tau of nice sampling
+    #: {"uniform", "importance"}; of the blocks: equal, or proportional to the block's
+    #: largest M_j
     probabilities: str = "uniform"
+    #: {"smoothness", "random", "order"}; blocks of nearly equal size: of coordinates
+    #: with neighbouring M_j, at random, or of neighbouring indices
     partition: str = "smoothness"
+    #: a partition given by hand; overrides ``blocks`` and ``partition``
     groups: Sequence[Sequence[int]] = ()
-    seed: int = 0
+    seed: int = 0  #: of the random partition, which is public
+    #: T of Algorithm 1: that many averages of equally many iterates; 0 returns the last
+    #: iterate
     periods: int = 0
+    #: M valid on blocks; False takes the constants of single coordinates everywhere
     lifted: bool = True
-    composite: bool = False
+    composite: bool = False  #: admit an L1 norm and a box, beyond the paper
 
     def __post_init__(self) -> None:
         one_of("sampling", self.sampling, SAMPLINGS)

@@ -21,36 +21,21 @@ from dperm.solvers.streams.sources import Source
 
 @dataclass(frozen=True)
 class Target:
-    """A privacy target and how its noise is found.
+    """A privacy target and how its noise is found."""
 
-    Attributes
-    ----------
-    epsilon : float
-        Infinity runs without noise.
-    delta : float
-    calibration : {"paper", "strict", "none"}
-        The noise as published, or the least that a sound accountant allows.
-    """
-
-    epsilon: float
+    epsilon: float  #: infinity runs without noise
     delta: float
+    #: {"paper", "strict", "none"}; the noise as published, or the least that a sound
+    #: accountant allows
     calibration: str
 
 
 @dataclass(frozen=True)
 class Noise:
-    """A target's noise and what it costs.
+    """A target's noise and what it costs."""
 
-    Attributes
-    ----------
-    ledger : Ledger
-        Of the releases that one record takes part in.
-    scales : tuple of float
-        What the solver says; 0 without noise.
-    """
-
-    ledger: Ledger
-    scales: tuple[float, ...]
+    ledger: Ledger  #: of the releases that one record takes part in
+    scales: tuple[float, ...]  #: what the solver says; 0 without noise
 
 
 def silent(scales: int = 1) -> Noise:

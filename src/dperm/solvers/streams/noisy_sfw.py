@@ -40,19 +40,14 @@ BATCHES = ("published", "all")
 
 @dataclass(frozen=True)
 class Options:
-    """Choices Algorithm 1 leaves open or prints in two ways.
+    """Choices Algorithm 1 leaves open or prints in two ways."""
 
-    Attributes
-    ----------
-    steps : {"sawtooth", "consecutive"}
-        2 / (2^(t-1) + l + 1) at leaf l of phase t as printed, which rises again with
-        every phase; or 2 / (m + 1) with m = 2^t - 1 + l, as the proof counts.
-    batch : {"published", "all"}
-        b = 4 n / log2(n)^2, which reads about a third of the records; or the b that
-        reads all of them.
-    """
-
+    #: {"sawtooth", "consecutive"}; 2 / (2^(t-1) + l + 1) at leaf l of phase t as
+    #: printed, which rises again with every phase; or 2 / (m + 1) with m = 2^t - 1 + l,
+    #: as the proof counts
     steps: str = "sawtooth"
+    #: {"published", "all"}; b = 4 n / log2(n)^2, which reads about a third of the
+    #: records; or the b that reads all of them
     batch: str = "published"
 
     def __post_init__(self) -> None:

@@ -59,24 +59,12 @@ def vertices_of(setup: Setup) -> int:
 
 @dataclass(frozen=True)
 class Scores:
-    """How far a centred vertex's score moves when a record is replaced.
+    """How far a centred vertex's score moves when a record is replaced."""
 
-    Attributes
-    ----------
-    eta : float
-        Step size.
-    first : float
-        At step 0, for a record of the first batch.
-    own : float
-        At its own step, for any other record.
-    steps : int
-        Selections after step 0; floor(n/2) records make the first batch.
-    """
-
-    eta: float
-    first: float
-    own: float
-    steps: int
+    eta: float  #: step size
+    first: float  #: at step 0, for a record of the first batch
+    own: float  #: at its own step, for any other record
+    steps: int  #: selections after step 0; floor(n/2) records make the first batch
 
 
 def sensitivities(setup: Setup, n: int) -> Scores:

@@ -17,22 +17,11 @@ LABEL_BOUND = 1.0
 
 @dataclass(frozen=True)
 class Setup:
-    """The l_p setup: loss, norm, dimension and radius of the ball.
+    """The l_p setup: loss, norm, dimension and radius of the ball."""
 
-    Attributes
-    ----------
-    loss : str
-        Name of one of ``dperm.core.erm.losses``, a function of <x, w> and y.
-    p : float
-        Norm of the ball, 1 to infinity.
-    d : int
-        Dimension.
-    radius : float
-    """
-
-    loss: str
-    p: float
-    d: int
+    loss: str  #: name of one of ``dperm.core.erm.losses``, a function of <x, w> and y
+    p: float  #: norm of the ball, 1 to infinity
+    d: int  #: dimension
     radius: float = 1.0
 
     def __post_init__(self) -> None:
