@@ -78,7 +78,6 @@ def pair(event: Event, gap: float) -> Pair | None:
 
     Parameters
     ----------
-    event : Event
     gap : float
         For selections: how far the leader is ahead, in noise scales.
     """
@@ -193,7 +192,6 @@ def least_epsilon(
         With how often each is composed, and the largest loss worth a cell of its own.
     interval : float
         Of the grid of scores.
-    delta : float
     """
     laws = [_laws(*one, interval) for one in pairs]
     high = [law for law, _ in laws]

@@ -42,7 +42,6 @@ def epsilon_interval(ledger: Ledger, delta: float) -> Interval:
 
     Parameters
     ----------
-    ledger : Ledger
     delta : float
         In (0, 1).
 

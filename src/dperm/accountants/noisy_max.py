@@ -113,7 +113,6 @@ def pure_renyi(orders: Array, pure: float) -> Array:
 
     Parameters
     ----------
-    orders : ndarray
     pure : float
         Pure epsilon.
 

@@ -67,13 +67,7 @@ class GridError(ValueError):
 
 
 def renyi_curve(ledger: Ledger, orders: Array = ORDERS) -> Array:
-    """Rényi divergences of a ledger, for orders above 1; infinity where none is known.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    orders : ndarray
-    """
+    """Rényi divergences of a ledger for orders above 1; infinity where not known."""
     total = np.zeros_like(orders)
     for event in ledger.events:
         total += _curve(event, orders)
@@ -122,7 +116,6 @@ def tuned_epsilon(ledger: Ledger, delta: float, runs: float, kind: str) -> float
     ----------
     ledger : Ledger
         Of one run.
-    delta : float
     runs : float
         Expected number of settings tried, above 1.
     kind : {"logarithmic", "geometric", "poisson"}
@@ -170,7 +163,6 @@ def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:
 
     Parameters
     ----------
-    event : SampledGaussian
     orders : ndarray
         Above 1.
 

@@ -134,7 +134,6 @@ def losses_bound(
     ----------
     losses : ndarray
         log P(o | D) / P(o | D') of independent outputs o; infinity is allowed.
-    delta : float
     level : float
         Chance that the bound is wrong.
     coins : int, optional
@@ -213,10 +212,8 @@ def norm_bound(
     shift : ndarray, shape (d,)
     order : float
         r.
-    delta : float
     level : float
         Chance that the bound is wrong.
-    seed : int
     """
     rng = np.random.default_rng([seed, 11])
     pilot, noise = (

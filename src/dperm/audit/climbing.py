@@ -64,14 +64,7 @@ class Audited:
 
 
 class Ladder:
-    """What the rungs share: a subject, its worst neighbours, seeds.
-
-    Parameters
-    ----------
-    subject : Subject
-    effort : Effort
-    seed : int
-    """
+    """What the rungs share: a subject, its worst neighbours, seeds."""
 
     def __init__(self, subject: Subject, effort: Effort, seed: int):
         self.subject, self.seed = subject, seed

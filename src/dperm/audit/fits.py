@@ -39,10 +39,8 @@ class FitSubject(Subject):
 
     Parameters
     ----------
-    name : str
     module : module of the solver
     options : its Options
-    shape : Shape
     epsilon : float
         Target.
     kind : class, optional

@@ -56,9 +56,6 @@ def solver(
     ----------
     name, algorithm : str
         As in the solver's YAML.
-    options : dict
-    effort : Effort
-    seed : int
     """
     try:
         every = [*subjects(name, algorithm, options), *estimators(name, algorithm)]

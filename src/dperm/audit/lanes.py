@@ -120,13 +120,11 @@ class LaneSubject(Subject):
 
     Parameters
     ----------
-    name : str
     module : module of a solver of lanes
     options : its Options
     calibration : {"paper", "strict"}
     count : int
         Steps.
-    shape : Shape
     epsilon : float
         Target.
     kind : class, optional

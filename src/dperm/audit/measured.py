@@ -70,8 +70,6 @@ def measured_epsilon(
 
     Parameters
     ----------
-    subject : Subject
-    pair : Pair
     seeds : sequence of int
         Of the histories.
     taken : sequence of int, optional

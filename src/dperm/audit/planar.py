@@ -146,7 +146,6 @@ def cost(pair: Planar, delta: float, fine: float = FINE) -> Cost:
 
     Parameters
     ----------
-    pair : Planar
     delta : float
         Of 1e-15 or more.
     fine : float
@@ -208,7 +207,6 @@ def planar(
     X : ndarray, shape (n, 2)
         In units of the scales; clipped to R here.
     replacement : ndarray, shape (2,)
-    R, Lambda, sigma : float
     """
     kinds, counts = np.unique(X[1:], axis=0, return_counts=True)
     one, two = (_clipped(v[None], R)[0] for v in (X[0], replacement))
@@ -249,7 +247,6 @@ def worst(
         4 at least, and more than 2 R^2.
     R, Lambda, sigma : float
         Bound on a record, all of the ridge, and scale of the linear term.
-    delta : float
     fine : float
         See ``cost``.
     """

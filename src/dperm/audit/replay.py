@@ -172,7 +172,6 @@ class Replay:
 
     Parameters
     ----------
-    subject : Subject
     first, second : Records
         D and D'.
     seed : int
@@ -337,9 +336,7 @@ class Selection:
 
     Parameters
     ----------
-    replay : Replay
     which : {0, 1}
-    script : list of Draw
     t, place : int
         The view that tells it, and the draw that is its noise.
     """

@@ -50,8 +50,6 @@ class SequenceSubject(Subject):
 
     Parameters
     ----------
-    at : Order
-    needs : SequenceNeeds
     p : float
         Exponent of the ball.
     d : int

@@ -243,9 +243,7 @@ class Subject(ABC):
 
         Parameters
         ----------
-        data : Records
         seed : int or tuple of int
-        script : sequence of Draw
         taken : sequence of int, optional
             Which record each step reads, where that is random.
         until : int, optional

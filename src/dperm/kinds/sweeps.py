@@ -45,7 +45,6 @@ def tuning_law(
 
     Parameters
     ----------
-    config : schema.Config
     point : dict
         problem, solver, ``noise_factor`` on the published noise multiplier, and passes;
         without passes, settings of all numbers of passes that were tuned.
@@ -90,7 +89,6 @@ def against_epsilon(
 
     Parameters
     ----------
-    config : schema.Config
     point : dict
         problem, solver, epsilon.
     seed : int
@@ -139,7 +137,6 @@ def refined(
 
     Parameters
     ----------
-    on : Trials
     least : float
         F*.
     coarse, seed, counts

@@ -84,7 +84,6 @@ def shared_legend(
 
     Parameters
     ----------
-    figure : Figure
     columns : int
         At most; fewer where the figure is not as wide.
     place : str
@@ -137,7 +136,6 @@ def band(
 
     Parameters
     ----------
-    axes : Axes
     rows : list of dict
         Of ``summary``, in the order of x; nothing is drawn of none. They are annotated.
     label : str

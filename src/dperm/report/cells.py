@@ -173,7 +173,6 @@ def judged(
 
     Parameters
     ----------
-    evidence : Evidence
     printed : DataFrame
         The published table.
     options : dict

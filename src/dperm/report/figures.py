@@ -265,7 +265,6 @@ def figure_data(
         Behind the figure (``drawing.COLUMNS``).
     described : dict
         Labels, looks and true epsilons (``drawing.described``); may be empty.
-    palette : Palette
     known : Names
         Titles of problems, and labels of solvers that stand by their names.
     cost, setting : callable

@@ -95,7 +95,6 @@ def cells(
 
     Parameters
     ----------
-    evidence : Evidence
     printed : DataFrame
         The published table.
     options : dict

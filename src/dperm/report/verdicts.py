@@ -145,7 +145,6 @@ def together(
     ----------
     found : dict
         Group to its estimate, or to why there is none.
-    target : Range
     need : "all", "any" or a share
         How many groups the claim speaks of. A group that is not there keeps "all" from
         being reproduced, and so does one that decides nothing, with a caveat.

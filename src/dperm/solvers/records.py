@@ -188,7 +188,6 @@ def contributions(
         Finite.
     sizes : ndarray, shape (n,)
         Euclidean norms; infinite where they overflow, and the row is then left out.
-    radius : float
     grid : float
         0 leaves the numbers as they are. Entries are cut towards 0, which makes no
         norm larger.

@@ -205,10 +205,8 @@ def save(folder: Path, verdict: Verdict, given: dict[str, Any], text: str) -> No
     ----------
     folder : Path
         Is made.
-    verdict : Verdict
     given : dict
         The arguments, kept beside the verdict.
-    text : str
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "verdict.txt").write_text(text + "\n", encoding="utf-8")

@@ -112,9 +112,6 @@ def audit(fit: Fit, claim: Claim, domain: Domain, seed: int = 0) -> Verdict:
     ----------
     fit : callable
         ``fit(X, y, seed)``; see :class:`.running.Target`.
-    claim : Claim
-    domain : Domain
-    seed : int
 
     Returns
     -------

@@ -46,7 +46,6 @@ def record_bound(
 
     Parameters
     ----------
-    loss : Loss
     entry_bound, label_bound : float
         On |a_ij| and |y_i|.
     prediction_bound : float

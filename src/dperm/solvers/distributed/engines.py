@@ -146,8 +146,6 @@ class Dask:
     ----------
     parts : sequence of Part
         What the workers load; files, so that no column passes through this process.
-    public : Public
-    seeds : sequence of int
     client : distributed.Client
         Connected to a scheduler with at least one worker.
     patience : float

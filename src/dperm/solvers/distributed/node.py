@@ -115,7 +115,6 @@ class Node:
     ----------
     part : Part
         Its share of the data.
-    public : Public
     seed : int
         Of its own noise; no other node has it.
     """

@@ -35,12 +35,10 @@ class Fit(ABC):
 
     Parameters
     ----------
-    at : Scaled
     ledger : Ledger
         What the runs release, with the scales of its noise.
     streams : sequence of Streams
         One a run.
-    options : Options
 
     Attributes
     ----------

@@ -45,8 +45,6 @@ def minimise(
     ----------
     at : Scaled
         Whose penalty psi is.
-    records : Records
-    radius : float
     ridge : float
         In units of the sum over records, beside the penalty; positive.
     b : ndarray, shape (p, L)

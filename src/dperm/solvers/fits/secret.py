@@ -30,7 +30,6 @@ class Secret:
         In the Euclidean, or Frobenius, norm.
     batch : (int, int), optional
         Records that were drawn, of how many.
-    symmetric : bool
     error : float, optional
         How far the value may be from the exact one, in that norm. Without a bound it
         gets no exact noise.
@@ -66,7 +65,6 @@ class Secret:
 
         Parameters
         ----------
-        rows : int
         known : ndarray, shape (L,)
             Below the smallest eigenvalue of the moments that two data sets share.
         """
@@ -108,7 +106,6 @@ class Sketched:
     moments : ndarray, shape (p, p)
     reach : float
         R on a record.
-    rows : int
     known : ndarray, shape (L,)
     """
 

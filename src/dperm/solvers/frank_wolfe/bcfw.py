@@ -157,10 +157,8 @@ class Run(FrankWolfe):
 
     Parameters
     ----------
-    problem : Problem
     streams : Streams
         Only the sampling stream is used.
-    options : Options
     noise : Noise
         None is added.
     columns : Columns

@@ -157,8 +157,6 @@ class Run(FrankWolfe):
         Its size is used; its design goes to the nodes.
     streams : Streams
         The nodes' seeds are drawn from the noise stream.
-    options : Options
-    noise : Noise
     columns : Columns
         Not used: every node has its own.
     start : callable

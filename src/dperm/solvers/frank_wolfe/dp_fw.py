@@ -127,10 +127,8 @@ class Run(FrankWolfe):
 
     Parameters
     ----------
-    problem : Problem
     streams : Streams
         Only the noise stream is used.
-    options : Options
     noise : Noise
         Without, FW.
     columns : Columns

@@ -20,7 +20,6 @@ class Iterate:
 
     Parameters
     ----------
-    problem : Problem
     columns : Columns
         Of ``problem.A``, if they were made before.
     """

@@ -112,7 +112,6 @@ def solve(
     ----------
     solver : module
         A :class:`Solver`.
-    parts : sequence of Part
     fresh : callable
         The source from its first record on; called once, or for every target of a
         solver that takes one at a time.

@@ -29,7 +29,6 @@ class Coins:
     ----------
     means : ndarray (d,)
         Mean of each column's coin, in [-1, 1].
-    seed : int
     single : bool
         A record shows one column, all alike likely, and is zero elsewhere; it then has
         unit norm in every l_q. Else it shows all of them, divided by d^(1/q).

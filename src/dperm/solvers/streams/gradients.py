@@ -61,9 +61,6 @@ class Alone(Stream):
     ----------
     parts : sequence of Part
         One, with one target.
-    source : Source
-    n : int
-    options : Options
 
     Raises
     ------

@@ -185,11 +185,8 @@ class Run(Stream):
 
     Parameters
     ----------
-    parts : sequence of Part
-    source : Source
     n : int
         Size of the data set; how many of its records are read, ``tree`` says.
-    options : Options
     """
 
     def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Options):

@@ -92,7 +92,6 @@ def energies(scores: Scores, at_first: float) -> tuple[float, float]:
 
     Parameters
     ----------
-    scores : Scores
     at_first : float
         Noise scale of step 0.
 
@@ -185,10 +184,8 @@ class Run(Stream):
     ----------
     parts : sequence of Part
         With p = 1.
-    source : Source
     n : int
         Size of the data set, all of which is read.
-    options : Options
     """
 
     def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Options):

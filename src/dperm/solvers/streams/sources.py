@@ -58,8 +58,6 @@ class Signs:
 
     Parameters
     ----------
-    d : int
-    seed : int
     radius : float
         R, at most 1.
     """
@@ -111,8 +109,6 @@ class Fingerprints:
 
     Parameters
     ----------
-    d : int
-    seed : int
     mean : float
         m in [0, 1]; Lemma A.5 has m = c sqrt(d log(1/delta)) / (epsilon n).
     """
