@@ -214,3 +214,56 @@ def test_data_without_a_digest_say_so(site, data, caplog):
     assert fetch(declared, data).warning == ""
     assert not [one for one in caplog.records if one.levelno >= logging.WARNING]
     assert digests.fetching(declared) == ""
+
+
+# --- proxies --------------------------------------------------------------------------
+
+FAR = "http://far.invalid/far.csv"  # that only a proxy can find
+SECRET = "hunter2-hunter2"
+
+
+@pytest.fixture
+def proxy(site, monkeypatch):
+    """The environment names the server as the proxy of all addresses."""
+    for name in ("no_proxy", "NO_PROXY", "ALL_PROXY", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    address = site.url("").replace("//", f"//me:{SECRET}@")
+    monkeypatch.setenv("http_proxy", address)
+    return site
+
+
+def test_a_proxy_of_the_environment_serves_and_resumes(proxy, data):
+    body = FIRST
+    proxy.put(FAR, proxy.cut(body, 20_000), proxy.good(body))
+    record = fetch(far(FAR), replace(data, retries=2))
+    assert record.available and record.n == ROWS
+    assert [span for _, span in proxy.requests] == [None, "bytes=20000-"]
+
+
+def test_no_proxy_is_asked_for_addresses_that_the_environment_excepts(
+    proxy, data, monkeypatch
+):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    url = proxy.put("/far.csv", proxy.good(FIRST))
+    assert fetch(far(url), data).available
+    assert proxy.count(url) == 0 and proxy.count("/far.csv") == 1
+
+
+@pytest.mark.parametrize("fault", ["login", "page", "cut", "gone"])
+def test_a_proxy_that_does_not_serve_is_one_line_without_its_password(
+    proxy, data, caplog, fault
+):
+    answers = {
+        "login": [proxy.status(407, SECRET.encode())],
+        "page": [proxy.status(200, b"<html>log in</html>", "text/html")],
+        "cut": [proxy.cut(FIRST, 10)],
+        "gone": [proxy.status(502)],
+    }
+    proxy.put(FAR, *answers[fault])
+    if fault == "gone":
+        proxy.server.socket.close()
+    record = fetch(far(FAR), data)
+    assert not record.available and record.tried
+    assert not any("\n" in tried["reason"] for tried in record.tried)
+    kept = Path(data.dir, "fetched/far/fetch.json").read_text()
+    assert SECRET not in kept + caplog.text

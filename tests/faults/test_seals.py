@@ -5,15 +5,18 @@ out, and the same edit passes.
 """
 
 import json
+import os
 import shutil
+import time
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.pipeline import completion, inputs, products, seals, stages, verify
+from dperm.pipeline import completion, digests, inputs, products, seals, stages, verify
 from dperm.report import judging, page
 from faults.tiny import PAPER, Project
 
@@ -204,6 +207,73 @@ def test_no_evaluation_of_another_tuning(results):
         stages.evaluate(configured("solver=dp_cd", "seed=8"))
 
 
+@pytest.mark.parametrize("stage", [products.figure, products.table])
+def test_no_figure_of_rows_of_other_settings(results, stage):
+    """``figure`` and ``table`` called by themselves, which Snakemake would not."""
+    again = "`dperm tune paper=tiny problem=diabetes solver=dp_cd seed=8`"
+    with raises(f"{RUN}/tune.parquet", f"was made by other code, .* run {again}"):
+        stage(configured("seed=8"))
+
+
+def test_no_table_of_a_sweep_of_other_settings(results):
+    path = results / "configuration/paper/tiny/paper.yaml"
+    paper = yaml.safe_load(path.read_text())
+    paper["tables"]["errors"] |= {"sweeps": ["drawn"], "problems": ["diabetes"]}
+    path.write_text(yaml.safe_dump(paper))
+    products.table(configured())
+    paper["sweeps"]["drawn"]["replicates"] = 1
+    path.write_text(yaml.safe_dump(paper))
+    again = "`dperm sweep paper=tiny product=drawn`"
+    with raises("results/tiny/sweeps/drawn.parquet", f"was made by .* run {again}"):
+        products.table(configured())
+
+
+@pytest.mark.parametrize("stage", [products.figure, products.table])
+def test_no_figure_of_rows_of_other_code(results, monkeypatch, stage):
+    before = digests.lanes
+    monkeypatch.setattr(digests, "lanes", lambda *given: f"{before(*given)} edited")
+    with raises(f"{RUN}/tune.parquet", "was made by other code, settings"):
+        stage(configured())
+
+
+@pytest.mark.parametrize("file", ["optimum/diabetes/optimum", "prepared/diabetes/meta"])
+def test_no_tuning_on_what_other_code_left(results, monkeypatch, file):
+    kind = file.partition("/")[0].replace("prepared", "prepare")
+    made = getattr(digests, kind)
+    monkeypatch.setattr(digests, kind, lambda problem: f"{made(problem)} edited")
+    again = f"was made by other code, .* run `dperm {kind} problem=diabetes`"
+    with pytest.raises(seals.ChangedError, match=again):
+        stages.tune(configured("solver=dp_cd"))
+
+
+@pytest.mark.parametrize(
+    ("file", "reader"),
+    [
+        ("fetched/diabetes/fetch.json", inputs.prepare),
+        ("prepared/diabetes/meta.json", inputs.optimum),
+        ("prepared/diabetes/meta.json", stages.tune),
+        ("optimum/diabetes/optimum.json", stages.tune),
+        ("optimum/diabetes/w.npy", stages.tune),
+    ],
+)
+def test_edited_records_of_data_are_not_read(results, file, reader):
+    """F* made smaller by hand before anything was tuned, for one."""
+    path = results / "data" / file
+    path.write_bytes(path.read_bytes().replace(b"1", b"2", 1))
+    with raises(f"data/{file}"):
+        reader(configured("solver=dp_cd"))
+
+
+def test_what_other_library_versions_solved_is_drawn_but_not_evaluated(
+    results, monkeypatch
+):
+    """As an archive of another machine is; what solves starts from its own."""
+    monkeypatch.setattr(seals, "_versions", lambda: "others")
+    draw()
+    with raises(f"{RUN}/tune.parquet", "was made by other code, .* library versions"):
+        stages.evaluate(configured("solver=dp_cd"))
+
+
 def test_no_verdict_on_tables_of_other_rows(results):
     """Rows made anew by another seed, and no table since."""
     stages.solve(configured("solver=dp_cd", "seed=8"))
@@ -216,6 +286,47 @@ def test_a_printed_number_that_was_edited_is_noticed(results):
     path.write_text(path.read_text().replace("0.", "0.1", 1))
     with raises("results/tiny/errors.csv", "was made of another conf/paper/tiny/publ"):
         judging.claims(configured())
+
+
+@pytest.mark.parametrize("ahead", [1e7, -1e7])
+def test_a_clock_that_leaps_between_stages_hides_nothing(results, caplog, ahead):
+    """Rows of the future or of the past: what they are made of counts, not the time."""
+
+    def leap():
+        for path in (results / "results/tiny").rglob("*.*"):
+            moment = time.time() + ahead
+            os.utime(path, (moment, moment))
+
+    leap()
+    with caplog.at_level("WARNING"):
+        draw()
+        completion.complete(configured())
+        judging.claims(configured())
+    assert not caplog.text
+    stages.solve(configured("solver=dp_cd", "seed=8"))
+    leap()
+    with raises("results/tiny/errors.csv", "was made of another results/tiny/diab"):
+        judging.claims(configured())
+
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>'\"</style>&lt;"
+
+
+def test_a_script_in_a_claim_is_text_in_every_page(results):
+    """In its sentence, its place and its reason's numbers."""
+    path = results / "configuration/paper/tiny/claims.yaml"
+    claims = yaml.safe_load(CLAIM)
+    claims[0] |= {"claim": f"It comes {HOSTILE} close.", "place": f"Table 2 {HOSTILE}"}
+    path.write_text(yaml.safe_dump(claims))
+    judging.claims(configured())
+    page.report(configured())
+    pages = [*results.glob("results/**/*.html"), *results.glob("results/claims.md")]
+    assert len(pages) >= 2
+    for each in pages:
+        text = each.read_text()
+        assert "alert(1)" in text, f"{each} shows the claim"
+        for tag in ("<script>alert", "<img src=x"):
+            assert tag not in text
 
 
 def test_only_what_computes_rows_seals_them(results):

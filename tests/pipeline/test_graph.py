@@ -1,13 +1,15 @@
 """The build graph has what stages read and write, all of it and nothing else."""
 
 import graphlib
+from pathlib import Path
 
 import pytest
 
+from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import graph, products, runtable, stages
+from dperm.pipeline import digests, graph, products, runtable, stages
 from dperm.pipeline.graph import Graph
 
 ONLY = (  # of the sweeps and tables that are of no problem, none
@@ -60,6 +62,23 @@ def test_what_everything_ends_in_is_made_of_all(whole):
 
 def test_a_graph_survives_its_json(whole):
     assert Graph.from_json(whole.to_json()) == whole
+
+
+def test_stages_called_by_themselves_ask_for_the_digests_of_the_graph(whole):
+    """A solver on a problem of every paper, its sweeps and timings."""
+    if not whole.folder:
+        pytest.skip("the same functions at the other scale")
+    for paper in whole.papers:
+        config = configuration.compose([f"paper={paper}", "scale=smoke"])
+        jobs = {name: job for name, job in whole.jobs.items() if f"/{paper}" in name}
+        runs = [name for name in jobs if name.startswith("solve/")][:1]
+        rest = [name for name in jobs if name.startswith(("sweep/", "timing/"))]
+        for name in (*runs, *rest):
+            stage, _, of = name.partition("/")
+            kinds = {"solve": ["tune", "evaluate"], "sweep": ["sweeps"]}
+            made = digests.rows(config, map(Path, jobs[name].outputs))
+            keys = [f"{kind}/{of}" for kind in kinds.get(stage, [stage])]
+            assert [*made.values()] == [whole.digests[key] for key in keys]
 
 
 # --- one paper ------------------------------------------------------------------------

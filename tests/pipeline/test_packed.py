@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment import files as store
-from dperm.pipeline import packed, seals
+from dperm.pipeline import packed, seals, startup
 from dperm.pipeline.completion import digest_rows
 from dperm.pipeline.graph import Graph
 
@@ -344,6 +345,7 @@ def test_rows_that_a_seal_here_contradicts_are_refused(elsewhere):
     job = {
         "by": "tune",
         "made": "",
+        "versions": "",
         "read": {},
         "wrote": {"own/dp_cd/tune.parquet": "0"},
     }
@@ -356,28 +358,27 @@ def test_archives_of_other_versions_are_taken_with_a_word(elsewhere):
     assert "solved with numpy 0, where" in packed.unpack(elsewhere)
 
 
-def test_what_a_killed_unpacking_left_is_removed(elsewhere):
-    left = Path(f".{store.NODE}.{2**22 + 1}{packed.LEFT}")
-    (left / "results").mkdir(parents=True)
-    packed.unpack(elsewhere)
-    assert not list(Path().glob(f".*{packed.LEFT}"))
-
-
 @pytest.mark.parametrize("moves", range(0, 10, 3))
-def test_a_kill_while_files_are_moved_is_mended_by_unpacking_again(
-    ran, elsewhere, monkeypatch, moves
-):
+def test_a_kill_while_files_are_moved_is_mended(ran, elsewhere, monkeypatch, moves):
+    """SIGKILL: any command on results tidies up, and the archive completes itself."""
     replace, count = Path.replace, iter(range(moves))
 
-    def killed(self, target):
-        if packed.LEFT in str(self) and next(count, None) is None:
-            raise KeyboardInterrupt
+    def killing(self, target):
+        if startup.UNPACKED in str(self) and next(count, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
         return replace(self, target)
 
-    monkeypatch.setattr(Path, "replace", killed)
-    with pytest.raises(KeyboardInterrupt):
+    process = os.fork()
+    if not process:
+        Path.replace = killing
         packed.unpack(elsewhere)
-    monkeypatch.setattr(Path, "replace", replace)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
+    left = f".{store.NODE}.{process}{startup.UNPACKED}"
+    assert [path.name for path in Path().glob(".*")] == [left]
+    command = [sys.executable, "-P", "-m", "dperm", "verify", "no_such_paper"]
+    subprocess.run(command, capture_output=True)
+    assert not Path(left).exists()
     packed.unpack(elsewhere)
     for name, content in contents(Path()).items():
         assert (ran / name).read_bytes() == content

@@ -166,7 +166,7 @@ def apart(configured, monkeypatch):
     code = {"dp_cd": "1", "dp_sgd": "1"}
     monkeypatch.setattr(
         "dperm.pipeline.digests.swept",
-        lambda config, what, names: "".join(code.get(name, "") for name in names),
+        lambda config, what, names, *_: "".join(code.get(name, "") for name in names),
     )
 
     def make(problems, given, **codes):

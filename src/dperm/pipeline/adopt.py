@@ -23,7 +23,6 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from dperm import data
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
@@ -251,8 +250,8 @@ def _solve_again(config: schema.Config, moved: list[str]) -> None:
     if before.get("made_by") == digests.solved(digests.optimum(config.problem)):
         return
     log.info("%s: its optimum is of other code, solving again", config.problem.name)
-    data.prepare(config.problem, config.data)
-    inputs.optimum(config)
+    for stage in (inputs.fetch, inputs.prepare, inputs.optimum):
+        stage(config)
     now = store.read_json(path)
     for key in ("digest", "value", "w_digest"):
         if key in before and before[key] != now.get(key):

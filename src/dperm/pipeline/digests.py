@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from dperm.core import calibrations, solvers
@@ -262,6 +263,48 @@ def sweep(config: schema.Config, name: str, points: Grid, read: Iterable[str]) -
     named = [[one.algorithm, one.options] for one in _solvers(names)]
     identity = [asdict(what), repr(points), config.seed, replicates, named]
     return digest([identity, list(read), swept(config, what, names, False)])
+
+
+def swept_at(config: schema.Config, name: str) -> str:
+    """Digest of a sweep, with those of the problems and tunings that it reads."""
+    what = config.paper.sweeps[name]
+    read = [
+        of(plan.at_problem(config, problem).problem)
+        for of, problems in (
+            (optimum, products.sweep_problems(config, what)),
+            (prepare, products.sweep_prepared(config, what)),
+        )
+        for problem in problems
+    ]
+    runs = products.sweep_tuned(config, name)
+    read += [tune(plan.at_run(config, *run)) for run in runs]
+    return sweep(config, name, products.sweep_points(config, what), read)
+
+
+def timed(config: schema.Config) -> str:
+    """Digest of a paper's timings, with those of the evaluations they run again."""
+    clocked = products.clocked(config)
+    runs = (plan.at_run(config, *run) for run in clocked)
+    kinds = [sorted(kinds) for kinds in clocked.values()]
+    return timing(config, kinds, [evaluate(run, tune(run)) for run in runs])
+
+
+def rows(config: schema.Config, paths: Iterable[Path]) -> dict[Path, str]:
+    """Digests of code and settings that files of a paper's rows must be of."""
+    folder = plan.results_folder(config, config.paper.name)
+    made = {}
+    for path in paths:
+        if path.suffix != ".parquet":
+            continue
+        *run, name = path.relative_to(folder).with_suffix("").parts
+        if name == "timing" and not run:
+            made[path] = timed(config)
+        elif run == ["sweeps"]:
+            made[path] = swept_at(config, name)
+        else:
+            at = plan.at_run(config, *run)
+            made[path] = tune(at) if name == "tune" else evaluate(at, tune(at))
+    return made
 
 
 def product(config: schema.Config, kind: str, name: str, read: Iterable[str]) -> str:

@@ -33,7 +33,7 @@ from dperm.core.privacy.ledger import (
 from dperm.core.solvers.capabilities import obstacle
 from dperm.data import archives
 from dperm.data.fetching import FetchRecord, fetched_folder
-from dperm.pipeline import checks, digests, startup
+from dperm.pipeline import checks, digests, seals, startup
 from dperm.pipeline.cluster import spread
 from dperm.store.locks import locked
 
@@ -178,6 +178,33 @@ def load_job(config: schema.Config) -> Job | None:
     )
 
 
+def data_files(config: schema.Config) -> list[Path]:
+    """What ``fetch``, ``prepare`` and ``optimum`` record of the problem."""
+    return [
+        fetched_folder(config.problem.dataset.name, config.data) / "fetch.json",
+        Path(config.data.dir, "prepared", config.problem.name, "meta.json"),
+        optimum_folder(config) / "optimum.json",
+    ]
+
+
+def check_data(config: schema.Config, solved: bool = True) -> list[Path]:
+    """What is read of the problem: its arrays' record and, if ``solved``, its optimum.
+
+    Raises
+    ------
+    ChangedError
+        If either was changed, or made by other code or settings than those of now.
+    """
+    problem = config.problem
+    _, meta, optimum = data_files(config)
+    made = {meta: digests.prepare(problem)}
+    if solved:
+        made[optimum] = digests.optimum(problem)
+    w = [optimum.with_name("w.npy")] if solved else []
+    seals.check(config, [*made, *w], made)
+    return [*made]
+
+
 # --- the stages ---------------------------------------------------------------------
 
 
@@ -187,7 +214,9 @@ class NothingFetchedError(RuntimeError):
 
 def fetch(config: schema.Config) -> FetchRecord:
     """Fetch the problem's data set; unavailable data are recorded, not raised."""
-    record = data.fetch(config.problem.dataset, config.data)
+    dataset = config.problem.dataset
+    record = data.fetch(dataset, config.data)
+    seals.seal(config, "fetch", data_files(config)[:1], digests.fetch(dataset))
     if record.available:
         log.info("%s: %s, digest %s", record.name, record.source, record.digest)
     return record
@@ -208,8 +237,20 @@ def fetch_required(config: schema.Config) -> FetchRecord:
 
 
 def prepare(config: schema.Config) -> None:
-    """Prepare the arrays of the problem."""
-    made = data.prepare(config.problem, config.data, checks.usable)
+    """Prepare the arrays of the problem.
+
+    Raises
+    ------
+    ChangedError
+        If the record of what was fetched is not what ``fetch`` wrote.
+    """
+    problem = config.problem
+    fetched, meta, _ = data_files(config)
+    # A declared digest is compared with that of the arrays, whoever fetched them.
+    by = {} if problem.dataset.digest else {fetched: digests.fetch(problem.dataset)}
+    seals.check(config, [fetched], by)
+    made = data.prepare(problem, config.data, checks.usable)
+    seals.seal(config, "prepare", [meta], digests.prepare(problem), [fetched])
     if made.available:
         log.info(
             "%s: n = %d, p = %d", made.meta["name"], made.meta["n"], made.meta["p"]
@@ -219,8 +260,16 @@ def prepare(config: schema.Config) -> None:
 
 
 def optimum(config: schema.Config) -> Path:
-    """Solve the problem without privacy and store w*, F* and the certificate."""
+    """Solve the problem without privacy and store w*, F* and the certificate.
+
+    Raises
+    ------
+    ChangedError
+        If the arrays' record is not what ``prepare`` of now writes.
+    """
     folder = optimum_folder(config)
+    _, meta, path = data_files(config)
+    seals.check(config, [meta], {meta: digests.prepare(config.problem)})
     with locked(folder):
         problem = load_problem(config)
         record: dict[str, Any] = {
@@ -241,8 +290,11 @@ def optimum(config: schema.Config) -> Path:
                 record["relative_gap"],
                 record["relative_error_at_zero"],
             )
-        store.write_json(folder / "optimum.json", record)
-    return folder / "optimum.json"
+        store.write_json(path, record)
+        w = [] if problem is None else [folder / "w.npy"]
+        made = digests.optimum(config.problem)
+        seals.seal(config, "optimum", [path, *w], made, [meta])
+    return path
 
 
 def _certified(problem: Problem) -> Optimum:

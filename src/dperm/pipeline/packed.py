@@ -39,9 +39,7 @@ MOST_HEAD = 4 << 20  # bytes of the head
 MOST = 2.0  # GiB of an archive's files, unless --limit allows more
 PLACES = ("output.", "data.")  # overrides that no archive may bring
 PLACED = {"output.results": "results", "output.figures": "figures", "data.dir": "data"}
-LEFT = ".unpacked"  # how the name of a folder ends whose files were not checked yet
 SHARE = 0.01  # of the lanes that are run again
-OF_RUN = ("manifest.json", "record.json", seals.FILE)  # of a paper
 
 
 class ArchiveError(RuntimeError):
@@ -92,7 +90,12 @@ def pack(
     for paper in graph.papers:
         require_of_now(graph, paper)
     verified(graph.papers, overrides, share, seed)
-    names = sorted({*names, *_companions(names), *_records(graph)})
+    records = [
+        name
+        for name, needed in _records(graph).items()
+        if needed or Path(name).is_file()
+    ]
+    names = sorted({*names, *_companions(names), *records})
     head = {
         "papers": graph.papers,
         "overrides": overrides,
@@ -149,12 +152,13 @@ def _companions(names: Iterable[str]) -> Iterator[str]:
             yield from map(str, path.parent.glob(f"{path.stem}.*"))
 
 
-def _records(graph: Graph) -> Iterator[str]:
-    for paper in graph.papers:
-        for name in OF_RUN:
-            path = Path(f"{graph.below('results')}{paper}/{name}")
-            if name != seals.FILE or path.is_file():
-                yield path.as_posix()
+def _records(graph: Graph) -> dict[str, bool]:
+    """Records of runs and seals; whether an archive must have them."""
+    folders = [f"{graph.below('results')}{paper}/" for paper in graph.papers]
+    names = ("manifest.json", "record.json")
+    needed = [f"{folder}{name}" for folder in folders for name in names]
+    further = [f"{folder}{seals.FILE}" for folder in ("data/", *folders)]
+    return dict.fromkeys(needed, True) | dict.fromkeys(further, False)
 
 
 def require_of_now(graph: Graph, paper: str, top: Path = Path()) -> None:
@@ -224,13 +228,12 @@ def unpack(
     NotVerifiedError
         If ``dperm verify`` refuses what it holds.
     """
-    _tidy()
     with _opened(path, key, most) as (archive, head):
         graph = _require_same_code(path, head)
         _require_wanted(path, head, graph)
         if not replace:
             _require_no_others(path, head["files"])
-        work = Path(f".{store.NODE}.{os.getpid()}{LEFT}")
+        work = Path(f".{store.NODE}.{os.getpid()}{startup.UNPACKED}")
         try:
             for name, known in head["files"].items():
                 _take(archive, name, known, work)
@@ -246,14 +249,6 @@ def unpack(
     if key is None:
         said += ", of unknown origin (no --key)"
     return f"{said}; `dperm all` draws and judges them, and solves nothing"
-
-
-def _tidy() -> None:
-    """Remove what an unpacking left that was killed."""
-    for folder in Path().glob(f".{store.NODE}.*{LEFT}"):
-        process = folder.name.removesuffix(LEFT).rpartition(".")[2]
-        if process.isdigit() and not store.alive(int(process)):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -337,10 +332,10 @@ def _require_wanted(path: Path, head: dict[str, Any], graph: Graph) -> None:
     audits = [name for name in graph.audits() if name in head["files"]]
     rows = [file for paper in graph.papers for file in graph.rows(paper)]
     wanted = {*graph.ancestors([*rows, *audits])}
-    records = {f"{graph.below('results')}{p}/{n}" for p in graph.papers for n in OF_RUN}
-    seal = {name for name in records if name.endswith(f"/{seals.FILE}")}
-    lost = sorted((wanted | records - seal) - {*head["files"]})
-    more = sorted({*head["files"]} - wanted - records)
+    records = _records(graph)
+    needed = {name for name in records if records[name]}
+    lost = sorted((wanted | needed) - {*head["files"]})
+    more = sorted({*head["files"]} - wanted - {*records})
     more = [name for name in more if not _is_companion(name, wanted)]
     if lost or more:
         what = f"lacks {lost[0]}" if lost else f"holds {more[0]!r}, wanted by no paper"
@@ -516,6 +511,7 @@ def replaying(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> None:
     """``dperm results pack`` and ``dperm results unpack``."""
+    startup.tidy()
     again = (options.replay, options.seed)
     if options.action == "pack":
         what = _papers_and_overrides(options.what)

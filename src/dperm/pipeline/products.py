@@ -86,20 +86,28 @@ def _table(made: Any, path: Path, caption: str) -> list[Path]:
 
 def _made(config: schema.Config, kind: str) -> list[Path]:
     """Make the products that are chosen, and seal each."""
+    from dperm.pipeline import digests  # which reads this module
+
     written = []
     for name in chosen(config, kind):
-        files = write(config, kind, name)
-        seals.seal(config, kind[:-1], files, of=inputs_of(config, kind, name))
+        read = inputs_of(config, kind, name)
+        files = write(config, kind, name, digests.rows(config, read))
+        seals.seal(config, kind[:-1], files, of=read)
         written += files
     return written
 
 
-def write(config: schema.Config, kind: str, name: str) -> list[Path]:
-    """Make a figure or a table of what its stages left; the files."""
+def write(
+    config: schema.Config, kind: str, name: str, made: Mapping[Path, str] | None = None
+) -> list[Path]:
+    """Make a figure or a table of what its stages left; the files.
+
+    ``made`` are digests that its rows must be of, where Snakemake has not seen to it.
+    """
     product = getattr(config.paper, kind)[name]
-    seals.check(config, inputs_of(config, kind, name))
-    made = _make(config, kind, product)
-    written = WRITERS[kind](made, stem(config, kind, name), product.caption)
+    seals.check(config, inputs_of(config, kind, name), made)
+    content = _make(config, kind, product)
+    written = WRITERS[kind](content, stem(config, kind, name), product.caption)
     for path in written:
         log.info("%s", path)
     return written

@@ -1,8 +1,10 @@
 """Seals: digests of what each stage read and wrote, so that a later change is noticed.
 
 ``seal.json`` in a paper's folder of results says of every job the stage, the digest of
-its code and settings, and digests of the files it read and wrote. The audit has one,
-and ``results`` itself for what belongs to all papers. Readers check what they read.
+its code and settings, that of the libraries' versions, and digests of the files it read
+and wrote. The audit and the folder of data have one each, and ``results`` itself one
+for what belongs to all papers. Readers check what they read. A stage that solves
+refuses a tuning of other library versions; one that draws takes it, as an archive's.
 Only the stages that solve, sweep and time seal rows. A file that no seal names is of a
 time before there were seals: that is said once.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,16 +23,24 @@ from filelock import FileLock
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import conf_dirs, conf_file
+from dperm.store import closure
 
 log = logging.getLogger(__name__)
 
 FILE = "seal.json"
 SOLVING = ("tune", "evaluate", "sweep", "timing")  # the stages that may seal rows
 SHORT = 20  # digits of the digest of a file that another was made of
-UNSEALED = ("data/", "conf/")  # these have digests of their own, or are in Git
+UNSEALED = ("conf/",)  # these are in Git
+KEYS = {  # of a stage's command, by what its file's path ends in
+    **dict.fromkeys(("tune", "evaluate"), "paper problem solver -"),
+    **dict.fromkeys(("figure", "table"), "paper product"),
+    **dict.fromkeys(("timing", "complete"), "paper -"),
+    **dict.fromkeys(("prepare", "optimum"), "problem -"),
+    "sweep": "paper - product",
+}
 REMEDY = "get it from Git or from its archive again"
 
-KINDS = {"by": str, "made": str, "read": dict, "wrote": dict}
+KINDS = {"by": str, "made": str, "versions": str, "read": dict, "wrote": dict}
 Jobs = dict[str, dict[str, Any]]  # by the first file of a job
 
 
@@ -72,7 +83,7 @@ def seal(
         folder, name = _place(config, path)
         wrote[name] = _digest(path)
     job = {"by": by, "made": made, "read": digests, "wrote": wrote}
-    add(folder, {next(iter(wrote)): job})
+    add(folder, {next(iter(wrote)): {**job, "versions": _versions()}})
 
 
 def add(folder: Path, jobs: Jobs) -> None:
@@ -129,7 +140,10 @@ def by_file(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def check(
-    config: schema.Config, paths: Iterable[Path], made: Mapping[Path, str] | None = None
+    config: schema.Config,
+    paths: Iterable[Path],
+    made: Mapping[Path, str] | None = None,
+    solving: bool = False,
 ) -> None:
     """Refuse files that are not what their stages wrote; one that is absent is passed.
 
@@ -139,6 +153,8 @@ def check(
     paths : iterable of Path
     made : mapping of Path to str, optional
         Digests of the code and settings that a file must be of.
+    solving : bool
+        Whether these files must be of the libraries' versions too.
 
     Raises
     ------
@@ -153,21 +169,22 @@ def check(
         if job is None:
             _say_once()
             continue
-        by = job["by"]
+        again = f"run `{_command(config, job['by'], path)}`"
         if _digest(path) != job["wrote"][name]:
             raise ChangedError(
-                f"{path} was changed after {by} made it: delete it and run again"
+                f"{path} was changed after {job['by']} made it: delete it and {again}"
             )
         for source, digest in job["read"].items():
             if _present(config, source) not in ("", digest):
+                raise ChangedError(f"{path} was made of another {source}: {again}")
+        if made and path in made:
+            of_now = (made[path], _versions() if solving else job["versions"])
+            if of_now != (job["made"], job["versions"]):
+                libraries = " or library versions" if solving else ""
                 raise ChangedError(
-                    f"{path} was made of another {source}: run {by} again"
+                    f"{path} was made by other code, settings{libraries} than those of "
+                    f"now: {again}; finished lanes are kept"
                 )
-        if made and path in made and made[path] != job["made"]:
-            raise ChangedError(
-                f"{path} was made by other code, settings or library versions than "
-                f"those of now: run {by} again; finished lanes are kept"
-            )
 
 
 def files(config: schema.Config, room: str) -> list[Path]:
@@ -194,6 +211,24 @@ def is_of(config: schema.Config, path: Path, made: str) -> bool:
     return path.is_file() and name in by_file(folder)
 
 
+def _command(config: schema.Config, by: str, path: Path) -> str:
+    """The command that makes a file with the settings of now."""
+    words = KEYS.get(by, "").split()
+    parts = path.with_suffix("").parts[-len(words) :] if words else ()
+    keys = {"problem": config.problem.name} if by == "fetch" else {}
+    keys |= {key: part for key, part in zip(words, parts, strict=True) if key != "-"}
+    start = ("paper=", "problem=", "solver=", "product=", "drawn=", "workers=")
+    rest = [text for text in config.overrides if not text.startswith(start)]
+    return shlex.join(
+        ["dperm", by, *(f"{key}={value}" for key, value in keys.items()), *rest]
+    )
+
+
+@functools.cache
+def _versions() -> str:
+    return store.digest(closure.versions())
+
+
 @functools.cache
 def _say_once() -> None:
     log.warning(
@@ -205,8 +240,11 @@ def _say_once() -> None:
 def _present(config: schema.Config, name: str) -> str:
     """Digest of a file as sealed now, else as it lies there; empty if it does not."""
     top, _, rest = name.partition("/")
-    if f"{top}/" in UNSEALED:
-        path = Path(config.data.dir, rest) if top == "data" else conf_file(rest)
+    path: Path | None
+    if top == "data":
+        path = Path(config.data.dir, rest)
+    elif top == "conf":
+        path = conf_file(rest)
     else:
         path = _below(config, top, rest)
         folder, own = _place(config, path)
@@ -263,6 +301,8 @@ def _name(config: schema.Config, path: Path) -> str:
 def _place(config: schema.Config, path: Path) -> tuple[Path, str]:
     """The folder whose seal names a file, and what it is called there."""
     top, *parts = _name(config, path).split("/")
+    if top == "data":
+        return Path(config.data.dir), "/".join(parts)
     is_apart = len(parts) > 1 and parts[0] != "report"
     room, rest = (parts[:1], parts[1:]) if is_apart else ([], parts)
     name = "/".join(["figures", *rest] if top == "figures" else rest)

@@ -9,7 +9,6 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from dperm import data
-from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
@@ -28,7 +26,12 @@ from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.pipeline import checks, digests, products, racing, seals
 from dperm.pipeline.cluster import away, cluster
-from dperm.pipeline.inputs import load_job, load_optimum_record, unavailable_reason
+from dperm.pipeline.inputs import (
+    check_data,
+    load_job,
+    load_optimum_record,
+    unavailable_reason,
+)
 from dperm.pipeline.products import chosen, function_of
 from dperm.store.locks import locked
 
@@ -45,8 +48,14 @@ def tune(config: schema.Config) -> Path:
     -------
     Path
         Of the table.
+
+    Raises
+    ------
+    ChangedError
+        If arrays or optimum were changed, or are of other code or settings than now.
     """
     checks.held(config.solver)
+    read = check_data(config)
     folder = _folder(config)
     with locked(folder):
         job = load_job(config)
@@ -58,9 +67,8 @@ def tune(config: schema.Config) -> Path:
                 design = plan.design(config)
                 table = tuning.tuned(job, design, racing.chosen(design.race))
         store.write_table(folder / "tune.parquet", table)
-        made = _tuned_by(config)
         written = [folder / "tune.parquet", folder / "ledger.json"]
-        seals.seal(config, "tune", written, made, _solved_files(config))
+        seals.seal(config, "tune", written, digests.tune(config), read)
     return folder / "tune.parquet"
 
 
@@ -73,9 +81,10 @@ def evaluate(config: schema.Config) -> Path:
         Of ``evaluate.parquet``, with one row per seed and pass.
     """
     folder = _folder(config)
-    made = _tuned_by(config)
+    made = digests.tune(config)
     path = folder / "tune.parquet"
-    seals.check(config, [path], {path: made})
+    seals.check(config, [path], {path: made}, solving=True)
+    check_data(config)
     tuned = store.read_table(path)
     with locked(folder):
         job = load_job(config)
@@ -86,7 +95,7 @@ def evaluate(config: schema.Config) -> Path:
                 table = tuning.evaluated(job, plan.design(config), tuned)
         store.write_table(folder / "evaluate.parquet", table)
         written = [folder / "evaluate.parquet", folder / "ledger.json"]
-        made = digests.solved(digests.evaluate(config, digests.tune(config)))
+        made = digests.evaluate(config, made)
         seals.seal(config, "evaluate", written, made, [path])
     return folder / "evaluate.parquet"
 
@@ -101,18 +110,6 @@ def solve(config: schema.Config) -> Path:
     """
     tune(config)
     return evaluate(config)
-
-
-def _tuned_by(config: schema.Config) -> str:
-    """Digest of what ``tune.parquet`` of the solver must be of."""
-    return digests.solved(digests.tune(config))
-
-
-def _solved_files(config: schema.Config, problem: str = "") -> list[Path]:
-    """What a solver reads: the problem's arrays, by their record, and its optimum."""
-    name = problem or config.problem.name
-    pairs = (("prepared", "meta.json"), ("optimum", "optimum.json"))
-    return [Path(config.data.dir, kind, name, file) for kind, file in pairs]
 
 
 def _folder(config: schema.Config) -> Path:
@@ -139,9 +136,7 @@ def timing(config: schema.Config) -> Path:
     )
     tables = [pd.DataFrame(columns=COLUMNS)]
     for (problem, solver), kinds in pairs.items():
-        section = configuration.read("solver", solver, config.overrides)
-        at = replace(plan.at_problem(config, problem), solver=section)
-        tables += _timed(at, kinds)
+        tables += _timed(plan.at_run(config, problem, solver), kinds)
         meter.advance(1)
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     rows = [table for table in tables if len(table)] or tables
@@ -151,7 +146,8 @@ def timing(config: schema.Config) -> Path:
         folder / "ledger.json" for folder in folders
     ]  # are read and put in order
     read = [folder / "tune.parquet" for folder in folders]
-    seals.seal(config, "timing", [path, *filter(Path.is_file, ledgers)], of=read)
+    written = [path, *filter(Path.is_file, ledgers)]
+    seals.seal(config, "timing", written, digests.timed(config), read)
     return path
 
 
@@ -161,7 +157,7 @@ def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     if job is None:
         return
     path = job.folder / "tune.parquet"
-    seals.check(config, [path], {path: _tuned_by(config)})
+    seals.check(config, [path], {path: digests.tune(config)}, solving=True)
     table = store.read_table(path)
     units = tuning.fresh_units(job, plan.design(config), table)
     if units:  # kernels are compiled or loaded before anything is timed
@@ -198,7 +194,6 @@ def _tuned(config: schema.Config, problem: str, solver: str) -> str:
     """Digest of what a solver was tuned to on a problem, its numbers alone."""
     folder = plan.results_folder(config, config.paper.name, problem, solver)
     path = folder / "tune.parquet"
-    seals.check(config, [path])
     table = store.read_table(path)
     columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
     return store.digest([table[columns].to_csv(index=False)])
@@ -208,6 +203,7 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
     path = sweep_path(config, name)
     parts = Parts(path.parent / name)
     with locked(path.parent / name):
+        read = _swept_files(config, name, what)
         every = tasks(config, name, what)
         found = parts.named()
         todo = [task for task in every if not _is_kept(found.get(str(task[2])))]
@@ -220,7 +216,7 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
             for _, _, key in every
         ]
         store.write_table(path, pd.concat(tables, ignore_index=True))
-        seals.seal(config, "sweep", [path], of=_swept_files(config, name, what))
+        seals.seal(config, "sweep", [path], digests.swept_at(config, name), read)
     return path
 
 
@@ -229,17 +225,17 @@ def _is_kept(path: Path | None) -> bool:
 
 
 def _swept_files(config: schema.Config, name: str, what: schema.Sweep) -> list[Path]:
-    """What a sweep reads."""
-    problems = (
-        *products.sweep_problems(config, what),
-        *products.sweep_prepared(config, what),
-    )
-    data = [file for each in problems for file in _solved_files(config, each)]
-    tuned = (
-        plan.results_folder(config, config.paper.name, *pair, "tune.parquet")
-        for pair in products.sweep_tuned(config, name)
-    )
-    return [*data, *tuned]
+    """What a sweep reads, after a look at whether it is of now."""
+    solved = products.sweep_problems(config, what)
+    files: list[Path] = []
+    for problem in (*solved, *products.sweep_prepared(config, what)):
+        files += check_data(plan.at_problem(config, problem), problem in solved)
+    for pair in products.sweep_tuned(config, name):
+        path = plan.results_folder(config, config.paper.name, *pair, "tune.parquet")
+        made = digests.tune(plan.at_run(config, *pair))
+        seals.check(config, [path], {path: made}, solving=True)
+        files.append(path)
+    return files
 
 
 def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:

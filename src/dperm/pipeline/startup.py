@@ -16,6 +16,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ from dperm.store import closure
 FOLDER = Path(".snakemake/dperm")
 KEPT = 20  # graphs of other targets and overrides; the oldest go
 TOPS = ("figures", "results")
+UNPACKED = ".unpacked"  # ends the name of a folder whose files were not checked yet
 OVERRIDES = {  # by the wildcards of a job
     **{name: name for name in ("paper", "problem", "solver")},
     "name": "product",
@@ -149,8 +151,17 @@ def begin(workflow: Any) -> None:
     With a limit on jobs in a timespan, which it has by itself, Snakemake leaves a timer
     for each job that ended, and each fires every second until the end.
     """
+    tidy()
     os.environ["DPERM_STARTED"] = str(time.monotonic())
     workflow.scheduler.job_rate_limiter = None
+
+
+def tidy() -> None:
+    """Remove the folder of an unpacking that was killed, from where we are."""
+    for folder in Path().glob(f".{store.NODE}.*{UNPACKED}"):
+        process = folder.name.removesuffix(UNPACKED).rpartition(".")[2]
+        if process.isdigit() and not store.alive(int(process)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def audit_key(part: str) -> str:

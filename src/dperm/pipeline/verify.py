@@ -31,7 +31,7 @@ from dperm.core.experiment.files import POINT, write_csv
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
 from dperm.core.experiment.unit import IDENTITY, Job, Unit, compute
-from dperm.pipeline import compare, completion, products, seals, stages
+from dperm.pipeline import compare, completion, products, seals, stages, startup
 from dperm.pipeline.adopt import NAMED, SAID, first_difference
 from dperm.pipeline.graph import FORMATS
 from dperm.pipeline.inputs import load_job
@@ -437,6 +437,7 @@ def main(options: argparse.Namespace) -> None:
     NotVerifiedError
         If anything is wrong, with a line for each.
     """
+    startup.tidy()
     papers = [word for word in options.what if "=" not in word]
     given = [word for word in options.what if "=" in word]
     verify_all(papers or available("paper"), given, options.replay, options.seed)

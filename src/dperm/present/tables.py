@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +38,7 @@ def save(table: Table, stem: Path, caption: str) -> list[Path]:
 
 def markdown(text: pd.DataFrame) -> str:
     """A table in Markdown, a line a row; columns are aligned where rows are few."""
-    # A reason of several lines would break a row in two.
-    cells = text.fillna("").map(lambda cell: " ".join(str(cell).split()))
+    cells = text.fillna("").map(plain)
     if len(cells) <= ALIGNED:
         from tabulate import tabulate
 
@@ -51,6 +51,11 @@ def markdown(text: pd.DataFrame) -> str:
         )
     rows = [cells.columns, [":--"] * cells.shape[1], *cells.itertuples(index=False)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def plain(cell: Any) -> str:
+    """A cell in one line, where several would break a row, and without a tag."""
+    return re.sub(r"<(?=[\w/!?])", "&lt;", " ".join(str(cell).split()))
 
 
 def made_of(rows: Rows) -> Table:

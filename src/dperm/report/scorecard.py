@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from dperm.present.tables import plain
 from dperm.report.claims import KINDS, PRINTED, STATED
 from dperm.report.entries import number
 from dperm.report.verdicts import SHORT
@@ -46,7 +47,7 @@ def counted(verdicts: Iterable[str]) -> str:
 def grid(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """A table of Markdown, without the blanks that would line it up."""
     lines = [header, ["---"] * len(list(header)), *rows]
-    texts = ([str(cell).replace("|", "/") for cell in line] for line in lines)
+    texts = ([plain(cell).replace("|", "/") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in texts)
 
 

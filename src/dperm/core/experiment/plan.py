@@ -80,6 +80,12 @@ def at_problem(config: schema.Config, name: str) -> schema.Config:
     return replace(config, problem=read("problem", name, config.overrides))
 
 
+def at_run(config: schema.Config, problem: str, solver: str) -> schema.Config:
+    """The same for another problem and solver."""
+    section = read("solver", solver, config.overrides)
+    return replace(at_problem(config, problem), solver=section)
+
+
 class Names(NamedTuple):
     """What names a job in its rows; ``algorithm`` is its solver as the paper says."""
 
