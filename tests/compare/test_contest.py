@@ -19,9 +19,12 @@ from dperm.compare.contestants import (
     Job,
     clip_unit,
     contestant,
+    method,
 )
 from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.optimum import solve
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import heard, streams
@@ -459,3 +462,21 @@ def test_the_ledger_is_what_is_priced(name, problem):
     noise, epsilon, _ = Prices().one(method, setting)
     again = true_epsilon(method.ledger(setting, noise), method.problem.delta)
     assert again == pytest.approx(epsilon, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["dp_gd", "dp_gram", "dp_correlated"])
+@pytest.mark.parametrize("p", [3, 40])
+def test_rows_do_not_depend_on_how_many_runs_go_side_by_side(solver, p, monkeypatch):
+    rng = np.random.default_rng(p)
+    X = rng.normal(size=(1100, p))
+    y = np.sign(X[:, 0] + rng.normal(size=1100))
+    problem = build("drawn", X, y, "logistic", Penalty(l2=1e-3), 1.0, 1e-6)
+    at, grid = method(solver).on(problem), method(solver).grid[::3]
+    jobs = [Job(one, 1 + k, 10 * k + s) for k, one in enumerate(grid) for s in range(3)]
+    found = []
+    for lanes in (1, 7, 32):
+        monkeypatch.setattr(contestants, "LANES", lanes)
+        found.append(at.run(jobs, lambda W: {"weights": W})["weights"])
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+    alone = at.run(jobs[3:4], lambda W: {"weights": W})["weights"]
+    assert np.allclose(alone, found[0][3], rtol=1e-9)

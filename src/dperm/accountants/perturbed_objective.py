@@ -84,6 +84,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -167,15 +168,16 @@ def _(event: PerturbedObjective, mu: float, delta: float) -> float | None:
 def crossing(bound: Callable[[float], float], delta: float) -> float:
     """The least epsilon at which a falling bound is at most delta, from above."""
 
+    @cache
     def excess(epsilon: float) -> float:
         return math.log(max(bound(epsilon), 1e-300) / delta)
 
-    if excess(0.0) <= 0:
+    low, high = 0.0, 1e-3
+    if excess(low) <= 0:
         return 0.0
-    high = 1e-3
     while excess(high) > 0:
-        high *= 2
-    epsilon = float(brentq(excess, 0.0, high, xtol=1e-13, rtol=1e-13))
+        low, high = high, 4 * high
+    epsilon = float(brentq(excess, low, high, xtol=1e-13, rtol=1e-13)) * (1 + 1e-12)
     while excess(epsilon) > 0:
         epsilon *= 1 + 1e-12
     return epsilon

@@ -41,6 +41,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
@@ -114,13 +115,27 @@ def choice_epsilon(
     def largest(at: float) -> float:
         return max(true_epsilon(ledger, at) for ledger in ledgers)
 
-    inner = min(_widened(largest(float(one)), float(one), gamma) for one in TRIED)
-    return largest(delta / runs) + inner
+    return largest(delta / runs) + _inner(largest, gamma)[0]
 
 
-def _widened(epsilon: float, delta: float, gamma: float) -> float:
-    """log(e^epsilon + (1 - gamma) delta / gamma)."""
-    return math.log(math.exp(min(epsilon, 700.0)) + (1 - gamma) / gamma * delta)
+def _inner(epsilon: Callable[[float], float], gamma: float) -> tuple[float, float]:
+    """The least log(e^epsilon + (1 - gamma) delta / gamma) and its delta, of ``TRIED``.
+
+    It is found by descent from the middle; every delta gives a bound.
+    """
+
+    @cache
+    def widened(place: int) -> float:
+        delta = float(TRIED[place])
+        grown = math.exp(min(epsilon(delta), 700.0))
+        return math.log(grown + (1 - gamma) / gamma * delta)
+
+    last, place = len(TRIED) - 1, len(TRIED) // 2
+    while True:
+        best = min((place, max(place - 1, 0), min(place + 1, last)), key=widened)
+        if best == place:
+            return widened(place), float(TRIED[place])
+        place = best
 
 
 def _largest_curve(ledgers: Sequence[Ledger]) -> np.ndarray:
@@ -150,10 +165,7 @@ def held(ledger: Ledger, delta: float, gamma: float) -> Held:
     """What the bound on a choice rests on, of runs of one ledger."""
     closed = is_closed_form(ledger, STRICT)
     if closed:
-        inner = min(
-            map(float, TRIED),
-            key=lambda at: _widened(true_epsilon(ledger, at), at, gamma),
-        )
+        inner = _inner(partial(true_epsilon, ledger), gamma)[1]
         at = (delta / expected_runs(0.0, gamma), inner)
     else:
         _, first, second = _by_orders(renyi_curve(ledger, ORDERS), delta, gamma)
@@ -184,8 +196,10 @@ def calibrate_choice(
     """
     multipliers: list[float | None] = []
     bound: Held | None = None
+    near: float | None = None
     for way in ways:
-        noise = _least(way, bound, epsilon, delta, gamma)
+        noise = _least(way, bound, epsilon, delta, gamma, near)
+        near = noise or near
         if bound is None and noise is not None:
             bound = held(way(noise), delta, gamma)
         multipliers.append(noise)
@@ -198,6 +212,7 @@ def _least(
     epsilon: float,
     delta: float,
     gamma: float,
+    near: float | None,
 ) -> float | None:
     def excess(noise: float) -> float:
         if bound is not None:
@@ -206,7 +221,7 @@ def _least(
 
     closed = is_closed_form(way(1.0), STRICT)
     try:
-        return smallest(excess, 1.0, TOLERANCE if closed else ROUGH)
+        return smallest(excess, 1.0, TOLERANCE if closed else ROUGH, near)
     except UnreachableTargetError:
         return None
 

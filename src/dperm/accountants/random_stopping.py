@@ -156,6 +156,7 @@ def _poisson(ledger: Ledger, curve: Array, delta: float, runs: float) -> float:
 _LAST = 60.0  # standard deviations that the grid reaches
 _CELL = 0.06  # of a local scale
 _ROUNDING = 1e-9  # relative, by which results are raised
+_LIGHT = 150.0  # below the largest term, in logarithms: what is left out
 
 
 def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:
@@ -174,13 +175,19 @@ def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:
     rate, mu = event.sampling_rate, 1 / event.noise_multiplier
     loss, log_mass = _masses(mu)
     kept = loss > 0
-    x = _sampled(loss[kept], rate)
-    log_weight = x + log_mass[kept]
+    x, log_mass = _sampled(loss[kept], rate), log_mass[kept]
     tail = _log_tail(rate, mu, orders)
     divergences = np.empty_like(orders)
     for place, a in enumerate(orders):
-        logs = log_weight + _log_expm1((a - 1) * x) + np.log(-np.expm1(-a * x))
-        excess = np.logaddexp(scipy.special.logsumexp(logs), tail[place])
+        most = log_mass + a * x  # each term is below this
+        heavy = np.flatnonzero(most > most.max() - _LIGHT)
+        some = slice(heavy[0], heavy[-1] + 1)
+        at = x[some]
+        logs = (
+            at + log_mass[some] + _log_expm1((a - 1) * at) + np.log(-np.expm1(-a * at))
+        )
+        top = float(logs.max())
+        excess = np.logaddexp(top + math.log(np.exp(logs - top).sum()), tail[place])
         divergences[place] = np.logaddexp(0.0, excess) / (a - 1)
     whole = orders * mu**2 / 2
     return event.count * np.minimum(divergences * (1 + _ROUNDING), whole)

@@ -46,6 +46,7 @@ from dperm.core.solvers.capabilities import Asked
 from dperm.pipeline import checks
 from dperm.solvers.blocks import Blocks
 from dperm.solvers.exact_noise import Exact
+from dperm.solvers.fits import Fit, side_by_side
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.frank_wolfe import Noise
 from dperm.solvers.scales import column_scales, is_declared, label_scale
@@ -54,6 +55,7 @@ Setting = Mapping[str, float]
 Measure = Callable[[np.ndarray], dict[str, np.ndarray]]  # of weights (L, p)
 
 DECLARED = (SMOOTHNESS, GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS)
+LANES = 32  # runs side by side
 WIDE = 10_000  # features beyond which a step that moves them all takes too long
 FEATURE = 20.0  # entries that noise on a feature and its step count for
 ENTRIES = 3.0  # clip of entries and labels of Frank-Wolfe methods, in their scales
@@ -183,16 +185,24 @@ class Fitting(Contestant):
         return made
 
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
-        """Runs of one setting and noise side by side."""
+        """Runs of one setting and noise as columns, ``LANES`` side by side."""
         W = np.empty((len(jobs), self.problem.p))
-        for places in _alike(jobs, lambda job: (_key(job.setting), job[1])):
-            first = jobs[places[0]]
-            own = [streams(jobs[k].seed) for k in places]
-            made = self._options(first.setting)
-            ledger = self.ledger(first.setting, first.noise_multiplier)
-            self.last = self.module.Run(self.at, ledger, own, made)
-            W[places] = self.last.solve()
+        alike = _alike(jobs, lambda job: (_key(job.setting), job[1]))
+        for bunch in _bunches(alike, LANES):
+            at = self.at.together()
+            runs = [self._run_of([jobs[k] for k in places], at) for places in bunch]
+            side_by_side(runs)
+            for places, run in zip(bunch, runs, strict=True):
+                W[places] = run.weights
+            self.last = runs[-1]
         return seen(self.problem, W, measure)
+
+    def _run_of(self, jobs: Sequence[Job], at: Scaled) -> Fit:
+        """Runs of one setting and noise."""
+        setting, own = jobs[0].setting, [streams(job.seed) for job in jobs]
+        ledger = self.ledger(setting, jobs[0].noise_multiplier)
+        made: Fit = self.module.Run(at, ledger, own, self._options(setting))
+        return made
 
     def alone(
         self, setting: Setting, noise_multiplier: float, seed: int, exact: bool
@@ -449,6 +459,18 @@ def _alike(jobs: Sequence[Job], key: Callable[[Job], Any]) -> Iterable[list[int]
     for place, job in enumerate(jobs):
         found.setdefault(key(job), []).append(place)
     return found.values()
+
+
+def _bunches(groups: Iterable[list[int]], most: int) -> Iterator[list[list[int]]]:
+    """Groups one after another, so many places together or one group."""
+    bunch: list[list[int]] = []
+    for group in groups:
+        if bunch and sum(map(len, bunch)) + len(group) > most:
+            yield bunch
+            bunch = []
+        bunch.append(group)
+    if bunch:
+        yield bunch
 
 
 def _key(setting: Setting) -> tuple[tuple[str, float], ...]:

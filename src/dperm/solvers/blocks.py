@@ -248,6 +248,10 @@ class Blocked(Records):
         found: np.ndarray = self.blocks.total(Records.gradient, u, C)
         return found
 
+    def gradients(self, u: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """As of :class:`Records`, column by column."""
+        return np.hstack([self.gradient(u[:, [k]], c) for k, c in enumerate(C)])
+
     def pull(self, u: np.ndarray, radius: float) -> np.ndarray:
         """As of :class:`Records`."""
         found: np.ndarray = self.blocks.total(Records.pull, u, radius)

@@ -12,6 +12,7 @@ clipped with, so that a mistake in the clipping stops the run and leaks nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from dperm.core.erm.problem import Problem
 
 SPARSE = 0.2  # share of entries that are not zero, below which they are kept alone
 ROUNDING = 1e-9  # relative, by which a contribution may exceed its bound
+LARGE, SMALL = 8, 32  # columns of a product of several runs, by the size of the data
+FEW = 2**15  # entries of small data, for which columns of zeros cost nothing
 STEEP = 1e300  # the largest slope; a record whose norm is below C / STEEP has less
 
 
@@ -105,11 +108,12 @@ class Records:
         return inside.reshape(margins.shape)
 
     def clipped_slopes(
-        self, u: np.ndarray, C: float, some: Any = ..., rows: Any = None
+        self, u: np.ndarray, C: Any, some: Any = ..., rows: Any = None
     ) -> np.ndarray:
         """Slopes a_i with ||a_i x_i|| <= C at u (p,) or (p, L), of some records.
 
-        ``rows`` are theirs, where they are at hand.
+        Each column may have a C of its own, (L, 1). ``rows`` are the records', where
+        they are at hand.
 
         Raises
         ------
@@ -120,11 +124,11 @@ class Records:
             margins = rows @ u + self._offset(u)[some]
             flat = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
             steepest = np.minimum(C / self.norms[some], STEEP)
-            found = bounded(flat.reshape(margins.shape), steepest)
+            found = bounded(flat.reshape(margins.shape), steepest.T)
         check(self.largest[some], found, C)
         return found
 
-    def gradient(self, u: np.ndarray, C: float, some: Any = ...) -> np.ndarray:
+    def gradient(self, u: np.ndarray, C: Any, some: Any = ...) -> np.ndarray:
         """Sum of gradients clipped to C at u (p,) or (p, L), of some records."""
         rows = self._some(some)
         found: np.ndarray = rows.T @ self.clipped_slopes(u, C, some, rows)
@@ -152,6 +156,22 @@ class Records:
     def _offset(self, u: np.ndarray) -> np.ndarray:
         """Margins at 0, for u (p,) or (p, L)."""
         return self.offset if u.ndim > 1 else self.offset[:, 0]
+
+    def gradients(self, u: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Sums of gradients at each column of u (p, L), clipped to its own C (L,).
+
+        Products are made of so many columns, the last of them zeros: the order of a
+        product's sums depends on their number, and no column may on the others.
+        """
+        lanes, block = u.shape[1], LARGE if self.rows.size > FEW else SMALL
+        whole = -(-lanes // block) * block
+        points, bounds = np.zeros((len(u), whole)), np.ones((whole, 1))
+        points[:, :lanes], bounds[:lanes, 0] = u, C
+        found = np.empty_like(points)
+        for start in range(0, whole, block):
+            some = slice(start, start + block)
+            found[:, some] = self.gradient(points[:, some], bounds[some])
+        return found[:, :lanes]
 
     def _some(self, some: Any) -> Any:
         return self.rows if some is ... else self.rows[some]
@@ -216,9 +236,9 @@ def norms(rows: Any) -> np.ndarray:
 
 
 def bounded(slopes: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Slopes (n,) or (n, L) within bounds (n,); one that is no number is at the end."""
+    """Slopes (n,) or (n, L) within bounds (n,) or (n, L); no number is at the end."""
     out = np.ascontiguousarray(slopes)
-    _clamp(out.reshape(len(most), -1), most)
+    _clamp(out.reshape(most.size, -1), np.ravel(most))
     return out
 
 
@@ -231,15 +251,18 @@ def _clamp(slopes, most):
             slopes[i, lane] = clamp(slopes[i, lane], bound)
 
 
-def check(largest: np.ndarray, factors: np.ndarray, bound: float) -> None:
+def check(largest: np.ndarray, factors: np.ndarray, bound: Any) -> None:
     """Refuse factors (n,) or (n, L) that take a record's largest entry over the bound.
+
+    The bound is one for all columns, or (L, 1).
 
     Raises
     ------
     ContributionError
     """
     every = np.ascontiguousarray(factors).reshape(len(largest), -1)
-    if not _is_within(every, largest, bound * (1 + ROUNDING)):
+    bounds = np.full(every.shape[1], np.ravel(bound) * (1 + ROUNDING))
+    if not _is_within(every, largest, bounds):
         raise ContributionError(
             "a record's contribution exceeds the bound that its sensitivity rests on: "
             "this is a defect of dperm; nothing was released"
@@ -247,13 +270,54 @@ def check(largest: np.ndarray, factors: np.ndarray, bound: float) -> None:
 
 
 @njit(**KERNEL)
-def _is_within(factors, largest, bound):
-    """Whether |factors (n, L)| times the largest entries (n,) are numbers up to it."""
+def _is_within(factors, largest, bounds):
+    """Whether |factors (n, L)| times the largest entries are numbers up to bounds."""
     for i in range(factors.shape[0]):
         for lane in range(factors.shape[1]):
-            if not abs(factors[i, lane]) * largest[i] <= bound:
+            if not abs(factors[i, lane]) * largest[i] <= bounds[lane]:
                 return False
     return True
+
+
+class Together:
+    """Sums of gradients for several runs, computed when one of them is needed.
+
+    Parameters
+    ----------
+    records : Records
+    """
+
+    def __init__(self, records: Records):
+        self._records, self._asked = records, list[_Asked]()
+
+    def gradient(self, u: np.ndarray, C: float) -> Callable[[], np.ndarray]:
+        """As of ``Records``, (p, L), later: with all that is asked for until then."""
+        one = _Asked(u, C)
+        self._asked.append(one)
+
+        def found() -> np.ndarray:
+            if one.found is None:
+                self._compute()
+            assert one.found is not None
+            return one.found
+
+        return found
+
+    def _compute(self) -> None:
+        asked, self._asked = self._asked, []
+        widths = [one.u.shape[1] for one in asked]
+        u = np.concatenate([one.u for one in asked], axis=1)
+        found = self._records.gradients(u, np.repeat([one.C for one in asked], widths))
+        parts = np.split(found, np.cumsum(widths)[:-1], axis=1)
+        for one, part in zip(asked, parts, strict=True):
+            one.found = part
+
+
+@dataclass
+class _Asked:
+    u: np.ndarray
+    C: float
+    found: np.ndarray | None = None
 
 
 def gram(V: Any, weights: np.ndarray | None = None) -> np.ndarray:

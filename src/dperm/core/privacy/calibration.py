@@ -167,41 +167,57 @@ def _near(
     return smallest(price, target, TOLERANCE_GRID)
 
 
-def smallest(cost: Callable[[float], float], target: float, tolerance: float) -> float:
+def smallest(
+    cost: Callable[[float], float],
+    target: float,
+    tolerance: float,
+    near: float | None = None,
+) -> float:
     """Return the smallest multiplier whose cost is at most the target, from above.
+
+    The search starts at ``near``, where the multiplier is guessed to be.
 
     Raises
     ------
     UnreachableTargetError
         If no noise reaches it.
     """
-    lower, upper = _bracket(cost, target)
+    kept = cache(cost)
+    lower, upper = _bracket(kept, target, *((near, 1.02) if near else (1.0, 2.0)))
     if lower == upper:
         return upper
 
-    def excess(log_multiplier: float) -> float:
-        value = min(max(cost(math.exp(log_multiplier)), 1e-300), 1e300)
+    ends = {math.log(lower): lower, math.log(upper): upper}  # not computed again
+
+    def excess(log: float) -> float:
+        value = min(max(kept(ends.get(log, math.exp(log))), 1e-300), 1e300)
         return math.log(value / target)
 
-    root = math.exp(
-        scipy.optimize.brentq(
-            excess, math.log(lower), math.log(upper), xtol=tolerance / 2
-        )
-    )
-    while cost(root) > target:
+    root = math.exp(scipy.optimize.brentq(excess, *ends, xtol=tolerance / 2))
+    while kept(root) > target:
         root *= 1 + tolerance / 2
     return root
 
 
-def _bracket(cost: Callable[[float], float], target: float) -> tuple[float, float]:
-    """Return multipliers a factor of two apart, too little noise and enough."""
-    upper = 1.0
+def _bracket(
+    cost: Callable[[float], float], target: float, upper: float, factor: float
+) -> tuple[float, float]:
+    """Return multipliers a factor apart, too little noise and enough.
+
+    The factor is squared in every step, up to two.
+    """
+    lower = 0.0
     while cost(upper) > target:
         if upper >= MOST:
             raise UnreachableTargetError(
                 f"epsilon {target} is out of reach: {cost(upper)} whatever the noise"
             )
-        upper *= 2
-    while upper > LEAST and cost(upper / 2) <= target:
-        upper /= 2
-    return (upper / 2, upper) if upper > LEAST else (upper, upper)
+        lower, upper, factor = upper, upper * factor, min(factor**2, 2.0)
+    while not lower:
+        if upper <= LEAST:
+            return upper, upper
+        if cost(upper / factor) > target:
+            lower = upper / factor
+        else:
+            upper, factor = upper / factor, min(factor**2, 2.0)
+    return lower, upper

@@ -32,12 +32,14 @@ import scipy  # its parts come when they are first named
 from numpy.typing import NDArray
 
 from dperm.core.privacy.pld import (
+    EXPONENT,
     TILTED_TAIL,
     Profile,
     Release,
     chernoff,
     composed_epsilon,
     discretise,
+    power_of,
 )
 
 Array = NDArray[np.float64]
@@ -45,7 +47,6 @@ Array = NDArray[np.float64]
 U = 2.0**-53
 CURVE_ERROR = 2e-11  # relative, of the values of a profile; see the tests
 _LEVEL = 12.0
-_EXPONENT = 700.0  # exp of more overflows, of what is not looked at
 _CLOSE = 1e-10  # relative, to which a root is found
 
 
@@ -73,13 +74,13 @@ class Composed:
         """delta(epsilon) >= 0 as computed, and a bound on its error."""
         at = self.log_scale - self.tilt * epsilon / self.interval
         start = int(np.searchsorted(self.losses, epsilon, side="right"))
-        count = max(1, math.ceil((at + _EXPONENT) / self.tilt))
+        count = max(1, math.ceil((at + EXPONENT) / self.tilt))
         losses = self.losses[start : start + count]  # beyond, weights are below e^-700
         logs = self.log_scale - self.tilt * losses / self.interval
-        weights = np.exp(np.minimum(logs, _EXPONENT)) * -np.expm1(epsilon - losses)
+        weights = np.exp(np.minimum(logs, EXPONENT)) * -np.expm1(epsilon - losses)
         share = max(float(weights @ self.masses[start : start + count]), 0.0)
         off = float(scipy.linalg.norm(weights)) * self.error  # without overflow
-        off += self.wrapped * math.exp(min(at, _EXPONENT)) + 2 * math.exp(-_EXPONENT)
+        off += self.wrapped * math.exp(min(at, EXPONENT)) + 2 * math.exp(-EXPONENT)
         return share, off + share * self.relative
 
     def least(self, delta: float, lost: float) -> float:
@@ -107,7 +108,7 @@ class Composed:
         start = int(np.searchsorted(self.losses, 0.0))
         losses = self.losses[start:]
         logs = self.log_scale - self.tilt * losses / self.interval
-        masses = self.masses[start:] * np.exp(np.clip(logs, -_EXPONENT, _EXPONENT))
+        masses = self.masses[start:] * np.exp(np.clip(logs, -EXPONENT, EXPONENT))
         a = np.cumsum(masses[::-1])[::-1]
         b = np.cumsum((masses * np.exp(-losses))[::-1])[::-1]
         return losses, a, b
@@ -115,7 +116,7 @@ class Composed:
     def _near(self, delta: float) -> float:
         """About where delta(epsilon) has a value."""
         losses, a, b = self._sums
-        grown = np.exp(np.minimum(losses, _EXPONENT))
+        grown = np.exp(np.minimum(losses, EXPONENT))
         above = np.flatnonzero((a - grown * b)[:-1] > delta)
         cell = int(above[-1]) + 1 if above.size else 0
         epsilon = float(losses[cell])
@@ -176,7 +177,7 @@ def _raised(profile: Profile, top: float, interval: float) -> Scaled:
     positive = release.masses[cells + 1 :]
     losses = interval * np.arange(cells + 1)
     terms = math.sqrt(cells + 1)
-    if losses[-1] < _EXPONENT:
+    if losses[-1] < EXPONENT:
         inside = _summed_back(positive * np.exp(-losses[1:])) * np.exp(losses[1:])
     else:
         terms *= terms
@@ -239,33 +240,11 @@ def _power(tilted: Array, count: int) -> tuple[int, Array, float]:
     """First cell, masses and l2 error of a distribution's convolution power."""
     if count == 1:
         return 0, tilted, 0.0
-    start, stop = _ends(tilted, count)
-    size = scipy.fft.next_fast_len(max(stop - start, tilted.size), real=True)
-    circle = scipy.fft.irfft(scipy.fft.rfft(tilted, size) ** count, size)
-    power = np.roll(circle, -start)[: stop - start]
+    start, power = power_of(tilted, count)
+    size = scipy.fft.next_fast_len(max(power.size, tilted.size), real=True)
     level = _transform_error(size)
     norm = min(float(np.linalg.norm(power)), 1.0) ** ((count - 1) / count)
     return start, power, (count * (level + 4 * math.pi * U) + 2 * level) * norm + 4 * U
-
-
-def _ends(tilted: Array, count: int) -> tuple[int, int]:
-    """Cells between which all but ``TILTED_TAIL`` of a power lies (Chernoff)."""
-    at = np.arange(float(tilted.size))
-    low, high, log = 0, (tilted.size - 1) * count, math.log(2 / TILTED_TAIL)
-    mean = float(tilted @ at)
-    for order in np.exp2(np.arange(-4.0, 12.0, 1.5)) / tilted.size:
-        down = count * _log_moment(tilted, mean - at, order) + log
-        up = count * _log_moment(tilted, at - mean, order) + log
-        low = max(low, math.floor(count * mean - down / order))
-        high = min(high, math.ceil(count * mean + up / order))
-    return low, high + 1
-
-
-def _log_moment(masses: Array, at: Array, order: float) -> float:
-    """Logarithm of E e^(order at), raised by rounding and to 0 at least."""
-    top = max(float(at[0]), float(at[-1])) * order
-    moment = float(masses @ np.exp(np.maximum(order * at - top, -_EXPONENT)))
-    return max(math.log(moment) + top, 0.0) * (1 + 1e-9) + 1e-15
 
 
 def _product(one: Array, other: Array, off: float) -> tuple[Array, float]:

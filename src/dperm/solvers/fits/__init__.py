@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -76,6 +77,12 @@ class Fit(ABC):
         UndeclaredError
             If the ledger does not state a release that the algorithm asks for.
         """
+        for found in self.stepwise():
+            if found is not None:
+                yield isometric(found) if found.ndim == 3 else found
+
+    def stepwise(self) -> Iterator[np.ndarray | None]:
+        """The same; None before a release, so that runs side by side ask together."""
         steps, events, found = self.steps(), in_rounds(self.ledger), None
         noise: Any = self.exact or self.normal
         while True:
@@ -84,19 +91,26 @@ class Fit(ABC):
                     wanted = next(steps) if found is None else steps.send(found)
                 except StopIteration:
                     return
+            yield None
+            with np.errstate(all="ignore"):
                 found = wanted.released(events, noise)
-            yield isometric(found) if found.ndim == 3 else found
+            yield found
 
     def solve(self) -> np.ndarray:
         """Make the runs; their weights, shape (L, p)."""
-        for _ in self.releases():
-            pass
+        side_by_side([self])
         return self.weights
 
     def normal(self, scale: Any, size: int) -> np.ndarray:
         """Gaussian noise of that scale, each column from a run's own stream."""
         drawn = [gaussian(one.noise, size) for one in self.streams]
         return scale * np.stack(drawn, axis=1)
+
+
+def side_by_side(runs: Sequence[Fit]) -> None:
+    """Make runs, of any settings, one release of each at a time."""
+    for _ in zip_longest(*(run.stepwise() for run in runs)):
+        pass
 
 
 @runtime_checkable

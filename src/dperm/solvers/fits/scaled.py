@@ -26,7 +26,7 @@ from dperm.solvers.blocks import Blocked, Blocks
 from dperm.solvers.exact_noise import moments_error
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.secret import Secret, Tilted
-from dperm.solvers.records import Records
+from dperm.solvers.records import Records, Together
 from dperm.solvers.scales import column_scales, is_declared, label_scale
 
 
@@ -60,12 +60,19 @@ class Scaled:
             read = (SMOOTHNESS, LABEL_SCALE) if self.real else (SMOOTHNESS,)
             self.given = (*problem.given, *read)
         self._records: Records | Problem = problem
+        self._together: Together | None = None
 
     def aiming(self, epsilon: float) -> Scaled:
         """The same records with another target; what was made of them is shared."""
         self._behind()  # made now, once for all
         other = copy.copy(self)
         other.epsilon = epsilon
+        return other
+
+    def together(self) -> Scaled:
+        """The same for runs side by side, whose gradients are computed together."""
+        other = copy.copy(self)
+        other._together = Together(self._behind())
         return other
 
     def _behind(self) -> Records:
@@ -95,7 +102,7 @@ class Scaled:
 
         Replacing a record moves it by 2 C.
         """
-        return Secret(self._behind().gradient(u, C), 2 * C)
+        return Secret((self._together or self._behind()).gradient(u, C), 2 * C)
 
     def batch_gradient_sum(
         self, u: np.ndarray, C: float, size: int, streams: Sequence[Streams]

@@ -26,6 +26,7 @@ class Secret:
     Parameters
     ----------
     value : float or ndarray, (), (p,), (1, L), (p, L), or symmetric (p, p)
+        Or a callable without arguments, which is called when it is released.
     sensitivity : float or ndarray (L,)
         In the Euclidean, or Frobenius, norm.
     batch : (int, int), optional
@@ -45,10 +46,15 @@ class Secret:
         symmetric: bool = False,
         error: float | None = None,
     ):
-        self.__value = np.asarray(value, dtype=float)
+        self.__value = value
         self.error = error
         self.sensitivity, self.batch, self.symmetric = sensitivity, batch, symmetric
         self.unit: Any = 1.0
+
+    def __read(self) -> np.ndarray:
+        if callable(self.__value):
+            self.__value = self.__value()
+        return np.asarray(self.__value, dtype=float)
 
     def in_its_unit(self) -> Secret:
         """The same, for an event of sensitivity 1 in units of the secret's own."""
@@ -57,7 +63,11 @@ class Secret:
 
     def plus(self, other: Secret, weight: float) -> Secret:
         """The sum with a multiple of another, which a record moves as well."""
-        value = self.__value + weight * other.__value
+
+        def value() -> np.ndarray:
+            found: np.ndarray = self.__read() + weight * other.__read()
+            return found
+
         return Secret(value, self.sensitivity + abs(weight) * other.sensitivity)
 
     def sketched(self, rows: int, known: np.ndarray) -> Sketched:
@@ -69,7 +79,7 @@ class Secret:
             Below the smallest eigenvalue of the moments that two data sets share.
         """
         reach = float(np.sqrt(self.sensitivity / np.sqrt(2)))
-        return Sketched(self.__value, reach, rows, known)
+        return Sketched(self.__read(), reach, rows, known)
 
     def released(self, events: Iterator[Event], normal: Normal | Exact) -> np.ndarray:
         """The value with the noise of the next event, (k, L) or (L, k, k).
@@ -85,16 +95,16 @@ class Secret:
         if self.batch:
             require("batch", self.batch[0], event.batch)
             require("1 / records", 1 / self.batch[1], 1 / event.population)
-        scale = event.scale * self.unit
+        scale, found = event.scale * self.unit, self.__read()
         if isinstance(normal, Exact):
             if self.error is None or self.batch:
                 raise UndeclaredError("exact noise: no bound on the error of doubles")
             how = (event.sensitivity * self.unit, self.error, self.symmetric)
-            return normal.added(self.__value, scale, *how)
+            return normal.added(found, scale, *how)
         if self.symmetric:
-            p = len(self.__value)
-            return self.__value + symmetric_noise(normal(scale, p * (p + 1) // 2), p)
-        value = self.__value if self.__value.ndim > 1 else self.__value.reshape(-1, 1)
+            p = len(found)
+            return found + symmetric_noise(normal(scale, p * (p + 1) // 2), p)
+        value = found if found.ndim > 1 else found.reshape(-1, 1)
         return value + normal(scale, len(value))
 
 
