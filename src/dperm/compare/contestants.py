@@ -194,7 +194,7 @@ class Fitting(Contestant):
             side_by_side(runs)
             for places, run in zip(bunch, runs, strict=True):
                 W[places] = run.weights
-            self.last = runs[-1]
+            self.last: Any = runs[-1]
         return seen(self.problem, W, measure)
 
     def _run_of(self, jobs: Sequence[Job], at: Scaled) -> Fit:
