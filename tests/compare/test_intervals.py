@@ -38,8 +38,8 @@ def test_they_cover_as_often_as_they_say(epsilon, monkeypatch):
     assert 0.92 < coefficients < 0.98 and 0.92 < means < 0.98 and 0.9 < labels < 0.99
     real = intervals.Spread
 
-    def narrow(covariance, residual):
-        return real(0.5 * covariance, residual)
+    def narrow(covariance, residual, weak):
+        return real(0.5 * covariance, residual, weak)
 
     monkeypatch.setattr(intervals, "Spread", narrow)  # a spread that is too small shows
     assert covered({**RANGES, **WHOLE}, epsilon, runs=60)[0] < 0.88
@@ -81,3 +81,15 @@ def test_what_has_none_is_refused():
     with pytest.raises(ValueError, match="level: expected a number in"):
         fitted.intervals(level=95)
     assert not hasattr(DPClassifier(), "intervals")
+
+
+def test_a_direction_that_the_noise_hides_makes_them_wide():
+    X, y = drawn(0)
+    twice = np.column_stack((X, X[:, 0]))
+    known = {"random_state": 0, **RANGES, **WHOLE}
+    one = DPRegressor("moments", epsilon=10.0, **known).fit(X, y).intervals()
+    two = DPRegressor("moments", epsilon=10.0, **known).fit(twice, y).intervals()
+    width = two["high"] - two["low"]
+    assert one.attrs["weak"] == 0 and two.attrs["weak"] == 1
+    assert min(width["x0"], width["x3"]) > 10 * (one["high"] - one["low"])["x0"]
+    assert width["x1"] < 2 * (one["high"] - one["low"])["x1"]

@@ -936,13 +936,13 @@ class DPRegressor(RegressorMixin, DPLinear):
         if X is not None:
             rows = np.hstack((self._read(X), np.ones((len(X), 1))))
             variance = np.einsum("ij,jk,ik->i", rows, spread.covariance, rows)
-            return intervals.ends(
+            return spread.ends(
                 self.predict(X), variance + labels * spread.residual, level
             )
         plain = [f"x{k}" for k in range(len(self.coef_))]
         names = [*getattr(self, "names_", plain), "intercept"]
         centre = np.append(self.coef_, self.intercept_)
-        return intervals.ends(centre, np.diag(spread.covariance), level, names)
+        return spread.ends(centre, np.diag(spread.covariance), level, names)
 
 
 def fit(

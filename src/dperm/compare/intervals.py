@@ -14,6 +14,11 @@ what the fit took from the noise. All of it is post-processing: it costs nothing
 
 What is covered are the coefficients that the fit tends to with more records and without
 noise: least squares over records that are clipped as the fit clips them.
+
+Directions of features in which the released moments are below twice the edge of the
+noise's spectrum are *weak*: the fit shrinks them by an unknown amount. Coefficients are
+taken there to be of the size of the labels' scale, which makes intervals wider than
+they claim. Their number is in ``attrs["weak"]`` of what ``intervals`` returns.
 """
 
 from __future__ import annotations
@@ -24,6 +29,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import stats
+
+WEAK = 2.0  # edges of the noise's spectrum
 
 
 @dataclass(frozen=True)
@@ -36,14 +43,35 @@ class Spread:
         Of the weights.
     residual : float
         Variance of a label about its prediction.
+    weak : int
+        Directions that the noise hides.
     """
 
     covariance: np.ndarray
     residual: float
+    weak: int = 0
 
     def mapped(self, A: np.ndarray, size: float) -> Spread:
         """That of A w, where labels are ``size`` times as large."""
-        return Spread(A @ self.covariance @ A.T, size**2 * self.residual)
+        return Spread(A @ self.covariance @ A.T, size**2 * self.residual, self.weak)
+
+    def ends(
+        self, centre: np.ndarray, variance: np.ndarray, level: float, names: Any = None
+    ) -> pd.DataFrame:
+        """Normal intervals of a level: columns ``estimate``, ``low`` and ``high``.
+
+        Raises
+        ------
+        ValueError
+            For a level outside (0, 1).
+        """
+        if not (isinstance(level, float) and 0 < level < 1):
+            raise ValueError(f"level: expected a number in (0, 1), found {level!r}")
+        half = stats.norm.isf((1 - level) / 2) * np.sqrt(variance)
+        made = {"estimate": centre, "low": centre - half, "high": centre + half}
+        found = pd.DataFrame(made, index=names)
+        found.attrs["weak"] = self.weak
+        return found
 
 
 def spread(on: Any) -> Spread | None:
@@ -62,21 +90,7 @@ def spread(on: Any) -> Spread | None:
     least = s * float(v @ v) / at.n  # the noise of the estimate itself
     residual = max(float(v @ whole @ v + taken) / max(at.n - p, 1), least)
     covariance = H @ (residual * Q + noise) @ H
-    return Spread(covariance / np.outer(at.S, at.S), residual)
-
-
-def ends(
-    centre: np.ndarray, variance: np.ndarray, level: float, names: Any = None
-) -> pd.DataFrame:
-    """Normal intervals of a level: columns ``estimate``, ``low`` and ``high``.
-
-    Raises
-    ------
-    ValueError
-        For a level outside (0, 1).
-    """
-    if not (isinstance(level, float) and 0 < level < 1):
-        raise ValueError(f"level: expected a number in (0, 1), found {level!r}")
-    half = stats.norm.isf((1 - level) / 2) * np.sqrt(variance)
-    made = {"estimate": centre, "low": centre - half, "high": centre + half}
-    return pd.DataFrame(made, index=names)
+    values, vectors = np.linalg.eigh(whole[:p, :p])
+    weak = vectors[:, values < WEAK * s * np.sqrt(2 * p)]
+    covariance += at.label**2 * weak @ weak.T
+    return Spread(covariance / np.outer(at.S, at.S), residual, weak.shape[1])

@@ -120,6 +120,29 @@ def curves(config: Config, product: Product, problems: list[str]) -> Drawing:
     return panels.done(5)
 
 
+def price(config: Config, product: Product, problems: list[str]) -> Drawing:
+    """Excess of every step towards an honest fit against epsilon, a panel a frame."""
+    runs = results.load_sweep(config, "price")
+    runs = runs[runs["status"] == "ok"]
+    names = [*dict.fromkeys(runs["frame"])]
+    shown = ["given", "private", "found", "release", "diffprivlib"]
+    panels = Panels(len(names), min(product.options.get("columns", 5), len(names)))
+    shades = drawing.shades(len(shown))
+    for name, at in panels.over(names):
+        own = runs[runs["frame"] == name]
+        log_axes(at, r"$\epsilon$", "", title=name)
+        at.axhline(
+            1.0, color="0.5", linewidth=0.8, linestyle=":", label="best constant"
+        )
+        for step, look in zip(shown, shades, strict=True):
+            some = own[own["step"] == step].assign(excess=own["excess"].clip(1e-4, 1e4))
+            if len(some):
+                panels.mean(at, some, "epsilon", "excess", name, step, look)
+        at.set_ylim(3e-3, 30)
+    panels.axes[0].set_ylabel("excess loss over what can be gained")
+    return panels.done(6)
+
+
 def ranks(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Critical differences: mean ranks over the data sets of a loss, a panel each.
 

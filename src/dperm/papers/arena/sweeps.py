@@ -20,6 +20,7 @@ from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import points
 from dperm.data.synthetic import dialled_classification, dialled_regression
+from dperm.papers.arena import steps
 from dperm.pipeline import digests, inputs
 from dperm.solvers.scales import declared
 
@@ -210,3 +211,111 @@ def dialled(point: Mapping[str, Any], n: int, draw: int) -> Problem:
         )
     made = build("dialled", X, y, loss, penalty, 1.0, 1 / n**2)
     return replace(made, digest=repr(sorted(point.items())))
+
+
+def price(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    frames: Mapping[str, Any],
+    epsilons: list[float],
+    runs: int,
+    most: int,
+) -> list[Row]:
+    """What a step towards an honest fit costs on a data frame, a row a fit.
+
+    Parameters
+    ----------
+    config : schema.Config
+    point : dict
+        frame, step (of ``steps.STEPS``, or diffprivlib).
+    seed : int
+    frames : mapping
+        How each frame is read (:mod:`.steps`).
+    epsilons : list of float
+    runs : int
+        At each epsilon.
+    most : int
+        Records that are taken of a frame, at most.
+
+    Returns
+    -------
+    list of dict
+        ``excess`` is the mean loss over the least one, as a share of what the least one
+        gains over the best constant; ``test`` is on the fifth that is held out.
+    """
+    case = steps.case(config, frames[point["frame"]], most)
+    if isinstance(case, str):
+        return [{"status": "unavailable", "reason": case}]
+    constant, least, p = steps.ends(case)
+    known = {"n": len(case.y), "p": p, "test_metric": "auc" if case.signed else "rmse"}
+    seeds = [plan.seed_of(seed, "price", point["frame"], "", 0, k) for k in range(runs)]
+
+    def row(epsilon: float, train: np.ndarray, test: np.ndarray, solver: str) -> Row:
+        excess = (case.loss(train) - least) / (constant - least)
+        made = {"epsilon": epsilon, "excess": excess, "test": case.metric(test)}
+        return {**known, **made, "solver": solver, "status": "ok", "reason": ""}
+
+    rows = []
+    if point["step"] == steps.PEER:
+        every, reason = steps.of_peer(config, case, epsilons, seeds)
+        if reason:
+            return [{**known, "status": "left out", "reason": reason}]
+        for epsilon, some in zip(epsilons, every, strict=True):
+            both = (np.split(one, [len(case.y)]) for one in some)
+            rows += [row(epsilon, *parts, steps.PEER) for parts in both]
+        return rows
+    for epsilon in epsilons:
+        for one in seeds:
+            try:
+                model = steps.fitted(case, point["step"], epsilon, one)
+            except ValueError as error:
+                more = {"epsilon": epsilon, "status": "left out", "reason": str(error)}
+                rows.append({**known, **more})
+                break
+            parts = (steps.scores(model, part) for part in (case.train, case.test))
+            rows.append(row(epsilon, *parts, model.solver_))
+    return rows
+
+
+def coverage(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    epsilons: list[float],
+    runs: int,
+    most: int,
+    radius: list[float],
+) -> list[Row]:
+    """How often intervals of ``moments`` cover, on records drawn of a problem's own.
+
+    Each fit has as many records as the problem, at most ``most``, drawn from it with
+    replacement, so that what the coefficients estimate is known: least squares over all
+    of its records, clipped as the fit clips them (``covered``), and not clipped
+    (``plain``). Private scales, intercept, level 0.95.
+
+    Parameters
+    ----------
+    config, seed, epsilons
+        As for ``price``.
+    point : dict
+        problem.
+    runs, most : int
+    radius : list of float
+        Settings of the clip.
+    """
+    at = plan.at_problem(config, point["problem"])
+    inputs.fetch(at)
+    inputs.prepare(at)
+    made = data.load_prepared(at.problem.name, config.data)
+    if not made.available:
+        return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
+    X, y = np.asarray(made.X), np.asarray(made.y)
+    rng = np.random.default_rng(seed)
+    return [
+        {"epsilon": epsilon, "radius": C, "status": "ok", "reason": "", **found}
+        for epsilon in epsilons
+        for C in radius
+        for _ in range(runs)
+        for found in (steps.covered(X, y, epsilon, C, min(len(y), most), rng),)
+    ]

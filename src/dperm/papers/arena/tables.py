@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy import stats
 
+from dperm.compare import results
 from dperm.core.erm.losses import named
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import points
 from dperm.core.experiment.results import load_sweep
-from dperm.papers.arena import outcomes, ranking
+from dperm.papers.arena import outcomes, ranking, steps
 from dperm.present.tables import Table, made_of, readable
 
 
@@ -140,6 +143,85 @@ def _declared(config: schema.Config) -> tuple[pd.DataFrame, pd.DataFrame]:
     table = outcomes.contest(config, "declared_scales")
     table = table.assign(algorithm=table["solver"])
     return ranking.cells(table, "default", public=False), sizes
+
+
+def price(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+    """Excess and held-out metric of every step on every frame, and times the given."""
+    return made_of(_priced(config).to_dict("records"))
+
+
+def price_goals(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """Of each step: times the excess of given scales, and cells ahead of the peer.
+
+    By n epsilon / p; a cell is a frame at an epsilon, and intervals draw frames again.
+    """
+    cells = _priced(config)
+    cells = cells[cells["status"] == "ok"]
+    rows = []
+    for text, low, high in (("all", 0, np.inf), ("below 100", 0, 100),
+                            ("100 and more", 100, np.inf)):  # fmt: skip
+        own = cells[(cells["n_epsilon_p"] >= low) & (cells["n_epsilon_p"] < high)]
+        for step, some in own.groupby("step", sort=False):
+            means = np.log(some["times_given"].dropna()).groupby(some["frame"]).mean()
+            ends = stats.t.interval(
+                0.95, len(means) - 1, means.mean(), stats.sem(means)
+            )
+            rows.append(
+                {
+                    "n_epsilon_p": text,
+                    "step": step,
+                    "cells": len(some),
+                    "times_given": np.exp(means.mean()),
+                    "times_low": np.exp(ends[0]),
+                    "times_high": np.exp(ends[1]),
+                    "within_1.5": (some["times_given"] <= 1.5).mean(),
+                    "ahead_of_peer": some["ahead_of_peer"].mean(),
+                    "better_than_constant": (some["excess"] < 1).mean(),
+                }
+            )
+    return made_of(rows)
+
+
+def _priced(config: schema.Config) -> pd.DataFrame:
+    """Means over runs, with what the step given and diffprivlib have in the cell."""
+    rows = load_sweep(config, "price")
+    keys = ["frame", "epsilon", "step"]
+    found = []
+    for key, some in rows.groupby(keys, sort=False, dropna=False):
+        first, ok = some.iloc[0], some[some["status"] == "ok"]
+        made = dict(zip(keys, key, strict=True)) | {"status": first["status"]}
+        if len(ok):
+            mean, low, high = results.interval(ok["excess"].to_numpy())
+            made |= {"n": first["n"], "p": first["p"], "excess": mean, "ci_low": low}
+            made |= {"ci_high": high, "test_metric": first["test_metric"]}
+            made |= {"test_mean": ok["test"].mean(), "runs": len(ok)}
+            made |= {"solver": first["solver"]}
+        found.append(made | {"reason": first["reason"]})
+    table = pd.DataFrame(found)
+    table["n_epsilon_p"] = table["n"] * table["epsilon"] / table["p"]
+    cell = table.set_index(keys)["excess"].unstack("step")
+    at = pd.MultiIndex.from_frame(table[keys[:2]])
+    given, peer = (cell[one].reindex(at).to_numpy() for one in ("given", steps.PEER))
+    table["times_given"] = table["excess"] / given
+    ahead = np.where(np.isnan(peer), np.nan, table["excess"] < peer)
+    return table.assign(ahead_of_peer=ahead)
+
+
+def coverage(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> Table:
+    """How often intervals of level 0.95 cover, by problem, epsilon and clip."""
+    rows = load_sweep(config, "coverage")
+    rows = rows[rows["status"] == "ok"]
+    kinds = ["weak", "covered", "covered_means", "plain", "plain_means", "labels"]
+    means = rows.groupby(["problem", "epsilon", "radius"], sort=False)[kinds].mean()
+    means = means.reset_index()
+    claimed = means["weak"] < 0.5  # of more the intervals are wider, and say so
+    inside = means["covered"].between(0.93, 0.97)
+    means["as_claimed"] = inside.astype(object).where(claimed, "wider")
+    return made_of(means.to_dict("records"))
 
 
 def overtaken(

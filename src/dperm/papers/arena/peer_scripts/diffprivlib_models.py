@@ -1,8 +1,9 @@
 """Models of diffprivlib on arrays from a file; run by the environment's own Python.
 
 Usage: python diffprivlib_models.py in.npz out.npz. In: X (n, p) clipped to norm R, y,
-kind, R, label (a bound on |y|), ridge (per record), epsilons (E,), seeds (L,). Out: W
-(E, L, p), seconds (E, L), library and version.
+kind, R, label (a bound on |y|), ridge (per record), epsilons (E,), seeds (L,), and
+perhaps bound (on entries of X; else R). Out: W (E, L, p), seconds (E, L), library and
+version.
 """
 
 import sys
@@ -31,10 +32,10 @@ def fitted(given, epsilon, seed):
             random_state=seed,
         )
     else:
-        R, label = float(given["R"]), float(given["label"])
+        bound, label = float(given.get("bound", given["R"])), float(given["label"])
         model = LinearRegression(
             epsilon=epsilon,
-            bounds_X=(-R, R),
+            bounds_X=(-bound, bound),
             bounds_y=(-label, label),
             fit_intercept=False,
             random_state=seed,
