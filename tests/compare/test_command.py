@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm import cli
-from dperm.compare import choosing, contest, contestants, results, run
+from dperm import DPRegressor, cli
+from dperm.compare import choosing, contest, contestants, results, run, sources
 from dperm.compare import contestants as methods
 from dperm.compare.contest import Seeds
 from dperm.compare.contestants import clip_unit
@@ -20,6 +20,7 @@ from dperm.core.erm.problem import build
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.plan import seed_of
 from dperm.core.lanes import dp_cd, trials
+from dperm.core.privacy.accounting import true_epsilon
 from dperm.solvers.scales import declared
 
 FEW = ("fresh=4", "held=2", "grids.dp_cd.step=[0.5,1]")
@@ -104,7 +105,7 @@ def test_runs_on_a_part_have_the_declared_scales_too(mine):
     plan, rows = runs("solvers=[dp_cd]", "feature_scale=2", "tunings=[default]")
     (one,), known = plan.methods, plan.split
     problem = plan.declared(plan.source.problem)
-    scales = np.append(np.full(problem.p - 1, 2.0), 1.0)  # the column of ones is one
+    scales = np.append(np.full(problem.p - 1, 2.0), sources.CONSTANT)
     on = one.on(declared(known.train, scales, 1.0))
     assert np.array_equal(problem.smoothness / problem.loss.curvature, scales**2)
     priced = contest.Prices().one(on, one.default)
@@ -113,6 +114,44 @@ def test_runs_on_a_part_have_the_declared_scales_too(mine):
         plain = on.run([job], lambda W: {"test": known.measure(W)})["test"][0]
         assert row["test"] == plain
     assert len(rows) == plan.fresh + plan.held
+
+
+AS_FIT = {
+    "bounds=[-20,20] label_bounds=[-30,30]": {
+        "bounds": (-20, 20), "label_bounds": (-30, 30)
+    },
+    "bounds=[-20,20]": {"bounds": (-20, 20)},
+    "feature_scale=[1,6,1] label_scale=private": {"feature_scale": [1, 6, 1]},
+    "feature_scale=private label_scale=private": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", AS_FIT)
+@pytest.mark.parametrize("solver", ["moments", "dp_gd", "dp_skgd_full"])
+def test_a_run_is_what_fit_does_in_the_same_units(mine, words, solver):
+    """Scales, noise and weights are those of an estimator with the same seed."""
+    asked = f"problem=real.csv solvers=[{solver}] loss=least_squares epsilon=50 {words}"
+    plan = run.planned(parse(asked.split()))
+    (method,), problem = plan.methods, plan.source.problem
+    on = plan.on(method, problem)
+    noise = contest.Prices().one(on, method.default)[0]
+    seed, kept = int(np.random.RandomState(3).randint(2**31)), []
+
+    def keep(W):
+        kept.append(W[0])
+        return {}
+
+    on.run([contestants.Job(method.default, noise, seed)], keep)
+    table = pd.read_csv("real.csv")
+    model = DPRegressor(solver, epsilon=50.0, random_state=3, **AS_FIT[words])
+    model.fit(table[["a", "b", "c"]].to_numpy(), table["y"])
+    assert kept[0][:-1] == pytest.approx(model.coef_, rel=2e-3, abs=1e-3)
+    price = true_epsilon(on.ledger(method.default, noise), problem.delta)
+    assert 49.8 < price <= 50.0
+    ledger = on.ledger(method.default, noise)
+    said = [event.unit for event in model.epsilon_.ledger.events]
+    assert [event.unit for event in ledger.events] == said
+    assert set(on.public_information(ledger)) == {"n"}
 
 
 def test_what_takes_too_long_is_a_gap_with_a_reason(mine):

@@ -7,7 +7,8 @@ import pytest
 
 from compare.conftest import N, P, drawn
 from dperm.compare.request import parse
-from dperm.compare.sources import load
+from dperm.compare.sources import CONSTANT, load
+from dperm.compare.units import units
 from dperm.core.experiment.locate import ConfigError
 
 
@@ -41,14 +42,37 @@ def test_the_optimum_is_that_of_ridge_regression(mine):
     table = drawn(True)
     X, y = table[["a", "b", "c"]].to_numpy(), table["y"].to_numpy()
     A = np.column_stack(((X - X.mean(axis=0)) / X.std(axis=0), np.ones(N)))
-    w = np.linalg.solve(A.T @ A / N + 0.3 * np.eye(P + 1), A.T @ y / N)
-    value = 0.5 * np.mean((A @ w - y) ** 2) + 0.15 * w @ w
-    assert given.optimum.w == pytest.approx(w, rel=1e-6)
-    assert given.optimum.value == pytest.approx(value, rel=1e-9)
+    ridge = 0.3 * np.diag([1.0] * P + [0.0])  # the intercept is not penalised
+    w = np.linalg.solve(A.T @ A / N + ridge, A.T @ y / N)
+    value = 0.5 * np.mean((A @ w - y) ** 2) + w @ ridge @ w / 2
+    assert given.optimum.w * [1, 1, 1, CONSTANT] == pytest.approx(w, rel=1e-6)
+    assert given.optimum.value == pytest.approx(value, rel=1e-6)
     assert given.problem.given == (
         "n", "standardisation of columns", "whether labels are of two classes"
     )  # fmt: skip
     assert given.problem.delta == pytest.approx(1 / N**2)
+
+
+def test_bounds_are_those_of_a_fit(mine):
+    table = drawn(True)
+    X, y = table[["a", "b", "c"]].to_numpy(), table["y"].to_numpy()
+    ranges = {"a": (-1, 1), "b": (0, 9), "c": (0, 2)}
+    each = [f"bounds.{name}=[{low},{high}]" for name, (low, high) in ranges.items()]
+    given = loaded("problem=real.csv", "label_bounds=[-5,9]", *each)
+    made = units("bounds", ranges, None, [*ranges], True)
+    assert np.array_equal(given.problem.A[:, :P], made.applied(X))
+    assert given.y == pytest.approx(np.clip(y, -5, 9) - 2)
+    scales, label = given.scales
+    assert np.array_equal(scales, made.scale) and label == pytest.approx(14 / 12**0.5)
+    assert given.as_fit and given.problem.given[0] == "n"
+    assert "standardisation of columns" not in given.problem.given
+    alike = loaded("problem=real.csv", "bounds=[-3,3]", "intercept=no")
+    assert np.array_equal(alike.problem.A, np.clip(X, -3, 3))
+    plans = drawn(True).assign(plan=["free", "paid"] * (N // 2))
+    plans[["a", "plan", "y"]].to_csv("plans.csv", index=False)
+    words = ("categories.plan=[free, paid]", "bounds.a=[-1,1]")
+    one = loaded("problem=plans.csv", *words).problem.A
+    assert np.ptp(one, axis=0)[:3] == pytest.approx([2, 1, 1])
 
 
 def test_two_classes_are_signs_and_the_penalty_is_one_over_n(mine):
@@ -117,6 +141,11 @@ REFUSED = {
     "problem=mine.csv delta=2": r"delta=2: expected in \(0, 1\)",
     "problem=mine.csv delta=n": "delta=n: expected a number, 1/n",
     "problem=mine.csv problem.privacy.epsilon=1": "expected with a problem of conf",
+    "problem=real.csv bounds.a=[0,1]": "bounds: .* wrong or left out: b, c",
+    "problem=real.csv bounds=[1,0]": r"bounds: expected \(low, high\)",
+    "problem=real.csv bounds=[0,x]": r"bounds: expected \[low, high\], found 'x'",
+    "problem=mine.csv label_bounds=[0,1]": "label_bounds: labels of two classes are",
+    "problem=mine.csv bounds=[0,1] standardize=yes": "expected without bounds",
     "problem=diabetes target=y": "target: expected with a file",
     "problem=data.npz separator=;": "separator: a .npz file has no such thing",
 }

@@ -14,6 +14,7 @@ from dperm.compare import TUNINGS
 from dperm.core.experiment.locate import ConfigError, hint
 
 CONFIG = ("problem", "data", "output")  # problem.privacy.delta=..., data.mirror=...
+PRIVATE = "private"  # a scale that is released within epsilon
 YES, NO = ("true", "yes", "1"), ("false", "no", "0")
 
 
@@ -74,10 +75,28 @@ class Request:
         default_factory=dict,
         metadata={"help": "grids.mine.step=[0.1, 1]: the settings that are tried"},
     )
-    feature_scale: float | None = _key(
-        "a number: scales are declared; data: read off the columns", positive=True
+    bounds: dict[str, Any] = field(
+        default_factory=dict,
+        metadata={
+            "help": "bounds=[0, 1], or bounds.age=[18, 90] for each column: ranges in "
+            "the file's units, as dperm.fit takes them"
+        },
     )
-    label_scale: float | None = _key("the same for real labels", positive=True)
+    label_bounds: list[float] = field(
+        default_factory=list, metadata={"help": "the range of real labels, [0, 100]"}
+    )
+    feature_scale: Any = field(
+        default=None,
+        metadata={
+            "help": "a number or a list: scales are declared; private: released within "
+            "epsilon, as by dperm.fit; data: read off the columns",
+            "positive": True,
+        },
+    )
+    label_scale: Any = field(
+        default=None,
+        metadata={"help": "the same for real labels", "positive": True},
+    )
     fresh: int = _key(
         "runs of each chosen setting, on seeds that did not choose it",
         20,
@@ -153,7 +172,7 @@ def parse(words: Iterable[str]) -> Request:
 def _put(tree: Any, first: str, below: str, text: str) -> None:
     """Put a value below ``defaults.mine.step`` and the like."""
     *folders, last = below.split(".")
-    depth = 0 if first == "categories" else 1
+    depth = 0 if first in ("categories", "bounds") else 1
     if not isinstance(tree, dict) or len(folders) != depth or not last:
         raise ConfigError(f"{first}.{below}: expected {KEYS[first]}")
     for name in folders:
@@ -176,9 +195,14 @@ def _value(key: str, text: str, kind: Any) -> Any:
         if text.lower() not in (*YES, *NO):
             raise ConfigError(f"{key}={text}: expected true or false")
         return text.lower() in YES
-    if kind is int or kind == float | None:
-        if text == "data" and key.endswith("_scale"):
-            return None
+    if key.endswith("_scale") and text in ("data", PRIVATE):
+        return text if text == PRIVATE else None
+    if key == "feature_scale" and text.startswith("["):
+        return [_number(key, one, float) for one in text.strip("[]").split(",")]
+    if key in ("bounds", "label_bounds"):
+        ends = [_end(key, one) for one in text.strip("[]").split(",")]
+        return {"": ends} if key == "bounds" else ends
+    if kind is int or kind == float | None or key.endswith("_scale"):
         return _number(key, text, kind)
     if kind == dict[str, Any]:
         raise ConfigError(f"{key}={text}: expected {KEYS[key]}")
@@ -194,6 +218,13 @@ def _words(key: str, text: str) -> list[str]:
     if not words and key != "drop":
         raise ConfigError(f"{key}=: expected one or more")
     return words
+
+
+def _end(key: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ConfigError(f"{key}: expected [low, high], found {text!r}") from error
 
 
 def _number(key: str, text: str, kind: Any) -> float:

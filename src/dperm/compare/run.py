@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -25,7 +25,8 @@ from dperm.compare import TUNINGS, choosing, contestants, results, sources
 from dperm.compare.contest import Row, Seeds, contest_rows
 from dperm.compare.contestants import Contestant, Method
 from dperm.compare.metrics import SIGNED, Split, split
-from dperm.compare.request import Request
+from dperm.compare.request import PRIVATE, Request
+from dperm.compare.rescaled import PENALISED, Rescaled
 from dperm.compare.sources import Solved
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.problem import Problem
@@ -61,10 +62,18 @@ class Plan:
     #: gives a problem the scales that methods may know; by default it has its own
     declared: Callable[[Problem], Problem] | None = None
     epsilons: Sequence[float] = ()  #: in place of the problem's
+    #: what the column of the intercept holds, if there is one; else 0
+    constant: float = 0.0
+    #: whether scales of features and of labels are released within epsilon
+    private: tuple[bool, bool] = (False, False)
 
     def on(self, method: Method, problem: Problem) -> Contestant:
         """The method on the problem, or on a part of it."""
-        return method.on(self.declared(problem) if self.declared else problem)
+        problem = self.declared(problem) if self.declared else problem
+        alike = any(one in method.section.algorithm for one in PENALISED)
+        if any(self.private) or (self.constant and alike):
+            return Rescaled(method, problem, self.constant, *self.private)
+        return method.on(problem)
 
     def label(self, name: str) -> str:
         """What a method is called."""
@@ -174,7 +183,7 @@ def planned(request: Request) -> Plan:
         for name in dict.fromkeys(request.solvers)
     ]
     source = sources.load(request)
-    problem, scales = source.problem, _scales(request, source.problem)
+    problem, (scales, private) = source.problem, _scales(request, source)
     seen = scales(problem) if scales else problem
     chosen = chosen or _suited(request, seen)
     for key in {*request.defaults, *request.grids} - {one.name for one in chosen}:
@@ -190,7 +199,8 @@ def planned(request: Request) -> Plan:
     is_split = request.held and problem.n >= FEWEST and not problem.is_centred
     known = split(problem, source.y) if is_split else None
     counts = (request.seed, request.fresh, request.held, contestants.settings()["work"])
-    return Plan("try", chosen, source, known, *counts, request.tunings, scales)
+    made = Plan("try", chosen, source, known, *counts, request.tunings, scales)
+    return replace(made, constant=source.constant, private=private)
 
 
 def _suited(request: Request, problem: Problem) -> list[Method]:
@@ -199,28 +209,41 @@ def _suited(request: Request, problem: Problem) -> list[Method]:
     return [contestants.method(name, request.defaults, request.grids) for name in names]
 
 
-def _scales(request: Request, problem: Problem) -> Callable[[Problem], Problem] | None:
-    """What gives a problem the scales that were declared, if any were.
+def _scales(
+    request: Request, source: Solved
+) -> tuple[Callable[[Problem], Problem] | None, tuple[bool, bool]]:
+    """What gives a problem the scales that were declared, and which are released.
 
     Raises
     ------
     ConfigError
         If but one kind of scale is declared: the other would be read off the data.
     """
+    problem = source.problem
     signed = problem.loss.name in SIGNED
     if signed and "label_scale" in request.given:
         raise ConfigError(f"label_scale: {problem.loss.name} labels are signs")
-    declares = [request.feature_scale is not None, request.label_scale is not None]
-    if not any(declares):
-        return None
-    if not (all(declares) or signed):
+    both = [request.feature_scale, request.label_scale]
+    stated = [one is not None and one != PRIVATE for one in both]
+    if not (any(stated) or source.as_fit):
+        return None, (False, False)
+    if not (all(stated) or signed or source.as_fit):
         raise ConfigError(
             "feature_scale, label_scale: expected a number for both, or for neither"
         )
-    scales = np.full(problem.p, request.feature_scale)
-    if request.intercept and Path(request.problem).is_file():
-        scales[-1] = 1.0  # of the column of ones
-    return partial(declared, scales=scales, label=request.label_scale or 1.0)
+    scales, label = source.scales
+    p = problem.p - bool(source.constant)
+    if stated[0]:
+        given = np.array(request.feature_scale, dtype=float)
+        if given.shape not in ((), (p,)):
+            raise ConfigError(f"feature_scale: expected a number or {p} of them")
+        scales = np.broadcast_to(given, p)
+    if stated[1]:
+        label = float(request.label_scale or 1.0)
+    private = (scales is None, label is None and not signed)
+    known = np.ones(p) if scales is None else scales
+    known = np.append(known, [source.constant] * bool(source.constant))
+    return partial(declared, scales=known, label=label or 1.0), private
 
 
 def _ceiling(known: Split | None) -> list[str]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import logging
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dperm import data
 from dperm.compare.mending import refuse_all
 from dperm.compare.metrics import CLASSES, SIGNED, TWO, with_constant
-from dperm.compare.request import Request
+from dperm.compare.request import PRIVATE, Request
+from dperm.compare.units import units
 from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.optimum import Optimum, solve
 from dperm.core.erm.penalties import Penalty
@@ -34,6 +37,7 @@ READING = (*NAMED, "separator", "header")
 ABLE = {"csv": READING, "arff": NAMED, "libsvm": ("positive",), "arrays": ()}
 OF_FILES = (*READING, "standardize", "intercept")  # keys that a file alone has
 QUOTED = 5  # labels
+CONSTANT = 2.0**10  # the intercept's column, so that its weight is as good as free
 ENDINGS = {  # of files, by what reads them
     "csv": (".csv", ".tsv", ".txt", ".data"),
     "arff": (".arff",),
@@ -50,6 +54,10 @@ class Solved:
     problem: Problem
     optimum: Optimum
     y: np.ndarray  #: shape (n,)
+    constant: float = 0.0  #: in the last column, if it is the intercept's; else 0
+    as_fit: bool = False  #: whether columns and labels are in the units of dperm.fit
+    #: what bounds say of columns (p,) but the intercept's, and of labels
+    scales: tuple[np.ndarray | None, float | None] = (None, None)
 
     @property
     def zero(self) -> float:
@@ -121,13 +129,24 @@ def _of_file(request: Request, path: Path) -> Solved:
     for word in request.overrides:
         if word.startswith("problem."):
             raise ConfigError(f"{word}: expected with a problem of conf/problem")
-    X, y = _read(request, path)
+    (X, y), names = _read(request, path)
     loss = _loss(y, request.loss)
     n = len(y)
     if n < 2:
         raise ConfigError(f"{path.name}: expected 2 records or more, found {n}")
     where = f"target={request.target}" if request.target else f"{path.name}: target"
     labels = _labels(y, loss, where)
+    as_fit = bool(
+        request.bounds
+        or request.label_bounds
+        or PRIVATE in (request.feature_scale, request.label_scale)
+    )
+    if as_fit:
+        if request.standardize and "standardize" in request.given:
+            raise ConfigError("standardize=true: expected without bounds and private")
+        request = replace(request, standardize=False)
+    X, labels, scales = _bounded(request, X, labels, names, loss in SIGNED)
+    constant = CONSTANT * request.intercept
     X, given = _prepared(request, X)
     if request.loss is None:
         given = united(given, (TWO,))
@@ -146,9 +165,38 @@ def _of_file(request: Request, path: Path) -> Solved:
     about = (path.name, n, X.shape[1], intercept, loss, positive)
     log.info("%s: n = %d, p = %d%s, %s%s", *about)
     try:
-        return Solved(problem, solve(problem), labels)
+        found = solve(problem)
     except ArithmeticError as error:
         raise ConfigError(f"loss, l1, l2: {error}") from error
+    return Solved(problem, found, labels, constant, as_fit, scales)
+
+
+def _bounded(
+    request: Request, X: Any, y: np.ndarray, names: list[str], signed: bool
+) -> tuple[Any, np.ndarray, tuple[np.ndarray | None, float | None]]:
+    """X (n, p) and labels y (n,) within their bounds, as ``dperm.fit`` has them.
+
+    With what the bounds say of their scales.
+    """
+    if signed and request.label_bounds:
+        raise ConfigError("label_bounds: labels of two classes are signs")
+    bounds, scales = request.bounds, None
+    how = (None, request.intercept)
+    try:
+        if bounds:
+            columns: Any = names or X.shape[1]
+            if "" in bounds:
+                columns, bounds = X.shape[1], bounds[""]
+            elif names:  # a column of a category is 0 or 1
+                bounds = {name: (0, 1) for name in names if "=" in name} | bounds
+            made = units("bounds", bounds, how[0], columns, how[1], hasattr(X, "tocsc"))
+            X, scales = made.applied(X), made.scale
+        if not request.label_bounds:
+            return X, y, (scales, None)
+        made = units("label_bounds", request.label_bounds, how[0], 1, how[1])
+        return X, made.applied(y), (scales, float(made.scale[0]))
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _delta(text: str | None, n: int) -> float:
@@ -195,7 +243,8 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name) or "data"
 
 
-def _read(request: Request, path: Path) -> Arrays:
+def _read(request: Request, path: Path) -> tuple[Arrays, list[str]]:
+    """The arrays, and the names of the columns of a CSV, ``city=A`` of a category."""
     ending = path.suffix.lower()
     if ending not in FORMATS:
         raise ConfigError(
@@ -225,9 +274,27 @@ def _read(request: Request, path: Path) -> Arrays:
         raise ConfigError(f"missing={request.missing}: expected mean, median or drop")
     try:
         with naming(_key):
-            return read_files([path], reader)
+            return read_files([path], reader), _names(request, path, options)
     except RefusedError as error:
         raise ConfigError(_explained(str(error), request, path)) from error
+
+
+def _names(request: Request, path: Path, options: dict[str, Any]) -> list[str]:
+    if not options.get("header"):
+        return []
+    with open(path, encoding="utf-8-sig", newline="") as handle:
+        every = [
+            one.strip()
+            for one in next(csv.reader(handle, delimiter=options["separator"]))
+        ]
+    every = [name for name in every if name]
+    left_out = {request.target or every[-1], *request.drop}
+    return [
+        f"{name}={level}" if name in request.categories else name
+        for name in every
+        if name not in left_out
+        for level in request.categories.get(name, [None])
+    ]
 
 
 def _key(name: str, value: str = "") -> str:
@@ -272,4 +339,4 @@ def _prepared(request: Request, X: np.ndarray) -> tuple[np.ndarray, tuple[str, .
             ) from error
     scaled = (STANDARDISATION,) if is_moved else ()
     given = united((N, *scaled), missing_values(request.missing))
-    return (with_constant(X) if request.intercept else X), given
+    return (with_constant(X, CONSTANT) if request.intercept else X), given

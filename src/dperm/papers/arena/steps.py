@@ -181,7 +181,8 @@ def of_peer(
     python, reason = peers.environment(peer, Path(config.data.dir))
     if reason:
         return np.empty(0), reason
-    by = frames.layout(case.train, *case.declared.values(), None)
+    said = case.declared["categories"], case.declared["missing_columns"]
+    by = frames.layout(case.train, *said, None)
     both = [frames.expanded(part, by) for part in (case.train, case.test)]
     low, high = both[0].min(axis=0), both[0].max(axis=0)
     width = np.where(high > low, high - low, 1.0)

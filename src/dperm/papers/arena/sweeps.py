@@ -251,7 +251,8 @@ def price(
     known = {"n": len(case.y), "p": p, "test_metric": "auc" if case.signed else "rmse"}
     seeds = [plan.seed_of(seed, "price", point["frame"], "", 0, k) for k in range(runs)]
 
-    def row(epsilon: float, train: np.ndarray, test: np.ndarray, solver: str) -> Row:
+    def row(epsilon: float, parts: list[np.ndarray], solver: str) -> Row:
+        train, test = parts
         excess = (case.loss(train) - least) / (constant - least)
         made = {"epsilon": epsilon, "excess": excess, "test": case.metric(test)}
         return {**known, **made, "solver": solver, "status": "ok", "reason": ""}
@@ -263,7 +264,7 @@ def price(
             return [{**known, "status": "left out", "reason": reason}]
         for epsilon, some in zip(epsilons, every, strict=True):
             both = (np.split(one, [len(case.y)]) for one in some)
-            rows += [row(epsilon, *parts, steps.PEER) for parts in both]
+            rows += [row(epsilon, parts, steps.PEER) for parts in both]
         return rows
     for epsilon in epsilons:
         for one in seeds:
@@ -273,8 +274,8 @@ def price(
                 more = {"epsilon": epsilon, "status": "left out", "reason": str(error)}
                 rows.append({**known, **more})
                 break
-            parts = (steps.scores(model, part) for part in (case.train, case.test))
-            rows.append(row(epsilon, *parts, model.solver_))
+            parts = [steps.scores(model, part) for part in (case.train, case.test)]
+            rows.append(row(epsilon, parts, model.solver_))
     return rows
 
 
