@@ -56,7 +56,7 @@ def shifts(subject, first, second, history=()):
 def test_an_extreme_record_moves_no_release_beyond_its_bound(name):
     """From small weights and from large ones, which a history of loud noise makes."""
     found = subjects(name)
-    assert found or name in ("fw", "bcfw", *registry.SKETCHED)  # no shift of noise
+    assert found or name in ("fw", "bcfw", *registry.BOXES)  # no shift of noise
     for subject in found:
         if subject.calibration != "strict":  # another noise, the same sums
             continue

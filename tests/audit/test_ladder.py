@@ -69,7 +69,7 @@ def test_every_private_solver_has_a_subject(path):
     if algorithm in (
         "fw",
         "bcfw",
-        *registry.SKETCHED,
+        *registry.BOXES,
     ):  # no shift of noise
         assert found == []
         return

@@ -11,7 +11,7 @@ from conftest import PENALTIES, make_problem, raw_data
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.fits import FitSubject
 from dperm.audit.lanes import Shape
-from dperm.audit.registry import FITS, SKETCHED, subjects
+from dperm.audit.registry import BOXES, FITS, subjects
 from dperm.audit.rungs import count, sensitivity, transcript
 from dperm.core import solvers
 from dperm.core.erm.optimum import solve
@@ -24,10 +24,12 @@ from dperm.solvers.fits import (
     Solver,
     ada_ssp,
     dp_correlated,
+    dp_ftrl,
     dp_gd,
     dp_gram,
     dp_minibatch,
     dp_newton,
+    last_iterate,
     moments,
     objective_perturbation,
     output_perturbation,
@@ -42,10 +44,11 @@ from dperm.solvers.scales import column_scales, declared, is_declared, label_sca
 MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
-        ada_ssp, dp_correlated, dp_gd, dp_gram, dp_minibatch, dp_newton, moments,
-        objective_perturbation, output_perturbation,
+        ada_ssp, dp_correlated, dp_ftrl, dp_gd, dp_gram, dp_minibatch, dp_newton,
+        last_iterate, moments, objective_perturbation, output_perturbation,
     )
 }  # fmt: skip
+CHAINED = (dp_ftrl, last_iterate)  # their noise: test_chained
 BRIEF = Effort(level=1e-5, pairs=6, draws=12, samples=12, losses=2)
 
 
@@ -101,7 +104,7 @@ def tilt_of(at, u):
 
 def test_every_module_of_the_folder_is_here_and_a_solver():
     found = {n for n, path in solvers.places().items() if ".fits." in path}
-    assert found == {*MODULES, *SKETCHED}  # sketches: test_mixing
+    assert found == {*MODULES, *BOXES}  # test_mixing, test_chained
     for name in found:
         assert isinstance(solvers.load(name), Solver)
         assert solvers.family(solvers.load(name)) == "fits"
@@ -143,7 +146,7 @@ def test_every_release_has_the_noise_that_the_ledger_states(module):
             sum(np.any(a != b) for a, b in zip(loud[:view], quiet[:view], strict=True))
             == 0
         )
-        if scales is None or module is objective_perturbation:
+        if scales is None or module in (objective_perturbation, *CHAINED):
             assert np.linalg.norm(moved) > 0
             continue
         size = np.linalg.norm(moved) / np.linalg.norm(heard_units[place])
@@ -235,11 +238,11 @@ def loosely(module):
 class Half:
     """Half of the noise that the ledger states."""
 
-    def normal(self, scale, size):
-        return super().normal(scale / 2, size)
+    def normal(self, scale, size, **law):
+        return super().normal(scale / 2, size, **law)
 
 
-SHAPES = {"moments": "least_squares", "ada_ssp": "least_squares"}
+SHAPES = dict.fromkeys(("moments", "ada_ssp", "last_iterate"), "least_squares")
 
 
 @pytest.mark.parametrize("fault", ["loosely", "half"])

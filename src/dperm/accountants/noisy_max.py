@@ -22,10 +22,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dperm.core.privacy.ledger import Event, Laplace, LedgerError, ScaleError
+from dperm.core.privacy.ledger import (
+    Event,
+    Gaussian,
+    Laplace,
+    Ledger,
+    LedgerError,
+    ScaleError,
+)
 from dperm.core.privacy.pld import Profile
 from dperm.core.privacy.published import PublishedCost, published_cost
-from dperm.core.privacy.strict import profile, renyi
+from dperm.core.privacy.strict import (
+    beside_gaussians,
+    profile,
+    renyi,
+    renyi_epsilon,
+)
 
 Array = NDArray[np.float64]
 
@@ -69,6 +81,11 @@ class NoisyMax(Event):
             self._plain("published_pure", float)
 
     @property
+    def selections(self) -> int:
+        """How many selections it costs."""
+        return self.count
+
+    @property
     def pure(self) -> float:
         """Pure epsilon 2 sensitivity / scale of one selection, noise on the score."""
         return 2 * self.sensitivity / self.scale if self.scale else math.inf
@@ -77,6 +94,31 @@ class NoisyMax(Event):
     def bounded_range(self) -> float | None:
         """Range of the privacy loss over the outputs; known for Gumbel noise only."""
         return self.pure if self.noise == "gumbel" else None
+
+
+@dataclass(frozen=True)
+class TopK(NoisyMax):
+    """The places of the *k* largest of many scores with Gumbel noise, in their order.
+
+    They have the law of k selections, each without those before it (Durfee and Rogers
+    2019, arXiv:1905.04273). Beside Gaussian releases they are priced by the Rényi curve
+    of bounded range, which is fast.
+    """
+
+    k: int = 1
+
+    @property
+    def selections(self) -> int:
+        """How many selections it costs."""
+        return self.count * self.k
+
+
+@beside_gaussians.register
+def _(event: TopK, mu: float, delta: float) -> float:
+    if not event.scale:
+        return math.inf
+    gaussians = (Gaussian(1.0, 1 / mu, 1, "", ""),) if mu else ()
+    return renyi_epsilon(Ledger((*gaussians, event)), delta)
 
 
 @dataclass(frozen=True)
@@ -132,7 +174,7 @@ def pure_renyi(orders: Array, pure: float) -> Array:
 @published_cost.register
 def _(event: NoisyMax) -> PublishedCost:
     pure = event.pure if event.published_pure is None else event.published_pure
-    return PublishedCost(advanced=((pure, event.count),))
+    return PublishedCost(advanced=((pure, event.selections),))
 
 
 @published_cost.register
@@ -144,7 +186,7 @@ def _(event: ChosenValue) -> PublishedCost:
 @profile.register
 def _(event: NoisyMax) -> Profile:
     pure = event.pure
-    return Profile(lambda losses: pure_delta(losses, pure), event.count, pure)
+    return Profile(lambda losses: pure_delta(losses, pure), event.selections, pure)
 
 
 @renyi.register
@@ -152,4 +194,4 @@ def _(event: NoisyMax, orders: Array) -> Any:
     divergence = pure_renyi(orders, event.pure)
     if event.bounded_range is not None:
         divergence = np.minimum(divergence, orders * event.bounded_range**2 / 8)
-    return event.count * divergence
+    return event.selections * divergence

@@ -55,9 +55,7 @@ def bounds(ledger: Ledger, delta: float) -> tuple[float, float]:
     """
     events = ledger.events
     gaussians = (event for event in events if isinstance(event, Gaussian))
-    mu = math.sqrt(
-        sum(event.count * (event.sensitivity / event.scale) ** 2 for event in gaussians)
-    )
+    mu = math.sqrt(sum(e.count / e.noise_multiplier**2 for e in gaussians))
     if all(isinstance(event, Gaussian) for event in events):
         exact = gaussian_epsilon(mu, delta)
         return exact, exact
@@ -230,7 +228,7 @@ def _curve(event: Event) -> Any:
         return event.count * np.logaddexp(*logs) / (a - 1)
     if not isinstance(event, Gaussian | GeneralisedGaussian):
         return None
-    square = (event.sensitivity / event.scale) ** 2
+    square = 1 / event.noise_multiplier**2
     if isinstance(event, GeneralisedGaussian) and event.order != 2:
         return event.count * event.kappa * a**2 * square / (2 * (a - 1))
     return event.count * a / 2 * square

@@ -62,7 +62,7 @@ class Shift:
             return event.pure
         if not event.scale:
             return 0.0
-        bound = event.sensitivity / event.scale
+        bound = 1 / event.noise_multiplier
         if isinstance(event, GeneralisedGaussian) and event.order > 2:
             # the noise's own norm has regularity order - 1, see ``size``
             bound *= math.sqrt(event.kappa / (event.order - 1))

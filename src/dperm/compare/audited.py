@@ -28,7 +28,7 @@ from dperm.audit.climbing import Effort, Finding, Ladder
 from dperm.audit.fits import rounds
 from dperm.audit.lanes import Shape
 from dperm.audit.laws import gaussian_delta, gaussian_epsilon
-from dperm.audit.registry import SKETCHED
+from dperm.audit.registry import BOXES
 from dperm.audit.rungs import climb
 from dperm.audit.sequences import as_vertex
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
@@ -139,9 +139,9 @@ class EstimatorSubject(Subject):
 def subjects(solver: str) -> list[Subject]:
     """The classifier with an intercept and the regression without, if a solver can.
 
-    None of sketches: no shift of noise repeats their releases (``registry.SKETCHED``).
+    None of black boxes: no shift of noise repeats their releases (``registry.BOXES``).
     """
-    if solver not in contestants.known() or solver in SKETCHED:
+    if solver not in contestants.known() or solver in BOXES:
         return []
     try:
         method = contestants.method(solver)

@@ -12,18 +12,20 @@ clipped with, so that a mistake in the clipping stops the run and leaks nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numba import njit
-from scipy import sparse
+from scipy import sparse, stats
 
 from dperm.core.compiled import KERNEL, clamp
 from dperm.core.erm.cleaning import FAR, cleaned, lengths
 from dperm.core.erm.problem import Problem
 
 SPARSE = 0.2  # share of entries that are not zero, below which they are kept alone
+_BLOCK = 1024  # columns that are filled in at a time
 ROUNDING = 1e-9  # relative, by which a contribution may exceed its bound
 LARGE, SMALL = 8, 32  # columns of a product of several runs, by the size of the data
 FEW = 2**15  # entries of small data, for which columns of zeros cost nothing
@@ -172,6 +174,18 @@ class Records:
             some = slice(start, start + block)
             found[:, some] = self.gradient(points[:, some], bounds[some])
         return found[:, :lanes]
+
+    def of_columns(self, columns: np.ndarray) -> Records:
+        """The same records in some of their features."""
+
+        def made() -> Records:
+            other = copy(self)
+            other._kept = {}
+            other.rows = np.ascontiguousarray(filled(self.rows[:, columns]))
+            other.norms, other.largest = norms(other.rows), _largest(other.rows)
+            return other
+
+        return self.kept(("columns", *columns.tolist()), made)
 
     def _some(self, some: Any) -> Any:
         return self.rows if some is ... else self.rows[some]
@@ -326,6 +340,42 @@ def gram(V: Any, weights: np.ndarray | None = None) -> np.ndarray:
         left = V if weights is None else sparse.diags_array(weights) @ V
         return np.asarray((V.T @ left).todense())
     return V.T @ (V if weights is None else weights[:, None] * V)
+
+
+def relevance(records: Records, real: bool) -> np.ndarray:
+    """How far features are ordered as labels are, or for signs are on one side; (p,).
+
+    The sums over pairs of records of ``Scaled.relevance``.
+    """
+    n, p = records.rows.shape
+    found = np.empty(p)
+    for start in range(0, p, _BLOCK):
+        some = filled(records.rows[:, start : start + _BLOCK])
+        if real:
+            sums = [_concordant(x, records.labels) / max(n - 1, 1) for x in some.T]
+        else:
+            ranks = stats.rankdata(np.abs(some), axis=0)
+            sums = (np.sign(some) * ranks).sum(axis=0) / n
+        found[start : start + _BLOCK] = np.abs(sums)
+    return found
+
+
+def _concordant(x: np.ndarray, y: np.ndarray) -> float:
+    """Sum over pairs of sign(x_i - x_k) sign(y_i - y_k), as Kendall's tau has it."""
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    pairs = [
+        len(x) * (len(x) - 1) / 2 - (often * (often - 1) / 2).sum()
+        for often in (np.unique(z, return_counts=True)[1] for z in (x, y))
+    ]
+    tau = stats.kendalltau(x, y, method="asymptotic").statistic
+    return float(np.rint(tau * np.sqrt(pairs[0] * pairs[1])))
+
+
+def filled(rows: Any) -> np.ndarray:
+    """Rows with their zeros."""
+    found: np.ndarray = rows.toarray() if sparse.issparse(rows) else rows
+    return found
 
 
 def _scaled(rows: Any, S: np.ndarray | None) -> Any:

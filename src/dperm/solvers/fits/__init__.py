@@ -23,11 +23,19 @@ from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.secret import Secret, Sketched, Tilted, in_rounds, isometric
+from dperm.solvers.fits.secret import (
+    Inside,
+    Scores,
+    Secret,
+    Sketched,
+    Tilted,
+    in_rounds,
+    isometric,
+)
 
 MOST_SQUARE = 512  # features up to which a p x p matrix is released or inverted
 
-Wanted = Secret | Sketched | Tilted
+Wanted = Inside | Scores | Secret | Sketched | Tilted
 Steps = Generator[Wanted, np.ndarray, None]  # yields secrets, is sent releases
 
 
@@ -101,9 +109,9 @@ class Fit(ABC):
         side_by_side([self])
         return self.weights
 
-    def normal(self, scale: Any, size: int) -> np.ndarray:
-        """Gaussian noise of that scale, each column from a run's own stream."""
-        drawn = [gaussian(one.noise, size) for one in self.streams]
+    def normal(self, scale: Any, size: int, law: Any = gaussian) -> np.ndarray:
+        """Noise of that scale and law, each column from a run's own stream."""
+        drawn = [law(one.noise, size) for one in self.streams]
         return scale * np.stack(drawn, axis=1)
 
 

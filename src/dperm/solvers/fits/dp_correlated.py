@@ -24,9 +24,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dperm.accountants.chained import coefficients
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.fits import Fit, Steps, dp_gd
-from dperm.solvers.fits.dp_gd import refuses, threshold
+from dperm.solvers.fits.dp_gd import Descent, refuses, threshold
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import Secret
 
@@ -43,12 +44,6 @@ class Options(dp_gd.Options):
         super().__post_init__()
         if not 0 <= self.power < 1:
             raise ValueError(f"options.power: expected in [0, 1), found {self.power}")
-
-
-def coefficients(power: float, steps: int) -> np.ndarray:
-    """Of (1 - z)^power, the first ``steps``; shape (steps,)."""
-    k = np.arange(1, steps)
-    return np.cumprod(np.append(1.0, (k - 1 - power) / k))
 
 
 def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
@@ -77,10 +72,9 @@ class Run(Fit):
         at, options, T = self.at, self.options, self.options.steps
         C = threshold(at, options.clip)
         c, d = (coefficients(nu, T) for nu in (-options.power, options.power))
-        eta = options.step / (at.loss.curvature * at.p)
+        descent = Descent(at, options, self.u, T)
         gradients: list[Secret] = []
         found: list[np.ndarray] = []
-        velocity, total, half = 0.0, np.zeros_like(self.u), T // 2
         for t in range(T):
             gradients.append(at.gradient_sum(self.u, C))
             weighted = gradients[t]
@@ -88,9 +82,6 @@ class Run(Fit):
                 weighted = weighted.plus(gradients[t - k], c[k])
             found.append((yield weighted))
             g = sum(d[k] * found[t - k] for k in range(t + 1))
-            velocity = options.momentum * velocity + g / at.n
-            settled = eta / (1 - options.momentum)
-            self.u = at.prox(self.u - eta * velocity, settled)
-            total += self.u if t >= half else 0.0
+            self.u = descent.along(g, at.n)
         if options.average:
-            self.u = total / (T - half)
+            self.u = descent.mean

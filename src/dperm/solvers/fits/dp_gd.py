@@ -15,6 +15,7 @@ penalty would weigh 1 - beta of what it should.)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -72,6 +73,43 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     return Ledger((event,), given=at.given)
 
 
+class Descent:
+    """Steps along noisy sums of gradients, with momentum and the penalty.
+
+    Parameters
+    ----------
+    at : Scaled
+    options : Options
+    u : ndarray, shape (p, L)
+        The start.
+    steps : int
+    width : int, optional
+        Features that may move; p.
+    """
+
+    def __init__(
+        self, at: Scaled, options: Any, u: np.ndarray, steps: int, width: int = 0
+    ):
+        self.at, self.momentum = at, options.momentum
+        self.eta = options.step / (at.loss.curvature * (width or at.p))
+        self.u, self.velocity, self.total = u, 0.0, np.zeros_like(u)
+        self.steps, self.taken = steps, 0
+
+    def along(self, g: np.ndarray, count: float) -> np.ndarray:
+        """Weights after a step along a sum over so many records; (p, L)."""
+        self.velocity = self.momentum * self.velocity + g / count
+        settled = self.eta / (1 - self.momentum)
+        self.u = self.at.prox(self.u - self.eta * self.velocity, settled)
+        self.total += self.u if self.taken >= self.steps // 2 else 0.0
+        self.taken += 1
+        return self.u
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Of the last half of the steps."""
+        return self.total / (self.steps - self.steps // 2)
+
+
 class Run(Fit):
     """Descents with noise of their own."""
 
@@ -79,13 +117,9 @@ class Run(Fit):
         """Noisy gradients."""
         at, options = self.at, self.options
         C = threshold(at, options.clip)
-        eta = options.step / (at.loss.curvature * at.p)
-        velocity, total, half = 0.0, np.zeros_like(self.u), options.steps // 2
-        for t in range(options.steps):
+        descent = Descent(at, options, self.u, options.steps)
+        for _ in range(options.steps):
             g = yield at.gradient_sum(self.u, C)
-            velocity = options.momentum * velocity + g / at.n
-            settled = eta / (1 - options.momentum)
-            self.u = at.prox(self.u - eta * velocity, settled)
-            total += self.u if t >= half else 0.0
+            self.u = descent.along(g, at.n)
         if options.average:
-            self.u = total / (options.steps - half)
+            self.u = descent.mean

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from dperm.core.privacy.ledger import Ledger, SampledGaussian
 from dperm.core.solvers.options import at_least, positive
 from dperm.solvers.fits import Fit, Steps
-from dperm.solvers.fits.dp_gd import refuses, threshold
+from dperm.solvers.fits.dp_gd import Descent, refuses, threshold
 from dperm.solvers.fits.scaled import Scaled
 
 __all__ = ["Options", "Run", "batch", "ledger", "refuses"]
@@ -75,9 +75,7 @@ class Run(Fit):
         """Noisy gradients of batches."""
         at, options = self.at, self.options
         size, C = batch(at, options), threshold(at, options.clip)
-        eta = options.step / (at.loss.curvature * at.p)
-        settled, velocity = eta / (1 - options.momentum), 0.0
+        descent = Descent(at, options, self.u, options.steps)
         for _ in range(options.steps):
             g = yield at.batch_gradient_sum(self.u, C, size, self.streams)
-            velocity = options.momentum * velocity + g / size
-            self.u = at.prox(self.u - eta * velocity, settled)
+            self.u = descent.along(g, size)

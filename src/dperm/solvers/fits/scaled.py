@@ -19,14 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from dperm.accountants.chained import LastIterate, Stream, coefficients
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS
 from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.blocks import Blocked, Blocks
 from dperm.solvers.exact_noise import moments_error
 from dperm.solvers.fits.minimise import minimise
-from dperm.solvers.fits.secret import Secret, Tilted
-from dperm.solvers.records import Records, Together
+from dperm.solvers.fits.secret import Inside, Scores, Secret, Tilted, require
+from dperm.solvers.records import Records, Together, relevance
 from dperm.solvers.scales import column_scales, is_declared, label_scale
 
 
@@ -190,6 +191,97 @@ class Scaled:
             return minimise(self, self._behind(), R, ridge, b, tolerance)
 
         return Tilted(minimiser, self.p, R, curvature, off)
+
+    def last_iterate(
+        self, R: float, C: float, eta: float, T: int, rho: float, ball: float
+    ) -> Inside:
+        """The T-th of noisy iterates before it is mapped ``inside``; (p, L).
+
+        Parameters
+        ----------
+        R, C : float
+            To which records and their gradients are clipped.
+        eta : float
+            Steps; 2 / (sup phi'' R^2) at most, beyond which they may expand.
+        rho, ball : float
+            As for ``inside``.
+        """
+        require("eta sup phi'' R^2", eta * self.loss.curvature * R**2, 2.0)
+        records, p = self._behind(), self.p
+
+        def run(noise: np.ndarray) -> np.ndarray:
+            V, steps = records.clipped(R), noise.reshape(T, p, -1)
+            y = u = np.zeros_like(steps[0])
+            for one in steps:
+                g = V.T @ records.clipped_slopes(u, C, rows=V) + one
+                y = u - eta * g / self.n
+                u = self.inside(y, eta, rho, ball)
+            return y
+
+        contraction = 1 / (1 + eta * (rho + float(self.l2.min())))
+        D = None if np.isinf(ball) else 2 * ball * self.n / eta
+        return Inside(run, T * p, LastIterate(2 * C, 0.0, 1, "", "", T, contraction, D))
+
+    def inside(self, y: np.ndarray, eta: float, rho: float, ball: float) -> np.ndarray:
+        """Proximal operator of the penalty and a ridge at y (p, L), in a ball."""
+        u = self.prox(y / (1 + eta * rho), eta / (1 + eta * rho))
+        return u * np.minimum(1.0, ball / np.maximum(np.linalg.norm(u, axis=0), 1e-300))
+
+    def stream(
+        self,
+        C: float,
+        needs: Stream,
+        follow: Callable[[], Callable[[np.ndarray], np.ndarray]],
+        runs: int,
+    ) -> Inside:
+        """Weighted sums of the gradients of batches in their order; (T p, L).
+
+        Parameters
+        ----------
+        C : float
+            To which gradients are clipped.
+        needs : Stream
+            Steps, batches of an epoch and power.
+        follow : callable
+            Starts anew, and maps each release to the weights of the next step.
+        runs : int
+        """
+        records, T = self._behind(), needs.steps
+        ends = np.arange(needs.batches + 1) * self.n // needs.batches
+        weights = coefficients(-needs.power, T)
+
+        def run(noise: np.ndarray) -> np.ndarray:
+            told, move = noise.reshape(T, self.p, runs).copy(), follow()
+            u = np.zeros((self.p, runs))
+            for t in range(T):
+                first = t % needs.batches
+                some = slice(ends[first], ends[first + 1])
+                g = records.gradient(u, C, some)
+                told[t:] += weights[: T - t, None, None] * g
+                u = move(told[t])
+            return told.reshape(-1, runs)
+
+        return Inside(run, T * self.p, replace(needs, sensitivity=2 * C))
+
+    def relevance(self, k: int) -> Scores:
+        """Scores of features by the order of their entries, of which k are told; (p,).
+
+        Of numbers Kendall's |sum_{i < k} sign(x_i - x_k) sign(y_i - y_k)| / (n - 1); of
+        signs, whose records v come times their labels, Wilcoxon's |sum_{i <= k}
+        sign(v_i + v_k)| / n. A record is in n - 1, or n, pairs, each of which it moves
+        by 2 at most: replacing one moves a score by 2.
+        """
+        records = self._behind()
+        values = records.kept("relevance", lambda: relevance(records, self.real))
+        return Scores(values, 2.0, k)
+
+    def chosen_gradient_sum(self, u: np.ndarray, C: float, chosen: Any) -> Secret:
+        """Sum of gradients in each run's features (k, L), clipped to C; (k, L)."""
+        found = np.empty(chosen.shape)
+        for run, columns in enumerate(chosen.T):
+            some = self._behind().of_columns(columns)
+            found[:, run] = some.gradient(u[columns, run], C)
+        return Secret(found, 2 * C)
 
     # --- the penalty, per record, in units of the scales ------------------------------
 

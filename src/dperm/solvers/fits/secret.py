@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from dperm.accountants.chained import Chained
+from dperm.accountants.noisy_max import TopK
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
+from dperm.core.privacy.mechanisms import gumbel
 from dperm.solvers.exact_noise import Exact
 
 ROUNDING = 1e-9  # relative, by which a sensitivity may exceed the ledger's
@@ -191,6 +194,72 @@ class Tilted:
         digits = taken(events, Gaussian)
         require("2 tau / Lambda", 2 * self.off, digits.sensitivity)
         return found + normal(digits.scale, self.size)
+
+
+class Inside:
+    """Steps that draw noise of their own, and of which the end alone is released.
+
+    Parameters
+    ----------
+    run : callable
+        Of the noise of all steps (k, L); what is released, (m, L).
+    size : int
+        k.
+    needs : Chained
+        What the steps cost, but for the scale.
+    """
+
+    __slots__ = ("__run", "needs", "size")
+
+    def __init__(
+        self, run: Callable[[np.ndarray], np.ndarray], size: int, needs: Chained
+    ):
+        self.__run, self.size, self.needs = run, size, needs
+
+    def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
+        """The end of the steps, with noise of the next event's scale in each.
+
+        Raises
+        ------
+        UndeclaredError
+            As for ``Secret``.
+        """
+        event = taken(events, type(self.needs))
+        require("sensitivity", self.needs.sensitivity, event.sensitivity)
+        require("growth over the steps", self.needs.growth, event.growth)
+        return self.__run(normal(event.scale, self.size))
+
+
+class Scores:
+    """Scores of features, of which the places of the largest are told.
+
+    Parameters
+    ----------
+    values : ndarray, shape (p,)
+    sensitivity : float
+        Of each.
+    k : int
+    """
+
+    __slots__ = ("__values", "k", "sensitivity")
+
+    def __init__(self, values: np.ndarray, sensitivity: float, k: int):
+        self.__values, self.sensitivity, self.k = values, sensitivity, k
+
+    def released(self, events: Iterator[Event], normal: Any) -> np.ndarray:
+        """Places of the k largest scores with Gumbel noise, largest first, (k, L).
+
+        Raises
+        ------
+        UndeclaredError
+            As for ``Secret``.
+        """
+        event = taken(events, TopK)
+        require("sensitivity", self.sensitivity, event.sensitivity)
+        require("k", self.k, event.k)
+        noise = normal(event.scale, len(self.__values), law=gumbel)
+        order = np.argsort(-(self.__values[:, None] + noise), axis=0)
+        return order[: self.k].astype(float)
 
 
 def require(name: str, found: Any, stated: float) -> None:

@@ -1,0 +1,99 @@
+r"""DP-FTRL for streams: batches of records in their order, and correlated noise.
+
+    h_t = sum_{s <= t} c_{t - s} g_s + N(0, sigma^2 I),  g_s the sum of clip_C(grad l_i)
+                                                         over the batch of step s,
+
+and a descent along sum_s d_{t - s} h_s, with c and d as in :mod:`.dp_correlated`: the
+leader follows prefix sums of gradients, whose noise grows slowly (Kairouz et al. 2021,
+arXiv:2103.00039, with a tree; Denisov et al. 2022, arXiv:2202.08312, with a matrix).
+Records are read in the order in which they are kept, each once an epoch: nothing is
+drawn at random, so that no privacy rests on sampling.
+
+*Privacy.* All releases together are one Gaussian release
+(:mod:`dperm.accountants.chained`, with the proof), since a record is in one batch of
+an epoch. The order, and so a record's place, does not follow from the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm.accountants.chained import Stream, coefficients
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.solvers.options import share
+from dperm.solvers.fits import Fit, Steps, dp_correlated
+from dperm.solvers.fits.dp_gd import Descent, refuses, threshold
+from dperm.solvers.fits.scaled import Scaled
+
+__all__ = ["Options", "Run", "ledger", "refuses"]
+
+
+@dataclass(frozen=True)
+class Options(dp_correlated.Options):
+    """Those of correlated noise; ``steps`` counts epochs.
+
+    Attributes
+    ----------
+    share : float
+        Of the records, that of a batch.
+    """
+
+    steps: int = 3
+    step: float = 0.3
+    share: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share("share", self.share)
+
+
+def stated(at: Scaled, options: Options) -> Stream:
+    """All releases, but for the scale."""
+    batches = min(max(1, round(1 / options.share)), at.n)
+    return Stream(
+        sensitivity=2 * threshold(at, options.clip),
+        scale=0.0,
+        count=1,
+        unit="2 C, the replace-one change of a sum of clipped gradients",
+        source="Denisov et al. 2022, Theorem 2.1; Choquette-Choo et al. 2023",
+        steps=options.steps * batches,
+        batches=batches,
+        power=options.power,
+    )
+
+
+def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+    """One release, whose noise is drawn in all steps."""
+    return Ledger((stated(at, options).louder(noise_multiplier),), given=at.given)
+
+
+class Run(Fit):
+    """Passes over the records with noise of their own."""
+
+    def steps(self) -> Steps:
+        """The weighted sums, and the descent along what they say."""
+        at, options, runs = self.at, self.options, self.u.shape[1]
+        needs = stated(at, options)
+        C, T = threshold(at, options.clip), needs.steps
+        d = coefficients(options.power, T)
+
+        def follow() -> Callable[[np.ndarray], np.ndarray]:
+            told: list[np.ndarray] = []
+            self.descent = Descent(at, options, np.zeros_like(self.u), T)
+
+            def move(h: np.ndarray) -> np.ndarray:
+                told.append(h)
+                g = sum(w * one for w, one in zip(d, reversed(told), strict=False))
+                return self.descent.along(g, at.n / needs.batches)
+
+            return move
+
+        found = yield at.stream(C, needs, follow, runs)
+        move = follow()
+        for h in found.reshape(T, at.p, runs):
+            self.u = move(h)
+        if options.average:
+            self.u = self.descent.mean
