@@ -130,9 +130,8 @@ class Blocks:
 
         By the workers of the current Dask client, if there is one and data are files.
         """
-        parts, dask = self.source.parts, sys.modules.get("distributed")
-        client = dask and _current(dask)
-        if not dask or not client or not parts[0].path:
+        parts, client = self.source.parts, self.workers()
+        if client is None:
             for k, part in enumerate(parts):
                 yield k, *function(self, part, *args)
             return
@@ -140,18 +139,21 @@ class Blocks:
             client.submit(function, self, part, *args, pure=False): k
             for k, part in enumerate(parts)
         }
-        for future, (n, value) in dask.as_completed([*futures], with_results=True):
+        found = sys.modules["distributed"].as_completed([*futures], with_results=True)
+        for future, (n, value) in found:
             yield futures[future], n, value
+
+    def workers(self) -> Any:
+        """The Dask client that is open; None if none is, or data are in memory."""
+        dask = sys.modules.get("distributed")
+        if dask is not None and self.source.parts[0].path:
+            with suppress(ValueError):
+                return dask.Client.current()
+        return None
 
     def total(self, function: Callable[..., Any], *args: Any) -> Any:
         """Sum of what a function of a :class:`Block` is on all blocks."""
         return added(self.source.parts, self.each(_of_part, function, *args))
-
-
-def _current(dask: Any) -> Any:
-    """The client that is open, if one is."""
-    with suppress(ValueError):
-        return dask.Client.current()
 
 
 Found = tuple[int, int, Any]  # the number of a part, records that were read, a value
