@@ -163,7 +163,8 @@ def test_what_takes_too_long_is_a_gap_with_a_reason(mine):
 
 REFUSED = {
     "solvers=[dp_gdd]": r"solver dp_gdd: expected one of .*did you mean dp_gd\?",
-    "solvers=[phased_sgd]": "solver phased_sgd: solves no problem of this kind",
+    "solvers=[phased_sgd]": "solver phased_sgd: solves no problem of this kind: "
+    "it reads each record once",
     "solvers=[dp_cd,moments]": "solver moments: cannot do this problem: loss logistic.*"
     "expected others, such as dp_gcd_gumbel, ",
     "solvers=[dp_cd] grids.dp_gd.step=1": "grids: dp_gd: expected one of solvers=",

@@ -485,6 +485,10 @@ def _typed(options: Any, setting: Setting) -> dict[str, Any]:
 # --- by name --------------------------------------------------------------------------
 
 
+STREAMED = (  # why solvers of streams serve no fit
+    ": it reads each record once and minimises the loss of new records over a norm "
+    "ball, without a penalty, where a fit minimises that of these records with one"
+)
 RECORDWISE = ("sgd", "svrg")  # in the names of algorithms that step record by record
 KEYS = {"lanes": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
 
@@ -534,8 +538,9 @@ def method(
     """
     section = _section(name)
     if _family(section) not in KINDS:
+        why = STREAMED if _family(section) == "streams" else ""
         raise ConfigError(
-            f"solver {name}: solves no problem of this kind; expected one of "
+            f"solver {name}: solves no problem of this kind{why}; expected one of "
             f"{', '.join(known())}"
         )
     checks.held(section)

@@ -737,7 +737,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
     classes: Any = None
 
     def fit(self, X: Any, y: Any, **unknown: Any) -> Self:
-        """Fit to X (n, p), dense or sparse, and labels y (n,) of two classes or more.
+        """Fit to X (n, p), dense, sparse or a path as for ``dperm.fit``, and labels y.
 
         Raises
         ------
@@ -854,7 +854,7 @@ class DPRegressor(RegressorMixin, DPLinear):
     label_scale: Any = None
 
     def fit(self, X: Any, y: Any, **unknown: Any) -> Self:
-        """Fit to X (n, p), dense or sparse, and real labels y (n,).
+        """Fit to X (n, p), dense, sparse or a path as for ``dperm.fit``, and labels y.
 
         Raises
         ------
@@ -953,7 +953,11 @@ def fit(
     Parameters
     ----------
     X : array (n, p), sparse array or data frame
+        Or the path of a Parquet file, or of a folder of them, which is read in blocks,
+        by the workers of a Dask client if one is open. Arrays of more than 2^23
+        entries, memory-mapped or not, are read in blocks too if the method can.
     y : array, shape (n,)
+        Of a path, the name of the label's column.
     solver, epsilon
         As for ``DPClassifier``.
     **parameters
@@ -972,6 +976,8 @@ def fit(
     loss = parameters.get("loss")
     told = "classes" in parameters or loss is not None
     signed = "classes" in parameters or loss in metrics.SIGNED
+    if not told and isinstance(X, str | Path):
+        raise ValueError("X: of records in files, expected classes=(...) or loss='...'")
     if not told:
         labels = np.asarray(y)
         signed = labels.dtype.kind not in "iuf" or len(np.unique(labels)) == 2

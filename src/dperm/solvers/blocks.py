@@ -151,9 +151,11 @@ class Blocks:
                 return dask.Client.current()
         return None
 
-    def total(self, function: Callable[..., Any], *args: Any) -> Any:
+    def total(self, function: Callable[..., Any], *args: Any) -> np.ndarray:
         """Sum of what a function of a :class:`Block` is on all blocks."""
-        return added(self.source.parts, self.each(_of_part, function, *args))
+        parts = self.source.parts
+        found: np.ndarray = added(parts, self.each(_of_part, function, *args))
+        return found
 
 
 Found = tuple[int, int, Any]  # the number of a part, records that were read, a value
@@ -191,9 +193,10 @@ def _of_part(
 
 
 def _some_of_part(blocks: Blocks, part: Part, every: int) -> tuple[int, Any]:
-    """Every so manieth block of a part, as it is read."""
+    """Some blocks of a part as they are read; of small parts seldom one."""
     n, kept = 0, []
-    for k, (X, y) in enumerate(blocks.source.read(part)):
+    first = blocks.source.parts.index(part)
+    for k, (X, y) in enumerate(blocks.source.read(part), first):
         n += len(y)
         if k % every == 0:
             kept.append((np.array(X), np.array(y)))
@@ -247,8 +250,7 @@ class Blocked(Records):
 
     def gradient(self, u: np.ndarray, C: float, some: Any = ...) -> np.ndarray:
         """Sum of gradients clipped to C at u (p,) or (p, L), of all records."""
-        found: np.ndarray = self.blocks.total(Records.gradient, u, C)
-        return found
+        return self.blocks.total(Records.gradient, u, C)
 
     def gradients(self, u: np.ndarray, C: np.ndarray) -> np.ndarray:
         """As of :class:`Records`, column by column."""
@@ -256,23 +258,19 @@ class Blocked(Records):
 
     def pull(self, u: np.ndarray, radius: float) -> np.ndarray:
         """As of :class:`Records`."""
-        found: np.ndarray = self.blocks.total(Records.pull, u, radius)
-        return found
+        return self.blocks.total(Records.pull, u, radius)
 
     def hessian(self, u: np.ndarray, radius: float) -> np.ndarray:
         """As of :class:`Records`."""
-        found: np.ndarray = self.blocks.total(Records.hessian, u, radius)
-        return found
+        return self.blocks.total(Records.hessian, u, radius)
 
     def gram(self, radius: float) -> np.ndarray:
         """As of :class:`Records`."""
-        found: np.ndarray = self.blocks.total(Records.gram, radius)
-        return found
+        return self.blocks.total(Records.gram, radius)
 
     def moments(self, C: float, weight: float) -> np.ndarray:
         """As of :class:`Records`."""
-        found: np.ndarray = self.blocks.total(Records.moments, C, weight)
-        return found
+        return self.blocks.total(Records.moments, C, weight)
 
     def sample(self) -> Records:
         """Blocks that lie evenly, of 2^22 entries at most."""

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 PRECISION = 1e-10  # of the gap, relative to F*
 _NEWTON_STEPS = 50
+_MANY = 10_000_000  # entries of A, of which a gap that is small enough is not polished
+_ENOUGH = 1e-12  # of F
 _FEW = 200  # iterations of L-BFGS-B where conjugate gradients are the better way
 _DENSE = 4000  # free coordinates up to which the Hessian is filled in
 _REACH = 10.0  # distances from 0 to w within which an unpenalised minimiser is sought
@@ -211,8 +213,10 @@ class _Progress:
 def _polish(problem: Problem, w: np.ndarray) -> np.ndarray:
     """The point of smallest duality gap along a few Newton steps from w."""
     best, gap = w, duality_gap(problem, w)
+    is_large = getattr(problem.A, "size", 0) > _MANY
+    enough = _ENOUGH * problem.objective(w)[0] if is_large else 0.0
     for _ in range(_NEWTON_STEPS):
-        following = _newton_step(problem, w)
+        following = w if gap <= enough else _newton_step(problem, w)
         if np.array_equal(following, w):
             break
         w, reached = following, duality_gap(problem, following)
