@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from decimal import Decimal, getcontext
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
@@ -10,13 +11,25 @@ import numpy as np
 import pytest
 
 import dperm
-from dperm.core.privacy.ledger import Gaussian
+from dperm.core import solvers
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers import exact_noise
-from dperm.solvers.exact_noise import Exact, moments_error, slack, step, widened
-from dperm.solvers.fits import Fit
+from dperm.solvers.exact_noise import (
+    CertificateError,
+    Exact,
+    slack,
+    step,
+    sum_error,
+    widened,
+)
+from dperm.solvers.fits import Fit, ada_ssp, minimise, objective_perturbation
+from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import Secret, UndeclaredError
 from dperm.solvers.records import Records
+from dperm.solvers.scales import declared
 
 EVENT = Gaussian(1.0, 3.0, 1, "", "")
 
@@ -119,14 +132,111 @@ def test_sums_of_moments_are_within_the_bound_of_the_exact_ones(far):
     found = records.moments(bound, 1.0)
     off = [[float(Fraction(float(found[i, j])) - total[i, j]) for j in range(4)]
            for i in range(4)]  # fmt: skip
-    assert 0 < np.linalg.norm(off) <= moments_error(60, 3, bound)
+    assert 0 < np.linalg.norm(off) <= sum_error(60, 3, bound**2)
 
 
-def dperm_problem(X, y):
-    from dperm.core.erm.penalties import Penalty
-    from dperm.core.erm.problem import build
+def dperm_problem(X, y, loss="least_squares", **penalty):
+    return build("t", X, y, loss, Penalty(**penalty), 1.0, 1e-6, "t", given=("n",))
 
-    return build("t", X, y, "least_squares", Penalty(), 1.0, 1e-6, "t", given=("n",))
+
+def fractions(rows):
+    return [[Fraction(float(one)) for one in row] for row in rows]
+
+
+def test_sums_of_gradients_are_within_the_bound_of_the_exact_ones():
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((300, 3)), rng.standard_normal(300)
+    X[:9] *= 1e120
+    records, u, C = Records(dperm_problem(X, y), apart=True), np.ones((3, 1)), 1.3
+    slopes = records.clipped_slopes(u, C)
+    rows = fractions(records.rows)
+    exact = [sum(Fraction(float(s)) * x[j] for s, x in zip(slopes[:, 0], rows,
+                 strict=True)) for j in range(3)]  # fmt: skip
+    found = records.gradient(u, C)[:, 0]
+    off = [float(Fraction(float(a)) - b) for a, b in zip(found, exact, strict=True)]
+    assert 0 < np.linalg.norm(off) <= sum_error(300, 3, C) / 10
+    lengths = [float(sum(one * one for one in x)) ** 0.5 for x in rows[9:]]
+    assert (np.abs(slopes[9:, 0]) * lengths <= C * (1 + 1e-14)).all()
+    assert (np.abs(slopes[9:, 0]) * lengths > C * (1 - 1e-14)).any()
+
+
+@pytest.mark.parametrize("loss", ["logistic", "least_squares", "huber"])
+def test_bits_of_a_slope_depend_on_its_record_alone(loss):
+    """Not on its place, on the others, or on how many entries of the others are 0."""
+    rng = np.random.default_rng(4)
+    X, u = rng.standard_normal((203, 7)), rng.standard_normal((7, 1))
+    y = np.where(rng.random(203) < 0.5, 1.0, -1.0)
+    few = np.where(rng.random(X.shape) < 0.9, 0.0, X)
+    few[3], few[100] = X[3], X[100]
+    order = np.roll(np.arange(203), 5)
+    S = np.full(7, 0.3)
+    every = [
+        Records(dperm_problem(A, b, loss), S, 0.7, apart=True).clipped_slopes(u, 2.0)
+        for A, b in ((X, y), (few, y), (X[order], y[order]), (X[:101], y[:101]))
+    ]
+    assert (every[0][order] == every[2]).all()
+    assert (every[0][:101] == every[3]).all()
+    assert every[0][3] == every[1][3] and every[0][100] == every[1][100]
+    plain = Records(dperm_problem(X, y, loss), S, 0.7).clipped_slopes(u, 2.0)
+    np.testing.assert_allclose(every[0], plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+def test_computed_subgradients_are_within_the_bound_of_the_exact_ones(loss):
+    rng = np.random.default_rng(5)
+    X, y = 3 * rng.standard_normal((40, 3)), np.repeat([1.0, -1.0], 20)
+    at = Scaled(declared(dperm_problem(X, y, loss, l2=0.01)), apart=True)
+    R, ridge, b, u = 1.2, 2.0, rng.standard_normal((3, 1)), rng.standard_normal((3, 1))
+    records, getcontext().prec = at._behind(), 60
+    found = minimise._steepness(at, records, R, ridge, b, u)
+    own = [Decimal(float(one)) for one in u[:, 0]]
+    total = [Decimal(float(t)) + (Decimal(ridge) + Decimal(40 * float(at.l2[0, 0]))) * w
+             for t, w in zip(b[:, 0], own, strict=True)]  # fmt: skip
+    for row, offset in zip(records.rows, records.offset[:, 0], strict=True):
+        x = [Decimal(float(one)) for one in row]
+        size = sum(one * one for one in x).sqrt()
+        v = [one * min(Decimal(1), Decimal(R) / size) for one in x]
+        margin = sum(a * w for a, w in zip(v, own, strict=True)) + Decimal(
+            float(offset)
+        )
+        slope = (-1 / (1 + margin.exp()) if loss == "logistic"
+                 else max(min(margin, Decimal(1)), Decimal(-1)))  # fmt: skip
+        total = [t + slope * a for t, a in zip(total, v, strict=True)]
+    exact = sum(t * t for t in total).sqrt()
+    most = minimise.rounding(at, R, float(np.linalg.norm(b)), float(np.linalg.norm(u)))
+    assert 0 < abs(float(Decimal(found) - exact)) <= most < 1e-10
+
+
+def minimum(at):
+    return at._minimum(1.0, 0.5, np.zeros((at.p, 1)), 1e-9, 1e3)
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.01])
+def test_a_minimum_is_certified_and_sought_twice(l1, monkeypatch):
+    X, y = np.random.default_rng(0).standard_normal((50, 2)), np.repeat([1.0, -1.0], 25)
+    at = Scaled(dperm_problem(X, y, "logistic", l1=l1, l2=0.1), apart=True)
+    good = minimum(at)
+    given = (at, at._behind(), 1.0, 0.5, np.zeros((2, 1)))
+    assert minimise._steepness(*given, good) <= 1e-9
+    assert minimise._steepness(*given, good + 1e-6) > 1e-7
+    monkeypatch.setattr(minimise, "minimise", lambda *given: good + 1e-6)
+    np.testing.assert_allclose(minimum(at), good, atol=1e-8)
+    monkeypatch.setattr(minimise, "_proximal", lambda *given: good + 1e-6)
+    with pytest.raises(CertificateError, match="nothing was released"):
+        minimum(at)
+
+
+def test_an_eigenvalue_is_certified(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((50, 4))
+    records = Records(dperm_problem(X, X[:, 0]), apart=True)
+    assert ada_ssp.least(X, records, R=9.0) == pytest.approx(
+        np.linalg.eigvalsh(X.T @ X)[0], rel=1e-12
+    )
+    real = np.linalg.eigh
+    for slip in (lambda d, U: (d * (1 + 1e-6), U), lambda d, U: (d, U * (1 + 1e-6))):
+        monkeypatch.setattr(np.linalg, "eigh", lambda A, slip=slip: slip(*real(A)))
+        with pytest.raises(CertificateError):
+            ada_ssp.least(X, records, R=9.0)
 
 
 def test_discrete_numbers_cost_next_to_nothing_of_delta():
@@ -155,6 +265,88 @@ def test_which_doubles_come_out_tells_the_value_unless_noise_is_exact():
     assert finer(far.released(iter([event]), Exact())) == 0
 
 
+SMALL = {
+    "ada_ssp": ({}, "least_squares"),
+    "dp_gd": ({"steps": 1}, "logistic"),
+    "dp_gram": ({"steps": 1}, "logistic"),
+    "moments": ({}, "least_squares"),
+    "output_perturbation": ({"ridge": 0.1}, "logistic"),
+}
+ZEROS, LOUD = np.zeros((4, 1)), np.array([[1.0], [0.0], [0.0], [0.0]])
+
+
+def first_release(name, X):
+    """Of a solver on four records X (4, 1): doubles, exact numbers, value and step."""
+    options, loss = SMALL[name]
+    problem = declared(dperm_problem(X, np.ones(4), loss, l2=0.1))
+    module = solvers.load(name)
+    options, at = module.Options(**options), Scaled(problem)
+    ledger = module.ledger(at, 0.5, options)
+
+    def first(exact=None, copies=1):
+        own = [streams(k) for k in range(copies)]
+        run = module.Run(Scaled(problem, apart=exact is not None), ledger, own, options)
+        run.exact = exact
+        return next(run.releases())
+
+    run = module.Run(at, ledger, [streams(0)], options)
+    value = next(run.steps()).released(
+        iter(ledger.events), lambda _, k: np.zeros((k, 1))
+    )
+    exact = np.hstack([first(Exact()) for _ in range(200)])
+    return first(copies=60_000), exact, value.ravel()[0], step(ledger.events[0].scale)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_which_doubles_a_solver_releases_tells_its_records_unless_noise_is_exact(name):
+    """With no records but zeros the noise itself is seen, else its coarser sum."""
+    near, *_ = zeros = first_release(name, ZEROS)
+    far, _, value, _ = loud = first_release(name, LOUD)
+    unit = 2.0 ** math.floor(math.log2(abs(value)))
+    share = [finer(found[0] / unit) for found in (near, far)]
+    assert share[0] > 0.9 and share[1] == 0
+    for _, exact, _, h in (zeros, loud):
+        np.testing.assert_array_equal(exact[0] / h, np.rint(exact[0] / h))
+
+
+def test_which_doubles_are_tilted_minima_tells_the_records_unless_noise_is_exact():
+    """All numbers b that could have led to a minimum on zeros are tried."""
+    made = objective_perturbation.Options(curvature=3.0)
+    reachable, whole = [], []
+    for X in (np.zeros((4, 1)), np.full((4, 1), 0.7)):
+        at = Scaled(declared(dperm_problem(X, np.ones(4), "logistic")), apart=True)
+        ledger = objective_perturbation.ledger(at, 1.0, made)
+        many = [streams(k) for k in range(2000)]
+        found = objective_perturbation.Run(at, ledger, many, made).solve()[:, 0]
+        reachable.append(np.mean([comes_from_zeros(u, made) for u in found[:300]]))
+        hidden = objective_perturbation.Options(
+            curvature=3.0, minima="approximate", digits=0.01
+        )
+        ledger = objective_perturbation.ledger(at, 1.0, hidden)
+        run = objective_perturbation.Run(at, ledger, [streams(0)], hidden)
+        run.exact = Exact()
+        whole.append(run.solve()[0, 0] / step(ledger.events[1].scale))
+    assert reachable[0] == 1.0 and reachable[1] < 0.9
+    assert [one % 1 for one in whole] == [0, 0]
+
+
+def comes_from_zeros(u, made):
+    """Whether some double b leads to the minimum u where all records are zeros."""
+    at = Scaled(declared(dperm_problem(np.zeros((4, 1)), np.ones(4), "logistic")))
+    R, Lambda, ridge = objective_perturbation.constants(at, made)
+    middle = -u * Lambda / (2 * R)
+    tried = [middle]
+    for way in (-math.inf, math.inf):
+        one = middle
+        for _ in range(8):
+            one = float(np.nextafter(one, way))
+            tried.append(one)
+    event = objective_perturbation.ledger(at, 1.0, made)
+    secret = at.tilted_minimum(R, ridge, 1e-9 * Lambda, R**2 / Lambda, 0.0)
+    found = secret.released(iter(event.events), lambda s, size: s * np.array([tried]))
+    return u in found[0]
+
+
 # --- whole fits -----------------------------------------------------------------------
 
 
@@ -177,6 +369,112 @@ def test_a_fit_for_release_is_as_good(data, given):
     assert not np.array_equal(
         model.coef_, dperm.fit(*data, release=True, **given).coef_
     )
+
+
+SIGNS = {"bounds": (-1, 1), "epsilon": 2.0, "classes": (False, True)}
+
+
+@pytest.mark.parametrize(("solver", "signs"), [
+    ("ada_ssp", False), ("dp_gd", False), ("dp_gd", True), ("dp_gram", False),
+    ("dp_gram", True), ("output_perturbation", True), ("objective_perturbation", True),
+    ("auto", True),
+])  # fmt: skip
+def test_every_solver_with_a_proof_fits_for_release(data, solver, signs):
+    X, y = data
+    kind, given = (dperm.DPRegressor, DECLARED)
+    if signs:
+        kind, given, y = dperm.DPClassifier, SIGNS, y > 0
+    model = kind(solver, release=True, **given).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert 1.99 < model.epsilon_.high <= 2.0 and model.epsilon_.given == ("n",)
+    assert model.solver_ == ("objective_perturbation" if solver == "auto" else solver)
+
+
+GAMMA = (3000 + 3 * 4 + 120) * 2.0**-53  # three features and the intercept
+EIGEN = 16 * 2.0**-48  # of a matrix of four
+
+
+@pytest.mark.parametrize(("solver", "wanted"), [
+    ("moments", [math.sqrt(2) * GAMMA]),  # of 2 n C^2 over sqrt(2) C^2
+    ("ada_ssp", [2 * (GAMMA + EIGEN), math.sqrt(2) * GAMMA, GAMMA]),
+    ("dp_gd", [GAMMA]),
+    ("dp_gram", [math.sqrt(2) * GAMMA, GAMMA]),
+])  # fmt: skip
+def test_every_release_pays_for_the_error_of_its_sums(
+    data, solver, wanted, monkeypatch
+):
+    """By how much n times a share's error, on either side, exceeds the sensitivity."""
+    scales = []
+
+    def noted(scale, size):
+        scales.append(scale)
+        return [0] * size
+
+    monkeypatch.setattr(exact_noise, "drawn", noted)
+    model = dperm.DPRegressor(solver, release=True, **DECLARED).fit(*data)
+    events = model.epsilon_.ledger.events
+    if solver in ("moments", "ada_ssp", "dp_gram"):  # off the diagonal there is less
+        place = 1 if solver == "ada_ssp" else 0
+        assert scales.pop(place + 1) == pytest.approx(scales[place] / math.sqrt(2))
+    for event, share in zip(events, wanted, strict=True):
+        found = scales.pop(0) * step(event.scale) / event.scale - 1
+        assert found == pytest.approx(3000 * share, rel=0.02)
+    assert len(scales) == sum(event.count - 1 for event in events)
+
+
+@pytest.mark.parametrize("solver", ["output_perturbation", "objective_perturbation"])
+def test_every_minimum_pays_for_its_rounding(data, solver, monkeypatch):
+    scales, real = [], minimise.rounding
+
+    def noted(scale, size):
+        scales.append(scale)
+        return [0] * size
+
+    excess = []
+    for factor in (1.0, 1e4, 2e4):
+        scales.clear()
+        monkeypatch.setattr(
+            minimise, "rounding", lambda *given, f=factor: f * real(*given)
+        )
+        monkeypatch.setattr(exact_noise, "drawn", noted)
+        model = dperm.DPClassifier(solver, release=True, **SIGNS)
+        event = model.fit(data[0], data[1] > 0).epsilon_.ledger.events[-1]
+        excess.append(scales[-1] * step(event.scale) / event.scale - 1)
+    assert 0 < excess[0] < excess[1]
+    assert excess[2] / excess[1] == pytest.approx(2, rel=1e-2)
+
+
+def test_the_grid_of_a_tilt_is_paid_for(monkeypatch):
+    """Continuous terms move the minimum by up to sqrt(p) h / (2 Lambda)."""
+    scales = []
+
+    def noted(scale, size):
+        scales.append(scale)
+        return [0] * size
+
+    monkeypatch.setattr(minimise, "rounding", lambda *given: 0.0)
+    monkeypatch.setattr(exact_noise, "drawn", noted)
+    at = Scaled(declared(dperm_problem(np.eye(4), np.ones(4), "logistic")), apart=True)
+    made = objective_perturbation.Options(
+        minima="approximate", digits=0.5, tolerance=1e-16
+    )
+    ledger = objective_perturbation.ledger(at, 9.0, made)
+    Lambda = objective_perturbation.constants(at, made)[1]
+    off = step(ledger.events[0].scale) / Lambda  # sqrt(4) / 2 of it
+    monkeypatch.setattr(at, "_minimum", lambda *given: np.zeros((4, 1)))
+    run = objective_perturbation.Run(at, ledger, [streams(0)], made)
+    run.exact = Exact()
+    run.solve()
+    digits = ledger.events[1]
+    found = scales[-1] * step(digits.scale) / digits.scale
+    assert found == pytest.approx(1 + 2 * off / 2e-16, rel=1e-9) and found > 1.01
+
+
+def test_every_number_that_is_drawn_costs_of_delta():
+    model = dperm.DPRegressor("dp_gd", release=True, epsilon=2.0)
+    model._delta, model._layout = 1e-7, None
+    stated = Ledger((replace(EVENT, count=30), EVENT))
+    assert model._spent(10, 3, stated) == slack(31 * 15 + 5 * 97, 2.0)
 
 
 def test_a_fit_pays_for_the_error_of_its_sums(data, monkeypatch):
@@ -213,22 +511,19 @@ def test_no_number_of_a_fit_for_release_is_drawn_in_doubles(data, monkeypatch):
     ("given", "said"),
     [
         ({"random_state": 0}, "random_state"),
-        ({"solver": "dp_gd"}, "moments"),
+        ({"solver": "dp_cd"}, "dp_cd; expected one of ada_ssp"),
+        ({"solver": "dp_newton"}, "no proof"),
+        ({"solver": "dp_minibatch"}, "no proof"),
+        ({"solver": "hessian_mixing"}, "no proof"),
         ({"epsilon": math.inf}, "finite epsilon"),
         ({"feature_scale": "data"}, "read off the data"),
         ({"epsilon": 60.0}, "delta"),
-        ({"loss": "huber"}, "release=True"),
         ({"label_scale": 1e101, "label_bounds": None}, "scales from"),
     ],
 )
 def test_what_cannot_be_released_is_refused(data, given, said):
     with pytest.raises(ValueError, match=said):
         dperm.fit(*data, release=True, **{**DECLARED, **given})
-
-
-def test_classes_have_no_noise_for_release_yet(data):
-    with pytest.raises(ValueError, match=r"release=True.*moments"):
-        dperm.fit(data[0], data[1] > 0, bounds=(-1, 1), release=True)
 
 
 def test_a_secret_without_a_bound_on_its_error_gets_no_exact_noise():

@@ -208,11 +208,11 @@ class Fitting(Contestant):
         self, setting: Setting, noise_multiplier: float, seed: int, exact: bool
     ) -> np.ndarray:
         """The weights of one run, with noise for release if asked for; shape (p,)."""
-        with self.start(setting, noise_multiplier, streams(seed)) as run:
-            run.exact, self.last = Exact() if exact else None, run  # type: ignore[attr-defined]
-            for _ in run.releases():
-                pass
-            return run.weights[0]
+        ledger, made = self.ledger(setting, noise_multiplier), self._options(setting)
+        at = Scaled(self.problem, apart=True) if exact else self.at
+        run: Fit = self.module.Run(at, ledger, [streams(seed)], made)
+        run.exact, self.last = Exact() if exact else None, run
+        return run.solve()[0]
 
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams

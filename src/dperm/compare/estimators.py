@@ -86,7 +86,15 @@ NEARLY = 2.0**10  # where no solver scales its columns; the exact minimiser ends
 ALIKE = (*RECORDWISE, "skgd")
 RELEASED = {"minima": "approximate"}  # settings under which nothing is taken for exact
 EXACT = "exact"
-FOR_RELEASE = ("moments",)  # algorithms whose noise can be that of a release
+DIGITS = 0.01  # of epsilon, the mu of what hides the digits of minima for release
+FOR_RELEASE = (  # algorithms for which noise for release has a proof
+    "ada_ssp",
+    "dp_gd",
+    "dp_gram",
+    "moments",
+    "objective_perturbation",
+    "output_perturbation",
+)
 EDGE = 1e100  # of entries and scales of a release, so that no quotient overflows
 OPEN = Ledger((NonPrivate(1, "weights", "the minimiser without privacy"),), given=(N,))
 
@@ -254,6 +262,8 @@ class DPLinear(BaseEstimator):
         asked = {} if self.setting is None else self.setting
         is_tilted = method.section.algorithm == "objective_perturbation"
         safe: Mapping[str, Any] = RELEASED if is_tilted else {}
+        if is_tilted and self.release:
+            safe = {**RELEASED, "digits": DIGITS * self.epsilon}
         setting = {**method.default, **safe, **asked}
         contestants.check_setting(method.section, setting)
         return [(method.on(problem), setting) for problem in problems]
@@ -267,8 +277,8 @@ class DPLinear(BaseEstimator):
             method = contestants.method(self.solver)
             if self.release and method.section.algorithm not in FOR_RELEASE:
                 raise ValueError(
-                    f"release: solver {self.solver} has no noise for release; expected "
-                    f"one of {', '.join(FOR_RELEASE)}"
+                    f"release: no proof covers the doubles of solver {self.solver}; "
+                    f"expected one of {', '.join(FOR_RELEASE)}"
                 )
             return method
         if self.setting is not None:
@@ -329,15 +339,16 @@ class DPLinear(BaseEstimator):
             raise ValueError("release: expected scales that are not read off the data")
         extras.require("release", "release=True")
 
-    def _spent(self, n: int, p: int) -> float:
+    def _spent(self, n: int, p: int, stated: Ledger) -> float:
         """Of delta, what discrete numbers of a release of p columns cost."""
         if not self.release:
             return 0.0
         width = p + 2  # with intercept and label
-        cells = width * len(private_scales.OCTAVES)
         if self._layout:  # values and gaps, at most one a record and column
-            cells += n * len(self._layout.columns)
-        found = slack(width * (width + 1) // 2 + cells, self.epsilon)
+            width += n * len(self._layout.columns)
+        cells = width * len(private_scales.OCTAVES)
+        releases = sum(event.count for event in stated.events)
+        found = slack(releases * width * (width + 1) // 2 + cells, self.epsilon)
         if not found < self._delta / 2:
             raise ValueError(
                 f"delta: expected more than {2 * found:g} with release=True, found "
@@ -468,7 +479,8 @@ class DPLinear(BaseEstimator):
                 PrivacyLeakWarning,
                 3,
             )
-        goal = (self.epsilon, self._delta - self._spent(*X.shape), STRICT)
+        spent = self._spent(*X.shape, _composed(runs, 1.0))
+        goal = (self.epsilon, self._delta - spent, STRICT)
         levels, first, fill = self._before(X.shape)
         found = self._calibrated(levels + first + fill, runs, goal)
         labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
@@ -707,8 +719,9 @@ class DPClassifier(ClassifierMixin, DPLinear):
     release : bool
         Whether noise is exact and discrete, fit for publishing what comes out, and
         not made of doubles (:mod:`dperm.solvers.exact_noise`). It needs ``pip install
-        'dperm[release]'``, takes no ``random_state``, and so far only the solver
-        ``moments`` can, for the loss ``least_squares``; others refuse.
+        'dperm[release]'``, takes no ``random_state``, and a solver whose sums have a
+        proof: ``ada_ssp``, ``dp_gd``, ``dp_gram``, ``moments``, objective and output
+        perturbation. Others refuse; docs/howto/try.md says why.
 
     Attributes
     ----------

@@ -65,6 +65,8 @@ class Blocks:
         What a last column holds; 0 if there is none.
     label : float
         What a record's labels are measured in (``Records.labels``).
+    apart : bool
+        As of ``Records``.
     """
 
     source: Source
@@ -81,6 +83,7 @@ class Blocks:
     positive: Any = None
     constant: float = 0.0
     label: float = 1.0
+    apart: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -123,7 +126,8 @@ class Blocks:
             rows[:, p] = self.constant * signs
             squares += self.constant**2
             largest = np.maximum(largest, abs(self.constant))
-        return Block(loss, rows, offset, lengths(rows, squares), largest, self.label)
+        taken = (rows, offset, lengths(rows, squares), largest, self.label)
+        return Block(loss, self.apart, *taken)
 
     def each(self, function: Any, *args: Any) -> Iterator[Found]:
         """What a function makes of every part: its number, records read, the value.
@@ -222,8 +226,8 @@ def _prepare(X, low, high, centre, factor, signs, rows, squares, largest):
 class Block(Records):
     """The records of one block."""
 
-    def __init__(self, loss: Loss, *taken: Any):
-        self.loss, self._kept = loss, {}
+    def __init__(self, loss: Loss, apart: bool, *taken: Any):
+        self.loss, self.apart, self._kept = loss, apart, {}
         self._take(*taken)
 
 
@@ -242,6 +246,7 @@ class Blocked(Records):
 
     def __init__(self, blocks: Blocks):
         self.loss, self._kept, self.blocks = named(blocks.loss), {}, blocks
+        self.apart = blocks.apart
 
     @property
     def n(self) -> int:

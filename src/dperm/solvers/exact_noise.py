@@ -20,6 +20,18 @@ r(k))^+ <= max_k (1 - r(k))^+ <= 1 / (8 s^2). The rounded Gaussian number on top
 value on the grid is post-processing of the Gaussian mechanism; K numbers in its place,
 of scales 2^49.5 steps or more, cost (1 + e^epsilon) K 2^-102 of delta (``slack``). ∎
 
+*Errors of doubles.* A sum of n records' shares has a bound of its own (``sum_error``).
+A share itself needs to be a function of its record, of what is public and of what was
+released, and no nearer to any formula than its length: so gradients have no error but
+the sum's, as long as a record's slope has the same bits wherever the record stands and
+whatever the others are (:class:`~dperm.solvers.records.Records` with ``apart``). What
+is found by iteration, a minimiser or an eigenvalue, is certified afterwards, and the
+certificate's bound is e; without a certificate nothing is released.
+
+*Tilts.* A linear term b of discrete numbers stands for a continuous one, which is
+within sqrt(p) h / 2 of it but for the same distance of laws. So the minimiser moves by
+sqrt(p) h / (2 Lambda) at most, which the noise on its digits hides as part of e.
+
 The time that a draw takes is not hidden.
 """
 
@@ -34,6 +46,14 @@ from dperm import extras
 BITS = 50  # of the scale in steps
 SPARE = 2.0**-40  # relative, for the rounding of the scale itself
 UNIT = 2.0**-53  # of the rounding of doubles
+BEYOND = 40.0  # deviations beyond sqrt(p) that a normal vector has with chance e^-800
+
+
+class CertificateError(ArithmeticError):
+    """A number is not known to be as near to the exact one as noise for release asks.
+
+    No data are known for which that happens; nothing is released then.
+    """
 
 
 class Exact:
@@ -82,6 +102,11 @@ class Exact:
         found[columns, rows] = found[rows, columns]
         return h * found[None]
 
+    def tilt(self, scale: float, size: int) -> np.ndarray:
+        """Numbers of that scale, which are to be added to nothing; (size, 1)."""
+        h = step(scale)
+        return h * np.array(drawn(scale / h, size), dtype=float).reshape(-1, 1)
+
 
 def step(scale: float) -> float:
     """H: the power of two that goes 2^50 to 2^51 times into a scale."""
@@ -99,8 +124,19 @@ def slack(numbers: int, epsilon: float) -> float:
     return (1 + math.exp(min(epsilon, 700.0))) * numbers * 2.0 ** (-2 * BITS - 2)
 
 
-def moments_error(n: int, p: int, bound: float) -> float:
-    r"""How far a sum of t t^T of n clipped records is from the exact one, in doubles.
+def gamma(m: float) -> float:
+    """What m roundings, one after another, add up to at most; relative."""
+    return m * UNIT / (1 - m * UNIT)
+
+
+def sum_error(n: int, p: int, share: float) -> float:
+    r"""How far a sum over n records is from the exact one, in doubles.
+
+    Parameters
+    ----------
+    n, p : int
+    share : float
+        What the shares' norms are bounded by: C^2 of t t^T, C of gradients, R Y of x y.
 
     Let u = 2^-53 and gamma_m = m u / (1 - m u). Entries of t = (x / S, kappa y / S_y)
     have two roundings, whether records are kept sparse or not, its length at most (p +
@@ -109,10 +145,10 @@ def moments_error(n: int, p: int, bound: float) -> float:
     products, and n additions in any order, an entry of a record's share has at most m =
     n + 3 p + 120 roundings (Higham 2002, Section 3.1). So its error is at most gamma_m
     |t_i t_j|, in the Frobenius norm gamma_m C^2, and n gamma_m C^2 in all. Numbers that
-    underflow add less than 1e-100 C^2 a record, far less than u. ∎
+    underflow add less than 1e-100 C^2 a record, far less than u. The other sums have
+    fewer roundings. ∎
     """
-    m = (n + 3 * p + 120) * UNIT
-    return n * bound**2 * m / (1 - m)
+    return n * share * gamma(n + 3 * p + 120)
 
 
 def _noised(values: np.ndarray, scale: float) -> np.ndarray:

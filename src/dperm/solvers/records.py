@@ -20,8 +20,9 @@ import numpy as np
 from numba import njit
 from scipy import sparse, stats
 
-from dperm.core.compiled import KERNEL, clamp
+from dperm.core.compiled import KERNEL, ORDERED, clamp
 from dperm.core.erm.cleaning import FAR, cleaned, lengths
+from dperm.core.erm.losses import derivative
 from dperm.core.erm.problem import Problem
 
 SPARSE = 0.2  # share of entries that are not zero, below which they are kept alone
@@ -47,6 +48,9 @@ class Records:
         Public scales of the features; 1 if there are none.
     label : float
         Of the labels.
+    apart : bool
+        Whether the bits of a record's slope do not depend on where it stands, nor on
+        the others: for noise for release. Slower.
 
     Attributes
     ----------
@@ -61,11 +65,16 @@ class Records:
     """
 
     def __init__(
-        self, problem: Problem, S: np.ndarray | None = None, label: float = 1.0
+        self,
+        problem: Problem,
+        S: np.ndarray | None = None,
+        label: float = 1.0,
+        apart: bool = False,
     ):
-        self.loss, self._kept = problem.loss, dict[Any, Any]()
+        self.loss, self.apart, self._kept = problem.loss, apart, dict[Any, Any]()
         with np.errstate(all="ignore"):
-            rows, offset = cleaned(_scaled(problem.rows, S), problem.offset)
+            rows = _scaled(problem.rows, S, apart)
+            rows, offset = cleaned(rows, problem.offset)
             self._take(rows, offset, norms(rows), _largest(rows), label)
 
     def _take(
@@ -121,6 +130,10 @@ class Records:
         ------
         ContributionError
         """
+        if self.apart:
+            found = self._apart(u.ravel(), C).reshape(-1, *u.shape[1:])
+            check(self.largest, found, C)
+            return found
         rows = self._some(some) if rows is None else rows
         with np.errstate(all="ignore"):
             margins = rows @ u + self._offset(u)[some]
@@ -128,6 +141,14 @@ class Records:
             steepest = np.minimum(C / self.norms[some], STEEP)
             found = bounded(flat.reshape(margins.shape), steepest.T)
         check(self.largest[some], found, C)
+        return found
+
+    def _apart(self, u: np.ndarray, C: float) -> np.ndarray:
+        """The same of all records at one u (p,), each added up in its own order."""
+        data, places, starts = self.kept("entries", lambda: _entries(self.rows))
+        found = np.empty(self.n)
+        kernel = self.loss.compiled(_slopes_apart)
+        kernel(data, places, starts, self.offset[:, 0], u, C, found)
         return found
 
     def gradient(self, u: np.ndarray, C: Any, some: Any = ...) -> np.ndarray:
@@ -378,9 +399,37 @@ def filled(rows: Any) -> np.ndarray:
     return found
 
 
-def _scaled(rows: Any, S: np.ndarray | None) -> Any:
-    """Rows over S, kept by their entries where most of them are zero."""
-    filled = isinstance(rows, np.ndarray)
+@njit(**ORDERED)
+def _slopes_apart(data, places, starts, offset, u, C, out):
+    """Write phi' of each record at u, within C over its norm, to out."""
+    for i in range(out.shape[0]):
+        largest, margin, squares = 0.0, 0.0, 0.0
+        for k in range(starts[i], starts[i + 1]):
+            largest = max(largest, abs(data[k]))
+        unit = largest if largest > 0.0 else 1.0  # squares neither over- nor underflow
+        for k in range(starts[i], starts[i + 1]):
+            margin += data[k] * u[places[k]]
+            squares += (data[k] / unit) ** 2
+        norm = largest * np.sqrt(squares)
+        most = C / norm if norm * STEEP > C else STEEP
+        out[i] = clamp(derivative(margin + offset[i]), most)
+
+
+def _entries(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Entries of rows (n, p), their columns, and where each row begins and ends."""
+    if sparse.issparse(rows):
+        return rows.data, rows.indices, rows.indptr
+    n, p = rows.shape
+    places = np.tile(np.arange(p, dtype=np.int32), n)
+    return np.ascontiguousarray(rows).ravel(), places, np.arange(n + 1) * p
+
+
+def _scaled(rows: Any, S: np.ndarray | None, as_given: bool) -> Any:
+    """Rows over S, kept by their entries where most are zero, or as they are given.
+
+    Which of the two it is would depend on all records.
+    """
+    filled = isinstance(rows, np.ndarray) and not as_given
     if filled and np.count_nonzero(rows) < SPARSE * rows.size:
         rows = sparse.csr_array(rows)
     if sparse.issparse(rows):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import linalg
 
+from dperm.solvers.exact_noise import CertificateError, gamma
 from dperm.solvers.records import Records, gram
 
 if TYPE_CHECKING:
@@ -61,6 +62,70 @@ def minimise(
     least = np.maximum(tolerance, _ROUNDING * np.linalg.norm(b, axis=0))
     solve = _newton if at.is_smooth else _proximal
     return solve(at, records, radius, ridge, b, least)
+
+
+def certified(
+    at: Scaled,
+    records: Records,
+    radius: float,
+    ridge: float,
+    b: np.ndarray,
+    tolerance: float,
+    far: float,
+) -> np.ndarray:
+    """The minimiser for one b (p, 1), at which a small subgradient was computed.
+
+    Where Newton's method does not come there the other one is run, if the records are
+    at hand: its number of steps is proved but for rounding.
+
+    Parameters
+    ----------
+    far : float
+        On the minimiser's norm.
+
+    Raises
+    ------
+    CertificateError
+        If the least subgradient is longer than the tolerance after all.
+    """
+    given = (at, records, radius, ridge, b)
+    at_hand = records.sample() is records
+    for solve in (minimise, _proximal) if at_hand else (minimise,):
+        u: np.ndarray = solve(*given, tolerance)  # type: ignore[arg-type]
+        if _steepness(*given, u) <= tolerance and np.linalg.norm(u) <= far:
+            return u
+    raise CertificateError("a minimiser could not be certified: nothing was released")
+
+
+def _steepness(
+    at: Scaled, records: Records, radius: float, ridge: float, b: Any, u: np.ndarray
+) -> float:
+    """Norm of the least subgradient at u (p, 1), but for a box."""
+    slope = records.pull(u, radius) + (at.n * at.l2 + ridge) * u + b
+    pull = at.n * at.l1
+    rest = np.maximum(np.abs(slope) - pull, 0.0)
+    return float(np.linalg.norm(np.where(u == 0, rest, slope + pull * np.sign(u))))
+
+
+def rounding(at: Scaled, radius: float, tilt: float, far: float) -> float:
+    r"""How far a computed subgradient at ||u|| <= far may be from the exact one.
+
+    Parameters
+    ----------
+    tilt : float
+        On the norm of b.
+
+    A margin has at most 3 p + 120 roundings on top of ||v|| ||u|| and of its offset,
+    which matters up to 2 + R ||u|| alone, as slopes are constant beyond; phi'' <= 1,
+    and the exponential is within 2^-45. So a slope is within gamma (2 + 2 R ||u||) +
+    2^-45, its product with v and the sum over records have n + p + 20 more roundings.
+    Ridge, L1 norm and b, which nearly cancel that sum, add less than 8 u (n R + ||b||).
+    ∎
+    """
+    n, p = at.n, at.p
+    slope = gamma(3 * p + 120) * (2 + 2 * radius * far) + 2.0**-45
+    whole: float = n * radius * (slope + gamma(n + p + 20))
+    return whole + 2.0**-50 * (n * radius + tilt)
 
 
 def _newton(

@@ -27,7 +27,6 @@ from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.scaled import Scaled
 
 MINIMA = ("exact", "approximate")
-MU = 1e-4  # of hiding what is left
 BLOCKS = True  # whether records may be read in blocks
 WIDE = 2000  # features beyond which a non-smooth minimiser takes minutes
 
@@ -40,9 +39,10 @@ class Options:
     curvature: float = 0.45  #: K = R^2 / Lambda as a multiple of the target epsilon
     minima: str = "exact"  #: {"exact", "approximate"}
     tolerance: float = 1e-9  #: tau / Lambda
+    digits: float = 1e-4  #: mu of hiding what is left
 
     def __post_init__(self) -> None:
-        for key in ("radius", "curvature", "tolerance"):
+        for key in ("radius", "curvature", "tolerance", "digits"):
             positive(key, getattr(self, key))
         one_of("minima", self.minima, MINIMA)
 
@@ -82,7 +82,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
         return Ledger((tilt,), given=(*at.given, EXACT_MINIMA))
     digits = Gaussian(
         sensitivity=2 * options.tolerance,
-        scale=2 * options.tolerance / MU if noise_multiplier else 0.0,
+        scale=2 * options.tolerance / options.digits if noise_multiplier else 0.0,
         count=1,
         unit="2 tau / Lambda, the shift of the distance to the minimum",
         source="Iyengar et al. 2019, approximate minima perturbation",

@@ -24,8 +24,8 @@ from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS
 from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.blocks import Blocked, Blocks
-from dperm.solvers.exact_noise import moments_error
-from dperm.solvers.fits.minimise import minimise
+from dperm.solvers.exact_noise import BEYOND, step, sum_error
+from dperm.solvers.fits import minimise
 from dperm.solvers.fits.secret import Inside, Scores, Secret, Tilted, require
 from dperm.solvers.records import Records, Together, relevance
 from dperm.solvers.scales import column_scales, is_declared, label_scale
@@ -38,6 +38,8 @@ class Scaled:
     ----------
     problem : Problem
         Not one that is standardised implicitly.
+    apart : bool
+        Whether all that is released may get noise for release; see ``Records``.
 
     Attributes
     ----------
@@ -51,7 +53,7 @@ class Scaled:
         What is taken to be public.
     """
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Problem, apart: bool = False):
         self.name, self.loss, self.penalty = problem.name, problem.loss, problem.penalty
         self.n, self.p = problem.n, problem.p
         self.epsilon, self.delta = problem.epsilon, problem.delta
@@ -60,6 +62,7 @@ class Scaled:
         if not is_declared(problem):
             read = (SMOOTHNESS, LABEL_SCALE) if self.real else (SMOOTHNESS,)
             self.given = (*problem.given, *read)
+        self.apart = apart
         self._records: Records | Problem = problem
         self._together: Together | None = None
 
@@ -81,9 +84,11 @@ class Scaled:
         if isinstance(self._records, Problem):
             A = self._records.A
             if isinstance(A, Blocks):
-                self._records = Blocked(replace(A.over(self.S), label=self.label))
+                blocks = replace(A.over(self.S), label=self.label, apart=self.apart)
+                self._records = Blocked(blocks)
             else:
-                self._records = Records(self._records, self.S, self.label)
+                how = (self.S, self.label, self.apart)
+                self._records = Records(self._records, *how)
         return self._records
 
     @property
@@ -103,7 +108,9 @@ class Scaled:
 
         Replacing a record moves it by 2 C.
         """
-        return Secret((self._together or self._behind()).gradient(u, C), 2 * C)
+        error = sum_error(self.n, self.p, C) if self.apart else None
+        found = (self._together or self._behind()).gradient(u, C)
+        return Secret(found, 2 * C, error=error)
 
     def batch_gradient_sum(
         self, u: np.ndarray, C: float, size: int, streams: Sequence[Streams]
@@ -126,7 +133,9 @@ class Scaled:
         """
         records = self._behind()
         matrix = records.kept(("gram", R), lambda: records.gram(R))
-        return Secret(matrix, float(np.sqrt(2)) * R**2, symmetric=True)
+        error = sum_error(self.n, self.p, R**2)
+        moved = float(np.sqrt(2)) * R**2
+        return Secret(matrix, moved, symmetric=True, error=error)
 
     def moments(self, C: float, weight: float) -> Secret:
         """Sum of t t^T, t = (x, weight y / S_y) clipped to C; symmetric, as wide as t.
@@ -136,7 +145,7 @@ class Scaled:
         records = self._behind()
         key = ("moments", C, weight)
         matrix = records.kept(key, lambda: records.moments(C, weight))
-        error = moments_error(self.n, self.p, C)
+        error = sum_error(self.n, self.p, C**2)
         moved = float(np.sqrt(2)) * C**2
         return Secret(matrix, moved, symmetric=True, error=error)
 
@@ -146,6 +155,7 @@ class Scaled:
         function: Callable[[Any, Records], Any],
         sensitivity: Any,
         key: Any = None,
+        error: float | None = None,
     ) -> Secret:
         """Any other function of the records, with the sensitivity that is proved of it.
 
@@ -159,6 +169,8 @@ class Scaled:
             Under replacing a record. It may follow from releases.
         key : optional
             Under which the value is kept, if the function knows nothing of the run.
+        error : float, optional
+            As of ``Secret``.
         """
         records = self._behind()
 
@@ -166,7 +178,7 @@ class Scaled:
             return function(records.clipped(R), records)
 
         value = compute() if key is None else records.kept((key, R), compute)
-        return Secret(value, sensitivity)
+        return Secret(value, sensitivity, error=error)
 
     def minimum(
         self, R: float, ridge: float, tolerance: float, sensitivity: float
@@ -175,22 +187,49 @@ class Scaled:
 
         To within ``tolerance`` of the norm of a subgradient of the sum over records.
         """
-        records, none = self._behind(), np.zeros((self.p, 1))
+        records, Lambda = self._behind(), self._strong(ridge)
+        none, far = np.zeros((self.p, 1)), 2 * self.n * R / Lambda
 
         def minimiser() -> np.ndarray:
-            return minimise(self, records, R, ridge, none, tolerance)
+            return self._minimum(R, ridge, none, tolerance, far)
 
-        return Secret(records.kept(("minimum", R, ridge), minimiser), sensitivity)
+        error = minimise.rounding(self, R, 0.0, far) / Lambda
+        value = records.kept(("minimum", R, ridge), minimiser)
+        return Secret(value, sensitivity, error=error)
 
     def tilted_minimum(
         self, R: float, ridge: float, tolerance: float, curvature: float, off: float
     ) -> Tilted:
-        """The same with a random linear term, which hides it; see ``Tilted``."""
+        """The same with a random linear term, which hides it; see ``Tilted``.
 
-        def minimiser(b: np.ndarray) -> np.ndarray:
-            return minimise(self, self._behind(), R, ridge, b, tolerance)
+        *Size.* Losses are not negative, and n log 2 together at 0: so at the minimiser
+        Lambda ||u||^2 / 2 - ||b|| ||u|| <= n log 2, and ||u|| <= (2 ||b|| + sqrt(2
+        Lambda n log 2)) / Lambda. ∎
+        """
+        Lambda = self._strong(ridge)
 
-        return Tilted(minimiser, self.p, R, curvature, off)
+        def minimiser(b: np.ndarray, scale: float) -> tuple[np.ndarray, float]:
+            tilt = scale * (self.radius + BEYOND)
+            far = (2 * tilt + float(np.sqrt(2 * Lambda * self.n * np.log(2)))) / Lambda
+            far = 2 * min(far, (self.n * R + tilt) / Lambda)
+            error = minimise.rounding(self, R, tilt, far)
+            error += self.radius * step(scale) / 2  # of b itself
+            return self._minimum(R, ridge, b, tolerance, far), error / Lambda
+
+        return Tilted(minimiser, self.p, R, curvature, off, self.apart)
+
+    def _strong(self, ridge: float) -> float:
+        """Lambda, with what the penalty has of it."""
+        return ridge + self.n * float(self.l2.min())
+
+    def _minimum(
+        self, R: float, ridge: float, b: np.ndarray, tolerance: float, far: float
+    ) -> np.ndarray:
+        """Minimisers (p, L), certified where noise is for release."""
+        given = (self, self._behind(), R, ridge, b, tolerance)
+        if self.apart:
+            return minimise.certified(*given, far)
+        return minimise.minimise(*given)
 
     def last_iterate(
         self, R: float, C: float, eta: float, T: int, rho: float, ball: float

@@ -154,7 +154,8 @@ class Tilted:
     Parameters
     ----------
     minimise : callable
-        Of the linear terms (p, L); the minimisers (p, L).
+        Of the linear terms (p, L) and their scale; the minimisers (p, L), and how far
+        beyond ``off`` what is computed may be from those for continuous terms.
     size : int
         p.
     reach, curvature : float
@@ -162,22 +163,25 @@ class Tilted:
     off : float
         How far from the minimiser what is computed may be, if noise of a second event
         hides that; 0 if it is taken for the minimiser.
+    certified : bool
+        Whether that is certified, so that it may get noise for release.
     """
 
-    __slots__ = ("__minimise", "curvature", "off", "reach", "size")
+    __slots__ = ("__minimise", "certified", "curvature", "off", "reach", "size")
 
     def __init__(
         self,
-        minimise: Callable[[np.ndarray], np.ndarray],
+        minimise: Callable[[np.ndarray, float], tuple[np.ndarray, float]],
         size: int,
         reach: float,
         curvature: float,
         off: float = 0.0,
+        certified: bool = False,
     ):
-        self.__minimise, self.size = minimise, size
+        self.__minimise, self.size, self.certified = minimise, size, certified
         self.reach, self.curvature, self.off = reach, curvature, off
 
-    def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
+    def released(self, events: Iterator[Event], normal: Normal | Exact) -> np.ndarray:
         """The minimiser for a linear term of the next event's noise; (p, L).
 
         Raises
@@ -188,11 +192,18 @@ class Tilted:
         event = taken(events, PerturbedObjective)
         require("2 R", 2 * self.reach, event.sensitivity)
         require("R^2 / Lambda", self.curvature, event.curvature)
-        found = self.__minimise(normal(event.scale, self.size))
+        exact = isinstance(normal, Exact)
+        if exact and not (self.off and self.certified):
+            raise UndeclaredError("exact noise: no bound on the error of the minimiser")
+        term = normal.tilt if isinstance(normal, Exact) else normal
+        found, error = self.__minimise(term(event.scale, self.size), event.scale)
         if not self.off:
             return found
         digits = taken(events, Gaussian)
         require("2 tau / Lambda", 2 * self.off, digits.sensitivity)
+        if isinstance(normal, Exact):
+            how = (digits.scale, digits.sensitivity, error, False)
+            return normal.added(found, *how)
         return found + normal(digits.scale, self.size)
 
 
