@@ -474,7 +474,7 @@ def test_every_number_that_is_drawn_costs_of_delta():
     model = dperm.DPRegressor("dp_gd", release=True, epsilon=2.0)
     model._delta, model._layout = 1e-7, None
     stated = Ledger((replace(EVENT, count=30), EVENT))
-    assert model._spent(10, 3, stated) == slack(31 * 15 + 5 * 97, 2.0)
+    assert model._spent((10, 3), stated) == slack(31 * 15 + 5 * 97, 2.0)
 
 
 def test_a_fit_pays_for_the_error_of_its_sums(data, monkeypatch):

@@ -339,10 +339,11 @@ class DPLinear(BaseEstimator):
             raise ValueError("release: expected scales that are not read off the data")
         extras.require("release", "release=True")
 
-    def _spent(self, n: int, p: int, stated: Ledger) -> float:
+    def _spent(self, shape: tuple[int, int], stated: Ledger) -> float:
         """Of delta, what discrete numbers of a release of p columns cost."""
         if not self.release:
             return 0.0
+        n, p = shape
         width = p + 2  # with intercept and label
         if self._layout:  # values and gaps, at most one a record and column
             width += n * len(self._layout.columns)
@@ -479,7 +480,7 @@ class DPLinear(BaseEstimator):
                 PrivacyLeakWarning,
                 3,
             )
-        spent = self._spent(*X.shape, _composed(runs, 1.0))
+        spent = self._spent(X.shape, _composed(runs, 1.0))
         goal = (self.epsilon, self._delta - spent, STRICT)
         levels, first, fill = self._before(X.shape)
         found = self._calibrated(levels + first + fill, runs, goal)
