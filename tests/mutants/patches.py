@@ -1228,7 +1228,7 @@ MUTANTS = (
     plant("contributions_twice_as_long", "ada_ssp dp_gram",
         "rows are clipped to 2 R, and checked so", "contributions",
         "inside = np.minimum(1.0, radius / np.maximum(sizes, 1 / STEEP))\n"
-        "check(_largest(rows), inside, radius)",
+        "check(_largest(rows) if largest is None else largest, inside, radius)",
         "inside = np.minimum(1.0, radius / np.maximum(sizes, 1 / STEEP))\n"
         "inside = np.minimum(1.0, 2 * inside)\n"
         "check(_largest(rows), inside, 2 * radius)",
@@ -1252,8 +1252,8 @@ MUTANTS = (
     ),
     plant("records_not_cleaned", "dp_gd moments",
         "a record that overflows its scale is kept", "Records.__init__",
-        "cleaned(_scaled(problem.rows, S, apart), problem.offset)",
-        "_scaled(problem.rows, S, apart), problem.offset",
+        "cleaned(rows, problem.offset)",
+        "rows, problem.offset",
     ),
     plant("cleaning_refuses", "dp_gd dp_cd",
         "a record that is not finite makes a run raise", "cleaned",
@@ -1440,7 +1440,7 @@ MUTANTS = (
     ),
     plant("exact_minimum_free", "", "rounding of a gradient is not in what it is off",
         "Scaled.minimum",
-        "error = minimise.rounding(self, R, 0.0, 2 * far) / self._strong(ridge)",
+        "error = minimise.rounding(self, R, 0.0, far) / Lambda",
         "error = 0.0",
     ),
     plant("exact_tilt_free", "", "the same of a tilted one", "Scaled.tilted_minimum",
