@@ -1,7 +1,6 @@
-"""Privacy audit: six rungs that try to catch a solver spending more than it states.
+"""Privacy audit: rungs that try to catch a solver spending more than it states.
 
 A solver is a *subject* (:mod:`.subjects`): a run on given records under given noise,
-and what becomes known after each step. The rungs (:mod:`.rungs`) see nothing else, so
-that a solver with a ledger and a ``Run`` is audited without code of its own. Broken
-mechanisms (:mod:`.controls`) show that the rungs catch what they are for.
+and what becomes known after each step. The rungs (:mod:`.rungs`) see nothing else.
+Broken mechanisms (:mod:`.controls`) show that the rungs catch what they are for.
 """

@@ -1,8 +1,7 @@
 """Accountants against each other: the one that calibrates, and an independent one.
 
-Ours is asked as calibration asks it. The other composes the same events with
-dp_accounting, rounded down and rounded up, or by closed forms of its own where that has
-none; it shares no formula with ours. An epsilon outside is wrong, on either side.
+The other composes the same events with dp_accounting, rounded down and up, or by closed
+forms of its own; it shares no formula with ours. An epsilon outside is wrong.
 """
 
 from __future__ import annotations

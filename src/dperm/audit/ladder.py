@@ -1,9 +1,8 @@
 """The audit as tables: every solver, who caught what, and how often in vain.
 
-A solver of the reader's own is held to its transcript before it runs: what it releases
-on small data has to move within its ledger when a record is replaced, extreme records
-among them, and what it publishes has to follow from its releases. That takes about a
-second and proves little: ``dperm audit`` looks for more.
+A solver of the reader's own is held to its transcript before it runs: releases on small
+data must stay within its ledger, and weights must follow from releases. That takes a
+second and proves little; ``dperm audit`` looks for more.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What a run's releases cost on one pair of data sets, from their laws, from below.
 
 A release is a pair of probability vectors over the same cells, on D and on D'. Cells
-are what is left of an output that is looked at coarsely, which only hides something, so
-that every number here is a lower bound up to rounding. Losses log P / Q are rounded
-down to a grid and convolved. Nothing of it is shared with the accountants.
+are a coarser output, which only hides something: every number is a lower bound up to
+rounding. Losses log P / Q are rounded down to a grid and convolved.
 """
 
 from __future__ import annotations

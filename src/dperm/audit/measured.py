@@ -1,10 +1,8 @@
 """The law of a run on a pair, measured on the implementation without a random error.
 
-Coupled runs show by how much the noise of every release is moved, and forced selections
-how far the candidates lie apart. The law of unit draws is known (the rung ``noise``
-tests it), so what a release costs on this pair is known too. If it is the same whatever
-came out before, which is looked at after several histories, the releases compose as
-independent ones. Selections alone make a tree, all of whose paths are followed.
+Coupled runs show how far the noise of a release is moved, and the law of unit draws is
+known (the rung ``noise`` tests it). If that is the same after several histories, the
+releases compose as independent ones. Selections alone make a tree, followed whole.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Neighbours worth trying: loud records, and company in which they matter most.
 
-A pair is two data sets that differ in one record. Where a step reads a random record,
-all the others are like the second one; where it selects, the others decide how far the
-candidates lie apart, since a ratio of probabilities is largest for a rare one.
+Where a step reads a random record, all the others are like the second one of a pair;
+where it selects, the others decide how far the candidates lie apart.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The subjects of every solver of the configuration.
 
-A solver's family says how it is run and what it releases, and its module what it can
-work with: losses with labels that are numbers, sparse data, penalties are tried where
-it does not refuse them. What this package's own solvers need beyond that stands in the
-tables here, by algorithm; a solver of the reader's own is audited as any of its family.
+A solver's family says how it is run, and its module what it can work with. What this
+package's own solvers need beyond that stands in the tables here, by algorithm; a
+solver of the reader's own is audited as any of its family.
 """
 
 from __future__ import annotations

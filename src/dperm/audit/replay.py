@@ -1,9 +1,8 @@
 """Coupling: the noise that makes a run on D' say what a run on D said.
 
-A record is hidden by noise only as far as other noise could have hidden its
-replacement. The replay finds, release by release, the shift of the noise with which D'
-gives the views of D. The proofs bound it: sensitivity over scale for a release, and for
-report noisy max the raise that keeps the winner.
+The replay finds, release by release, the shift of the noise with which D' gives the
+views of D. The proofs bound it: sensitivity over scale for a release, and for report
+noisy max the raise that keeps the winner.
 """
 
 from __future__ import annotations

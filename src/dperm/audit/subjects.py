@@ -1,8 +1,8 @@
 """What the rungs audit: a solver on small, loud data, as a function of its noise.
 
-``Subject.run`` takes records and, if wanted, the noise to use, and returns what becomes
-known at the start and after each step. Every run is made from the records it is given,
-from scratch; only what a solver declares to be public is that of the first data set.
+``Subject.run`` takes records and, if wanted, the noise, and returns what becomes known
+after each step. Every run is made from its records, from scratch; only what a solver
+declares to be public is that of the first data set.
 """
 
 from __future__ import annotations

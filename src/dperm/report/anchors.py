@@ -1,10 +1,8 @@
 """Anchors: which sentence of a paper a claim stands for.
 
-The papers' sentences are not part of this project. A claim names its section and a key
-of the sentence: how many letters and digits it has, and a digest of them. Whoever has
-the papers' texts can find every sentence again and read it beside our wording
-(``dperm anchors FOLDER``, one ``<paper>.txt`` each); a sentence of which one word was
-altered is not found.
+The papers' sentences are not part of this project. A claim names its section, and how
+many letters and digits its sentence has, with a digest. ``dperm anchors FOLDER``
+finds it in a paper's text; a sentence of which one word was altered is not found.
 """
 
 from __future__ import annotations
@@ -60,10 +58,7 @@ def find(text: str, wanted: str) -> str:
 def found(config: schema.Config, folder: Path) -> Iterator[Found]:
     """Every anchored claim of all papers beside its sentence.
 
-    Raises
-    ------
-    ConfigError
-        If the folder does not hold a paper's text.
+    Raises ConfigError if the folder does not hold a paper's text.
     """
     for paper in papers(config):
         claims = [claim for claim in load(paper) if claim.anchor]
@@ -85,10 +80,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> None:
     """Print every claim beside its sentence, or the key of a sentence.
 
-    Raises
-    ------
-    ConfigError
-        If a sentence is not found.
+    Raises ConfigError if a sentence is not found.
     """
     if options.key:
         print(key(options.key))

@@ -1,14 +1,8 @@
 """Errors on fresh runs: the leaderboard, by data set and by method; selection bias.
 
-Rows of the leaderboard come from what the papers' products wrote, never from tuning
-means: of several settings of a method the one that tuning liked best is taken and its
-fresh mean shown. The epsilon is what a ledger costs under the strict accountant, so
-rows of printed noise stand where that noise puts them, and not at the target.
-
-The papers print the best mean of a grid over the very runs it was chosen by, and count
-the epsilon of one run. Beside every such mean ``selection`` puts the mean of fresh runs
-and the epsilon of an honest choice by random stopping, if a trial is as private as the
-Gaussian release of the same target.
+Rows come from what the papers' products wrote: of several settings of a method the one
+that tuning liked best, its fresh mean, and what its ledger costs under the strict
+accountant. ``selection`` sets fresh means and an honest epsilon beside tuning means.
 """
 
 from __future__ import annotations

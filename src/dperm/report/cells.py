@@ -326,10 +326,7 @@ def _largest(evidence: Evidence, names: Row, given: dict[str, Any], file: str) -
 def _ours(evidence: Evidence, names: Row, options: dict[str, Any]) -> Row:
     """Our row for a published one.
 
-    Raises
-    ------
-    AbsentError, MissingError
-        If there is none; if it is empty.
+    Raises AbsentError or MissingError if there is none; if it is empty.
     """
     file = options["file"]
     renamed = {

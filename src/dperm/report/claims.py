@@ -1,14 +1,8 @@
-"""The claims of the papers, as their YAML files make them.
+"""The claims of the papers, as their YAML files make them (``schema.Claim``).
 
-A claim is an entry of the file that ``claims`` of the paper's YAML names: its place,
-what it says (in our words), a rule and the rule's options. The rule ``cells`` stands
-for all cells of a published table. Where the paper leaves a choice open, ``readings``
-name the options that each choice changes; a ``note`` explains a verdict and decides
-nothing, and so does a ``cause``; ``anchor`` is the sentence that the claim stands for
-(``dperm.report.anchors``); ``expects`` names groups that must be there, by
-column, and ``without`` those that cannot be had, with the reason; ``set`` says when the
-thresholds were set and what was known then; ``first`` marks the ten that a reader wants
-to see.
+A claim has its place, our words, a rule and the rule's options. The rule ``cells``
+stands for all cells of a published table; ``readings`` name the options that a choice
+of the paper's changes. A ``note``, a ``cause`` and ``set`` decide nothing.
 """
 
 from __future__ import annotations
@@ -70,10 +64,7 @@ def papers(config: schema.Config) -> Iterator[schema.Config]:
 def load(config: schema.Config) -> list[schema.Claim]:
     """The claims of a paper, checked.
 
-    Raises
-    ------
-    ConfigError
-        Naming the file, the claim and what is wrong.
+    Raises ConfigError, naming the file, the claim and what is wrong.
     """
     if not config.paper.claims:
         return []

@@ -1,10 +1,8 @@
 """What a verdict rests on: rows of result files, as estimates with intervals.
 
-A file is named from the paper's folders: ``table2`` is ``results/<paper>/table2.csv``,
-``figures/figure1`` is ``figures/<paper>/figure1.csv``, ``sweeps/rates`` a Parquet file.
-What is not there, or has an empty cell, raises ``AbsentError``, whose text becomes the
-reason of "not yet run"; what is there and decides nothing ``MissingError``, that of
-"could not be tested"; what cannot be right ``FlawedError``.
+``table2`` is ``results/<paper>/table2.csv``, ``figures/figure1`` a figure's data,
+``sweeps/rates`` a Parquet file. What is not there raises ``AbsentError`` ("not yet
+run"), what decides nothing ``MissingError``, what cannot be right ``FlawedError``.
 """
 
 from __future__ import annotations
@@ -66,10 +64,7 @@ class Estimate:
     def over(self, other: Estimate) -> Estimate:
         """Ratio of two independent estimates; half widths add up in logarithms.
 
-        Raises
-        ------
-        MissingError
-            If one of them is not positive.
+        Raises MissingError if one of them is not positive.
         """
         if not (self.value > 0 and other.value > 0):
             raise MissingError(f"no ratio of {self.value:g} and {other.value:g}")
@@ -119,10 +114,7 @@ class Evidence:
     def table(self, file: str) -> pd.DataFrame:
         """All rows of a file.
 
-        Raises
-        ------
-        MissingError
-            If it is not there.
+        Raises MissingError if it is not there.
         """
         path = self.path(file)
         if str(path) not in self.used:
@@ -136,10 +128,7 @@ class Evidence:
     def rows(self, file: str, where: dict[str, Any] | None = None) -> pd.DataFrame:
         """Rows of a file that match.
 
-        Raises
-        ------
-        MissingError
-            If none does.
+        Raises MissingError if none does.
         """
         table = matching(self.table(file), where or {}, str(self.path(file)))
         if table.empty:
@@ -210,10 +199,7 @@ class Printed(Evidence):
     def table(self, file: str) -> pd.DataFrame:
         """A printed table, with the columns of ours.
 
-        Raises
-        ------
-        MissingError
-            If the paper does not print it.
+        Raises MissingError if the paper does not print it.
         """
         for claim in self.siblings:
             given = claim.options
@@ -284,10 +270,7 @@ def _read(path: Path, stamp: tuple[int, int]) -> pd.DataFrame:
 def read(path: Path) -> pd.DataFrame:
     """A CSV or Parquet file.
 
-    Raises
-    ------
-    MissingError
-        If it is not there, empty or unreadable.
+    Raises MissingError if it is not there, empty or unreadable.
     """
     if not path.is_file():
         raise AbsentError(f"{path} is not there")
@@ -309,10 +292,7 @@ def read_or_empty(path: Path) -> pd.DataFrame:
 def matching(table: pd.DataFrame, where: dict[str, Any], name: str) -> pd.DataFrame:
     """Rows whose columns have a value, one of several, or a text within them.
 
-    Raises
-    ------
-    MissingError
-        If a column is not there.
+    Raises MissingError if a column is not there.
     """
     for column, value in where.items():
         if column not in table:
@@ -342,10 +322,7 @@ class Reading:
     def of(self, rows: pd.DataFrame) -> Estimate:
         """The estimate; several rows without interval columns are runs, and averaged.
 
-        Raises
-        ------
-        MissingError
-            If the rows hold no such number, or more than one.
+        Raises MissingError if the rows hold no such number, or more than one.
         """
         if rows.empty:
             raise MissingError("no row")
@@ -429,10 +406,7 @@ def by_group(
 def filled(rows: pd.DataFrame, *columns: str | None) -> pd.DataFrame:
     """The rows, if none of these columns has an empty cell.
 
-    Raises
-    ------
-    AbsentError
-        Naming the first that has one, or is not there.
+    Raises AbsentError, naming the first that has one, or is not there.
     """
     for column in columns:
         if column is not None and (column not in rows or rows[column].isna().any()):

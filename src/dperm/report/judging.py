@@ -1,9 +1,8 @@
 """The claims stage: every claim of every paper, judged from the result files.
 
 No verdict is written by hand, and a missing result is a verdict too. What holds is put
-to the controls of its rule, and says nothing if one of them holds as well. For printed
-tables of tuned means the stage also measures what they would have noticed: other noise
-(``power.csv``), and wrong tables in the place of the right one (``noticed.csv``).
+to the controls of its rule. For tables of tuned means ``power.csv`` and ``noticed.csv``
+say which other noise, and which wrong tables, would have been noticed.
 """
 
 from __future__ import annotations

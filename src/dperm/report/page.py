@@ -1,9 +1,8 @@
 """The report: one HTML page that needs no network, made of the committed results.
 
-It reads ``claims.csv``, the figures' data and pictures, the tables' CSV files, ledgers
-and manifests; what is not there is left out. Charts are drawn in the browser by a small
-script of ours (``page_files/page.js``): those of plotting libraries cannot be read with
-a keyboard. Without scripts the figures' PNG files stand in their place.
+Charts are drawn in the browser by a small script of ours (``page_files/page.js``):
+those of plotting libraries cannot be read with a keyboard. What is not there is left
+out; without scripts the figures' PNG files stand in their place.
 """
 
 from __future__ import annotations

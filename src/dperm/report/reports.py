@@ -1,10 +1,8 @@
 """Reports for readers: two pages a paper, README's scorecard, an artifact's table.
 
-What no run can know (scope, difficulties, a bottom line) is written by hand in
-``docs/reports/<paper>.md``. All that stands between marks, there and in the other
-pages, is made of ``claims.csv`` by ``dperm readme``: no verdict or number is copied by
-hand. A bottom line names the claims it rests on, "(C1, C3 confirmed)"; where one of
-them has another verdict, a count of verdicts stands in its place.
+``docs/reports/<paper>.md`` is written by hand; what stands between marks is made of
+``claims.csv``. A bottom line names the claims it rests on, "(C1, C3 confirmed)"; where
+one of them has another verdict, a count of verdicts stands in its place.
 """
 
 from __future__ import annotations
@@ -67,10 +65,7 @@ def readme(config: schema.Config) -> list[Path]:
 
     README.md is one of them. The others are written where there are any.
 
-    Raises
-    ------
-    ConfigError
-        If a page does not have both marks, or there are no claims yet.
+    Raises ConfigError if a page does not have both marks, or there are no claims yet.
     """
     judged = plan.results_folder(config, "claims.csv")
     if not judged.is_file():
@@ -97,10 +92,7 @@ def readme(config: schema.Config) -> list[Path]:
 def rewrite(path: Path, name: str, content: str) -> None:
     """Put a text between the two marks of a page.
 
-    Raises
-    ------
-    ConfigError
-        If it does not have both of them, once.
+    Raises ConfigError if it does not have both of them, once.
     """
     text = path.read_text(encoding="utf-8")
     begin, end = f"{name}: written by `dperm readme`", f"end of {name}"
@@ -175,10 +167,7 @@ def _majors(
 ) -> Iterator[tuple[Row, schema.Claim]]:
     """The major claims of a paper, as they were judged and as its YAML has them.
 
-    Raises
-    ------
-    ConfigError
-        If they were judged before the YAML was altered.
+    Raises ConfigError if they were judged before the YAML was altered.
     """
     key = itemgetter("place", "claim", "rule")
     known = {key(vars(claim)): claim for claim in load(config)}

@@ -1,8 +1,7 @@
 """Exponents beside wrong ones near by: half the rate, twice the rate, none at all.
 
-That an exponent lies below a bound's says little where another rate would do as well.
-Every exponent that a claim is about is therefore put to three wrong ones, and a bound
-from above that is beaten by a power is not tight on that instance.
+That an exponent lies below a bound's says little where another rate would do as well;
+and a bound from above that is beaten by a power is not tight on that instance.
 """
 
 from __future__ import annotations

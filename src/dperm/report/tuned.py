@@ -1,10 +1,8 @@
 """Printed means of tuned settings, judged by the law of what a tuning prints.
 
-``law.csv`` of a paper has, for every cell, noise factor and reading of what is printed,
-the quantiles of that law (``dperm.kinds.law``). A printed mean has a place in it,
-two-sided, with Holm's correction over the table; all cells of a problem together are a
-test of the noise, whose power is measured on the laws with too little and too much
-noise.
+``law.csv`` has the quantiles of that law (``dperm.kinds.law``). A printed mean has a
+place in it, two-sided, with Holm's correction over the table; all cells of a problem
+together are a test of the noise, whose power is measured on laws with other noise.
 """
 
 from __future__ import annotations
@@ -288,10 +286,7 @@ class Pooled:
 def pooled(found: list[Cell], others: list[Cell] | None = None) -> Pooled:
     """Pool the printed numbers, or what other laws would print in their place.
 
-    Raises
-    ------
-    AbsentError
-        If no cell moves with the noise, or that is not known.
+    Raises AbsentError if no cell moves with the noise, or that is not known.
     """
     deviations = np.array([cell.printed_deviation for cell in found])
     moves = np.array([cell.moves for cell in found])

@@ -1,12 +1,8 @@
 """Verdicts: what is passed on a claim, and on which side of a target a number lies.
 
-Every threshold stands in the claim's YAML; those that most claims share are ``CLOSE``
-and ``ROUGH`` here, one pair for all papers.
-
-A number is *in* a target if it lies in it and its 95 % interval stays within the looser
-target: the claim is reproduced. With the interval in the looser target and the number
-not in the target there is a caveat; with the interval wholly outside the looser target
-it is not reproduced. An interval across the looser target's end decides nothing.
+With number and 95 % interval in the target, the interval at least in the looser one, a
+claim is reproduced; with only the interval in the looser one there is a caveat; wholly
+outside it is not reproduced; across its end nothing is decided.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Wrong worlds: what a claim that holds would have noticed.
 
-Every world alters the tables that a claim rests on as a plausible mistake would: names
-exchanged, a group lost, seeds reused. A claim *should notice* a world that leaves its
-evidence incomplete or impossible, one that exchanges what it compares, and one in which
-its own words are false by the numbers alone, whatever their intervals. It *notices* a
-world in which it no longer holds, holds less, or says what is missing.
+A world alters the tables of a claim as a plausible mistake would. A claim *should
+notice* one that leaves its evidence impossible, exchanges what it compares, or makes
+its words false; it *notices* one in which it no longer holds, or says what is missing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The exact law of an output that is affine in its noise, and the epsilon of a pair.
 
-A run with frozen noise is a function of the noise. Where that function is affine, which
-is checked on fresh noise and on other seeds, its slopes are measured by moving one
-number at a time; then the output's density is known on D and on D', and with it the
-privacy loss: nothing is estimated but an expectation.
+Slopes are measured by moving one number of the noise at a time, and checked on fresh
+noise and other seeds. Then the output's density is known on D and on D', and with it
+the privacy loss: nothing is estimated but an expectation.
 """
 
 from __future__ import annotations

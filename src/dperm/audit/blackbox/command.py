@@ -55,10 +55,7 @@ def _best(
 ) -> tuple[Verdict, Domain]:
     """The verdict on the first domain that refutes, or the largest bound.
 
-    Raises
-    ------
-    RefusedError
-        If the function runs on none of them.
+    Raises RefusedError if the function runs on none of them.
     """
     each = replace(claim, seconds=claim.seconds / len(domains))
     found: list[tuple[Verdict, Domain]] = []

@@ -1,9 +1,8 @@
 """Numpy's generators with a record: what was drawn, at which scale, and again.
 
 While :func:`recorded` is open, ``numpy.random`` hands out generators that note every
-draw in the :class:`Record` of the run, and take its numbers from a script if there is
-one. Python's ``random`` and the system's entropy are made repeatable too, but are not
-noted number by number.
+draw, and take its numbers from a script if there is one. Python's ``random`` and the
+system's entropy are made repeatable too, but are not noted number by number.
 """
 
 from __future__ import annotations

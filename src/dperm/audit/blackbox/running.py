@@ -102,10 +102,7 @@ def quiet() -> Any:
 def numbers(value: Any) -> Array:
     """All numbers of an output, flat.
 
-    Raises
-    ------
-    RefusedError
-        If it holds something that is no number.
+    Raises RefusedError if it holds something that is no number.
     """
     if hasattr(value, "coef_"):
         value = [value.coef_, getattr(value, "intercept_", ())]
@@ -126,10 +123,8 @@ def numbers(value: Any) -> Array:
 def load(place: str) -> Fit:
     """The function that ``module:name`` or ``path.py:name`` names.
 
-    Raises
-    ------
-    RefusedError
-        If there is no such module or function, or its module does not import.
+    Raises RefusedError if there is no such module or function, or its module does not
+    import.
     """
     module, _, name = place.rpartition(":")
     try:

@@ -1,14 +1,8 @@
 """The search for neighbours that refute an epsilon, within a budget of seconds.
 
-First frozen noise: pairs are ranked by how far outputs move under the same noise, in
-units of its spread, and by how much the spread itself changes; where laws are exact
-(:mod:`.affine`), so is the verdict. Then the worst pairs are run on fresh noise, again
-and again with twice as many runs: an event is chosen on all runs so far and counted on
-new ones. The chance that any count of an audit is wrong is at most 1 - confidence.
-
-Ordinary records have a first glance, then extreme ones where no bound is declared, then
-ordinary ones the rest; or a third of the budget if extreme ones refuted, for the author
-is to learn of both. An exception that depends on a record is an output.
+Pairs are ranked by how far outputs move under the same noise; where laws are exact, so
+is the verdict. The worst pairs are run on fresh noise, twice as often each round: an
+event is chosen on all runs so far and counted on new ones. An exception is an output.
 """
 
 from __future__ import annotations

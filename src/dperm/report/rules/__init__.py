@@ -1,13 +1,8 @@
 """The rules that judge claims, found by name, and what most of them share.
 
-A rule takes the evidence and its options and returns a ``Finding``. Most measure a
-number in every group of rows and hold it against a target (``rule``, ``measures``); the
-others are functions under ``controlled`` (``special``). None of ours knows a paper; a
-paper may bring its own, functions of its ``rules.py``, which stand before these.
-
-A claim that holds is also put to the controls of its rule. Each alters the evidence or
-the claim's options so that the claim ought to fail: nothing learnt, algorithms
-exchanged, a number a third off. A claim that holds there too says nothing here.
+A rule takes the evidence and its options and returns a ``Finding``; a paper's own
+``rules.py`` stands before these. A claim that holds is put to the controls of its rule,
+under which it ought to fail: one that holds there too says nothing.
 """
 
 from __future__ import annotations
@@ -350,10 +345,7 @@ def applied(function: Rule, options: Options, evidence: Evidence) -> Finding:
 def function_of(config: schema.Config, name: str) -> Rule:
     """The rule of that name.
 
-    Raises
-    ------
-    ConfigError
-        If there is none.
+    Raises ConfigError if there is none.
     """
     return _named("rule", [*products.modules(config, "rules"), *OURS], name)
 
@@ -364,10 +356,7 @@ def argument_of(config: schema.Config, rule: str, name: str) -> Argument:
     A function of a paper's ``proofs.py``, or of ``dperm.kinds.proofs``. For what the
     printed noise costs it is the one whose name ends in ``_noise``.
 
-    Raises
-    ------
-    ConfigError
-        If there is none.
+    Raises ConfigError if there is none.
     """
     modules = products.modules(config, "proofs")
     return _named("options.argument", modules, name + ENDINGS[rule])
@@ -385,10 +374,7 @@ def _named(key: str, modules: Iterable[str], name: str) -> Callable[..., Any]:
 def check(config: schema.Config, name: str, options: Options) -> None:
     """Refuse an unknown rule or options it does not take.
 
-    Raises
-    ------
-    ValueError
-        Naming what was found and what was expected.
+    Raises ValueError, naming what was found and what was expected.
     """
     function = function_of(config, name)
     takes = dict(inspect.signature(function).parameters)

@@ -336,10 +336,8 @@ def _extremes(
 ) -> tuple[Estimate, Estimate]:
     """The least and the largest of the numbers along a column.
 
-    Raises
-    ------
-    AbsentError, MissingError
-        If one that the claim expects is missing; if there are fewer than two.
+    Raises AbsentError or MissingError if one that the claim expects is missing; if
+    there are fewer than two.
     """
     found = by_group(part, along, read)
     for name, error in found.items():
