@@ -35,10 +35,7 @@ class NormError(LedgerError):
 def smooth_order(q: float, d: int) -> float:
     """Order r of the smooth norm beside l_q in dimension d (Remark 1), at least 2.
 
-    Raises
-    ------
-    NormError
-        If q is below 2: the square of such a norm is not smooth.
+    Raises NormError if q is below 2: the square of such a norm is not smooth.
     """
     if not q >= 2:
         raise NormError(f"q must be at least 2, got {q}")

@@ -429,10 +429,7 @@ KINDS: dict[str, type[Contestant]] = {
 def contestant(algorithm: str, given: dict[str, Any], problem: Problem) -> Contestant:
     """The method of a solver's YAML on a problem.
 
-    Raises
-    ------
-    ValueError
-        If its family does not take part.
+    Raises ValueError if its family does not take part.
     """
     module = solvers.load(algorithm)
     family = solvers.family(module)

@@ -1037,10 +1037,7 @@ def weights(
 def _within_edge(X: Any, scales: np.ndarray) -> Any:
     """X (n, p) with entries up to 1e100, for a release.
 
-    Raises
-    ------
-    ValueError
-        If a scale is beyond that, or below its inverse.
+    Raises ValueError if a scale is beyond that, or below its inverse.
     """
     if not ((scales >= 1 / EDGE) & (scales <= EDGE)).all():
         raise ValueError(

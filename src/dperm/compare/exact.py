@@ -21,10 +21,8 @@ def minimiser(problem: Problem, fit_intercept: bool) -> np.ndarray:
     The certified optimum, whose intercept has a small penalty, and Newton steps without
     it on the weights that are not 0.
 
-    Raises
-    ------
-    ValueError
-        If there is no minimiser: classes that a plane separates, without a penalty.
+    Raises ValueError if there is no minimiser: classes that a plane separates, without
+    a penalty.
     """
     try:
         w = solve(replace(problem, public=None)).w

@@ -146,10 +146,7 @@ class Budget:
 def charge(epsilon: float, delta: float, given: tuple[str, ...]) -> None:
     """Take the cost of a fit from every budget that is open.
 
-    Raises
-    ------
-    BudgetError
-        If one of them has less left; nothing is taken then.
+    Raises BudgetError if one of them has less left; nothing is taken then.
     """
     with _LOCK:
         for budget in _ACTIVE:

@@ -214,10 +214,8 @@ def _scales(
 ) -> tuple[Callable[[Problem], Problem] | None, tuple[bool, bool]]:
     """What gives a problem the scales that were declared, and which are released.
 
-    Raises
-    ------
-    ConfigError
-        If but one kind of scale is declared: the other would be read off the data.
+    Raises ConfigError if but one kind of scale is declared: the other would be read off
+    the data.
     """
     problem = source.problem
     signed = problem.loss.name in SIGNED

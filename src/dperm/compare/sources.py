@@ -106,10 +106,7 @@ def load(request: Request) -> Solved:
 def of_configuration(config: schema.Config) -> Solved:
     """A problem of conf/problem, fetched, prepared and solved.
 
-    Raises
-    ------
-    ConfigError
-        If its data cannot be had.
+    Raises ConfigError if its data cannot be had.
     """
     inputs.fetch(config)
     inputs.prepare(config)

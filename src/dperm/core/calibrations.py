@@ -41,10 +41,7 @@ def prices(path: Path) -> bool:
 def place(calibration: str) -> str:
     """The module of a calibration.
 
-    Raises
-    ------
-    UnknownCalibrationError
-        If there is none.
+    Raises UnknownCalibrationError if there is none.
     """
     if calibration in PLACES:
         return PLACES[calibration]
@@ -74,9 +71,6 @@ def _file(module: str) -> Path | None:
 def load(calibration: str) -> ModuleType:
     """The module of a calibration, imported.
 
-    Raises
-    ------
-    UnknownCalibrationError
-        If there is none.
+    Raises UnknownCalibrationError if there is none.
     """
     return importlib.import_module(place(calibration))

@@ -159,10 +159,7 @@ def check_arrays(X: Any, y: np.ndarray) -> None:
 def check_standardized(X: Any) -> None:
     """Refuse columns whose deviation was too small for a number to hold.
 
-    Raises
-    ------
-    ValueError
-        Naming the first one.
+    Raises ValueError, naming the first one.
     """
     if isinstance(X, np.ndarray) and not np.isfinite(X).all():
         column = int(np.argmin(np.isfinite(X).all(axis=0)))

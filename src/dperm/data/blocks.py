@@ -100,11 +100,8 @@ class Parquet:
 def parquet(path: str | Path, target: Any) -> Parquet:
     """The records of a Parquet file, or of all ``*.parquet`` of a folder.
 
-    Raises
-    ------
-    ValueError
-        If there are none, if files have other columns, or columns of no numbers, or
-        if a file is there twice by a link: its records would count twice.
+    Raises ValueError if there are none, if files have other columns, or columns of no
+    numbers, or if a file is there twice by a link: its records would count twice.
     """
     extras.require("pipeline", "Parquet")
     import pyarrow as pa

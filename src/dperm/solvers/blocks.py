@@ -168,10 +168,7 @@ Found = tuple[int, int, Any]  # the number of a part, records that were read, a 
 def added(parts: Sequence[Part], found: Iterable[Found]) -> Any:
     """The sum of values of all parts in their order, each once.
 
-    Raises
-    ------
-    OSError
-        If a part is missing, or has another number of records than it had.
+    Raises OSError if a part is missing, or has another number of records than it had.
     """
     values = dict[int, Any]()
     for k, n, value in found:

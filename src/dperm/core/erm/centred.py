@@ -70,10 +70,7 @@ class Centred:
 def centred(X: Any, a: np.ndarray) -> Centred:
     """Columns of X (n, p), CSC, to mean 0 and standard deviation 1 (ddof 0), times a.
 
-    Raises
-    ------
-    ValueError
-        If a column is constant.
+    Raises ValueError if a column is constant.
     """
     S = sparse.csc_array(X, dtype=np.float64, copy=True)
     S.sum_duplicates()

@@ -80,10 +80,8 @@ def _derivatives(margins, out):
 class Loss:
     """What a loss says of itself; there is one instance of each, in ``LOSSES``.
 
-    Raises
-    ------
-    TypeError
-        If it lacks a piece, or one that kernels paste in is not compiled for that.
+    Raises TypeError if it lacks a piece, or one that kernels paste in is not compiled
+    for that.
     """
 
     name: ClassVar[str]  #: as in a problem's YAML
@@ -167,10 +165,7 @@ class Loss:
     def check_labels(self, name: str, y: np.ndarray) -> None:
         """Refuse labels y (n,) of the problem of that name; most losses take any.
 
-        Raises
-        ------
-        ValueError
-            If one that must be -1 or +1 is neither.
+        Raises ValueError if one that must be -1 or +1 is neither.
         """
 
     def conjugate(self, theta: np.ndarray, offset: np.ndarray) -> np.ndarray:
@@ -448,10 +443,7 @@ class Huber(Residual):
 def _by_name(definitions: Iterable[Any]) -> dict[str, Loss]:
     """One instance of each class that names a loss, in the order of definition.
 
-    Raises
-    ------
-    TypeError
-        If a loss is not complete or two have one name.
+    Raises TypeError if a loss is not complete or two have one name.
     """
     known: dict[str, Loss] = {}
     for kind in definitions:
@@ -465,10 +457,7 @@ def _by_name(definitions: Iterable[Any]) -> dict[str, Loss]:
 def named(name: str) -> Loss:
     """The loss of that name.
 
-    Raises
-    ------
-    ValueError
-        If there is none.
+    Raises ValueError if there is none.
     """
     if name in LOSSES:
         return LOSSES[name]

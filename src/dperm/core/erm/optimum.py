@@ -52,11 +52,8 @@ class NotCertifiedError(ArithmeticError):
 def solve(problem: Problem) -> Optimum:
     """Minimise F and certify the result.
 
-    Raises
-    ------
-    NotCertifiedError
-        If F has no finite minimiser, or its minimum is 0, so that no error relative to
-        it is defined, or if the gap stays above 1e-10 of the minimum.
+    Raises NotCertifiedError if F has no finite minimiser, or its minimum is 0, so that
+    no error relative to it is defined, or if the gap stays above 1e-10 of the minimum.
     """
     if not problem.loss.bounded:
         raise NotCertifiedError(
@@ -128,11 +125,8 @@ def _most(values: np.ndarray, limit: float) -> float:
 def _check_attained(problem: Problem, w: np.ndarray) -> None:
     """Refuse separable data, on which an unpenalised logistic loss falls for ever.
 
-    Raises
-    ------
-    NotCertifiedError
-        If a direction raises no margin's loss and lowers one's (Albert and Anderson
-        1984).
+    Raises NotCertifiedError if a direction raises no margin's loss and lowers one's
+    (Albert and Anderson 1984).
     """
     penalty = problem.penalty
     if problem.loss.attained or penalty.l1 > 0 or penalty.l2 > 0:

@@ -87,10 +87,7 @@ class Problem:
 
         A C-ordered ndarray, or a CSR array.
 
-        Raises
-        ------
-        ValueError
-            If A is standardised implicitly: no record is sparse then.
+        Raises ValueError if A is standardised implicitly: no record is sparse then.
         """
         if self.is_centred:
             raise ValueError(

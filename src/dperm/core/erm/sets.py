@@ -20,10 +20,7 @@ _NEWTON = 60  # steps at most, for each multiplier
 def dual_exponent(p: float) -> float:
     """The q with 1/p + 1/q = 1.
 
-    Raises
-    ------
-    ValueError
-        If p is below 1: there is no such norm.
+    Raises ValueError if p is below 1: there is no such norm.
     """
     if not p >= 1:
         raise ValueError(f"p: expected 1 or more, found {p}")

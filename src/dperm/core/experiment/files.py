@@ -41,10 +41,7 @@ def whole(path: Path) -> Iterator[Path]:
 
     What a process of this machine that has died left beside ``path`` is removed.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written; the text names ``path``.
+    Raises OSError if it cannot be written; the text names ``path``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _tidy(path)

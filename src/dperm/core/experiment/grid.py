@@ -226,10 +226,8 @@ def _group(lists: list[tuple[str, list[Any]]]) -> Group:
 def axis(values: Any, where: str, named: bool = False) -> list[Any]:
     """The values of one axis; strings and truth values too where ``named``.
 
-    Raises
-    ------
-    ConfigError
-        If it is empty, not a list or range, or holds something that is no number.
+    Raises ConfigError if it is empty, not a list or range, or holds something that is
+    no number.
     """
     if isinstance(values, Mapping):
         values = _range(values, where)

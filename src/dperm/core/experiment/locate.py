@@ -39,10 +39,7 @@ def home() -> Path:
 def own_conf() -> Path | None:
     """The reader's own folder of configuration, if there is one.
 
-    Raises
-    ------
-    ConfigError
-        If ``DPERM_CONF`` names no folder.
+    Raises ConfigError if ``DPERM_CONF`` names no folder.
     """
     named = os.environ.get("DPERM_CONF")
     own = Path(named or "conf").resolve()

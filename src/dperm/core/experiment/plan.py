@@ -41,10 +41,7 @@ def runs(config: schema.Config) -> list[tuple[str, str]]:
 def grid_points(config: schema.Config) -> grid.Grid:
     """The grid of the paper for the chosen solver, thinned to the scale.
 
-    Raises
-    ------
-    ConfigError
-        If the paper does not run this solver.
+    Raises ConfigError if the paper does not run this solver.
     """
     paper, solver = config.paper, config.solver.name
     if solver not in paper.runs:
@@ -118,10 +115,7 @@ def names_of(config: schema.Config) -> Names:
 def design(config: schema.Config) -> Design:
     """How the paper runs the chosen solver on the chosen problem.
 
-    Raises
-    ------
-    ConfigError
-        If the paper does not run this solver.
+    Raises ConfigError if the paper does not run this solver.
     """
     paper, scale = config.paper, config.scale
     return Design(

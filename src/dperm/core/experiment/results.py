@@ -59,10 +59,7 @@ class Result:
     def best(self, calibration: str) -> pd.Series:
         """The row of ``chosen`` with the lowest tuning mean.
 
-        Raises
-        ------
-        ValueError
-            If every setting diverged.
+        Raises ValueError if every setting diverged.
         """
         chosen = self.chosen(calibration)
         if chosen.empty:
@@ -101,10 +98,7 @@ class Result:
     def clocked(self, calibration: str, passes: float) -> pd.DataFrame:
         """Runs of the chosen setting with nothing beside them, all checkpoints.
 
-        Raises
-        ------
-        ValueError
-            If they were not loaded.
+        Raises ValueError if they were not loaded.
         """
         if self.timing is None:
             raise ValueError(f"{self.problem}, {self.solver}: loaded without seconds")

@@ -38,10 +38,7 @@ def noise(
 
     Its ledger takes as public what the solver says and what the problem does.
 
-    Raises
-    ------
-    UnreachableTargetError
-        If no noise reaches it.
+    Raises UnreachableTargetError if no noise reaches it.
     """
     count = module.steps(problem, passes, options)
 
@@ -98,10 +95,7 @@ class Trials:
         Points with equally many passes run side by side, on common random numbers; ties
         go to the smaller step, then the smaller clip, then fewer passes.
 
-        Raises
-        ------
-        DivergedError
-            If every point diverged.
+        Raises DivergedError if every point diverged.
         """
         return self.best(points, seeds)[0]
 
@@ -110,10 +104,7 @@ class Trials:
     ) -> list[dict[str, float]]:
         """At most so many points of a grid, in the order in which ``tuned`` takes them.
 
-        Raises
-        ------
-        DivergedError
-            If every point diverged.
+        Raises DivergedError if every point diverged.
         """
         found: list[tuple[float, float, float, float]] = []
         for passes, rows in _by_passes(points).items():

@@ -177,10 +177,7 @@ def smallest(
 
     The search starts at ``near``, where the multiplier is guessed to be.
 
-    Raises
-    ------
-    UnreachableTargetError
-        If no noise reaches it.
+    Raises UnreachableTargetError if no noise reaches it.
     """
     kept = cache(cost)
     lower, upper = _bracket(kept, target, *((near, 1.02) if near else (1.0, 2.0)))

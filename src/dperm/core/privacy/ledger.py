@@ -159,10 +159,7 @@ class Event:
     def from_dict(values: Mapping[str, Any]) -> Event:
         """Return the event that :meth:`to_dict` wrote.
 
-        Raises
-        ------
-        UnknownEventError
-            If ``values["event"]`` names no kind of event.
+        Raises UnknownEventError if ``values["event"]`` names no kind of event.
         """
         fields = dict(values)
         kind = Event.kinds.get(fields.pop("event", ""))
@@ -296,10 +293,8 @@ class NonPrivate(Event):
 class Ledger:
     """Everything a run releases, in any order: the events compose adaptively.
 
-    Raises
-    ------
-    RelationError
-        If the relation is another one: its sensitivities would mean something else.
+    Raises RelationError if the relation is another one: its sensitivities would mean
+    something else.
     """
 
     events: tuple[Event, ...] = ()  #: the releases; none says that nothing is released
@@ -333,10 +328,7 @@ class Ledger:
     def from_dict(cls, values: Mapping[str, Any]) -> Ledger:
         """Return the ledger that :meth:`to_dict` wrote.
 
-        Raises
-        ------
-        UnknownEventError
-            If it holds an event of an unknown kind.
+        Raises UnknownEventError if it holds an event of an unknown kind.
         """
         events = tuple(Event.from_dict(event) for event in values["events"])
         return cls(events, values["relation"], tuple(values.get("given", ())))

@@ -68,10 +68,7 @@ def names() -> list[str]:
 def family(module: ModuleType) -> str:
     """The family of a solver module.
 
-    Raises
-    ------
-    ValueError
-        If it declares one that does not exist.
+    Raises ValueError if it declares one that does not exist.
     """
     package, _, _ = module.__name__.rpartition(".")
     if package in PACKAGES:
@@ -86,11 +83,8 @@ def family(module: ModuleType) -> str:
 def load(algorithm: str) -> ModuleType:
     """The module of an algorithm: of ours, or another that can be imported.
 
-    Raises
-    ------
-    ValueError
-        If there is none, with the nearest known algorithm, or it does not offer what
-        its family promises.
+    Raises ValueError if there is none, with the nearest known algorithm, or it does not
+    offer what its family promises.
     """
     path = places().get(algorithm, algorithm)
     parts = path.split(".")

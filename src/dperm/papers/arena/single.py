@@ -26,10 +26,7 @@ FREE = ("default", "paid")  # tunings that cost nothing beyond the target
 def recommend(config: schema.Config) -> list[Path]:
     """Run every method on ``problem=...`` and say which one to take.
 
-    Raises
-    ------
-    ConfigError
-        If its data cannot be had.
+    Raises ConfigError if its data cannot be had.
     """
     source, what = sources.of_configuration(config), config.paper.sweeps["contest"]
     every = products.sweep_points(config, replace(what, small=None))

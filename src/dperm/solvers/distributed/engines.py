@@ -100,10 +100,7 @@ class Engine(Protocol):
 class Local:
     """All nodes in this process, where one finds what the message says for them all.
 
-    Raises
-    ------
-    ValueError
-        If the offsets of their parts differ: they are not of one problem.
+    Raises ValueError if the offsets of their parts differ: they are not of one problem.
     """
 
     def __init__(self, parts: Sequence[Part], public: Public, seeds: Sequence[int]):
@@ -172,10 +169,7 @@ class Dask:
     def exchange(self, content: bytes) -> list[bytes]:
         """All nodes at work at once; a lost one is brought back.
 
-        Raises
-        ------
-        WorkerLostError
-            If that does not succeed.
+        Raises WorkerLostError if that does not succeed.
         """
         futures = [self._ask(k, content) for k in range(len(self.nodes))]
         replies = [self._wait(future) for future in futures]

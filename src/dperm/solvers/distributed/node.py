@@ -44,10 +44,7 @@ class Message:
     def unpack(cls, content: bytes) -> Message:
         """The message that :meth:`pack` wrote.
 
-        Raises
-        ------
-        ValueError
-            If the bytes are cut short or too many.
+        Raises ValueError if the bytes are cut short or too many.
         """
         if len(content) < _HEAD.size:
             raise ValueError(f"a message has at least {_HEAD.size} bytes")

@@ -80,10 +80,8 @@ class Fit(ABC):
     def releases(self) -> Iterator[np.ndarray]:
         """Make the runs; each release as it is made, (k, L).
 
-        Raises
-        ------
-        UndeclaredError
-            If the ledger does not state a release that the algorithm asks for.
+        Raises UndeclaredError if the ledger does not state a release that the algorithm
+        asks for.
         """
         for found in self.stepwise():
             if found is not None:

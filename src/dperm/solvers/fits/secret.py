@@ -87,11 +87,8 @@ class Secret:
     def released(self, events: Iterator[Event], normal: Normal | Exact) -> np.ndarray:
         """The value with the noise of the next event, (k, L) or (L, k, k).
 
-        Raises
-        ------
-        UndeclaredError
-            If there is no further event, or it is one of another kind, of a smaller
-            sensitivity, or of another batch.
+        Raises UndeclaredError if there is no further event, or it is one of another
+        kind, of a smaller sensitivity, or of another batch.
         """
         event = taken(events, SampledGaussian if self.batch else Gaussian)
         require("sensitivity", self.sensitivity / self.unit, event.sensitivity)

@@ -200,10 +200,7 @@ def smoothness_event(p: int, epsilon_prime: float, calibration: str) -> Laplace:
 def stated_sensitivity(calibration: str) -> float:
     """Sensitivity of M_j in units of b_j / n: dpcd prints 2, but 1 is enough.
 
-    Raises
-    ------
-    UnknownCalibrationError
-        If there is no such calibration.
+    Raises UnknownCalibrationError if there is no such calibration.
     """
     calibrations.place(calibration)
     return 2.0 if calibration == PAPER else 1.0

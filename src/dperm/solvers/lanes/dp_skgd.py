@@ -106,10 +106,7 @@ def refuses(options: Options, asked: Asked) -> str:
 class Sketch:
     """The distribution of S on one problem, with the constants that belong to it.
 
-    Raises
-    ------
-    ValueError
-        If the blocks do not fit the problem.
+    Raises ValueError if the blocks do not fit the problem.
     """
 
     def __init__(self, problem: Problem, options: Options):
@@ -190,10 +187,8 @@ class Sketch:
 def partition(problem: Problem, options: Options) -> list[np.ndarray]:
     """The blocks, each increasing, ordered by their smallest coordinate.
 
-    Raises
-    ------
-    ValueError
-        If there are more blocks than coordinates, or groups are no partition.
+    Raises ValueError if there are more blocks than coordinates, or groups are no
+    partition.
     """
     p = problem.p
     if options.groups:

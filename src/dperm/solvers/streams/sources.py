@@ -156,10 +156,7 @@ class Rows:
     def take(self, count: int) -> Batch:
         """The next records.
 
-        Raises
-        ------
-        ValueError
-            If there are not so many left.
+        Raises ValueError if there are not so many left.
         """
         low, high = self.taken, self.taken + count
         if high > len(self.y):
