@@ -11,7 +11,7 @@ import pytest
 from dperm import audit
 from dperm.audit import registry
 from dperm.audit.climbing import Effort, Ladder
-from dperm.audit.lanes import LaneSubject
+from dperm.audit.families import LaneSubject
 from dperm.audit.rungs import count, sensitivity, transcript
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine/noisy_gd.py"

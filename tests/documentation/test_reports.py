@@ -10,7 +10,7 @@ import yaml
 from dperm.core.experiment.config import compose
 from dperm.report import reports
 from dperm.report.claims import papers
-from dperm.report.scorecard import complete, majors, markdown
+from dperm.report.entries import complete, majors, markdown
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("dpbcfw", "dpcd", "dpgcd", "dpsco", "dpskgd")

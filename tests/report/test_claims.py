@@ -9,7 +9,7 @@ import yaml
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment.locate import ConfigError
 from dperm.report import claims, judging, rules
-from dperm.report.scorecard import FIVE, scorecard, summary
+from dperm.report.entries import FIVE, scorecard, summary
 from dperm.report.verdicts import (
     CAVEAT,
     INCOMPARABLE,

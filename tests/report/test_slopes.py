@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dperm.report import slopes
+from dperm.report import verdicts
 from dperm.report.rules import measures
 
 from .conftest import write
@@ -18,7 +18,7 @@ def said(evidence, config, value, half, bound=-1.0):
     judged = measures.rate(evidence, "rates", bound="bound", each="at", at_most=0.1)
     given = {"value": "exponent", "each": "at", "at_most": bound}
     plain = measures.exponent(evidence, "rates", rate=bound, **given)
-    texts = {slopes.worded(each.slopes, True) for each in (judged, plain)}
+    texts = {verdicts.slopes_worded(each.slopes, True) for each in (judged, plain)}
     assert (
         len(texts) == 1
     )  # whether the exponent or its distance to the bound is judged
@@ -44,10 +44,10 @@ def test_an_exponent_says_which_wrong_ones_its_interval_leaves_out(
 def test_the_instance_on_which_a_bound_is_tight_is_named():
     found = [measures.Estimate(v, v - 0.01, v + 0.01, rate=-1.0) for v in (-1.02, -2)]
     every = tuple(
-        slopes.of(name, one) for name, one in zip("ab", found, strict=True)
+        verdicts.slope_of(name, one) for name, one in zip("ab", found, strict=True)
     )  # fmt: skip
-    assert slopes.worded(slopes.under("the box", every), True).endswith(
-        "tight 1, beaten 1, exceeded 0 (tight: the box, a)"
-    )
-    assert "not tight" not in slopes.worded(every[1:], False)
-    assert slopes.of("a", measures.Estimate(1.0, 0.9, 1.1)) is None
+    assert verdicts.slopes_worded(
+        verdicts.slopes_under("the box", every), True
+    ).endswith("tight 1, beaten 1, exceeded 0 (tight: the box, a)")
+    assert "not tight" not in verdicts.slopes_worded(every[1:], False)
+    assert verdicts.slope_of("a", measures.Estimate(1.0, 0.9, 1.1)) is None

@@ -9,8 +9,7 @@ from omegaconf import OmegaConf
 
 from dperm.accountants.noisy_max import NoisyMax
 from dperm.audit import registry
-from dperm.audit.lanes import LaneSubject, Shape
-from dperm.audit.sequences import StreamSubject
+from dperm.audit.families import LaneSubject, Shape, StreamSubject
 from dperm.core import solvers
 from dperm.core.lanes import Lanes
 from dperm.core.privacy import Laplace, streams

@@ -9,8 +9,7 @@ from scipy.special import expit
 
 from conftest import PENALTIES, make_problem, raw_data
 from dperm.audit.climbing import Effort, Ladder
-from dperm.audit.fits import FitSubject
-from dperm.audit.lanes import Shape
+from dperm.audit.families import FitSubject, Shape
 from dperm.audit.registry import BOXES, FITS, subjects
 from dperm.audit.rungs import count, sensitivity, transcript
 from dperm.core import solvers

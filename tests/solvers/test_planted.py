@@ -8,8 +8,7 @@ import pytest
 from scipy import sparse
 
 from dperm.audit.climbing import Effort, Ladder
-from dperm.audit.fits import FitSubject
-from dperm.audit.lanes import Shape
+from dperm.audit.families import FitSubject, Shape
 from dperm.audit.rungs import published, sensitivity
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers import records

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.random import PCG64, Generator
 
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.audit.lanes import LaneSubject, Shape
+from dperm.audit.families import LaneSubject, Shape, StreamSubject
 from dperm.audit.registry import EPSILON, LANES, LOUD, choice, crowd, subjects
-from dperm.audit.sequences import StreamSubject
 from dperm.audit.subjects import Subject
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.lanes import Lanes, dp_cd

@@ -14,9 +14,14 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
-from dperm.audit.fits import FitSubject
-from dperm.audit.lanes import LaneSubject, Shape
-from dperm.audit.sequences import FrankWolfeSubject, SequenceNeeds, StreamSubject
+from dperm.audit.families import (
+    FitSubject,
+    FrankWolfeSubject,
+    LaneSubject,
+    SequenceNeeds,
+    Shape,
+    StreamSubject,
+)
 from dperm.audit.subjects import Array, Order, Subject
 from dperm.core import solvers
 from dperm.core.calibrations import OURS, PAPER, STRICT

@@ -25,12 +25,10 @@ from scipy import stats
 
 from dperm.accountants.private_choice import GAMMA
 from dperm.audit.climbing import Effort, Finding, Ladder
-from dperm.audit.fits import rounds
-from dperm.audit.lanes import Shape
+from dperm.audit.families import Shape, as_vertex, rounds
 from dperm.audit.laws import gaussian_delta, gaussian_epsilon
 from dperm.audit.registry import BOXES
 from dperm.audit.rungs import climb
-from dperm.audit.sequences import as_vertex
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
 from dperm.compare import contest, contestants
 from dperm.compare.contest import Contest, Drawn, Prices, Seeds

@@ -23,12 +23,11 @@ from dperm.core.experiment.locate import available
 from dperm.core.experiment.validation import paper_file
 from dperm.kinds.law import DRAWN
 from dperm.pipeline import seals
-from dperm.report import cells, rules, slopes, tuned, worlds
+from dperm.report import cells, rules, tuned, worlds
 from dperm.report.claims import CAUSES, READINGS, authors, load, papers, readings
-from dperm.report.entries import claim_id
+from dperm.report.entries import claim_id, markdown, summary
 from dperm.report.evidence import AbsentError, Evidence, worded
 from dperm.report.rules import applied
-from dperm.report.scorecard import markdown, summary
 from dperm.report.verdicts import (
     CAVEAT,
     HELD,
@@ -42,6 +41,8 @@ from dperm.report.verdicts import (
     UNTESTED,
     Finding,
     Verdict,
+    slopes_under,
+    slopes_worded,
 )
 
 log = logging.getLogger(__name__)
@@ -154,7 +155,7 @@ def _row(
         "missing": "; ".join(finding.missing),
         "should_notice": "; ".join(outcome.should),
         "noticed": "; ".join(outcome.noticed),
-        "excludes": slopes.worded(finding.slopes, finding.verdict in HELD),
+        "excludes": slopes_worded(finding.slopes, finding.verdict in HELD),
     }
 
 
@@ -272,7 +273,7 @@ def _under_readings(findings: dict[str, Finding]) -> Finding:
     controls = [f"{name}: {f.control}" for name, f in findings.items() if f.control]
     reason = f"{holding} ({len(held)} of {len(findings)}). {shown}: {first.reason}"
     control = "; ".join(controls)
-    every = (slopes.under(name, each.slopes) for name, each in findings.items())
+    every = (slopes_under(name, each.slopes) for name, each in findings.items())
     near = tuple(one for each in every for one in each)
     return Finding(verdict, reason, first.reproduced, "", control, missing, near)
 

@@ -30,12 +30,20 @@ from dperm.pipeline import seals
 from dperm.report import board as boards
 from dperm.report.board import Ledgers
 from dperm.report.claims import HEADLINE, KINDS, papers
-from dperm.report.entries import Names, counted, entries, names, number, slug
+from dperm.report.entries import (
+    FIVE,
+    Names,
+    complete,
+    counted,
+    entries,
+    names,
+    number,
+    slug,
+)
 from dperm.report.evidence import read_or_empty
 from dperm.report.figures import BANDS, MARKERS, Figure, Palette, figures, plain, short
 from dperm.report.judging import table
 from dperm.report.reports import REPORTS, bottom, noticing
-from dperm.report.scorecard import FIVE, complete
 
 log = logging.getLogger(__name__)
 

@@ -26,17 +26,17 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import seals
 from dperm.report import rules, worth
 from dperm.report.claims import HEADLINE, KINDS, READINGS, load, papers
-from dperm.report.entries import number
-from dperm.report.figures import plain
-from dperm.report.scorecard import (
+from dperm.report.entries import (
     FIVE,
     complete,
-    counted,
     grid,
+    in_words,
     majors,
+    number,
     scorecard,
     tallies,
 )
+from dperm.report.figures import plain
 from dperm.report.verdicts import NOTHING
 
 log = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
     ]
     if cited and all(short.get(name) == verdict for name, verdict in cited):
         return told
-    return f"Of {len(short)} major claims: {counted(short.values())}."
+    return f"Of {len(short)} major claims: {in_words(short.values())}."
 
 
 # --- pages ----------------------------------------------------------------------------

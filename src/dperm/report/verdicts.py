@@ -8,12 +8,11 @@ outside it is not reproduced; across its end nothing is decided.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from dperm.present.tables import number
-from dperm.report import slopes
 from dperm.report.evidence import AbsentError, Estimate, MissingError
 
 
@@ -58,7 +57,7 @@ class Finding:
     published: str = ""
     control: str = ""
     missing: tuple[str, ...] = ()  # groups that were expected
-    slopes: tuple[slopes.Slope, ...] = ()  # where the numbers are exponents
+    slopes: tuple[Slope, ...] = ()  # where the numbers are exponents
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,7 @@ def together(
     ]
     decisive = _decisive(known, verdicts, need if verdict != NOT else "all", target)
     missing = tuple(name or "all" for name in lost)
-    near = tuple(filter(None, (slopes.of(name, each) for name, each in known.items())))
+    near = tuple(filter(None, (slope_of(name, each) for name, each in known.items())))
     return Finding(verdict, "; ".join(parts), decisive, "", "", missing, near)
 
 
@@ -235,3 +234,66 @@ def _decisive(
     ordered = sorted(known, key=badness)
     place = {"all": -1, "any": 0}.get(str(need), (len(ordered) - 1) // 2)
     return known[ordered[place]]
+
+
+WRONG = {"half": 0.5, "twice": 2.0, "none": 0.0}  # times the claimed one
+NEARLY = 0.1  # of the rate, by which an interval may miss it
+
+
+@dataclass(frozen=True)
+class Slope:
+    """What the interval of one exponent tells apart."""
+
+    group: str
+    excluded: tuple[str, ...]  #: names of ``WRONG`` that lie outside the interval
+    #: ``tight`` where the interval reaches the claimed rate, to a tenth of it;
+    #: ``beaten`` where it lies below it, ``exceeded`` where above
+    place: str
+
+
+def slope_of(group: str, found: Estimate) -> Slope | None:
+    """The slope of a group; None for a number that is no exponent."""
+    if found.rate is None:
+        return None
+    low, high = (end + found.less for end in (found.low, found.high))
+    near = {name: factor * found.rate for name, factor in WRONG.items()}
+    excluded = tuple(name for name, at in near.items() if not low <= at <= high)
+    slack = NEARLY * abs(found.rate)
+    beaten, over = high < found.rate - slack, low > found.rate + slack
+    return Slope(
+        group, excluded, "beaten" if beaten else "exceeded" if over else "tight"
+    )
+
+
+def slopes_under(reading: str, slopes: Iterable[Slope]) -> tuple[Slope, ...]:
+    """Slopes under a reading of the claim, whose name stands before the group's."""
+    return tuple(
+        replace(each, group=", ".join(filter(None, (reading, each.group))))
+        for each in slopes
+    )
+
+
+def slopes_worded(slopes: tuple[Slope, ...], holds: bool) -> str:
+    """How many groups exclude which rate, and where the claimed one is reached.
+
+    Of a claim that ``holds`` and is beaten everywhere it says that it is not tight.
+    """
+    if not slopes:
+        return ""
+    total = len(slopes)
+    counts = (
+        f"{name} {sum(name in each.excluded for each in slopes)}" for name in WRONG
+    )
+    text = f"{', '.join(counts)} of {total}"
+    tight = [each.group for each in slopes if each.place == "tight"]
+    if not tight and all(each.place == "beaten" for each in slopes):
+        tightness = "holds, not tight here; tight on none known"
+        return f"{text}; {tightness if holds else 'beaten in all'}"
+    if len(tight) == total:
+        return f"{text}; tight in all"
+    places = (
+        f"{place} {sum(each.place == place for each in slopes)}"
+        for place in ("tight", "beaten", "exceeded")
+    )
+    named = f" (tight: {tight[0]})" if tight else ""
+    return f"{text}; {', '.join(places)}{named}"

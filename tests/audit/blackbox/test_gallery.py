@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm.audit.blackbox.recording import recorded
-from dperm.audit.blackbox.running import Target, quiet
+from dperm.audit.blackbox.recording import Target, quiet, recorded
 from dperm.audit.blackbox.search import audit
 from dperm.core.privacy.strict import gaussian_delta
 

@@ -10,8 +10,7 @@ from scipy import stats
 from dperm.audit.blackbox import affine
 from dperm.audit.blackbox.domain import Data, Domain, Pair
 from dperm.audit.blackbox.events import judge, learn
-from dperm.audit.blackbox.recording import recorded, run
-from dperm.audit.blackbox.running import RefusedError, Target, numbers
+from dperm.audit.blackbox.recording import RefusedError, Target, numbers, recorded, run
 from dperm.audit.subjects import LAWS
 from dperm.core.privacy.strict import gaussian_epsilon
 

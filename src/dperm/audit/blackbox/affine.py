@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dperm.audit.blackbox.domain import Data, Pair
-from dperm.audit.blackbox.running import Run, Target
+from dperm.audit.blackbox.recording import Run, Target
 from dperm.audit.bounds import losses_bound
 from dperm.audit.subjects import LAWS
 from dperm.core.privacy.strict import gaussian_epsilon

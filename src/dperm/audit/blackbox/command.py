@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dperm.audit.blackbox.domain import NORMS, RELATIONS, Domain
-from dperm.audit.blackbox.running import Fit, RefusedError, load
+from dperm.audit.blackbox.recording import Fit, RefusedError, load
 from dperm.audit.blackbox.search import Claim, Verdict, audit
 
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function

@@ -16,8 +16,14 @@ import numpy as np
 from dperm.audit.blackbox import affine, events
 from dperm.audit.blackbox.domain import Data, Domain, Pair
 from dperm.audit.blackbox.events import WIDE, Judged, plain, scale_of
-from dperm.audit.blackbox.recording import recorded
-from dperm.audit.blackbox.running import Fit, RefusedError, Run, Target, quiet
+from dperm.audit.blackbox.recording import (
+    Fit,
+    RefusedError,
+    Run,
+    Target,
+    quiet,
+    recorded,
+)
 
 Array = np.ndarray
 
