@@ -708,12 +708,12 @@ MUTANTS = (
         "ones = np.full((X.shape[0], 1), value * abs(X).max())",
     ),
     plant("classes_of_the_data", "dp_gd dp_cd",
-        "declared classes give way to those of y", "DPClassifier._find_classes",
+        "declared classes give way to those of y", "DPClassifier._labelled",
         "np.unique(y) if self.classes is None else self._declared()",
         "np.unique(y)",
     ),
     plant("targets_always_checked", "", "y is checked though classes are declared",
-        "DPClassifier._find_classes",
+        "DPClassifier._labelled",
         "if self.classes is None:\n"
         "    check_classification_targets(y)",
         "if True:\n"

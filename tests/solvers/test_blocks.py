@@ -9,12 +9,17 @@ import pytest
 
 import dperm
 from dperm.compare import estimators
+from dperm.compare.units import units
 from dperm.data import blocks as data
 from dperm.data.blocks import Held, Part, parquet
 from dperm.solvers import blocks
 from dperm.solvers.blocks import Blocked, Blocks, added
 
 N, P = 900, 4
+PLAIN = (
+    units("bounds", None, None, P, False),
+    units("label_bounds", None, None, 1, False),
+)
 LOGISTIC = ("objective_perturbation", "output_perturbation", "dp_gd", "dp_gram")
 SQUARES = ("moments", "dp_gd", "dp_gram")
 
@@ -165,7 +170,7 @@ def test_replacing_a_record_moves_a_sum_by_what_the_ledger_states(
     other, labels, C = X.copy(), y.copy(), 0.5
     X[130] = other[130] = [2.0, 0.0, 0.0, 2.0]
     y[130], labels[130] = 0.0, 1.0
-    ends = (np.full(P, -np.inf), np.full(P, np.inf), np.zeros(P), np.ones(P))
+    ends = (*PLAIN, np.ones(P))
     sums = []
     for k, (A, b) in enumerate(((X, y), (other, labels))):
         (tmp_path / str(k)).mkdir()
@@ -182,7 +187,7 @@ def test_replacing_a_record_moves_a_sum_by_what_the_ledger_states(
 def test_a_sample_is_of_records_that_lie_evenly(small):
     X, y = records(unclean=False)
     X[:, 0] = np.arange(N)
-    ends = (np.full(P, -np.inf), np.full(P, np.inf), np.zeros(P), np.ones(P))
+    ends = (*PLAIN, np.ones(P))
     made = Blocked(Blocks(Held(X, y), "least_squares", *ends))
     rows = made.sample().rows
     assert len(rows) == 300 and made.n == N

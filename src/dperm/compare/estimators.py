@@ -151,7 +151,7 @@ class DPLinear(BaseEstimator):
                     "X: of records in files nothing is read off: expected classes, and "
                     "scales that are not 'data'"
                 )
-            return self._cleaned(self._blocks(source), None)
+            return self._cleaned(self._blocks(source), y)
         if not isinstance(X, np.ndarray) or X.size <= LARGE or self._read_off():
             return self._cleaned(*self._arrays(X, y))
         X, y = self._arrays(X, y, dtype=X.dtype if X.dtype.kind in "fiub" else float)
@@ -164,8 +164,7 @@ class DPLinear(BaseEstimator):
         )
 
     def _blocks(self, source: Source) -> Blocks:
-        none = np.zeros(source.shape[1])
-        return Blocks(source, self.loss, none, none, none, none + 1)
+        return Blocks(source, self.loss, None, None, np.ones(source.shape[1]))
 
     def _arrays(
         self,
@@ -226,22 +225,14 @@ class DPLinear(BaseEstimator):
         self._check(X.shape[0])
         self._units, self._label = self._scales(X), self._label_units(y)
         self._over = np.ones(X.shape[1])
-        if not isinstance(X, Blocks):
-            return self._labelled(self._units.applied(X), y)
-        edge, of, label = np.inf, self._units, self._label
-        if self.release:
-            _within_edge(np.zeros((1, 1)), np.append(of.scale, label.scale))
-            edge = EDGE
-        X = replace(
-            X,
-            low=np.maximum(of.low, -edge),
-            high=np.minimum(of.high, edge),
-            centre=of.centre,
-            label_low=float(label.low[0]),
-            label_high=float(label.high[0]),
-            label_centre=float(label.centre[0]),
-        )
-        return self._targets(X, y)
+        if isinstance(X, Blocks):
+            of = self._units
+            if self.release:
+                _within_edge(np.zeros((1, 1)), np.append(of.scale, self._label.scale))
+                low, high = np.maximum(of.low, -EDGE), np.minimum(of.high, EDGE)
+                of = replace(of, low=low, high=high)
+            return self._labelled(replace(X, columns=of, labels=self._label), y)
+        return self._labelled(self._units.applied(X), y)
 
     def _runs(
         self,
@@ -596,10 +587,7 @@ class DPLinear(BaseEstimator):
             return secrets.randbits(62)
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[np.ndarray]]:
-        raise NotImplementedError
-
-    def _targets(self, X: Blocks, y: Any) -> tuple[Blocks, list[Any]]:
+    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         raise NotImplementedError
 
     def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
@@ -764,21 +752,11 @@ class DPClassifier(ClassifierMixin, DPLinear):
         """
         return self._fitted(X, y, unknown)
 
-    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[np.ndarray]]:
+    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as signs, a vector a class if there are more than two.
 
         A record of no class is one of zeros.
         """
-        self._find_classes(y)
-        return metrics.against_rest(X, y, self.classes_)
-
-    def _targets(self, X: Blocks, y: Any) -> tuple[Blocks, list[Any]]:
-        """The classes that become +1 in turn."""
-        self._find_classes(y)
-        some = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        return replace(X, classes=self.classes_), [*some]
-
-    def _find_classes(self, y: np.ndarray) -> None:
         self._check_loss(metrics.SIGNED)
         if self.classes is None:
             check_classification_targets(y)
@@ -788,6 +766,10 @@ class DPClassifier(ClassifierMixin, DPLinear):
                 f"y: {type(self).__name__} needs two classes or more, the data have "
                 "one class"
             )
+        if isinstance(X, Blocks):
+            some = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+            return replace(X, classes=self.classes_), [*some]
+        return metrics.against_rest(X, y, self.classes_)
 
     def _declared(self) -> np.ndarray:
         found = np.asarray(self.classes)
@@ -893,16 +875,13 @@ class DPRegressor(RegressorMixin, DPLinear):
             )
         return replace(made, scale=found[None])
 
-    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[np.ndarray]]:
+    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as numbers; a record that is not finite is left out."""
         self._check_loss(RESIDUAL)
+        if isinstance(X, Blocks):
+            return X, [None]
         X, y = cleaned(X, self._label.applied(np.asarray(y, dtype=np.float64)))
         return X, [y]
-
-    def _targets(self, X: Blocks, y: Any) -> tuple[Blocks, list[Any]]:
-        """Labels as they are."""
-        self._check_loss(RESIDUAL)
-        return X, [None]
 
     def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         self.coef_, self.intercept_ = coef[0], float(intercept[0])

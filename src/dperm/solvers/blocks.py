@@ -47,43 +47,20 @@ SAMPLE = 1 << 22  # entries of a sample
 class Blocks:
     """Records in blocks, and how they become those that a solver sees.
 
-    A column x becomes (x - centre) / scale after clipping to [low, high]; a record that
-    is not finite, or of no class, becomes one of zeros.
-
-    Attributes
-    ----------
-    source : Source
-    loss : str
-    low, high, centre, scale : ndarray, shape (p,)
-    label_low, label_high, label_centre, label_scale : float
-        The same of labels that are numbers.
-    classes : ndarray, optional
-        Of labels that are not.
-    positive : object
-        The class that is +1.
-    constant : float
-        What a last column holds; 0 if there is none.
-    label : float
-        What a record's labels are measured in (``Records.labels``).
-    apart : bool
-        As of ``Records``.
+    A record that is not finite, or of no class, becomes one of zeros.
     """
 
     source: Source
     loss: str
-    low: np.ndarray
-    high: np.ndarray
-    centre: np.ndarray
-    scale: np.ndarray
-    label_low: float = -np.inf
-    label_high: float = np.inf
-    label_centre: float = 0.0
+    columns: Any  # Units: ranges to which features are clipped, and their centres
+    labels: Any  # the same of labels that are numbers
+    scale: np.ndarray  # what features are divided by then, (p,)
     label_scale: float = 1.0
-    classes: np.ndarray | None = None
-    positive: Any = None
-    constant: float = 0.0
-    label: float = 1.0
-    apart: bool = False
+    classes: np.ndarray | None = None  # of labels that are none
+    positive: Any = None  # the class that is +1
+    constant: float = 0.0  # of a last column; 0 if there is none
+    unit: float = 1.0  # of ``Records.labels``
+    apart: bool = False  # as of ``Records``
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -106,8 +83,7 @@ class Blocks:
         loss, p = named(self.loss), len(self.scale)
         if self.classes is None:
             with np.errstate(all="ignore"):
-                y = np.clip(y.astype(float), self.label_low, self.label_high)
-                y = (y - self.label_centre) / self.label_scale
+                y = self.labels.applied(y.astype(float)) / self.label_scale
             keep = np.isfinite(y)
         else:
             keep = np.isin(y, self.classes)
@@ -115,8 +91,8 @@ class Blocks:
         signs, offset = loss.signs(y), np.where(keep, loss.offset(y), 0.0)
         rows = np.empty((len(X), p + bool(self.constant)))
         squares, largest = np.empty((2, len(X)))
-        ends = (self.low, self.high, self.centre, 1 / self.scale)
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        of, X = self.columns, np.ascontiguousarray(X, dtype=np.float64)
+        ends = (of.low, of.high, of.centre, 1 / self.scale)
         _prepare(X, *ends, signs, rows, squares, largest)
         if not (keep.all() and (squares < FAR**2).all()):
             keep &= np.isfinite(rows[:, :p]).all(axis=1)
@@ -126,7 +102,7 @@ class Blocks:
             rows[:, p] = self.constant * signs
             squares += self.constant**2
             largest = np.maximum(largest, abs(self.constant))
-        taken = (rows, offset, lengths(rows, squares), largest, self.label)
+        taken = (rows, offset, lengths(rows, squares), largest, self.unit)
         return Block(loss, self.apart, *taken)
 
     def each(self, function: Any, *args: Any) -> Iterator[Found]:

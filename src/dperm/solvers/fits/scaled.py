@@ -84,7 +84,7 @@ class Scaled:
         if isinstance(self._records, Problem):
             A = self._records.A
             if isinstance(A, Blocks):
-                blocks = replace(A.over(self.S), label=self.label, apart=self.apart)
+                blocks = replace(A.over(self.S), unit=self.label, apart=self.apart)
                 self._records = Blocked(blocks)
             else:
                 how = (self.S, self.label, self.apart)
