@@ -59,10 +59,6 @@ def unpack(
     most : int
         Bytes of one unpacked file.
 
-    Returns
-    -------
-    list of Path
-
     Raises
     ------
     RefusedError

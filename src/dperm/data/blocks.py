@@ -58,19 +58,11 @@ class Held:
 
 @dataclass(frozen=True)
 class Parquet:
-    """A Parquet file, or a folder of them, of which one column is the label.
-
-    Attributes
-    ----------
-    target : str
-    names : tuple of str
-        The other columns, in the order of the first file.
-    parts : tuple of Part
-        Neighbouring row groups of a file, until they have 2^24 entries.
-    """
+    """A Parquet file, or a folder of them, of which one column is the label."""
 
     target: str
-    names: tuple[str, ...]
+    names: tuple[str, ...]  #: the other columns, in the order of the first file
+    #: neighbouring row groups of a file, until they have 2^24 entries
     parts: tuple[Part, ...]
 
     @property

@@ -44,10 +44,6 @@ LOADERS: dict[str, dict[str, type]] = {  # and the options of theirs that make a
 def check_dataset(dataset: Dataset) -> None:
     """Check what a data set's YAML says about sources, reader and digest.
 
-    Parameters
-    ----------
-    dataset : Dataset
-
     Raises
     ------
     ValueError

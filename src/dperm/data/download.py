@@ -45,7 +45,6 @@ def download(url: str, target: Path, data: Data) -> Path:
 
     Parameters
     ----------
-    url : str
     target : Path
         Appears only when the file is complete.
     data : Data

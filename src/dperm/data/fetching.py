@@ -435,7 +435,6 @@ def contents(dataset: Dataset, mirror: str | None = None) -> dict[str, str]:
 
     Parameters
     ----------
-    dataset : Dataset
     mirror : str, optional
         Folder whose files count as well.
 

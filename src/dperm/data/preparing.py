@@ -29,21 +29,14 @@ META = "meta.json"
 
 @dataclass(frozen=True)
 class Prepared:
-    """The arrays of a problem; X and y are None when the data set is unavailable.
+    """The arrays of a problem; X and y are None when the data set is unavailable."""
 
-    Attributes
-    ----------
-    X : ndarray in Fortran order, or scipy CSC array, shape (n, p), float64
-    y : ndarray, shape (n,), float64
-    meta : dict
-        name, status, reason, n, p, nnz, digest, dataset, dataset_digest, preparation,
-        dropped (columns), implicit (whether sparse columns are yet to be standardised,
-        by the problem), uses_data (what was done that looked at all records, for which
-        no privacy is accounted).
-    """
-
-    X: Any
-    y: Any
+    X: Any  #: shape (n, p), float64, in Fortran order or a scipy CSC array
+    y: Any  #: shape (n,), float64
+    #: name, status, reason, n, p, nnz, digest, dataset, dataset_digest,
+    #: preparation, dropped (columns), implicit (whether sparse columns are yet
+    #: to be standardised, by the problem), uses_data (what was done that looked
+    #: at all records, for which no privacy is accounted)
     meta: dict[str, Any]
 
     @property
@@ -68,7 +61,6 @@ def prepare(
     ----------
     problem : Problem
         Its data set must have been fetched, with whatever outcome.
-    data : Data
     check : callable, optional
         Given the problem and y (n,), raises where these labels are of no use to it.
 
@@ -105,15 +97,6 @@ def prepare(
 
 def load_prepared(problem_name: str, data: Data) -> Prepared:
     """Load what ``prepare`` stored; its digest is computed again and compared.
-
-    Parameters
-    ----------
-    problem_name : str
-    data : Data
-
-    Returns
-    -------
-    Prepared
 
     Raises
     ------

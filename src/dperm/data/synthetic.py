@@ -30,7 +30,6 @@ def sparse_regression(
         Their standard deviation.
     noise : float
         Standard deviation of what is added to y = Xw.
-    seed : int
 
     Returns
     -------
@@ -63,7 +62,6 @@ def logistic_lognormal(
         Rows and features; X is standard normal, then standardised.
     sigma : float
         The coefficients w are lognormal(0, sigma).
-    seed : int
 
     Returns
     -------
@@ -91,7 +89,6 @@ def sparse_classification(
         Chance that an entry is 1 and not 0.
     active : int
         Coefficients that are not zero, at the first positions, -1 and +1 by turns.
-    seed : int
 
     Returns
     -------
@@ -125,7 +122,6 @@ def dialled_regression(
         in units of the columns' sizes.
     correlation : float
         Of any two features, in [0, 1).
-    seed : int
 
     Returns
     -------

@@ -129,32 +129,17 @@ def _title(group: Group) -> str:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Kept rows of one seed, made by other code than there is.
+    """Kept rows of one seed, made by other code than there is."""
 
-    Attributes
-    ----------
-    group : tuple of str
-        One replayed member speaks for all; ends with the code that made them.
-    stage, problem : str
-    name : str
-        For whoever reads of it, seed included.
-    key : Key
-        What it would be called now.
-    paths : list of Path
-        Its files.
-    seconds : float
-        What it took.
-    replay : callable
-        Maps points (step, clip) of it to the rows that the present code makes.
-    """
-
+    #: one replayed member speaks for all; ends with the code that made them
     group: Group
     stage: str
     problem: str
-    name: str
-    key: Key
-    paths: list[Path]
-    seconds: float
+    name: str  #: for whoever reads of it, seed included
+    key: Key  #: what it would be called now
+    paths: list[Path]  #: its files
+    seconds: float  #: what it took
+    #: maps points (step, clip) of it to the rows that the present code makes
     replay: Callable[[pd.DataFrame], pd.DataFrame]
 
     def rows(self) -> pd.DataFrame:

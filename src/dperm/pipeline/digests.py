@@ -63,7 +63,6 @@ def lanes(algorithm: str, loss: str | None = None, versioned: bool = True) -> st
 
     Parameters
     ----------
-    algorithm : str
     loss : str, optional
         Of the problem; None: of the solver alone.
     versioned : bool
@@ -81,7 +80,6 @@ def noise(
 
     Parameters
     ----------
-    algorithm : str
     kinds : iterable of str
         Its calibrations.
     loss : str

@@ -83,7 +83,6 @@ class Costs:
 
     Parameters
     ----------
-    graph : Graph
     known : dict
         What is recorded, by job; None: what ``results/costs.csv`` says.
     folder : str
@@ -282,8 +281,6 @@ def tasks(graph: Graph, costs: Costs, ends: Sequence[str] = ()) -> dict[str, Tas
 
     Parameters
     ----------
-    graph : Graph
-    costs : Costs
     ends : sequence of str
         Files to make; none: all papers of the graph, and the report.
 

@@ -27,23 +27,14 @@ TARGETS = {"figures": ".png", "tables": ".csv"}  # the format that is waited for
 
 @dataclass(frozen=True)
 class Stage:
-    """A rule of the Snakefile: one job for all values of its wildcards.
+    """A rule of the Snakefile: one job for all values of its wildcards."""
 
-    Attributes
-    ----------
-    key : str
-        Pattern of what names a job, its log and its benchmark, by wildcards.
-    outputs : tuple of str
-        Patterns of the files; those of ``draw`` differ from job to job.
-    priority : int
-        Of what many jobs wait for, sweeps and drawing among them; then the rest.
-    seconds : float
-        What a job costs where nothing is recorded and no work is known.
-    """
-
-    key: str
+    key: str  #: pattern of what names a job, its log and its benchmark, by wildcards
+    #: patterns of the files; those of ``draw`` differ from job to job
     outputs: tuple[str, ...] = ()
+    #: of what many jobs wait for, sweeps and drawing among them; then the rest
     priority: int = 0
+    #: what a job costs where nothing is recorded and no work is known
     seconds: float = 1.0
 
     @property
@@ -105,10 +96,8 @@ def product_inputs(
     ----------
     results : str
         Folder of results, ending in a slash.
-    paper : str
     runs : iterable of (str, str)
         Problems and solvers that it shows.
-    sweeps : iterable of str
     timed : bool
         Whether it shows seconds.
     """
@@ -120,59 +109,37 @@ def product_inputs(
 
 @dataclass
 class Job:
-    """A job of the Snakefile.
+    """A job of the Snakefile."""
 
-    Attributes
-    ----------
-    inputs, outputs : list of str
-        Files.
-    digest : str
-        Of its settings, its code and what it reads; empty where Snakemake need not
-        know: what ``draw`` makes has a digest a product.
-    work : float or None
-        Of ``solve`` the passes over the data of all its lanes, of ``sweep`` its points
-        times their replicates.
-    products : list of str
-        Of ``draw``: ``figures/<name>`` and ``tables/<name>``.
-    shown : list of str
-        Of their files those that Snakemake's report shows, one of each.
-    alone : bool
-        Whether it runs with nothing beside it, being timed.
-    """
-
+    #: inputs, outputs: files
     inputs: list[str]
     outputs: list[str]
+    #: of its settings, its code and what it reads; empty where Snakemake need
+    #: not know: what ``draw`` makes has a digest a product
     digest: str = ""
+    #: of ``solve`` the passes over the data of all its lanes, of ``sweep`` its
+    #: points times their replicates
     work: float | None = None
+    #: of ``draw``: ``figures/<name>`` and ``tables/<name>``
     products: list[str] = field(default_factory=list)
+    #: of their files those that Snakemake's report shows, one of each
     shown: list[str] = field(default_factory=list)
-    alone: bool = False
+    alone: bool = False  #: whether it runs with nothing beside it, being timed
 
 
 @dataclass
 class Graph:
-    """All jobs of some papers at a scale.
+    """All jobs of some papers at a scale."""
 
-    Attributes
-    ----------
-    folder : str
-        Of the scale, below results/ and figures/; empty at full scale.
-    papers : list of str
-    jobs : dict
-        ``stage/key`` to its job, each after those it waits for within its paper.
-    digests : dict
-        ``stage/name`` to the digest of what determines its rows, or its product.
-    dataset_of : dict
-        Problem to data set.
-    files : dict
-        ``file path`` of the reader's own data to its digest; empty where there is none.
-    """
-
-    folder: str
+    folder: str  #: of the scale, below results/ and figures/; empty at full scale
     papers: list[str] = field(default_factory=list)
+    #: ``stage/key`` to its job, each after those it waits for within its paper
     jobs: dict[str, Job] = field(default_factory=dict)
+    #: ``stage/name`` to the digest of what determines its rows, or its product
     digests: dict[str, str] = field(default_factory=dict)
-    dataset_of: dict[str, str] = field(default_factory=dict)
+    dataset_of: dict[str, str] = field(default_factory=dict)  #: problem to data set
+    #: ``file path`` of the reader's own data to its digest; empty where there is
+    #: none
     files: dict[str, str] = field(default_factory=dict)
 
     # --- building it ------------------------------------------------------------------

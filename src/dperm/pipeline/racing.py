@@ -237,7 +237,6 @@ def raced(
 
     Parameters
     ----------
-    job : Job
     units : iterable of Unit
         Those of a calibration and number of passes one after the other.
     solve : callable

@@ -59,7 +59,6 @@ def seal(
 
     Parameters
     ----------
-    config : schema.Config
     by : str
         The stage.
     written : iterable of Path
@@ -149,8 +148,6 @@ def check(
 
     Parameters
     ----------
-    config : schema.Config
-    paths : iterable of Path
     made : mapping of Path to str, optional
         Digests of the code and settings that a file must be of.
     solving : bool

@@ -74,7 +74,6 @@ def write_archive(
 
     Parameters
     ----------
-    path : Path
     heads : mapping of str to str
         The first members: their names, and their texts.
     files : mapping of str to Path

@@ -51,26 +51,18 @@ class Statement:
 
 @dataclass
 class Source:
-    """What a module defines.
+    """What a module defines."""
 
-    Attributes
-    ----------
-    definitions : dict
-        Name to the statements that bind it.
-    imports : dict
-        Name to the module it comes from and, unless it is a module, its name there.
-    stars : list of str
-        Modules all of whose names are imported.
-    effects : list of Statement
-        What is done whenever the module is imported, whichever name is wanted.
-    functions : dict
-        Name to the arguments of the functions, in order.
-    """
-
+    #: name to the statements that bind it
     definitions: dict[str, list[Statement]] = field(default_factory=dict)
+    #: name to the module it comes from and, unless it is a module, its name
+    #: there
     imports: dict[str, Use] = field(default_factory=dict)
+    #: modules all of whose names are imported
     stars: list[str] = field(default_factory=list)
+    #: what is done whenever the module is imported, whichever name is wanted
     effects: list[Statement] = field(default_factory=list)
+    #: name to the arguments of the functions, in order
     functions: dict[str, ast.arguments] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
@@ -89,7 +81,6 @@ def read(text: str, package: str) -> Source:
 
     Parameters
     ----------
-    text : str
     package : str
         The package the module lies in, for relative imports.
 
