@@ -100,8 +100,8 @@ def _check_source(name: str, key: str, source: Source) -> None:
     if not getattr(source, required):
         _fail(name, f"{key}.{required}", "nothing", f"a value for {source.kind}")
     for other in fields(Source):
-        taken = ("kind", required, *BESIDE.get(source.kind, ()))
-        if getattr(source, other.name) and other.name not in taken:
+        keys = ("kind", required, *BESIDE.get(source.kind, ()))
+        if getattr(source, other.name) and other.name not in keys:
             found = getattr(source, other.name)
             _fail(name, f"{key}.{other.name}", found, f"nothing for {source.kind}")
     for listed in ("files", "members", "urls"):
@@ -121,19 +121,13 @@ def _check_source(name: str, key: str, source: Source) -> None:
         _fail(name, f"{key}.loader", source.loader, "the name of a package")
     if source.kind == "sklearn":
         _check_known(name, f"{key}.loader", source.loader, LOADERS)
-        _check_known_options(name, f"{key}.options", source, LOADERS)
+        taken = LOADERS[str(source.loader)]
+        for option, value in source.options.items():
+            _check_known(name, f"{key}.options", option, taken)
+            check(value, taken[option], f"data set {name}: {key}.options.{option}")
     if source.kind == "synthetic":
         _check_known(name, f"{key}.generator", source.generator, GENERATORS)
         _check_arguments(name, f"{key}.options", source)
-
-
-def _check_known_options(
-    name: str, key: str, source: Source, known: dict[str, dict[str, type]]
-) -> None:
-    for option, value in source.options.items():
-        taken = known[str(source.loader)]
-        _check_known(name, key, option, taken)
-        check(value, taken[option], f"data set {name}: {key}.{option}")
 
 
 def _check_arguments(name: str, key: str, source: Source) -> None:

@@ -42,7 +42,7 @@ from dperm.core.experiment.unit import (
 )
 from dperm.pipeline import digests, inputs
 from dperm.pipeline.products import function_of, sweep_problems
-from dperm.pipeline.stages import Task, measured, sweep_path, tasks
+from dperm.pipeline.stages import measured, sweep_path, tasks
 from dperm.store.locks import locked
 
 log = logging.getLogger(__name__)
@@ -155,12 +155,10 @@ def candidates(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
     An optimum that is not what it was is added to ``moved``: no lane of its problem is
     what it was either, since all are measured by F*.
     """
-    given = [o for o in config.overrides if not o.startswith(("problem=", "solver="))]
-    for problem, solver in plan.runs(config):
-        folder = plan.results_folder(config, config.paper.name, problem, solver)
+    for run in plan.runs(config):
+        folder = plan.results_folder(config, config.paper.name, *run)
         if Parts(folder).by_identity():
-            names = [f"problem={problem}", f"solver={solver}"]
-            yield from _lanes(configuration.compose([*given, *names]), moved)
+            yield from _lanes(plan.at_run(config, *run), moved)
     for name, what in config.paper.sweeps.items():
         yield from _points(config, name, what, moved)
 
@@ -182,6 +180,12 @@ class _Loaded:
             self.kept.clear()
             self.kept[id(self)] = inputs.load_job(self.config)
         return self.kept[id(self)]
+
+    def again(self, unit: Unit, points: pd.DataFrame) -> pd.DataFrame:
+        """The rows of points of a unit."""
+        job = self.job()
+        assert job is not None
+        return compute(job, unit, points, self.config.workers)
 
 
 def _lanes(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
@@ -206,7 +210,8 @@ def _lanes(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
     for unit in _units(job, plan.design(config)):
         key = part_key(job, unit)
         for code, paths in other.get(key.identity, {}).items():
-            if _is_wanted(parts, key, unit):
+            now_kept = parts.read(key)
+            if now_kept is None or len(missing(unit.settings(), now_kept)) > 0:
                 yield Candidate(
                     (*_kind(job, unit), code),
                     unit.stage,
@@ -216,16 +221,8 @@ def _lanes(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
                     key,
                     paths,
                     seconds.get(f"{key.identity}-{code}", 0.0),
-                    partial(_again, loaded, unit, config.workers),
+                    partial(loaded.again, unit),
                 )
-
-
-def _again(
-    loaded: _Loaded, unit: Unit, workers: int, points: pd.DataFrame
-) -> pd.DataFrame:
-    job = loaded.job()
-    assert job is not None
-    return compute(job, unit, points, workers)
 
 
 def _solve_again(config: schema.Config, moved: list[str]) -> None:
@@ -257,23 +254,14 @@ def _units(job: Job, design: plan.Design) -> list[Unit]:
     return units
 
 
-def _is_wanted(parts: Parts, key: Key, unit: Unit) -> bool:
-    """Whether lanes of a unit are missing under its present key."""
-    kept = parts.read(key)
-    return kept is None or len(missing(unit.settings(), kept)) > 0
-
-
 def _kind(job: Job, unit: Unit) -> Group:
     """Lanes of one kind run the same code: solver, options, matrix, loss, penalty."""
     options = json.dumps(asdict(job.options), default=str)
     names = (job.algorithm, options, unit.calibration.calibration)
-    return *names, _matrix(job.problem), job.problem.loss.name, _penalty(job.problem)
-
-
-def _matrix(problem: Problem) -> str:
-    if problem.is_centred:
-        return "centred"
-    return "sparse" if problem.is_sparse else "dense"
+    problem = job.problem
+    matrix = "sparse" if problem.is_sparse else "dense"
+    matrix = "centred" if problem.is_centred else matrix
+    return *names, matrix, problem.loss.name, _penalty(problem)
 
 
 def _penalty(problem: Problem) -> str:
@@ -330,16 +318,9 @@ def _points(
             )
 
 
-def _measured_again(
-    config: schema.Config,
-    name: str,
-    what: schema.Sweep,
-    function: Callable[..., Any],
-    task: Task,
-    points: pd.DataFrame,
-) -> pd.DataFrame:
+def _measured_again(*given: Any) -> pd.DataFrame:
     """The rows of a sweep's task, which has no lanes to choose points of."""
-    return measured(config, name, what, function, task)
+    return measured(*given[:-1])
 
 
 def _named(point: dict[str, Any]) -> Group:

@@ -101,8 +101,11 @@ def agreement(
 ) -> Agreement:
     """Say how far two tables agree, in ``shared`` columns or in all."""
     pair = _read(one), _read(other)
-    level = _level(*_common(*pair) if shared else pair, rtol)
-    return Agreement(name, level, tuple(_differing(*pair)))
+    lines = tuple(_differing(*pair))
+    if shared:
+        names = pair[0].columns.intersection(pair[1].columns, sort=False)
+        pair = pair[0][names], pair[1][names]
+    return Agreement(name, _level(*pair, rtol), lines)
 
 
 def overall(agreed: Iterable[Agreement], one: Path, other: Path) -> Level:
@@ -246,14 +249,6 @@ def _differing(one: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
         line = _column(one[name], other[name])
         if line:
             yield f"{name}: {line}"
-
-
-def _common(
-    one: pd.DataFrame, other: pd.DataFrame
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Both with the columns that both have."""
-    names = one.columns.intersection(other.columns, sort=False)
-    return one[names], other[names]
 
 
 def _keyed(one: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

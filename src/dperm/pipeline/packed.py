@@ -445,14 +445,8 @@ def _signed(text: str, key: Path) -> str:
         If the file is no private Ed25519 key in PEM.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    try:
-        private = load_pem_private_key(key.read_bytes(), password=None)
-    except (ValueError, TypeError) as error:
-        raise _no_key(key, "private") from error
-    if not isinstance(private, Ed25519PrivateKey):
-        raise _no_key(key, "private")
+    private: Any = _key(key, "private", Ed25519PrivateKey, password=None)
     return private.sign(text.encode()).hex() + "\n"
 
 
@@ -460,14 +454,8 @@ def _require_signed(archive: zipfile.ZipFile, text: bytes, key: Path) -> None:
     """Refuse an archive that the owner of a key did not sign."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    try:
-        public = load_pem_public_key(key.read_bytes())
-    except ValueError as error:
-        raise _no_key(key, "public") from error
-    if not isinstance(public, Ed25519PublicKey):
-        raise _no_key(key, "public")
+    public: Any = _key(key, "public", Ed25519PublicKey)
     if SIGNATURE not in archive.namelist():
         raise ArchiveError(f"{archive.filename} is not signed, by {key} or another")
     signature = archive.read(_small(archive, SIGNATURE)).decode().strip()
@@ -477,8 +465,17 @@ def _require_signed(archive: zipfile.ZipFile, text: bytes, key: Path) -> None:
         raise ArchiveError(f"{archive.filename} was not signed by {key}") from error
 
 
-def _no_key(path: Path, kind: str) -> ArchiveError:
-    return ArchiveError(f"{path}: expected a {kind} Ed25519 key in PEM")
+def _key(path: Path, kind: str, form: type, **options: Any) -> Any:
+    from cryptography.hazmat.primitives import serialization
+
+    try:
+        load = getattr(serialization, f"load_pem_{kind}_key")
+        key = load(path.read_bytes(), **options)
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, form):
+        raise ArchiveError(f"{path}: expected a {kind} Ed25519 key in PEM")
+    return key
 
 
 # --- the command ----------------------------------------------------------------------

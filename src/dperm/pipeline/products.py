@@ -25,6 +25,7 @@ from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.validation import one_of, paper_file
 from dperm.pipeline import seals
 from dperm.pipeline.graph import FORMATS, product_inputs
+from dperm.present import tables
 from dperm.store import closure
 from dperm.store.closure import functions
 
@@ -64,24 +65,9 @@ def figure(config: schema.Config) -> list[Path]:
     return _made(config, "figures")
 
 
-def _figure(made: Any, path: Path, caption: str) -> list[Path]:
-    from dperm.present import drawing
-
-    drawn, rows = made
-    written = [*drawing.save(drawn, rows, path), path.with_suffix(".json")]
-    store.write_json(written[-1], drawing.described(rows))
-    return written
-
-
 def table(config: schema.Config) -> list[Path]:
     """Write ``product=...``, or all tables of the paper."""
     return _made(config, "tables")
-
-
-def _table(made: Any, path: Path, caption: str) -> list[Path]:
-    from dperm.present import tables as writing
-
-    return writing.save(made, path, caption)
 
 
 def _made(config: schema.Config, kind: str) -> list[Path]:
@@ -106,8 +92,15 @@ def write(
     """
     product = getattr(config.paper, kind)[name]
     seals.check(config, inputs_of(config, kind, name), made)
-    content = _make(config, kind, product)
-    written = WRITERS[kind](content, stem(config, kind, name), product.caption)
+    content, path = _make(config, kind, product), stem(config, kind, name)
+    if kind == "tables":
+        written = tables.save(content, path, product.caption)
+    else:
+        from dperm.present import drawing
+
+        drawn, rows = content
+        written = [*drawing.save(drawn, rows, path), path.with_suffix(".json")]
+        store.write_json(written[-1], drawing.described(rows))
     for path in written:
         log.info("%s", path)
     return written
@@ -152,9 +145,6 @@ def draw(config: schema.Config) -> list[Path]:
         # None if one failed: Snakemake puts all back.
         seals.seal(config, kind[:-1], files, digest, inputs_of(config, kind, name))
     return [path for files in new.values() for path in files]
-
-
-WRITERS = {"figures": _figure, "tables": _table}
 
 
 def is_current(config: schema.Config, kind: str, name: str, digest: str) -> bool:

@@ -243,7 +243,7 @@ def _present(config: schema.Config, name: str) -> str:
     elif top == "conf":
         path = conf_file(rest)
     else:
-        path = _below(config, top, rest)
+        path = dict(_tops(config))[top] / rest
         folder, own = _place(config, path)
         job = by_file(folder).get(own)
         if job is not None:
@@ -266,11 +266,6 @@ def _read(path: Path, *stamp: int) -> str:
 
 
 # --- names ----------------------------------------------------------------------------
-
-
-def _below(config: schema.Config, top: str, rest: str) -> Path:
-    folder = plan.figures_folder if top == "figures" else plan.results_folder
-    return folder(config, rest)
 
 
 def _tops(config: schema.Config) -> Iterator[tuple[str, Path]]:

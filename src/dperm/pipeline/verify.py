@@ -332,11 +332,7 @@ def _lanes_again(
 ) -> Iterator[tuple[str, bool]]:
     """For every lane what differs, and whether all bits are equal."""
     for (problem, solver), some in lanes.groupby(["problem", "solver"], sort=False):
-        given = [
-            o for o in config.overrides if not o.startswith(("problem=", "solver="))
-        ]
-        own = configuration.compose([*given, f"problem={problem}", f"solver={solver}"])
-        job = load_job(own)
+        job = load_job(plan.at_run(config, problem, solver))
         if job is None:
             yield (
                 f"{problem}: its data are not here, so no lane of it is run again",
