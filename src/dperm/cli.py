@@ -173,7 +173,7 @@ examples:
 completion of names, in bash or zsh, and in fish:
   eval "$(register-python-argcomplete dperm)"
   register-python-argcomplete --shell fish dperm | source
-Noise is made of seeded doubles: for study, not for the release of anything private.
+Noise is made of seeded doubles, for study; dperm.fit(..., release=True) is to publish.
 """
 
 

@@ -68,3 +68,15 @@ def test_more_than_two_classes_are_refused():
     model = DPClassifier("dp_gd", bounds=(-1, 1))
     with pytest.raises(ValueError, match="a search takes two classes"):
         PrivateSearch(model, {"l2": [0.1]}).fit(X, np.arange(500) % 3)
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ({"bounds": None}, "expected bounds or declared scales"),
+    ({"label_bounds": None}, "expected bounds or declared scales"),
+    ({"neighbours": "add_remove"}, "a search takes 'replace'"),
+    ({"release": True}, "no release=True"),
+])  # fmt: skip
+def test_no_scale_comes_from_nowhere(given, said):
+    model = DPRegressor(**{"bounds": (-1, 1), "label_bounds": (-3, 3), **given})
+    with pytest.raises(ValueError, match=said):
+        PrivateSearch(model, GRID).fit(X, Y)

@@ -45,6 +45,7 @@ from dperm.compare.exact import minimiser
 from dperm.compare.guarantee import (
     Guarantee,
     PrivacyLeakWarning,
+    added_or_removed,
     charge,
     check_target,
     is_budgeted,
@@ -59,6 +60,7 @@ from dperm.core.lanes.trials import seeds_of
 from dperm.core.privacy.accounting import is_closed_form
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import (
+    ADD_REMOVE,
     LABEL_SCALE,
     SMOOTHNESS,
     Ledger,
@@ -67,7 +69,7 @@ from dperm.core.privacy.ledger import (
     united,
 )
 from dperm.data.blocks import Held, Source, parquet
-from dperm.solvers import private_scales
+from dperm.solvers import hidden_number, private_scales
 from dperm.solvers.blocks import LARGE, Blocks, Large, of_labels, of_rows
 from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
@@ -76,6 +78,8 @@ from dperm.solvers.scales import column_scales, declared, label_scale
 
 DATA = "data"  # a scale that is read off the data
 PRIVATE = "private"  # one that a private release finds, within epsilon
+REPLACE = "replace"
+NEIGHBOURS = (REPLACE, ADD_REMOVE)
 RESIDUAL = tuple(name for name in BOUNDED if name not in metrics.SIGNED)
 FEWEST = 10  # records, below which noise is all that a fit shows
 # The column of the intercept holds this, and its scale is the same: solvers that count
@@ -119,6 +123,8 @@ class DPLinear(BaseEstimator):
     setting: Mapping[str, float] | None = None
     random_state: Any = None
     release: bool = False
+    neighbours: str = REPLACE
+    _more = 0  # records of nothing, last in a fit that adds them
 
     # --- from arrays to problems ------------------------------------------------------
 
@@ -254,7 +260,7 @@ class DPLinear(BaseEstimator):
         is_tilted = method.section.algorithm == "objective_perturbation"
         safe: Mapping[str, Any] = RELEASED if is_tilted else {}
         if is_tilted and self.release:
-            safe = {**RELEASED, "digits": DIGITS * self.epsilon}
+            safe = {**RELEASED, "digits": DIGITS * self._epsilon}
         setting = {**method.default, **safe, **asked}
         contestants.check_setting(method.section, setting)
         return [(method.on(problem), setting) for problem in problems]
@@ -294,6 +300,9 @@ class DPLinear(BaseEstimator):
     def _check(self, n: int) -> None:
         """Refuse parameters that make no sense, and warn of what is weak."""
         self._delta = 1 / n**2 if self.delta is None else self.delta
+        self._epsilon = self.epsilon
+        if self.neighbours != REPLACE and self.epsilon < math.inf:
+            self._epsilon *= 1 - hidden_number.SHARE
         self._constant = UNPENALISED
         check_target(self.epsilon, self._delta)
         self._check_release()
@@ -340,7 +349,7 @@ class DPLinear(BaseEstimator):
             width += n * len(self._layout.columns)
         cells = width * len(private_scales.OCTAVES)
         releases = sum(event.count for event in stated.events)
-        found = slack(releases * width * (width + 1) // 2 + cells, self.epsilon)
+        found = slack(releases * width * (width + 1) // 2 + cells, self._epsilon)
         if not found < self._delta / 2:
             raise ValueError(
                 f"delta: expected more than {2 * found:g} with release=True, found "
@@ -358,7 +367,8 @@ class DPLinear(BaseEstimator):
         if self.fit_intercept:
             X = metrics.with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
-        target = (self.epsilon / math.sqrt(count), self._delta)
+        X = X if in_blocks else hidden_number.emptied(X, self._more)
+        target = (self._epsilon / math.sqrt(count), self._delta)
         if in_blocks:
             X, loss = replace(X, positive=y), named(self.loss)
             problem: Problem = Large("fit", X, np.zeros(1), loss, penalty, *target)
@@ -415,7 +425,7 @@ class DPLinear(BaseEstimator):
         k = len(self._sized(p)) * features + label
         if not k:
             return Ledger()
-        return private_scales.ledger(k, n, self.epsilon, self._delta)
+        return private_scales.ledger(k, n, self._epsilon, self._delta)
 
     def _sized(self, p: int) -> list[int]:
         """Columns whose scales are released; counts that are found say the others'."""
@@ -459,10 +469,51 @@ class DPLinear(BaseEstimator):
         """Fit to X (n, p) and labels y (n,)."""
         _refuse(unknown)
         _warn_of_search()
-        frame = X
+        if self.neighbours not in NEIGHBOURS:
+            raise ValueError(
+                f"neighbours: expected one of {', '.join(NEIGHBOURS)}, found "
+                f"{self.neighbours!r}"
+            )
+        seed = self._seed()
         if self.epsilon == math.inf and self.solver == AUTO:
             return self._fitted_exactly(X, *self._arrays(X, y))
-        X, every = self._ready(X, y)
+        if self.neighbours == REPLACE or self.epsilon == math.inf:
+            return self._fitted_replacing(X, y, seed)
+        return self._fitted_adding(X, y, seed)
+
+    def _fitted_adding(self, X: Any, y: Any, seed: int) -> Self:
+        """Fit for neighbours by adding or removing, on a number that is released."""
+        if isinstance(X, str | Path):
+            raise ValueError("neighbours: 'add_remove' expects arrays, found a file")
+        if self.delta is None:
+            raise ValueError(
+                "delta: expected a number with neighbours='add_remove', found None, "
+                "which would follow from the number of records"
+            )
+        if getattr(self, "classes", ()) is None or self._read_off():
+            raise ValueError(
+                "neighbours: 'add_remove' expects classes, and scales that are not "
+                "'data'"
+            )
+        check_target(self.epsilon, self.delta)
+        self._check_release()
+        number = hidden_number.event(self.epsilon)
+        charge(self.epsilon, self.delta, (), ADD_REMOVE)
+        m = hidden_number.noisy(len(y), number, None if self.release else seed)
+        X, y, self._more = hidden_number.resized(X, y, m)
+        try:
+            self._fitted_replacing(X, y, seed, charged=True)
+        finally:
+            self._more = 0  # nothing that is kept tells n
+        self._guarantee = added_or_removed(self.epsilon_, number)
+        return self
+
+    def _fitted_replacing(
+        self, X: Any, y: Any, seed: int, charged: bool = False
+    ) -> Self:
+        """Fit for neighbours by replacing a record."""
+        frame = X
+        X, every = self._cleaned(*self._arrays(X, y)) if charged else self._ready(X, y)
         runs, read = self._runs(X, every), self._read_off()
         for name in read:
             warnings.warn(
@@ -472,15 +523,15 @@ class DPLinear(BaseEstimator):
                 3,
             )
         spent = self._spent(X.shape, _composed(runs, 1.0))
-        goal = (self.epsilon, self._delta - spent, STRICT)
+        goal = (self._epsilon, self._delta - spent, STRICT)
         levels, first, fill = self._before(X.shape)
         found = self._calibrated(levels + first + fill, runs, goal)
         labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
         public = [on.public_information(found.ledger) for on, _ in runs]
         known = (*united(*public), *labels, *read)
-        cost = self.epsilon if levels.events else found.true_epsilon
-        charge(cost, self._delta, known)
-        seed = self._seed()
+        cost = self._epsilon if levels.events else found.true_epsilon
+        if not charged:
+            charge(cost, self._delta, known)
         drawn = Exact() if self.release else private_scales.seeded(seed)
         if levels.events:
             X, every = self._settled(frame, y, levels, drawn)
@@ -517,7 +568,7 @@ class DPLinear(BaseEstimator):
         scales, none = self._first(shape), Ledger()
         if not self._layout:
             return none, scales, none
-        how = (self.epsilon, self._delta)
+        how = (self._epsilon, self._delta)
         levels = self._layout.ledger(shape[0], *how)
         return levels, scales, self._layout.fill_ledger(*how)
 
@@ -711,6 +762,11 @@ class DPClassifier(ClassifierMixin, DPLinear):
         'dperm[release]'``, takes no ``random_state``, and a solver whose sums have a
         proof: ``ada_ssp``, ``dp_gd``, ``dp_gram``, ``moments``, objective and output
         perturbation. Others refuse; docs/howto/try.md says why.
+    neighbours : {"replace", "add_remove"}
+        Whether data sets are neighbours if one record is replaced, n being public, or
+        if one is added or removed: then n is released with noise, for a fiftieth of
+        epsilon (:mod:`dperm.solvers.hidden_number`), and ``delta`` and ``classes`` are
+        to be declared.
 
     Attributes
     ----------
@@ -826,7 +882,7 @@ class DPRegressor(RegressorMixin, DPLinear):
     ----------
     solver, epsilon, delta, l1, l2, fit_intercept, bounds, categories
         As for ``DPClassifier``.
-    missing_columns, feature_scale, setting, random_state, release
+    missing_columns, feature_scale, setting, random_state, release, neighbours
         As for ``DPClassifier``.
     loss : {"least_squares", "huber"}
     label_bounds : (low, high), optional

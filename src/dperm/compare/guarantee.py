@@ -10,7 +10,19 @@ from typing import Any, Self
 
 from dperm.accountants.intervals import epsilon_interval
 from dperm.core.privacy.accounting import Interval
-from dperm.core.privacy.ledger import Ledger, moves_with_data, united
+from dperm.core.privacy.ledger import (
+    ADD_REMOVE,
+    RELATION,
+    Laplace,
+    Ledger,
+    moves_with_data,
+    united,
+)
+
+RELATIONS = {
+    RELATION: "one record replaced",
+    ADD_REMOVE: "one record added or removed",
+}
 
 
 @dataclass(frozen=True)
@@ -49,13 +61,13 @@ class Guarantee:
 
     @property
     def relation(self) -> str:
-        """Of neighbouring data sets: one record replaced."""
+        """Of neighbouring data sets: ``replace_one`` or ``add_remove``."""
         return self.ledger.relation
 
     def __str__(self) -> str:
         return (
             f"epsilon in [{self.low:.6g}, {self.high:.6g}] at delta {self.delta:.3g}, "
-            f"one record replaced, given {', '.join(self.given)}"
+            f"{RELATIONS[self.relation]}, given {', '.join(self.given) or 'nothing'}"
         )
 
     __repr__ = __str__
@@ -72,6 +84,31 @@ class Choice(Guarantee):
     def interval(self) -> Interval:
         """From 0 to the bound."""
         return Interval(0.0, self.cost)
+
+
+@dataclass(frozen=True, repr=False)
+class Counted(Guarantee):
+    """What a fit costs whose first release is the number of its records.
+
+    What follows is chosen by that number, so that the two add up.
+    """
+
+    #: of what follows, under replacing a record; its lower end needs a record replaced
+    rest: Guarantee | None = None
+
+    @cached_property
+    def interval(self) -> Interval:
+        """From 0 to the sum."""
+        assert self.rest is not None
+        number = self.ledger.events[0]
+        return Interval(0.0, 1 / number.noise_multiplier + self.rest.high)
+
+
+def added_or_removed(rest: Guarantee, number: Laplace) -> Guarantee:
+    """Of a fit for replacing a record, after its number of records was released."""
+    given = moves_with_data(rest.given)
+    ledger = Ledger((number, *rest.ledger.events), ADD_REMOVE, given)
+    return Counted(ledger, rest.delta, given, rest)
 
 
 class PrivacyLeakWarning(UserWarning):
@@ -122,6 +159,7 @@ class Budget:
     spent_delta: float = field(default=0.0, init=False)
     #: what the fits so far take as public
     given: tuple[str, ...] = field(default=(), init=False)
+    relation: str | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
@@ -143,18 +181,23 @@ class Budget:
                 )
 
 
-def charge(epsilon: float, delta: float, given: tuple[str, ...]) -> None:
+def charge(
+    epsilon: float, delta: float, given: tuple[str, ...], relation: str = RELATION
+) -> None:
     """Take the cost of a fit from every budget that is open.
 
     Raises BudgetError if one of them has less left; nothing is taken then.
     """
     with _LOCK:
         for budget in _ACTIVE:
+            if budget.relation not in (None, relation):
+                raise BudgetError("neighbours: expected those of the first fit")
             budget._refuse(epsilon=epsilon, delta=delta)
         for budget in _ACTIVE:
             budget.spent_epsilon += epsilon
             budget.spent_delta += delta
             budget.given = united(budget.given, given)
+            budget.relation = relation
 
 
 def is_budgeted() -> bool:

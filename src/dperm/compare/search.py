@@ -18,7 +18,7 @@ from dperm.accountants.private_choice import (
 )
 from dperm.compare.contest import INNER, Drawn, run_and_score, score_event
 from dperm.compare.contestants import Job
-from dperm.compare.estimators import DPLinear, weights
+from dperm.compare.estimators import REPLACE, DPLinear, weights
 from dperm.compare.guarantee import Choice, charge, check_target
 from dperm.compare.metrics import CLASSES
 from dperm.core.privacy.ledger import Ledger, united
@@ -129,6 +129,13 @@ class PrivateSearch(BaseEstimator):
     def _prepared(self, model: Any, X: Any, y: Any) -> tuple[Any, Mapping[str, float]]:
         """The method of one point of the grid, which aims at what a run may cost."""
         model.set_params(epsilon=INNER * self.epsilon)
+        if model.neighbours != REPLACE or model.release:
+            raise ValueError("estimator: a search takes 'replace', and no release=True")
+        if any(model._private()):
+            raise ValueError(
+                "estimator: expected bounds or declared scales (of labels too), as a "
+                "search releases no scales; found none"
+            )
         runs = model._runs(*model._cleaned(*model._arrays(X, y)))
         if len(runs) > 1:
             raise ValueError("y: a search takes two classes, found more")

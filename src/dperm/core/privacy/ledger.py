@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-RELATION = "replace_one"
+RELATION, ADD_REMOVE = "replace_one", "add_remove"
 
 # What a guarantee takes as public. A ledger prices noise; constants that a solver reads
 # off the data without noise are not in that price: the epsilon holds given them.
@@ -304,7 +304,7 @@ class Ledger:
     given: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.relation != RELATION:
+        if self.relation not in (RELATION, ADD_REMOVE):
             raise RelationError(f"relation must be {RELATION!r}, got {self.relation!r}")
         object.__setattr__(self, "events", tuple(self.events))
         object.__setattr__(self, "given", united(self.given))

@@ -3,12 +3,11 @@
 Each purpose has a stream of its own, so that no draw depends on how another is cut
 into blocks: *k* numbers drawn at once are the *k* numbers drawn one by one.
 
-The numbers are doubles from seeded generators: for study, not for release. A seed that
-is known lets the noise be subtracted, and the low bits of a floating-point sum tell the
-data even where it is not (Mironov 2012, "On significance of the least significant bits
-for differential privacy"). For a release there are discrete noise (Canonne, Kamath and
-Steinke 2020, arXiv:2004.00010), the snapping mechanism, and libraries that have them:
-OpenDP, Google's differential privacy library.
+The numbers are doubles from seeded generators: for study. A seed that is known lets the
+noise be subtracted, and the low bits of a floating-point sum tell the data even where
+it is not (Mironov 2012, "On significance of the least significant bits for differential
+privacy"). What is to be published is fitted with ``release=True``, whose noise is
+discrete, exact and not drawn here (:mod:`dperm.solvers.exact_noise`).
 
 Every draw passes through :func:`handed`, where a listener can note it and hand out
 other numbers instead (:func:`heard`): that is how an audit looks at any solver. A draw
@@ -26,9 +25,8 @@ from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 STUDY = (
-    "The noise is made of seeded doubles: for study, not for release (Mironov 2012;\n"
-    "for a release: OpenDP or Google's library, discrete or snapped noise, a secret"
-    " seed)."
+    "This noise is made of seeded doubles: for study, not for release (Mironov 2012).\n"
+    "To publish a model, use dperm.fit(..., release=True), whose noise is exact."
 )
 
 
