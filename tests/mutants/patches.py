@@ -765,7 +765,8 @@ MUTANTS = (
         "DPLinear._fitted_replacing", "(metrics.CLASSES,)", "()",
     ),
     plant("estimator_louder_than_paid", "", "noise is half of what epsilon_ states",
-        "DPLinear._fitted_replacing", "found.noise_multiplier", "found.noise_multiplier / 2",
+        "DPLinear._fitted_replacing", "found.noise_multiplier",
+        "found.noise_multiplier / 2",
     ),
     # --- fits: sensitivities, clips, constants ----------------------------------------
     plant("ssp_root_forgotten", "ada_ssp",
