@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import entr
 
 from dperm import data
 from dperm.compare.contest import Prices, Row, Seeds, contest_rows
@@ -20,7 +19,8 @@ from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import points
 from dperm.data.synthetic import dialled_classification, dialled_regression
-from dperm.papers.arena import steps
+from dperm.papers.arena import protocols, steps
+from dperm.papers.arena.protocols import constant  # a kind of sweep
 from dperm.pipeline import digests, inputs
 from dperm.solvers.scales import declared
 
@@ -154,12 +154,17 @@ def ends(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
     ]
 
 
-def constant(y: np.ndarray, problem: Problem) -> float:
-    """Loss of the best model without features, which predicts the labels' mean."""
-    if problem.loss.quadratic:
-        return float(np.var(y)) / 2
-    share = float(np.mean(y > 0))
-    return float(entr(share) + entr(1 - share))
+def lead(
+    config: schema.Config,
+    point: dict[str, Any],
+    seed: int,
+    epsilons: list[float],
+    methods: list[str],
+    fresh: int,
+    work: float,
+) -> list[Row]:
+    """A published lead on one problem, under every reading (``protocols``)."""
+    return protocols.lead(config, point, seed, epsilons, methods, fresh, work)
 
 
 def knobs(

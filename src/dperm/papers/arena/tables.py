@@ -13,7 +13,7 @@ from dperm.core.erm.losses import named
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import points
 from dperm.core.experiment.results import load_sweep
-from dperm.papers.arena import outcomes, ranking, steps
+from dperm.papers.arena import outcomes, protocols, ranking, steps
 from dperm.present.tables import Table, made_of, readable
 
 
@@ -241,6 +241,16 @@ def overtaken(
     found["settings"] = found["algorithm"].map(counts)
     found["fewer"] = found["settings"] < counts[of]
     return Table(found, readable(found))
+
+
+def leads(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+    """In how many cells one method is ahead of another, under every reading."""
+    rows = load_sweep(config, "published_lead")
+    rows = rows[rows["status"] == "ok"]
+    known = outcomes.relatives(config, rows["problem"].unique())
+    methods = config.paper.sweeps["published_lead"].options["methods"]
+    rows = rows.assign(**{outcomes.DATA: rows["problem"].map(known)})
+    return made_of(protocols.compared(rows, *methods))
 
 
 def sizes(config: schema.Config) -> pd.DataFrame:
