@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dperm.compare.results import recommendations
-from dperm.papers.arena import outcomes, ranking, single, tables
+from dperm.papers.arena import figures, outcomes, ranking, single, tables
 
 
 def table(errors, tuning="grid", epsilon=1.0):
@@ -33,6 +33,31 @@ THREE = {
     "two": {"A": 0.3, "B": 0.1, "C": None},
     "three": {"A": 0.1, "B": 0.5, "C": math.inf},
 }
+
+
+def test_a_pick_is_as_sure_as_the_data_sets_agree():
+    """A is best on all small problems; on large ones B on half of the data sets."""
+    errors, sizes = {}, {}
+    for k in range(8):
+        errors[f"small{k}"] = {"A": 0.1, "B": 0.2, "C": 0.05 if k == 0 else None}
+        errors[f"large{k}"] = {"A": 0.1, "B": 0.09 if k % 2 else 0.11}
+    for name in errors:
+        n = 50.0 if name.startswith("small") else 2000.0
+        sizes[name] = {"n": n, "p": 10.0, "loss": "logistic", "zero": 1.0, "floor": 1.0}
+    known = pd.DataFrame.from_dict(sizes, orient="index")
+    cells = ranking.cells(table(errors))
+    found = ranking.picks(cells, known)
+    assert {*found["low"]} == {1.0, 100.0} and {*found["algorithm"]} == {"A", "B"}
+    sure = found.set_index(["low", "algorithm"])
+    assert sure.loc[(1.0, "A"), "share"] == 1.0  # C does one of the data sets
+    assert 0.2 < sure.loc[(100.0, "B"), "share"] < 0.8
+    assert sure.loc[(1.0, "A"), "regret"] == pytest.approx(2 ** (1 / 8), rel=0.02)
+    hopeless = known.assign(zero=0.01, floor=0.01)
+    taken = ranking.picks(cells, hopeless)["algorithm"]
+    assert {*taken} == {ranking.FLOOR_METHOD}
+    figure, rows = figures.drawn_guide(found)
+    texts = [one.get_text() for one in figure.axes[0].texts]
+    assert "100%\n1.1x" in texts and len(rows) == 3
 
 
 def test_a_gap_is_no_place_in_a_cell():

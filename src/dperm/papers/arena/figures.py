@@ -13,11 +13,69 @@ from matplotlib.axes import Axes
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.papers.arena import outcomes, ranking
+from dperm.papers.arena.ranking import LOSSES
 from dperm.papers.arena.tables import sizes
 from dperm.present import drawing, looks
 from dperm.present.drawing import Drawing, Panels, Rows, log_axes
 
+SEEN = 0.1  # share of draws, below which nothing is written
 LOW, HIGH = -4.0, 1.0  # log10 of the error over that at w = 0, the ends of colours
+
+
+def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
+    """Which method to take, by loss and n epsilon / p, and how sure that is.
+
+    A column's shades are shares of draws of the data sets in which the model takes the
+    method; its number is the regret that is expected of the one that is taken most.
+    """
+    known, left = sizes(config), product.options.get("synthetic", ())
+    errors = ranking.cells(outcomes.contest(config), "default")
+    return drawn_guide(ranking.picks(errors, known, left))
+
+
+def drawn_guide(found: pd.DataFrame) -> Drawing:
+    """The picture of a table of ``ranking.picks``."""
+    most = found.groupby(["loss", "algorithm"])["share"].transform("max")
+    found = found[most >= SEEN]
+    counts = [found[found["loss"] == loss]["algorithm"].nunique() for loss in LOSSES]
+    figure, axes = plt.subplots(
+        len(LOSSES),
+        1,
+        figsize=(7.5, 1.6 + 0.34 * sum(counts)),
+        height_ratios=[max(count, 1) for count in counts],
+        squeeze=False,
+    )
+    rows: Rows = []
+    lows = ranking.BINS[:-1]
+    for at, loss in zip(axes.flat, LOSSES, strict=True):
+        table = found[found["loss"] == loss].pivot_table(
+            index="algorithm", columns="low", values="share", fill_value=0.0
+        )
+        if table.empty:
+            drawing.empty(at, f"no data set: {loss}")
+            continue
+        order = table.sum(axis=1).sort_values(ascending=False).index
+        table = table.reindex(index=order, columns=lows)
+        at.imshow(table, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
+        at.set_facecolor("0.93")
+        at.grid(False)
+        at.set_yticks(range(len(order)), order)
+        ends = [*(f"{low:,.0f}" for low in ranking.BINS)]
+        at.set_xticks(np.arange(len(ends)) - 0.5, ends)
+        at.set_title(loss, loc="left", fontweight="bold")
+        for one in found[found["loss"] == loss].to_dict("records"):
+            x, y = lows.index(one["low"]), order.get_loc(one["algorithm"])
+            rows.append(_row(f"{loss}", one["algorithm"], one["low"], one["share"]))
+            if one["share"] >= SEEN:
+                text = f"{one['share']:.0%}"
+                best = one["share"] == table[one["low"]].max()
+                text += f"\n{one['regret']:.2g}x" if best else ""
+                how = {"ha": "center", "va": "center", "fontsize": 7.5}
+                how |= {"color": "w" if one["share"] > 0.6 else "k"}
+                how |= {"fontweight": "bold" if best else "normal"}
+                at.text(x, y, text, linespacing=0.9, **how)
+    axes.flat[-1].set_xlabel(r"$n \epsilon / p$")
+    return figure, rows
 
 
 def map(config: Config, product: Product, problems: list[str]) -> Drawing:

@@ -424,6 +424,7 @@ def overtaken(table: pd.DataFrame, of: str, by: Sequence[str]) -> list[dict[str,
 # --- a model of what to take ----------------------------------------------------------
 
 FLOOR_METHOD = "w = 0 or the mean"
+NAMES = ["data", "problem", "epsilon"]  # of a cell
 NEAR = (1.0, 2.0)  # widths of the kernel in log n epsilon / p and log p
 LEAST_WEIGHT = 0.5  # of cells near by, below which nothing is known of a method
 
@@ -478,12 +479,7 @@ def model(
     synthetic : sequence of str
         Problems that do not count.
     """
-    problems = errors.index.get_level_values("problem")
-    some = errors[~problems.isin(synthetic)]
-    ends = sizes.loc[some.index.get_level_values("problem"), ["floor", "zero"]]
-    floor, zero = ends.to_numpy(dtype=float).T
-    # without an intercept the mean may be beyond every w, and so below F*
-    some = some.assign(**{FLOOR_METHOD: np.where(floor > 0, floor, zero)})
+    some = with_floor(errors, sizes, synthetic)
     data = some.index.get_level_values("data")
     ways: dict[str, list[pd.Series]] = {"model": [], "fixed": [], "control": []}
     rng = np.random.default_rng(SEED)
@@ -505,6 +501,79 @@ def model(
         if (_public(logs.to_frame(), sizes)[0] == loss).any()
     ]
     return pd.DataFrame(rows)
+
+
+BINS = (1.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e5)  # n epsilon / p, ends of columns
+DRAWS = 200
+
+
+def picks(
+    errors: pd.DataFrame, sizes: pd.DataFrame, synthetic: Sequence[str] = ()
+) -> pd.DataFrame:
+    """How often the model takes each method when data sets are drawn again.
+
+    A row for each loss, column of ``BINS`` (``low``, ``high``) and method that is taken
+    in some draw: ``share`` of the draws, and the regret that is expected of it. Methods
+    are those that do half of the loss's data sets, p is the geometric mean of its
+    problems; columns without a cell have no row.
+
+    Parameters
+    ----------
+    errors, sizes, synthetic
+        As for ``model``.
+    """
+    some = with_floor(errors, sizes, synthetic)
+    losses, public = _public(some, sizes)
+    by_data = [*some.groupby(level="data", sort=False).indices.values()]
+    rng = np.random.default_rng(SEED)
+    drawn = [
+        some.iloc[np.concatenate([by_data[k] for k in one])]
+        for one in rng.integers(len(by_data), size=(DRAWS, len(by_data)))
+    ]
+    rows = []
+    for loss in LOSSES:
+        mine, own = public[losses == loss], some[losses == loss]
+        wide = own.notna().groupby(level="data").any().mean() >= 0.5
+        names = wide.index[wide]
+        for low, high in itertools.pairwise(BINS):
+            inside = (mine[:, 0] >= math.log(low)) & (mine[:, 0] < math.log(high))
+            if not inside.any():
+                continue
+            p = math.exp(mine[:, 1].mean())
+            at = pd.DataFrame(
+                {"n": math.sqrt(low * high) * p, "p": p, "loss": loss}, index=["near"]
+            )
+            known = pd.concat([sizes[["n", "p", "loss"]], at])
+            index = pd.MultiIndex.from_tuples([("near", "near", 1.0)], names=NAMES)
+            near = pd.DataFrame(index=index)
+            whole, *each = (
+                predicted(one, known, near)[names].iloc[0] for one in (some, *drawn)
+            )
+            taken = pd.Series([one.idxmin() for one in each if one.notna().any()])
+            rows += [
+                {
+                    "loss": loss,
+                    "low": low,
+                    "high": high,
+                    "algorithm": name,
+                    "share": share,
+                    "regret": math.exp(whole[name]),
+                    "data_sets": own[inside].index.unique("data").size,
+                }
+                for name, share in taken.value_counts(normalize=True).items()
+            ]
+    return pd.DataFrame(rows)
+
+
+def with_floor(
+    errors: pd.DataFrame, sizes: pd.DataFrame, synthetic: Sequence[str]
+) -> pd.DataFrame:
+    """Cells of real data, with a column for what needs no data."""
+    some = errors[~errors.index.get_level_values("problem").isin(synthetic)]
+    ends = sizes.loc[some.index.get_level_values("problem"), ["floor", "zero"]]
+    floor, zero = ends.to_numpy(dtype=float).T
+    # without an intercept the mean may be beyond every w, and so below F*
+    return some.assign(**{FLOOR_METHOD: np.where(floor > 0, floor, zero)})
 
 
 def _constant(
