@@ -101,6 +101,19 @@ def lead(part: Part, read: Read, band: str | None = None) -> Estimate:
     return Estimate(found.value, min(low, found.low), max(high, found.high))
 
 
+@rule(
+    Control("the other method against itself", narrowed("itself")),
+    Control("w = 0 or the mean", narrowed("floor")),
+)
+def leads(part: Part, read: Read, itself: Rows, floor: Rows) -> Estimate:
+    """A share of cells in which a method is ahead of another, as no control may be.
+
+    ``itself`` and ``floor`` name the rows of the other method with other seeds, and of
+    what learns nothing.
+    """
+    return read(part)
+
+
 # --- exponents ------------------------------------------------------------------------
 
 
