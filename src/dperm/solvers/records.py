@@ -28,9 +28,14 @@ from dperm.core.erm.problem import Problem
 SPARSE = 0.2  # share of entries that are not zero, below which they are kept alone
 _BLOCK = 1024  # columns that are filled in at a time
 ROUNDING = 1e-9  # relative, by which a contribution may exceed its bound
-LARGE, SMALL = 8, 32  # columns of a product of several runs, by the size of the data
-FEW = 2**15  # entries of small data, for which columns of zeros cost nothing
+WIDE, TALL = 8, 512  # columns of a product of several runs, and records
 STEEP = 1e300  # the largest slope; a record whose norm is below C / STEEP has less
+
+
+DEFECT = (
+    "a record's contribution exceeds the bound that its sensitivity rests on: "
+    "this is a defect of dperm; nothing was released"
+)
 
 
 class ContributionError(ArithmeticError):
@@ -119,12 +124,11 @@ class Records:
         return inside.reshape(margins.shape)
 
     def clipped_slopes(
-        self, u: np.ndarray, C: Any, some: Any = ..., rows: Any = None
+        self, u: np.ndarray, C: float, some: Any = ..., rows: Any = None
     ) -> np.ndarray:
         """Slopes a_i with ||a_i x_i|| <= C at u (p,) or (p, L), of some records.
 
-        Each column may have a C of its own, (L, 1). ``rows`` are the records', where
-        they are at hand.
+        ``rows`` are theirs, where they are at hand.
 
         Raises
         ------
@@ -139,7 +143,7 @@ class Records:
             margins = rows @ u + self._offset(u)[some]
             flat = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
             steepest = np.minimum(C / self.norms[some], STEEP)
-            found = bounded(flat.reshape(margins.shape), steepest.T)
+            found = bounded(flat.reshape(margins.shape), steepest)
         check(self.largest[some], found, C)
         return found
 
@@ -151,7 +155,7 @@ class Records:
         kernel(data, places, starts, self.offset[:, 0], u, C, found)
         return found
 
-    def gradient(self, u: np.ndarray, C: Any, some: Any = ...) -> np.ndarray:
+    def gradient(self, u: np.ndarray, C: float, some: Any = ...) -> np.ndarray:
         """Sum of gradients clipped to C at u (p,) or (p, L), of some records."""
         rows = self._some(some)
         found: np.ndarray = rows.T @ self.clipped_slopes(u, C, some, rows)
@@ -183,18 +187,31 @@ class Records:
     def gradients(self, u: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Sums of gradients at each column of u (p, L), clipped to its own C (L,).
 
-        Products are made of so many columns, the last of them zeros: the order of a
-        product's sums depends on their number, and no column may on the others.
+        Of dense records so many at a time as stay in the cache, for ``WIDE`` columns,
+        the last of which are zeros: the last bits of a product, and of a kernel, depend
+        on the number of columns, and no column may depend on the others.
+
+        Raises
+        ------
+        ContributionError
         """
-        lanes, block = u.shape[1], LARGE if self.rows.size > FEW else SMALL
-        whole = -(-lanes // block) * block
-        points, bounds = np.zeros((len(u), whole)), np.ones((whole, 1))
-        points[:, :lanes], bounds[:lanes, 0] = u, C
-        found = np.empty_like(points)
-        for start in range(0, whole, block):
-            some = slice(start, start + block)
-            found[:, some] = self.gradient(points[:, some], bounds[some])
-        return found[:, :lanes]
+        lanes, tall = u.shape[1], self.n if sparse.issparse(self.rows) else TALL
+        blocks = -(-lanes // WIDE)
+        points, bounds = np.zeros((len(u), blocks * WIDE)), np.ones(blocks * WIDE)
+        points[:, :lanes], bounds[:lanes] = u, C
+        points = np.stack(np.split(points, blocks, axis=1))
+        found = np.zeros_like(points)
+        for start in range(0, self.n, tall):
+            some = slice(start, start + tall)
+            rows, sizes = self.rows[some], (self.norms[some], self.largest[some])
+            for k, bound in enumerate(bounds.reshape(blocks, WIDE)):
+                with np.errstate(all="ignore"):
+                    margins = rows @ points[k] + self.offset[some]
+                slopes = self.loss.derivatives(margins.ravel()).reshape(margins.shape)
+                if not _clip(slopes, *sizes, bound, STEEP, 1 + ROUNDING):
+                    raise ContributionError(DEFECT)
+                found[k] += rows.T @ slopes
+        return np.concatenate([*found], axis=1)[:, :lanes]
 
     def of_columns(self, columns: np.ndarray) -> Records:
         """The same records in some of their features."""
@@ -271,9 +288,9 @@ def norms(rows: Any) -> np.ndarray:
 
 
 def bounded(slopes: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Slopes (n,) or (n, L) within bounds (n,) or (n, L); no number is at the end."""
+    """Slopes (n,) or (n, L) within bounds (n,); one that is no number is at the end."""
     out = np.ascontiguousarray(slopes)
-    _clamp(out.reshape(most.size, -1), np.ravel(most))
+    _clamp(out.reshape(len(most), -1), most)
     return out
 
 
@@ -286,32 +303,39 @@ def _clamp(slopes, most):
             slopes[i, lane] = clamp(slopes[i, lane], bound)
 
 
-def check(largest: np.ndarray, factors: np.ndarray, bound: Any) -> None:
+def check(largest: np.ndarray, factors: np.ndarray, bound: float) -> None:
     """Refuse factors (n,) or (n, L) that take a record's largest entry over the bound.
-
-    The bound is one for all columns, or (L, 1).
 
     Raises
     ------
     ContributionError
     """
     every = np.ascontiguousarray(factors).reshape(len(largest), -1)
-    bounds = np.full(every.shape[1], np.ravel(bound) * (1 + ROUNDING))
-    if not _is_within(every, largest, bounds):
-        raise ContributionError(
-            "a record's contribution exceeds the bound that its sensitivity rests on: "
-            "this is a defect of dperm; nothing was released"
-        )
+    if not _is_within(every, largest, bound * (1 + ROUNDING)):
+        raise ContributionError(DEFECT)
 
 
 @njit(**KERNEL)
-def _is_within(factors, largest, bounds):
-    """Whether |factors (n, L)| times the largest entries are numbers up to bounds."""
+def _is_within(factors, largest, bound):
+    """Whether |factors (n, L)| times the largest entries (n,) are numbers up to it."""
     for i in range(factors.shape[0]):
         for lane in range(factors.shape[1]):
-            if not abs(factors[i, lane]) * largest[i] <= bounds[lane]:
+            if not abs(factors[i, lane]) * largest[i] <= bound:
                 return False
     return True
+
+
+@njit(**ORDERED)
+def _clip(slopes, norms, largest, bounds, most, margin):
+    """Clip slopes (n, L) in place, each lane to its bound; whether it is as checked."""
+    within = True
+    for i in range(slopes.shape[0]):
+        for lane in range(slopes.shape[1]):
+            steepest = bounds[lane] / norms[i]
+            slope = clamp(slopes[i, lane], steepest if steepest < most else most)
+            slopes[i, lane] = slope
+            within &= abs(slope) * largest[i] <= bounds[lane] * margin
+    return within
 
 
 class Together:
