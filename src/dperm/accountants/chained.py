@@ -81,20 +81,11 @@ class Chained(Gaussian):
 
 @dataclass(frozen=True)
 class LastIterate(Chained):
-    """The last of noisy iterates.
+    """The last of noisy iterates."""
 
-    Attributes
-    ----------
-    steps : int
-        T.
-    contraction : float
-        c, in (0, 1].
-    diameter : float or None
-        D, in the unit of the sensitivity; None: the set has no bound.
-    """
-
-    steps: int = 1
-    contraction: float = 1.0
+    steps: int = 1  #: T
+    contraction: float = 1.0  #: c, in (0, 1]
+    #: D, in the unit of the sensitivity; None: the set has no bound
     diameter: float | None = None
 
     @property
@@ -120,21 +111,11 @@ def _(event: LastIterate) -> float:
 
 @dataclass(frozen=True)
 class Stream(Chained):
-    """Weighted sums of the gradients of batches so far.
+    """Weighted sums of the gradients of batches so far."""
 
-    Attributes
-    ----------
-    steps : int
-        T.
-    batches : int
-        b, of an epoch.
-    power : float
-        nu, in [0, 1).
-    """
-
-    steps: int = 1
-    batches: int = 1
-    power: float = 0.0
+    steps: int = 1  #: T
+    batches: int = 1  #: b, of an epoch
+    power: float = 0.0  #: nu, in [0, 1)
 
     @property
     def growth(self) -> float:

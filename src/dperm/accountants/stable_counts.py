@@ -29,18 +29,10 @@ from dperm.core.privacy.ledger import Gaussian
 
 @dataclass(frozen=True)
 class StableCounts(Gaussian):
-    """Counts of at least a threshold, of cells that are filled.
+    """Counts of at least a threshold, of cells that are filled."""
 
-    Attributes
-    ----------
-    threshold : float
-        T; more than 1.
-    alone : int
-        Cells that hold one record alone and that a neighbour does not fill.
-    """
-
-    threshold: float
-    alone: int
+    threshold: float  #: T; more than 1
+    alone: int  #: cells that hold one record alone and that a neighbour does not fill
 
     @property
     def doubt(self) -> float:

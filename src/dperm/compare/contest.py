@@ -376,12 +376,10 @@ def contest_rows(
     ----------
     on : callable
         Puts the method on a problem, under the scales that it may know.
-    problem : Problem
     optimum : float
         F*.
     grid, default, seeds, prices
         As for ``Contest``.
-    epsilons, tunings : sequence
     split : Split, optional
         For held-out metrics.
     work : float

@@ -721,7 +721,6 @@ class DPClassifier(ClassifierMixin, DPLinear):
     loss : {"logistic", "smoothed_hinge"}
     l1, l2 : float
         ``l2=None``: 1 / n.
-    fit_intercept : bool
     classes : sequence, optional
         The labels; of two the second is +1. None reads them off y, and says so in
         ``epsilon_.given``. A record with another label, or with a number that is not

@@ -35,21 +35,11 @@ WEAK = 2.0  # edges of the noise's spectrum
 
 @dataclass(frozen=True)
 class Spread:
-    """What the weights of a fit vary by.
+    """What the weights of a fit vary by."""
 
-    Attributes
-    ----------
-    covariance : ndarray, shape (p, p)
-        Of the weights.
-    residual : float
-        Variance of a label about its prediction.
-    weak : int
-        Directions that the noise hides.
-    """
-
-    covariance: np.ndarray
-    residual: float
-    weak: int = 0
+    covariance: np.ndarray  #: shape (p, p); of the weights
+    residual: float  #: variance of a label about its prediction
+    weak: int = 0  #: directions that the noise hides
 
     def mapped(self, A: np.ndarray, size: float) -> Spread:
         """That of A w, where labels are ``size`` times as large."""

@@ -36,7 +36,6 @@ class Rescaled(Contestant):
 
     Parameters
     ----------
-    method : Method
     problem : Problem
         Whose objective is measured.
     constant : float

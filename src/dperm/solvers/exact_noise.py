@@ -134,19 +134,8 @@ def sum_error(n: int, p: int, share: float) -> float:
 
     Parameters
     ----------
-    n, p : int
     share : float
         What the shares' norms are bounded by: C^2 of t t^T, C of gradients, R Y of x y.
-
-    Let u = 2^-53 and gamma_m = m u / (1 - m u). Entries of t = (x / S, kappa y / S_y)
-    have two roundings, whether records are kept sparse or not, its length at most (p +
-    15) / 2 and its factor min(1, C / ||t||) one more; min does not increase a relative
-    error. A record beyond 1e100 is clipped twice, which at most doubles that. With the
-    products, and n additions in any order, an entry of a record's share has at most m =
-    n + 3 p + 120 roundings (Higham 2002, Section 3.1). So its error is at most gamma_m
-    |t_i t_j|, in the Frobenius norm gamma_m C^2, and n gamma_m C^2 in all. Numbers that
-    underflow add less than 1e-100 C^2 a record, far less than u. The other sums have
-    fewer roundings. ∎
     """
     return n * share * gamma(n + 3 * p + 120)
 

@@ -38,23 +38,14 @@ SPLIT = 20261124  # seed of which records are taken, and of which are held out
 
 @dataclass(frozen=True)
 class Case:
-    """A data frame in two parts, and what a user would declare of it.
-
-    Attributes
-    ----------
-    train, test : DataFrame
-    y, held : ndarray
-        Labels of both; -1 and +1 where ``signed``.
-    declared : dict
-        Categories and columns with gaps, for an estimator.
-    signed : bool
-    """
+    """A data frame in two parts, and what a user would declare of it."""
 
     train: pd.DataFrame
     test: pd.DataFrame
+    #: y, held: labels of both; -1 and +1 where ``signed``
     y: np.ndarray
     held: np.ndarray
-    declared: dict[str, Any]
+    declared: dict[str, Any]  #: categories and columns with gaps, for an estimator
     signed: bool
 
     def model(self, **known: Any) -> DPClassifier | DPRegressor:

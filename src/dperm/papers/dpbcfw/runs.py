@@ -123,7 +123,6 @@ def synthetic(
 
     Parameters
     ----------
-    seed : int
     n, d : int
         Records and features.
     density, active : float

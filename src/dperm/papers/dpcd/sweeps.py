@@ -53,7 +53,6 @@ def ablation(
 
     Parameters
     ----------
-    config : schema.Config
     point : dict
         problem; order, of ``dp_cd.SAMPLINGS``; iterate, of ``PERIODS``; thresholds, of
         ``dp_cd.THRESHOLDS``; calibration.
@@ -116,7 +115,6 @@ def theorem(
 
     Parameters
     ----------
-    config : schema.Config
     point : dict
         problem; case, of ``theorem33.CASES``.
     seed : int

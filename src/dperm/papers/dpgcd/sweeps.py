@@ -47,7 +47,6 @@ def growth(
 
     Parameters
     ----------
-    config : Config
     point : dict
         algorithm; p, n, tau and imbalance of ``Instance``; draw.
     seed : int
@@ -224,7 +223,6 @@ def theorem(
 
     Parameters
     ----------
-    config : Config
     point : dict
         problem; case, of ``theorem44.CASES``.
     seed : int
@@ -267,7 +265,6 @@ def coordinates(
 
     Parameters
     ----------
-    config : Config
     point : dict
         problem and solver; its tuning under the published noise is read.
     seed : int

@@ -266,12 +266,10 @@ def least_epsilon(draws: Draws, q: float, multiplier: float, delta: float) -> fl
 
     Parameters
     ----------
-    draws : Draws
     q : float
         Dual norm in which the release moves by 1.
     multiplier : float
         Noise scale over that.
-    delta : float
 
     Returns
     -------

@@ -113,7 +113,6 @@ def theorem(
 
     Parameters
     ----------
-    config : Config
     point : dict
         instance, of ``shapes``; case, of ``theorem42.CASES``; sampling, of
         ``theorem42.SAMPLINGS``; n; epsilon, of Theorem 4.1's noise. It may have a
@@ -181,7 +180,6 @@ def finalists(
 
     Parameters
     ----------
-    config : Config
     point : dict
         problem and solver; its tuning under strict noise is read.
     seed : int

@@ -84,8 +84,6 @@ def sketched(
 
     Parameters
     ----------
-    problem : Problem
-    optimum : Optimum
     options : Options
         Of ``dp_skgd``.
     dominating : bool

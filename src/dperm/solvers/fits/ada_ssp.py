@@ -103,10 +103,7 @@ def least(V: Any, records: Records, R: float = 0.0) -> float:
     + ||E|| of D (Ostrowski; Weyl). Both are computed, within p (p + 3) n R^2 2^-52 of
     the exact ones, which half of the bound has room for. ∎
 
-    Raises
-    ------
-    CertificateError
-        If LAPACK is further off.
+    Raises CertificateError if LAPACK is further off.
     """
     A = gram(V)
     if not records.apart:

@@ -33,17 +33,11 @@ __all__ = ["Options", "Run", "ledger", "refuses"]
 
 @dataclass(frozen=True)
 class Options(dp_correlated.Options):
-    """Those of correlated noise; ``steps`` counts epochs.
-
-    Attributes
-    ----------
-    share : float
-        Of the records, that of a batch.
-    """
+    """Those of correlated noise; ``steps`` counts epochs."""
 
     steps: int = 3
     step: float = 0.3
-    share: float = 0.1
+    share: float = 0.1  #: of the records, that of a batch
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -78,11 +78,8 @@ class Descent:
 
     Parameters
     ----------
-    at : Scaled
-    options : Options
     u : ndarray, shape (p, L)
         The start.
-    steps : int
     width : int, optional
         Features that may move; p.
     """

@@ -32,19 +32,11 @@ __all__ = ["Options", "Run", "ledger", "refuses"]
 
 @dataclass(frozen=True)
 class Options(dp_gd.Options):
-    """Those of DP-GD, and how features are chosen.
-
-    Attributes
-    ----------
-    features : int
-        k; all where there are fewer.
-    share : float
-        Of the squared budget, the selection's.
-    """
+    """Those of DP-GD, and how features are chosen."""
 
     step: float = 0.3
-    features: int = 5
-    share: float = 0.5
+    features: int = 5  #: k; all where there are fewer
+    share: float = 0.5  #: of the squared budget, the selection's
 
     def __post_init__(self) -> None:
         super().__post_init__()

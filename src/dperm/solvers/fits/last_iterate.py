@@ -32,29 +32,14 @@ __all__ = ["Options", "Run", "ledger", "refuses"]
 
 @dataclass(frozen=True)
 class Options:
-    """Length, step, clips, ridge and ball.
+    """Length, step, clips, ridge and ball."""
 
-    Attributes
-    ----------
-    steps : int
-        T.
-    step : float
-        eta in units of 1 / (sup phi'' R^2), 2 at most.
-    clip : float
-        C as in DP-GD.
-    radius : float
-        R as a multiple of sqrt(p).
-    ridge : float
-        rho in units of sup phi''.
-    ball : float
-        Radius of the ball, in the label's scale; infinite for none.
-    """
-
-    steps: int = 50
-    step: float = 1.0
-    clip: float = 1.0
-    radius: float = 1.0
-    ridge: float = 0.03
+    steps: int = 50  #: T
+    step: float = 1.0  #: eta in units of 1 / (sup phi'' R^2), 2 at most
+    clip: float = 1.0  #: C as in DP-GD
+    radius: float = 1.0  #: R as a multiple of sqrt(p)
+    ridge: float = 0.03  #: rho in units of sup phi''
+    #: radius of the ball, in the label's scale; infinite for none
     ball: float = math.inf
 
     def __post_init__(self) -> None:

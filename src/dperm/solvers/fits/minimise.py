@@ -114,13 +114,6 @@ def rounding(at: Scaled, radius: float, tilt: float, far: float) -> float:
     ----------
     tilt : float
         On the norm of b.
-
-    A margin has at most 3 p + 120 roundings on top of ||v|| ||u|| and of its offset,
-    which matters up to 2 + R ||u|| alone, as slopes are constant beyond; phi'' <= 1,
-    and the exponential is within 2^-45. So a slope is within gamma (2 + 2 R ||u||) +
-    2^-45, its product with v and the sum over records have n + p + 20 more roundings.
-    Ridge, L1 norm and b, which nearly cancel that sum, add less than 8 u (n R + ||b||).
-    ∎
     """
     n, p = at.n, at.p
     slope = gamma(3 * p + 120) * (2 + 2 * radius * far) + 2.0**-45

@@ -283,7 +283,6 @@ class Scaled:
             Steps, batches of an epoch and power.
         follow : callable
             Starts anew, and maps each release to the weights of the next step.
-        runs : int
         """
         records, T = self._behind(), needs.steps
         ends = np.arange(needs.batches + 1) * self.n // needs.batches

@@ -246,7 +246,6 @@ class Scores:
     values : ndarray, shape (p,)
     sensitivity : float
         Of each.
-    k : int
     """
 
     __slots__ = ("__values", "k", "sensitivity")
