@@ -52,9 +52,6 @@ def regularity(q: float, d: int) -> float:
     return (r - 1) * d ** (2 / r - inverse)
 
 
-# --- the distribution -----------------------------------------------------------------
-
-
 def generalised_gaussian(rng: Generator, r: float, shape: tuple[int, int]) -> Array:
     """Draw noise of unit scale, each row one vector, in O(d) (Remark 1).
 
@@ -81,9 +78,6 @@ def generalised_gaussian(rng: Generator, r: float, shape: tuple[int, int]) -> Ar
         row[:] = np.where(rng.random(d) < 0.5, -1.0, 1.0) * powers ** (1 / r)
         row *= radius / powers.sum() ** (1 / r)
     return handed("generalised_gaussian", drawn, r)
-
-
-# --- its privacy ----------------------------------------------------------------------
 
 
 def renyi_bound(alpha: float, kappa: float, multiplier: float) -> float:

@@ -201,7 +201,6 @@ def _sampled(loss: Array, rate: float) -> Array:
 
 
 def _log_expm1(x: Array) -> Array:
-    """log(e^x - 1) for x > 0."""
     return x + np.log(-np.expm1(-x))
 
 

@@ -127,9 +127,6 @@ def _at(epsilon: float, mu: float) -> float:
     return float(gaussian_delta(epsilon, mu)) if mu else 0.0
 
 
-# --- loss distributions ---------------------------------------------------------------
-
-
 def _composed(events: Sequence[Event], mu: float, delta: float, up: bool) -> float:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -187,9 +184,6 @@ def _sampled_deltas(event: SampledGaussian, epsilons: Array) -> Array:
     """Q delta'(log(1 + (e^epsilon - 1) / q)), delta' without sampling (Theorem 9)."""
     q, mu = event.batch / event.population, event.sensitivity / event.scale
     return q * gaussian_delta(np.log1p(np.expm1(epsilons) / q), mu)
-
-
-# --- Rényi curves ---------------------------------------------------------------------
 
 
 def _renyi_epsilon(events: Sequence[Event], delta: float) -> float:

@@ -162,9 +162,6 @@ def largest(enough: Callable[[float], bool], high: float) -> float:
     return low
 
 
-# --- counting -------------------------------------------------------------------------
-
-
 def clopper_pearson(hits: Array, trials: int, level: float) -> tuple[Array, Array]:
     """One-sided confidence bounds on probabilities, each wrong with chance ``level``.
 

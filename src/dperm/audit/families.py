@@ -337,7 +337,6 @@ class LaneSubject(Subject):
         return tuple(np.flatnonzero(view[-self.problem.p :]).tolist())
 
     def _problem(self, data: Records) -> Problem:
-        """The problem on other data, with the public constants of the base."""
         if data is self.base:
             return self.problem
         known = self._neighbours.get(id(data))

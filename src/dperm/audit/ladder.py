@@ -179,7 +179,6 @@ def _control(place: int, effort: Effort, seed: int) -> dict[str, Any]:
 def _caught(
     mechanism: str, algorithm: str, subject: Subject, effort: Effort, seed: int
 ) -> dict[str, Any]:
-    """Which rungs catch a subject, as 0 and 1."""
     caught = {f.rung: int(f.caught) for f in climb(Ladder(subject, effort, seed))}
     row = {"mechanism": mechanism, "algorithm": algorithm, "runs": 1, **caught}
     return {**row, "caught": int(any(caught.values()))}

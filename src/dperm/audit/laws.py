@@ -132,9 +132,6 @@ def _powers(x: Array, y: Array, order: float) -> Array:
     return sums ** (2 / order)
 
 
-# --- composition ----------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Losses:
     """Distribution on D of the loss log P / Q, rounded down."""

@@ -143,7 +143,6 @@ def _thinned(subject: Subject) -> Iterator[Pair]:
 
 
 def _opposites(subject: Subject, pool: list[Record]) -> Iterator[Pair]:
-    """Loud records against their opposites, position after position."""
     for k, (x, y) in enumerate(_loud(pool)):
         at = subject.positions[k % len(subject.positions)]
         yield _pair(subject.base, at, (x, y), (-x, y))
@@ -172,7 +171,6 @@ def _crowded(subject: Subject, pool: list[Record]) -> Iterator[Pair]:
 
 
 def _turned(x: Array) -> Array:
-    """A record at a right angle."""
     turned = np.roll(x, 1) * (np.arange(len(x)) < 2)
     turned[0] = -x[1] if len(x) > 1 else -x[0]
     return turned if turned.any() else np.roll(x, 1)

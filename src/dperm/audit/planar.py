@@ -132,7 +132,6 @@ def _hessians(u: Array, V: Array, counts: Array, ridge: float) -> Array:
 
 
 def _solved(H: Array, x: Array) -> Array:
-    """H^(-1) x for matrices (3, m) and x (m, 2)."""
     one, two = x.T
     turned = np.stack([H[2] * one - H[1] * two, H[0] * two - H[1] * one], axis=1)
     return turned / (H[0] * H[2] - H[1] ** 2)[:, None]

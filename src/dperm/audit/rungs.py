@@ -48,8 +48,6 @@ GIVEN_UP = -4.0  # logarithm of the capital below which nobody goes on betting
 DELTAS = (1e-3, 0.03, 0.2)  # at which the ledger's own curve is bet against
 Statistic = Callable[[Any], float]
 
-# --- noise ----------------------------------------------------------------------------
-
 
 def noise(ladder: Ladder) -> Finding:
     """The draws have their law, are independent, and no number comes twice."""
@@ -134,9 +132,6 @@ def _first_differs(subject: Subject, pair: Pair, seed: int, plain: Transcript) -
     return bool((one != two).any())
 
 
-# --- streams --------------------------------------------------------------------------
-
-
 def independent(ladder: Ladder) -> Finding:
     """Sampling and noise share nothing, and the tap hears all there is.
 
@@ -204,9 +199,6 @@ def _differ(one: list[Array], two: list[Array]) -> bool:
     )
 
 
-# --- sensitivity, what is published ---------------------------------------------------
-
-
 def sensitivity(ladder: Ladder) -> Finding:
     """The largest shift that is needed over the declared one."""
     tightness: dict[str, float] = {}
@@ -244,9 +236,6 @@ def _apart(one: np.ndarray, two: np.ndarray) -> float:
     if np.array_equal(one, two, equal_nan=True):
         return 0.0
     return float(np.abs(one - two).max() / np.abs(one).max(initial=1e-300))
-
-
-# --- count ----------------------------------------------------------------------------
 
 
 def count(ladder: Ladder) -> Finding:
@@ -287,9 +276,6 @@ def _selections(ladder: Ladder) -> int:
     if steps is None:
         return len(chosen)
     return sum(any(cells.loses() for cells in steps[t].cells) for t in chosen)
-
-
-# --- the whole run --------------------------------------------------------------------
 
 
 def transcript(ladder: Ladder) -> Finding:
@@ -385,9 +371,6 @@ def distinguish(
     return won, refuted(*seen, ladder.subject.delta, level)
 
 
-# --- what is bet against --------------------------------------------------------------
-
-
 def _curve(ledger: Ledger, delta: float) -> list[Point]:
     """Epsilons that a sound accountant gives the ledger at some deltas."""
     if not all(event.sound for event in ledger.events):
@@ -418,9 +401,6 @@ def _step_curve(subject: Subject) -> list[Point]:
         many = event.count if isinstance(event, Laplace) and event.count > 1 else 1
         kinds[kind] = replace(event, count=many)  # type: ignore[type-var]
     return _curve(Ledger(tuple(kinds.values())), subject.delta)
-
-
-# --- what is looked at ----------------------------------------------------------------
 
 
 def direction(first: list, second: list) -> Statistic:

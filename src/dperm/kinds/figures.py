@@ -231,7 +231,6 @@ def _last(curves: list[Rows], options: dict[str, Any]) -> float:
 
 
 def _finish(axes: Axes, curves: list[Rows], options: dict[str, Any]) -> None:
-    """The axis of x, and the legend of a panel."""
     seconds, marked = options.get("x") == "seconds", options.get("ends", False)
     axes.set_xlabel("seconds" if seconds else "passes on data")
     if seconds and marked:

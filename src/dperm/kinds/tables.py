@@ -143,13 +143,11 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def _start(result: Result) -> float:
-    """The relative error at w = 0."""
     at_zero = result.evaluated[result.evaluated["checkpoint"] == 0]
     return float(at_zero["relative_error"].iloc[0])
 
 
 def _law_rows(part: pd.DataFrame, own: bool) -> Iterator[dict[str, Any]]:
-    """What may be printed, each with its law."""
     whole = law.law(part, own=own)
     half = law.law(part, most=math.ceil(whole.settings / 2), own=own)
     for prints in law.PRINTS:
@@ -234,7 +232,6 @@ def rankings(config: Config, product: Product, problems: list[str]) -> Table:
 def _published_law(
     config: Config, product: Product, problems: list[str]
 ) -> pd.DataFrame:
-    """Rows of the sweep ``tuning_law`` with the published noise."""
     swept = results.load_sweep(config, product.sweeps[0])
     swept = swept[swept["problem"].isin(problems) & (swept["noise_factor"] == 1.0)]
     return swept.dropna(subset="relative_error") if "relative_error" in swept else swept

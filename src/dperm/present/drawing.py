@@ -317,9 +317,6 @@ def shades(count: int, strokes: Sequence[Any] = STROKES) -> list[Look]:
     ]
 
 
-# --- files ----------------------------------------------------------------------------
-
-
 def save(figure: Figure, rows: Sequence[Row], stem: Path) -> list[Path]:
     """Write the figure and the data behind it, each file whole or not at all.
 

@@ -171,9 +171,6 @@ def _priced(data: pd.DataFrame) -> Iterator[Row]:
     yield from renamed[[*RANKED, "setting", "noise"]].to_dict("records")
 
 
-# --- by data set and by method --------------------------------------------------------
-
-
 def data_sets(
     board: pd.DataFrame, papers: list[Paper], titles: dict[str, str]
 ) -> list[Row]:

@@ -192,9 +192,6 @@ def judged(
             yield _one(evidence, row, column, how, options)
 
 
-# --- means of tuned settings ----------------------------------------------------------
-
-
 def law_options(
     column: str, how: dict[str, Any], options: dict[str, Any]
 ) -> dict[str, Any]:
@@ -272,9 +269,6 @@ def _by_star(
         if chance.value < how["level"]:
             verdict = NOT
         yield Judged(row, star, Finding(verdict, reason, chance, str(mine)))
-
-
-# --- all other kinds ------------------------------------------------------------------
 
 
 def _one(

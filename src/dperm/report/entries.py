@@ -118,7 +118,6 @@ def entries(config: schema.Config, claims: pd.DataFrame, known: Names) -> Claims
 
 
 def _words(value: Any) -> Iterator[str]:
-    """Every text inside lists and dictionaries, keys too."""
     if isinstance(value, dict):
         yield from _words([*value, *value.values()])
     elif isinstance(value, list | tuple):

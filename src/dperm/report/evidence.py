@@ -256,7 +256,6 @@ def flaw_of(table: pd.DataFrame) -> str:
 
 
 def _repeated(table: pd.DataFrame, one: str, other: str) -> bool:
-    """Whether two columns hold the same numbers, row by row."""
     known = table[[one, other]].dropna()
     return len(known) > 0 and bool((known[one] == known[other]).all())
 

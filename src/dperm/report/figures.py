@@ -195,7 +195,6 @@ def figures(
 
 
 def _picture(stem: Path, points: pd.DataFrame) -> str:
-    """The PNG of a figure without a line in it: a map, or a diagram of ranks."""
     path = stem.with_suffix(".png")
     many = points.groupby(["panel", "algorithm"]).size().max() > 1
     if many or not path.is_file():
@@ -206,7 +205,6 @@ def _picture(stem: Path, points: pd.DataFrame) -> str:
 
 
 def _command(config: schema.Config, name: str) -> str:
-    """What rebuilds one figure alone."""
     scale = config.scale
     path = Path("figures", scale.folder, config.paper.name, f"{name}.svg").as_posix()
     small = f" --config scale={scale.name} --" if scale.folder else ""

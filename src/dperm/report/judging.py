@@ -160,7 +160,6 @@ def _row(
 
 
 def _cells(evidence: Evidence, claim: schema.Claim) -> Iterator[Row]:
-    """A row for every cell of a published table."""
     options = claim.options
     printed = results.published(evidence.config, options["published"])
     tried = readings(claim)
@@ -279,7 +278,6 @@ def _under_readings(findings: dict[str, Finding]) -> Finding:
 
 
 def _few(names: Sequence[str]) -> str:
-    """The first of the names, and how many more there are."""
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
     return f"{', '.join(names[:FEW])}{more}"
 

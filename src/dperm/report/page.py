@@ -156,7 +156,6 @@ def page(
 
 
 def _environment(known: Names, folder: Path) -> Environment:
-    """Templates, and the filters they use; links start from ``folder``."""
     environment = Environment(
         loader=FileSystemLoader(FILES),
         autoescape=select_autoescape(["html"]),
@@ -192,9 +191,6 @@ def _packed(value: Any) -> str:
     return b64encode(gzip.compress(_json(value).encode(), mtime=0)).decode()
 
 
-# --- one paper ------------------------------------------------------------------------
-
-
 def _paper(
     config: schema.Config,
     ledgers: Ledgers,
@@ -225,7 +221,6 @@ def _paper(
 
 
 def _tables(folder: Path, names: Iterable[str]) -> list[dict[str, Any]]:
-    """The named tables that are there, for reading."""
     tables = []
     for name in names:
         path = folder / f"{name}.csv"
@@ -257,6 +252,5 @@ def _costs(path: Path) -> list[dict[str, Any]]:
 
 
 def _listed(data: pd.DataFrame) -> dict[str, Any]:
-    """Headers and rows of a table, numbers with three digits."""
     rows = [[short(value) for value in row] for row in data.itertuples(index=False)]
     return {"columns": [name.replace("_", " ") for name in data.columns], "rows": rows}

@@ -131,7 +131,6 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
 
 
 def _front(config: schema.Config, claims: pd.DataFrame) -> str:
-    """The scorecard of README.md."""
     lines = [
         [f"[{paper}]({REPORTS / paper}.md)", *counts[:-1], bottom(paper, claims)]
         for paper, counts in tallies(claims)
@@ -179,7 +178,6 @@ def _majors(
 
 
 def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
-    """A major claim in the form of a report."""
     test = tested(config, claim)
     ours = clipped(row["reason"], LONGEST if test else WHOLE) or number(row)
     if ours.endswith("...") and number(row) and number(row) not in ours:
@@ -254,7 +252,6 @@ def _options(config: schema.Config, claim: schema.Claim) -> Row:
 
 
 def _named(rows: Row) -> str:
-    """The values of options that choose rows."""
     lists = (each if isinstance(each, list) else [each] for each in rows.values())
     return " or ".join(str(value) for values in lists for value in values)
 
@@ -298,9 +295,6 @@ def _plain(text: str) -> str:
     """A text of which Markdown takes only links and verdicts for more than words."""
     text = plain(text).replace("||", "‖")
     return re.sub(r"((?<!\*)\*(?!\*)|[|<>])", r"\\\1", text)
-
-
-# --- for an evaluation ----------------------------------------------------------------
 
 
 def evidence(row: Row) -> list[str]:

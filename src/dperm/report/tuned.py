@@ -149,7 +149,6 @@ def half_unit(value: float, options: dict[str, Any]) -> float:
 
 
 def _deviation(logs: np.ndarray, scores: np.ndarray) -> float:
-    """Of a law, in logarithms; from its 95 % range."""
     low, high = np.interp(ndtri([0.025, 0.975]), scores, logs)
     return float(high - low) / (2 * ndtri(0.975))
 
@@ -171,9 +170,6 @@ def _moves(known: pd.DataFrame, key: Key) -> float:
         return math.nan
     (low, first), (high, last) = at[0], at[-1]
     return max(0.0, math.log(last / first) / math.log(high / low))
-
-
-# --- cell by cell ---------------------------------------------------------------------
 
 
 def holm(probabilities: dict[Key, float]) -> dict[Key, float]:
@@ -254,9 +250,6 @@ CHANGES: dict[str, Change] = {
     "errors x 1.4": scaled(1.4),
     **{f"noise x {factor:g}": noisier(factor) for factor in (*FACTORS, *FAR)},
 }
-
-
-# --- all cells together ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)

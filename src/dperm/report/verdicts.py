@@ -180,7 +180,6 @@ def _combined(verdicts: list[Verdict], need: str | float) -> Verdict:
 
 
 def _missing(lost: dict[str, MissingError]) -> Iterator[str]:
-    """The groups that are missing, by why they are."""
     reasons: dict[str, list[str]] = {}
     for name, error in lost.items():
         reasons.setdefault(str(error), []).append(name)

@@ -292,7 +292,6 @@ def _measured(options: Options) -> Callable[[pd.DataFrame, str], list[str]]:
 
 
 def _seconds(evidence: Evidence) -> Callable[[pd.DataFrame, str], list[str]]:
-    """The columns of a table that are seconds."""
     timed = {
         claim.options["file"] if "file" not in how else how["file"]
         for claim in evidence.siblings

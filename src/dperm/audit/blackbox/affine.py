@@ -154,7 +154,6 @@ def _no_noise(one: Law, two: Law) -> Exact | None:
 
 
 def _over(values: Array, scales: Array) -> Array:
-    """Rows in units of their size."""
     safe = np.where(scales > 0, scales, 1.0)
     return values / (safe[:, None] if values.ndim == 2 else safe)
 
@@ -191,7 +190,6 @@ def _noise(names: Sequence[str], delta: float) -> Array:
 
 
 def _used(fitted: Law) -> Law:
-    """Without the noise that reaches nothing."""
     used = np.abs(fitted.slopes).max(axis=0) > ZERO * np.abs(fitted.slopes).max()
     laws = tuple(name for name, keep in zip(fitted.laws, used, strict=True) if keep)
     return Law(fitted.centre, fitted.slopes[:, used], laws)

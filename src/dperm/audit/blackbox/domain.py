@@ -130,7 +130,6 @@ class Domain:
     def _exchanges(
         self, size: float, rng: Generator
     ) -> Iterator[tuple[Record, Record]]:
-        """Records and what takes their place."""
         loud, ends = self._loud(size), self._ends(size)
         zero = self._fit(np.zeros(self.p), size)
         for x, other in loud:
@@ -173,7 +172,6 @@ class Domain:
         return (-size, size) if self.x is None else self.x
 
     def _ends(self, size: float) -> tuple[float, ...]:
-        """Extreme labels."""
         return (-size, size) if self.y is None else self.y
 
     def _loud(self, size: float) -> list[tuple[Array, Array]]:
@@ -221,7 +219,6 @@ class Domain:
 
 
 def _record_text(record: Record) -> str:
-    """A record in words."""
     x = [f"{value:g}" for value in record[0][:SHOWN]]
     x += ["..."] if len(record[0]) > SHOWN else []
     return f"x = ({', '.join(x)}), y = {record[1]:g}"

@@ -163,7 +163,6 @@ def _urandom(count: int) -> bytes:
 
 
 def _replacements() -> Iterator[tuple[Any, str, Any]]:
-    """Module, name and replacement."""
     hidden = np.random.mtrand._rand  # type: ignore[attr-defined]
     for name in dir(np.random):
         if getattr(getattr(np.random, name), "__self__", None) is hidden:
@@ -265,7 +264,6 @@ class Target:
 
 
 def _third(fit: Fit) -> str:
-    """Name of the third parameter."""
     try:
         names = list(inspect.signature(fit).parameters)
     except (TypeError, ValueError):
@@ -301,9 +299,6 @@ def numbers(value: Any) -> Array:
     except (TypeError, ValueError) as error:
         kind = type(value).__name__
         raise RefusedError(f"the output: expected numbers, found {kind}") from error
-
-
-# --- where it is ----------------------------------------------------------------------
 
 
 def load(place: str) -> Fit:

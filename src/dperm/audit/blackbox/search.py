@@ -223,7 +223,6 @@ class Search:
         return max(seconds / self.claim.seconds, runs / self.claim.runs)
 
     def _spent(self) -> float:
-        """Share of the stage's budget that is gone."""
         return self._gone(self.start) / self.stage.share
 
     def _seeds(self, count: int) -> list[int]:

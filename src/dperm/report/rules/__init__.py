@@ -182,7 +182,6 @@ def _inverted(table: pd.DataFrame, options: Options) -> pd.DataFrame:
 
 
 def _judged(table: pd.DataFrame, options: Options) -> list[str]:
-    """The column that is judged, and its interval after it."""
     value = options.get("value")
     value = value or ("fresh_mean" if "fresh_mean" in table else "mean")
     if value not in table:
@@ -202,9 +201,6 @@ INVERTED = Control("the two exchanged", table=_inverted)
 LITTLE_NOISE = Control("a tenth of the noise (ten times epsilon)", table=scaled(10.0))
 NONE = Control("nothing at all (0)", having("at_least", "above"), scaled(0.0))
 MORE = Control("1.4 times the number", having("at_most", "below"), scaled(1.4))
-
-
-# --- rules ----------------------------------------------------------------------------
 
 
 def split(options: Options) -> tuple[Range, Reading]:
@@ -337,9 +333,6 @@ def applied(function: Rule, options: Options, evidence: Evidence) -> Finding:
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         text = f"{', '.join(evidence.used)} cannot be judged: {error!r}"
         return Finding(UNTESTED, text)
-
-
-# --- by name --------------------------------------------------------------------------
 
 
 def function_of(config: schema.Config, name: str) -> Rule:

@@ -257,7 +257,6 @@ def alike(
 
 
 def _at_start(evidence: Evidence, start: Rows, part: Part) -> float:
-    """The error at w = 0 that belongs to the rows of one group."""
     key = start["key"]
     rows = evidence.rows(start["file"], {key: part[key].iloc[0]})
     return float(rows[start["value"]].iloc[0])

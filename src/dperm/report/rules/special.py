@@ -367,8 +367,6 @@ def agree(
     return Finding(verdict, f"right in {right} of {len(decided)} decided rows", found)
 
 
-# --- printed tables -------------------------------------------------------------------
-
 ALONE = 0.05  # of a control, which is one test
 OTHERS = ("w = 0", "noise x 0.7", "noise x 1.4", "errors x 0.7", "errors x 1.4")
 
@@ -474,8 +472,6 @@ def in_law(
     held = CAVEAT if missing and verdict == REPRODUCED else verdict
     return Finding(held, reason, Estimate.exactly(len(outside)), "0")
 
-
-# --- proofs ---------------------------------------------------------------------------
 
 TARGETS = ("epsilon", "pure")  # what an argument may be told to reach
 MUTATED = Control("the formula at twice the target", changed(mutation=2.0))

@@ -92,7 +92,6 @@ def _arrays(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @njit(**KERNEL)
 def _products(data, indices, indptr, u, out):
-    """Write A^T u to out."""
     for j in range(out.shape[0]):
         total = 0.0
         for k in range(indptr[j], indptr[j + 1]):

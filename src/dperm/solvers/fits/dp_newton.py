@@ -114,13 +114,11 @@ class Run(Fit):
 
 
 def _gradient(u: np.ndarray, V: Any, records: Records) -> np.ndarray:
-    """Sum of the gradients at u, (p, L)."""
     total: np.ndarray = V.T @ records.slopes(V @ u + records.offset)
     return total
 
 
 def _trace(u: np.ndarray, R: float, V: Any, records: Records) -> np.ndarray:
-    """Trace of the sum of Hessians at u, (1, L)."""
     bent = records.second(V @ u + records.offset)
     squares = np.minimum(records.norms, R)[:, None] ** 2
     trace: np.ndarray = (bent * squares).sum(axis=0, keepdims=True)

@@ -79,9 +79,6 @@ class Run(Fit):
         self.u = minimised(at, Q, q, at.n, np.zeros_like(q))
 
 
-# --- quadratics with penalties: all of it post-processing of released matrices --------
-
-
 _STEPS = 2000
 _STILL = 1e-9  # of the weights, a step that ends the search
 

@@ -455,7 +455,6 @@ def _clipped_sum(column, d, bound):
 
 @njit(**INLINE)
 def _moved(w, gradient, step, l1, l2, lower, upper):
-    """The proximal step of size ``step`` from w."""
     return prox(w - step * gradient, step * l1, 1.0 / (1.0 + step * l2), lower, upper)
 
 

@@ -131,7 +131,6 @@ class Run(Block):
 
     @property
     def _width(self) -> int:
-        """Lanes of a tile."""
         return self.constants.shape[2]
 
     @property
@@ -162,7 +161,6 @@ class Run(Block):
                 self._steps(size, noise)
 
     def _batches(self, count: int) -> np.ndarray:
-        """Records of each step, shape (count, batch)."""
         n, size = self.problem.n, self.options.batch
         rng = self.streams.sampling
         if size == 1:

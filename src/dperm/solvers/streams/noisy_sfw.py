@@ -223,8 +223,6 @@ def _entered(t: int, leaf: int) -> int:
 
 
 class _Part:
-    """The targets of one setup: iterate, and the path's iterates and estimates."""
-
     def __init__(self, part: Part, n: int, of: Tree, options: Options):
         self.setup, self.options, self.tree = part.setup, options, of
         self.noise = part.streams.noise

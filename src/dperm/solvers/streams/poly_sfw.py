@@ -225,8 +225,6 @@ class Run(Stream):
 
 
 class _Part:
-    """The targets of one setup: iterates x, estimates d, latest vertices."""
-
     def __init__(self, part: Part, n: int, options: Options):
         if part.setup.p != 1:
             raise ValueError(f"p: expected 1, found {part.setup.p:g}")
