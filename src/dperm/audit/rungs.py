@@ -65,7 +65,10 @@ def noise(ladder: Ladder) -> Finding:
         mine = [draw for draw in draws if (draw.kind, draw.order) == kind]
         tests[f"law of {kind[0]}"] = law(mine)
     tests["dependence"] = dependence(runs)
-    if _is_sampled(subject):
+    is_sampled = all(
+        isinstance(event, SampledGaussian) for event in subject.ledger.events
+    )
+    if is_sampled:
         tests["sampling rate"] = rate(ladder, ladder.seeds(1, max(READ, len(seeds))))
     worst = min(tests, key=tests.__getitem__)
     least = min(tests[worst] * len(tests), 1.0)
@@ -107,11 +110,6 @@ def dependence(runs: list[Transcript]) -> float:
     upper = np.corrcoef(ranks, rowvar=False)[np.triu_indices(len(kept), 1)]
     extreme = float(np.abs(upper).max()) * np.sqrt(len(rows) - 1)
     return float(min(2 * stats.norm.sf(extreme) * len(upper), 1.0))
-
-
-def _is_sampled(subject: Subject) -> bool:
-    """Whether every release is on secret records, so that a view shows them."""
-    return all(isinstance(event, SampledGaussian) for event in subject.ledger.events)
 
 
 def rate(ladder: Ladder, seeds: list[int]) -> float:

@@ -86,7 +86,10 @@ def tried(
         if _numbers(seen) == _numbers(found):
             continue
         name = world.name.partition(":")[0]  # all groups that are lost are one world
-        notices = _worse(seen, found) or bool(set(seen.missing) - set(found.missing))
+        worse = seen.verdict not in HELD or (
+            found.verdict == REPRODUCED and seen.verdict != REPRODUCED
+        )
+        notices = worse or bool(set(seen.missing) - set(found.missing))
         noticed[name] = noticed.get(name, True) and notices
         should[name] = (
             should.get(name, False)
@@ -112,13 +115,6 @@ def _numbers(found: Finding) -> tuple[Any, ...]:
     """What was found whatever the groups are called: a symmetric exchange is none."""
     numbers = sorted(re.findall(r"-?\d[\d.e+-]*", found.reason))
     return found.verdict, len(found.missing), tuple(numbers)
-
-
-def _worse(seen: Finding, found: Finding) -> bool:
-    """Whether a finding that holds holds no longer, or only with a caveat."""
-    return seen.verdict not in HELD or (
-        found.verdict == REPRODUCED and seen.verdict != REPRODUCED
-    )
 
 
 # --- the bench ------------------------------------------------------------------------

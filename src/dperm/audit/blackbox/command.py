@@ -168,10 +168,11 @@ def verdict_text(
     function: str, claim: Claim, domain: Domain, verdict: Verdict, folder: Path
 ) -> str:
     """The verdict in a few lines."""
+    sign = "=" if math.isinf(verdict.epsilon) else ">="
     lines = [
         f"{'REFUTED' if verdict.refuted else 'not refuted'}: {function},"
         f" claimed epsilon {claim.epsilon:g} at delta {claim.delta:g}",
-        f"  proved: epsilon {_sign(verdict)} {verdict.epsilon:.4g} at delta"
+        f"  proved: epsilon {sign} {verdict.epsilon:.4g} at delta"
         f" {claim.delta:g}, {_how(claim, verdict)}",
         f"  proof: {verdict.proof}",
     ]
@@ -183,10 +184,6 @@ def verdict_text(
     lines += [f"  note: {note}" for note in verdict.notes]
     lines.append(f"  {verdict.runs} runs in {verdict.seconds:.1f} seconds of computing")
     return "\n".join(lines)
-
-
-def _sign(verdict: Verdict) -> str:
-    return "=" if math.isinf(verdict.epsilon) else ">="
 
 
 def _how(claim: Claim, verdict: Verdict) -> str:
