@@ -233,7 +233,11 @@ def expanded(frame: Any, by: Layout) -> np.ndarray:
     for one in by.columns:
         if one in by.levels:
             column = frame[one].map(_name) if one in by.text else frame[one]
-            parts.append(_one_hot(column, by.levels[one]))
+            # indicators of the levels and of all else, shape (n, K + 1)
+            levels = by.levels[one]
+            places, last = {value: k for k, value in enumerate(levels)}, len(levels)
+            codes = [_read(places.__getitem__, value, last) for value in column]
+            parts.append(np.eye(last + 1)[np.array(codes, dtype=int)])
             continue
         numbers = _numbers(frame[one])
         is_gap = np.isnan(numbers)
@@ -297,13 +301,6 @@ def _levels(categories: Any) -> dict[str, tuple[Any, ...]]:
             raise ValueError(f"{wanted} {values!r} for {name}")
         found[name] = tuple(values)
     return found
-
-
-def _one_hot(column: pd.Series, levels: tuple[Any, ...]) -> np.ndarray:
-    """Indicators of the levels and of all else, shape (n, K + 1)."""
-    places, last = {value: k for k, value in enumerate(levels)}, len(levels)
-    codes = [_read(places.__getitem__, value, last) for value in column]
-    return np.eye(last + 1)[np.array(codes, dtype=int)]
 
 
 def _numbers(column: pd.Series) -> np.ndarray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -41,7 +39,21 @@ def figure(table: pd.DataFrame, zero: float, title: str) -> tuple[Figure, drawin
     sheet, axes = plt.subplots(figsize=(5.2, 1.25 + 0.36 * max(1, len(order))))
     for one in some.to_dict("records"):
         shift = tunings.index(one["tuning"]) - (len(tunings) - 1) / 2
-        _mark(axes, one, order.index(one["algorithm"]) + APART * shift)
+        # a mean with its interval, cut where a logarithm ends
+        y = order.index(one["algorithm"]) + APART * shift
+        marker, color = LOOKS[one["tuning"]]
+        below = max(min(one["mean"] - one["ci_low"], 0.9 * one["mean"]), 0.0)
+        above = one["ci_high"] - one["mean"]
+        axes.errorbar(
+            one["mean"],
+            y,
+            xerr=[[below], [above]],
+            fmt=marker,
+            color=color,
+            markersize=4.5,
+            linewidth=1.2,
+            label=WORDS[one["tuning"]],
+        )
     if zero > 0:
         axes.axvline(zero, color="0.4", linestyle=":", label="w = 0")
     axes.set_yticks(range(len(order)), order)
@@ -53,23 +65,6 @@ def figure(table: pd.DataFrame, zero: float, title: str) -> tuple[Figure, drawin
     ends = {"min": some["ci_low"], "max": some["ci_high"]}
     rows = some.assign(panel=some["tuning"], x=some["epsilon"], **ends)
     return sheet, rows[drawing.COLUMNS].to_dict("records")
-
-
-def _mark(axes: Axes, one: dict[Any, Any], y: float) -> None:
-    """A mean with its interval, cut where a logarithm ends."""
-    marker, color = LOOKS[one["tuning"]]
-    below = max(min(one["mean"] - one["ci_low"], 0.9 * one["mean"]), 0.0)
-    above = one["ci_high"] - one["mean"]
-    axes.errorbar(
-        one["mean"],
-        y,
-        xerr=[[below], [above]],
-        fmt=marker,
-        color=color,
-        markersize=4.5,
-        linewidth=1.2,
-        label=WORDS[one["tuning"]],
-    )
 
 
 def _logarithmic(axes: Axes) -> None:

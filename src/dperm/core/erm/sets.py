@@ -64,7 +64,11 @@ class Ball:
         """-radius sign(g) |g|^(q-1) / ||g||_q^(q-1); zero where g is zero."""
         g = np.atleast_2d(g)
         if self.p == 1:
-            return self._vertex(g)
+            rows = np.arange(len(g))
+            at = np.abs(g).argmax(axis=1)
+            found = np.zeros_like(g)
+            found[rows, at] = -self.radius * np.sign(g[rows, at])
+            return found
         if math.isinf(self.p):
             return -self.radius * np.sign(g)
         if self.p == 2:
@@ -81,13 +85,6 @@ class Ball:
         return (
             -np.sign(g) * powers * (self.radius / np.maximum(lengths, 1e-300))[:, None]
         )
-
-    def _vertex(self, g: Array) -> Array:
-        rows = np.arange(len(g))
-        at = np.abs(g).argmax(axis=1)
-        found = np.zeros_like(g)
-        found[rows, at] = -self.radius * np.sign(g[rows, at])
-        return found
 
     def project(self, x: Array) -> Array:
         """The nearest point in Euclidean distance."""

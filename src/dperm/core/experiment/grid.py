@@ -169,28 +169,28 @@ def _parts(grid: Any, where: str, axes: tuple[str, ...] | None) -> Iterator[Prod
         for part in grid:
             yield from _parts(part, where, axes)
     else:
-        yield _one_grid(grid, where, axes)
-
-
-def _one_grid(grid: Any, where: str, axes: tuple[str, ...] | None) -> Product:
-    plain = dict(_mapping(grid, where))
-    crossed, paired = plain.pop("product", {}), plain.pop("zip", {})
-    named = axes is None
-    alone = _lists(plain, where, named) + _lists(crossed, f"{where}.product", named)
-    groups = [_group([one]) for one in alone]
-    together = _lists(paired, f"{where}.zip", named)
-    if len({len(values) for _, values in together}) > 1:
-        lengths = ", ".join(f"{name} {len(values)}" for name, values in together)
-        raise ConfigError(f"{where}.zip: axes must be equally long, found {lengths}")
-    if together:
-        groups.append(_group(together))
-    names = [name for name, _ in alone + together]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"{where}: axis {name!r} is given twice; expected once")
-    if axes is not None and groups:
-        _check_axes(names, axes, where)
-    return Product(tuple(groups) or (((), ()),))
+        plain = dict(_mapping(grid, where))
+        crossed, paired = plain.pop("product", {}), plain.pop("zip", {})
+        named = axes is None
+        alone = _lists(plain, where, named) + _lists(crossed, f"{where}.product", named)
+        groups = [_group([one]) for one in alone]
+        together = _lists(paired, f"{where}.zip", named)
+        if len({len(values) for _, values in together}) > 1:
+            lengths = ", ".join(f"{name} {len(values)}" for name, values in together)
+            raise ConfigError(
+                f"{where}.zip: axes must be equally long, found {lengths}"
+            )
+        if together:
+            groups.append(_group(together))
+        names = [name for name, _ in alone + together]
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigError(
+                    f"{where}: axis {name!r} is given twice; expected once"
+                )
+        if axes is not None and groups:
+            _check_axes(names, axes, where)
+        yield Product(tuple(groups) or (((), ()),))
 
 
 def _mapping(grid: Any, where: str) -> Mapping[str, Any]:

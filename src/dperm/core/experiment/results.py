@@ -161,19 +161,15 @@ def load(
     shown = set(config.paper.runs if solvers is None else solvers) - set(leave_out)
     for problem, solver in plan.runs(config):
         if problem in loaded and solver in shown:
-            result = _load_one(config, problem, solver)
+            folder = plan.results_folder(config, config.paper.name, problem, solver)
+            tuned = store.read_table(folder / "tune.parquet")
+            evaluated = store.read_table(folder / "evaluate.parquet")
+            reasons = evaluated.loc[evaluated["reason"] != "", "reason"]
+            reason = str(reasons.iloc[0]) if len(reasons) else ""
+            label = str(tuned["algorithm"].iloc[0])
+            result = Result(problem, solver, label, tuned, evaluated, reason)
             loaded[problem].append(replace(result, timing=timing))
     return loaded
-
-
-def _load_one(config: schema.Config, problem: str, solver: str) -> Result:
-    folder = plan.results_folder(config, config.paper.name, problem, solver)
-    tuned = store.read_table(folder / "tune.parquet")
-    evaluated = store.read_table(folder / "evaluate.parquet")
-    reasons = evaluated.loc[evaluated["reason"] != "", "reason"]
-    reason = str(reasons.iloc[0]) if len(reasons) else ""
-    label = str(tuned["algorithm"].iloc[0])
-    return Result(problem, solver, label, tuned, evaluated, reason)
 
 
 def sweep_path(config: schema.Config, name: str) -> Path:

@@ -125,7 +125,11 @@ class Run(Block):
         M = self.smoothness(problem, lanes, streams, options)
         self.problem, self.options, self.workers = problem, options, workers
         self.streams, self.done, self.began = streams, 0, 0
-        self.ends = _ends(total, options.periods)
+        ends = {
+            total * number // options.periods
+            for number in range(1, options.periods + 1)
+        }
+        self.ends = sorted(ends - {0})
         self.ahead = np.empty(0, dtype=np.int64)  # of the order, drawn already
         size = len(lanes.step)
         self.weights = np.zeros((size, problem.p))
@@ -181,7 +185,17 @@ class Run(Block):
             self.done += chunk
             count -= chunk
             if self.ends and self.done == self.ends[0]:
-                self._restart_from_average(self.ends.pop(0))
+                # line 9 of Algorithm 1: go on from the mean of the period's iterates
+                end = self.ends.pop(0)
+                self.sums += self.weights * (end - self.since)
+                self.weights[:] = self.sums / (end - self.began)
+                self.began = end
+                self.sums[:] = 0.0
+                self.since[:] = self.done
+                self.margins[:] = self.problem.offset
+                for place, w in zip(self.places, self.weights, strict=True):
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        self.margins[place] += self.problem.A @ w
 
     def _order(self, count: int) -> np.ndarray:
         p, drawn = self.problem.p, self.streams.sampling
@@ -229,24 +243,6 @@ class Run(Block):
 
         lanes = (getattr(self, name) for name in self.names)
         spread(run, *lanes, workers=self.workers)
-
-    def _restart_from_average(self, end: int) -> None:
-        """Line 9 of Algorithm 1: go on from the mean of the period's iterates."""
-        self.sums += self.weights * (end - self.since)
-        self.weights[:] = self.sums / (end - self.began)
-        self.began = end
-        self.sums[:] = 0.0
-        self.since[:] = self.done
-        self.margins[:] = self.problem.offset
-        for place, w in zip(self.places, self.weights, strict=True):
-            with np.errstate(over="ignore", invalid="ignore"):
-                self.margins[place] += self.problem.A @ w
-
-
-def _ends(total: int, periods: int) -> list[int]:
-    """After how many steps each period ends; no step is left over."""
-    ends = {total * number // periods for number in range(1, periods + 1)}
-    return sorted(ends - {0})
 
 
 @njit(**KERNEL)

@@ -247,14 +247,7 @@ def power_of(tilted: Array, count: int) -> tuple[int, Array]:
     """First cell and masses of a distribution's convolution power."""
     if count == 1:
         return 0, tilted
-    start, stop = _ends(tilted, count)
-    size = scipy.fft.next_fast_len(max(stop - start, tilted.size), real=True)
-    circle = scipy.fft.irfft(scipy.fft.rfft(tilted, size) ** count, size)
-    return start, np.roll(circle, -start)[: stop - start]
-
-
-def _ends(tilted: Array, count: int) -> tuple[int, int]:
-    """Cells between which all but ``TILTED_TAIL`` of a power lies (Chernoff)."""
+    # cells between which all but ``TILTED_TAIL`` of a power lies (Chernoff)
     width = -(-tilted.size // NODES)
     masses = chords(tilted, width)
     at = width * np.arange(float(masses.size))
@@ -265,7 +258,9 @@ def _ends(tilted: Array, count: int) -> tuple[int, int]:
         up = count * _log_moment(masses, at - mean, order) + log
         low = max(low, math.floor(count * mean - down / order))
         high = min(high, math.ceil(count * mean + up / order))
-    return low, high + 1
+    size = scipy.fft.next_fast_len(max(high + 1 - low, tilted.size), real=True)
+    circle = scipy.fft.irfft(scipy.fft.rfft(tilted, size) ** count, size)
+    return low, np.roll(circle, -low)[: high + 1 - low]
 
 
 def chords(masses: Array, width: int) -> Array:

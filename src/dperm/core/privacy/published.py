@@ -38,7 +38,20 @@ def epsilon(ledger: Ledger, delta: float) -> float:
     added = cost.pure + advanced_epsilon(cost.advanced, delta)
     added += math.sqrt(2 * cost.direct * math.log(1 / delta))
     if cost.sampled:
-        return added + _sampled_renyi_epsilon(cost, delta)
+        # a cost that has sampled Gaussians in it, by its Rényi curve
+        from dp_accounting import dp_event
+        from dp_accounting.rdp import RdpAccountant
+
+        accountant = RdpAccountant(ORDERS)
+        for rate, multiplier, count in cost.sampled:
+            release = dp_event.PoissonSampledDpEvent(
+                rate, dp_event.GaussianDpEvent(multiplier)
+            )
+            accountant.compose(release, count)
+        if cost.concentrated:
+            multiplier = 1 / math.sqrt(2 * cost.concentrated)
+            accountant.compose(dp_event.GaussianDpEvent(multiplier))
+        return added + float(accountant.get_epsilon(delta))
     return added + gaussian_renyi_epsilon(cost.concentrated, delta)
 
 
@@ -120,20 +133,3 @@ def advanced_epsilon(releases: Iterable[tuple[float, int]], delta: float) -> flo
     squares = sum(count * pure**2 for pure, count in pures)
     drift = sum(count * pure * math.expm1(min(pure, 700.0)) for pure, count in pures)
     return math.sqrt(2 * math.log(1 / delta) * squares) + drift
-
-
-def _sampled_renyi_epsilon(cost: PublishedCost, delta: float) -> float:
-    """Return the Rényi epsilon of a cost that has sampled Gaussians in it."""
-    from dp_accounting import dp_event
-    from dp_accounting.rdp import RdpAccountant
-
-    accountant = RdpAccountant(ORDERS)
-    for rate, multiplier, count in cost.sampled:
-        release = dp_event.PoissonSampledDpEvent(
-            rate, dp_event.GaussianDpEvent(multiplier)
-        )
-        accountant.compose(release, count)
-    if cost.concentrated:
-        multiplier = 1 / math.sqrt(2 * cost.concentrated)
-        accountant.compose(dp_event.GaussianDpEvent(multiplier))
-    return float(accountant.get_epsilon(delta))

@@ -280,7 +280,14 @@ def losses(
     ``formula`` and ``printed`` are the relative errors, at the last iterate of the run,
     of the partial gradient by q, corrected and as printed.
     """
-    at, rows = _with_loss(_drawn(config, point, seed), str(point["loss_name"])), []
+    # the same design with labels sign(y) where the loss wants them
+    base = _drawn(config, point, seed)
+    loss = str(point["loss_name"])
+    X, y, bound = base.problem.A, -base.problem.offset, base.label_bound
+    if isinstance(named(loss), Signed):
+        y, bound = np.where(y >= 0, 1.0, -1.0), 1.0
+    problem = build("synthetic", X, y, loss, base.problem.penalty)
+    at, rows = replace(base, problem=problem, label_bound=bound, _minima={}), []
     for length in lengths:
         m = max(1, round(length * at.problem.n))
         keys = {"nodes": 4, "update": "feasible", "share": share, "sketch": m}
@@ -288,15 +295,6 @@ def losses(
         errors = {"length": length, **_formula_errors(at, m, share, seed)}
         rows += [row | errors for row in path]
     return rows
-
-
-def _with_loss(base: Instance, loss: str) -> Instance:
-    """The same design with labels sign(y) where the loss wants them."""
-    X, y, bound = base.problem.A, -base.problem.offset, base.label_bound
-    if isinstance(named(loss), Signed):
-        y, bound = np.where(y >= 0, 1.0, -1.0), 1.0
-    problem = build("synthetic", X, y, loss, base.problem.penalty)
-    return replace(base, problem=problem, label_bound=bound, _minima={})
 
 
 def _formula_errors(at: Instance, m: int, share: float, seed: int) -> dict[str, float]:

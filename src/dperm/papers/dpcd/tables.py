@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from dperm.core.experiment import plan, results, schema
-from dperm.core.experiment.results import Result
 from dperm.papers.dpcd import bounds, parts
 from dperm.pipeline import inputs
 from dperm.present.tables import Rows, Table, groups, made_of, number, with_interval
@@ -80,22 +79,16 @@ def lead(config: schema.Config, product: schema.Product, problems: list[str]) ->
         by_label = {result.label: result for result in found[name] if result.available}
         if {"DP-CD", "DP-SGD"} <= set(by_label):
             for calibration in config.paper.calibrations:
-                rows.append(_lead_row(name, calibration, by_label))
+                row: dict[str, Any] = {"problem": name, "calibration": calibration}
+                for label, key in (("DP-CD", "cd"), ("DP-SGD", "sgd")):
+                    result = by_label[label]
+                    fresh = result.final(calibration)["relative_error"]
+                    row[f"{key}_mean"] = result.best(calibration)["mean"]
+                    row[f"{key}_fresh_mean"] = fresh.mean()
+                row["lead"] = row["sgd_mean"] / row["cd_mean"]
+                row["fresh_lead"] = row["sgd_fresh_mean"] / row["cd_fresh_mean"]
+                rows.append(row)
     return made_of(rows)
-
-
-def _lead_row(
-    name: str, calibration: str, by_label: dict[str, Result]
-) -> dict[str, Any]:
-    row: dict[str, Any] = {"problem": name, "calibration": calibration}
-    for label, key in (("DP-CD", "cd"), ("DP-SGD", "sgd")):
-        result = by_label[label]
-        fresh = result.final(calibration)["relative_error"]
-        row[f"{key}_mean"] = result.best(calibration)["mean"]
-        row[f"{key}_fresh_mean"] = fresh.mean()
-    row["lead"] = row["sgd_mean"] / row["cd_mean"]
-    row["fresh_lead"] = row["sgd_fresh_mean"] / row["cd_fresh_mean"]
-    return row
 
 
 def ablation(

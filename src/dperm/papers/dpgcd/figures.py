@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config, Product
@@ -30,27 +29,24 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Drawing
         if inputs.load_optimum_record(composed, name).get("status") == "unavailable":
             drawing.empty(at, drawing.UNAVAILABLE)
             continue
-        _histogram(panels, at, name, inputs.load_optimum(composed).w)
+        w = inputs.load_optimum(composed).w
+        counts, edges = np.histogram(np.abs(w), bins=30)
+        alpha = quasi_sparse(w)
+        blue, purple = "#0072B2", "#882255"
+        at.bar(edges[:-1], counts, np.diff(edges), align="edge", color=blue, alpha=0.8)
+        at.axvline(alpha, color=purple, label=f"$\\alpha$ = {alpha:.3g}")
+        at.set(yscale="log", xlabel="$|w^*_j|$", ylabel="coordinates")
+        at.set_ylim(bottom=0.7)
+        title = f"{np.count_nonzero(w)} of {len(w)} not 0"
+        at.legend(loc="upper right", title=title, frameon=False)
+        rows: Rows = []
+        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+            row = {"panel": name, "algorithm": "|w*|", "x": (high + low) / 2}
+            rows.append(row | {"mean": count, "min": low, "max": high})
+        panels.add(at, rows, {"color": blue})
+        line = {"panel": name, "algorithm": "alpha", "x": alpha}
+        panels.add(at, [line], {"color": purple})
     return panels.figure, panels.rows
-
-
-def _histogram(panels: Panels, axes: Axes, name: str, w: np.ndarray) -> None:
-    counts, edges = np.histogram(np.abs(w), bins=30)
-    alpha = quasi_sparse(w)
-    blue, purple = "#0072B2", "#882255"
-    axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=blue, alpha=0.8)
-    axes.axvline(alpha, color=purple, label=f"$\\alpha$ = {alpha:.3g}")
-    axes.set(yscale="log", xlabel="$|w^*_j|$", ylabel="coordinates")
-    axes.set_ylim(bottom=0.7)
-    title = f"{np.count_nonzero(w)} of {len(w)} not 0"
-    axes.legend(loc="upper right", title=title, frameon=False)
-    rows: Rows = []
-    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
-        row = {"panel": name, "algorithm": "|w*|", "x": (high + low) / 2}
-        rows.append(row | {"mean": count, "min": low, "max": high})
-    panels.add(axes, rows, {"color": blue})
-    line = {"panel": name, "algorithm": "alpha", "x": alpha}
-    panels.add(axes, [line], {"color": purple})
 
 
 def quasi_sparse(w: np.ndarray, sparsity: int = SPARSITY) -> float:

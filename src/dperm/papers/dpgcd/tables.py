@@ -88,7 +88,28 @@ def support(config: Config, product: Product, problems: list[str]) -> Table:
     rows: Rows = []
     for result in _load(config, product, problems):
         if result.ran(product.calibration):
-            rows.append(_support_row(config, result, product.calibration))
+            tuned = result.tuning(product.calibration)
+            fresh = result.final(product.calibration)
+            wrong = int((fresh["false_positives"] > 0).sum())
+            low, high = clopper_pearson(wrong, len(fresh))
+            composed = plan.at_problem(config, result.problem)
+            rows.append(
+                {
+                    "problem": result.problem,
+                    "algorithm": result.label,
+                    "support_size": int(inputs.load_optimum(composed).support.sum()),
+                    "true_positives": tuned["true_positives"].mean(),
+                    "false_positives": tuned["false_positives"].mean(),
+                    "relative_error": tuned["relative_error"].mean(),
+                    "fresh_true_positives": fresh["true_positives"].mean(),
+                    "fresh_false_positives": fresh["false_positives"].mean(),
+                    "fresh_relative_error": fresh["relative_error"].mean(),
+                    "fresh_runs": len(fresh),
+                    "fresh_runs_with_a_wrong_one": wrong,
+                    "wrong_ci_low": low,
+                    "wrong_ci_high": high,
+                }
+            )
         elif not result.available:
             rows.append({"problem": result.problem, "algorithm": _MISSING})
     printed = results.published(config, "table3").drop(columns="support_size")
@@ -97,28 +118,6 @@ def support(config: Config, product: Product, problems: list[str]) -> Table:
     )
     keys = ["problem", "algorithm"]
     return _table(pd.DataFrame(rows).merge(printed, on=keys, how="left"))
-
-
-def _support_row(config: Config, result: Result, calibration: str) -> dict[str, Any]:
-    tuned, fresh = result.tuning(calibration), result.final(calibration)
-    wrong = int((fresh["false_positives"] > 0).sum())
-    low, high = clopper_pearson(wrong, len(fresh))
-    composed = plan.at_problem(config, result.problem)
-    return {
-        "problem": result.problem,
-        "algorithm": result.label,
-        "support_size": int(inputs.load_optimum(composed).support.sum()),
-        "true_positives": tuned["true_positives"].mean(),
-        "false_positives": tuned["false_positives"].mean(),
-        "relative_error": tuned["relative_error"].mean(),
-        "fresh_true_positives": fresh["true_positives"].mean(),
-        "fresh_false_positives": fresh["false_positives"].mean(),
-        "fresh_relative_error": fresh["relative_error"].mean(),
-        "fresh_runs": len(fresh),
-        "fresh_runs_with_a_wrong_one": wrong,
-        "wrong_ci_low": low,
-        "wrong_ci_high": high,
-    }
 
 
 def settings(config: Config, product: Product, problems: list[str]) -> Table:

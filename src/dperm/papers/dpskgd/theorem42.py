@@ -181,7 +181,21 @@ class Algorithm:
         inner, periods = counts
         total = 0.0
         for pair in range(len(self.f.M)):
-            power = np.linalg.matrix_power(self._step(pair, noise, n), inner)
+            # one step on the moments (row by row) and a constant 1, shape (17, 17)
+            whole = np.zeros((_STATE**2 + 1, _STATE**2 + 1))
+            whole[-1, -1] = 1.0
+            rest = 1.0
+            for chance, touched, deviation in self._touches(pair, noise, n):
+                rest -= chance
+                onto = touched / self.f.dominating[2 * pair : 2 * pair + 2]
+                keeps = np.eye(2) - onto[:, None] * self.f.hessian(pair)
+                moves = np.block([[keeps, np.zeros((2, 2))], [keeps, np.eye(2)]])
+                added = np.tile(np.diag((onto * deviation) ** 2), (2, 2))
+                whole[:-1, :-1] += chance * np.kron(moves, moves)
+                whole[:-1, -1] += chance * added.ravel()
+            idle = np.block([[np.eye(2), np.zeros((2, 2))], [np.eye(2), np.eye(2)]])
+            whole[:-1, :-1] += rest * np.kron(idle, idle)
+            power = np.linalg.matrix_power(whole, inner)
             error = self.f.optimum[pair] * np.array([-1.0, 1.0])
             squares = np.outer(error, error)
             for _ in range(periods):
@@ -191,23 +205,6 @@ class Algorithm:
                 squares = moved[:-1].reshape(_STATE, _STATE)[2:, 2:] / inner**2
             total += 0.5 * float((self.f.hessian(pair) * squares).sum())
         return total
-
-    def _step(self, pair: int, noise: float, n: float) -> np.ndarray:
-        """One step on the moments (row by row) and a constant 1, shape (17, 17)."""
-        whole = np.zeros((_STATE**2 + 1, _STATE**2 + 1))
-        whole[-1, -1] = 1.0
-        rest = 1.0
-        for chance, touched, deviation in self._touches(pair, noise, n):
-            rest -= chance
-            onto = touched / self.f.dominating[2 * pair : 2 * pair + 2]
-            keeps = np.eye(2) - onto[:, None] * self.f.hessian(pair)
-            moves = np.block([[keeps, np.zeros((2, 2))], [keeps, np.eye(2)]])
-            added = np.tile(np.diag((onto * deviation) ** 2), (2, 2))
-            whole[:-1, :-1] += chance * np.kron(moves, moves)
-            whole[:-1, -1] += chance * added.ravel()
-        idle = np.block([[np.eye(2), np.zeros((2, 2))], [np.eye(2), np.eye(2)]])
-        whole[:-1, :-1] += rest * np.kron(idle, idle)
-        return whole
 
     def _touches(
         self, pair: int, noise: float, n: float
