@@ -44,3 +44,18 @@ def test_rankings_agree_the_more_the_more_transcripts_there_are():
     other["relative_error"] *= 1.1
     agree = [each["agree"] for each in law.agreement(one, other)]
     assert agree[-1] > 0.9 > agree[0] > 0.4
+
+
+def test_more_transcripts_print_less_beautifully_and_choose_better():
+    rows = many(0)
+    few, more = (law.printed(rows, runs) for runs in (5, 25))
+    least = rows.groupby("clip")["relative_error"].mean().min()
+    assert few["printed"] < more["printed"] < more["worth"] < few["worth"]
+    assert few["printed_low"] < few["printed"] < few["printed_high"]
+    assert more["worth"] >= least
+
+
+def test_without_noise_what_is_printed_is_true():
+    found = law.printed(transcripts([0.3, 0.1, 0.2]), 5)
+    expected = dict.fromkeys(["printed", "printed_low", "printed_high", "worth"], 0.1)
+    assert found == pytest.approx(expected)

@@ -194,6 +194,28 @@ def tuning_runs(config: Config, product: Product, problems: list[str]) -> Table:
     )
 
 
+def headline(config: Config, product: Product, problems: list[str]) -> Table:
+    """A paper's table of errors as tuned on few transcripts, and on many.
+
+    ``options``: ``published`` and ``column``, the paper's cells; ``by_passes``, whether
+    each number of passes was tuned for itself; ``transcripts``.
+    """
+    options, swept = product.options, _published_law(config, product, problems)
+    keys = ["problem", "solver", *(["passes"] if options["by_passes"] else [])]
+    rows: Rows = []
+    for at, part in groups(swept, keys):
+        at["algorithm"] = plan.label(config, at.pop("solver"))
+        for runs in options["transcripts"]:
+            rows.append(at | {"transcripts": runs} | law.printed(part, runs))
+    cells = results.published(config, options["published"])
+    column = options["column"]
+    keys = [*(key for key in keys if key != "solver"), "algorithm"]
+    cells = cells[[*keys, column]].rename(columns={column: "published"})
+    data = pd.DataFrame(rows)
+    data = data.merge(cells, on=keys, how="left") if rows else data
+    return made_of(data.to_dict("records"))
+
+
 def rankings(config: Config, product: Product, problems: list[str]) -> Table:
     """How often so many transcripts rank two methods as many do."""
     swept = _published_law(config, product, problems)

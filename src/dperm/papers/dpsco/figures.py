@@ -22,7 +22,9 @@ from dperm.papers.dpsco.rates import (
     instanced,
     interval,
     norm,
+    of_time,
     privacy_terms,
+    tail,
     together,
 )
 from dperm.present import drawing, looks
@@ -145,6 +147,46 @@ PRICES: list[tuple[float, str, str, Look]] = [
 ]
 
 
+def price(config: Config, product: Product, problems: list[str]) -> Drawing:
+    """Published, strict and no noise against n at one dimension."""
+    table = where(together(config, product), d=product.options["d"])
+    panels = Panels(len(product.options["panels"]))
+    for (solver, p), at in panels.over(product.options["panels"]):
+        part = where(table, method=solver, p=float(p))
+        for epsilon, kind, label, look in PRICES:
+            some = where(part, epsilon=epsilon, calibration=kind)
+            panel, name = f"{solver}, p = {norm(p)}", f"epsilon = {epsilon:g}, {kind}"
+            panels.band(at, _against(some, "n", panel, name), label, look)
+        at.axhline(0.5, color="0.6", linewidth=0.8, zorder=0)
+        log_axes(at, "records n", SHARE, title=_title(solver, p))
+    panels.figure.suptitle(f"$d$ = {product.options['d']}", fontsize=9)
+    _share_limits(panels)
+    return panels.done(5)
+
+
+def dimension(config: Config, product: Product, problems: list[str]) -> Drawing:
+    """Excess against d at one n; two panels, private and without noise."""
+    table = together(config, product)
+    n = product.options["n"]
+    n = n if n in set(table["n"]) else product.options["small"]
+    table = table[(table["n"] == n) & (table["method"] != "noisy_sfw_all")]
+    panels = Panels(2, 2, size=(8.4, 3.0))
+    private = (float(product.options["epsilon"]), product.calibration)
+    for (epsilon, kind), at in panels.over((private, (math.inf, "none"))):
+        part = where(table, epsilon=epsilon, calibration=kind)
+        keys = part.groupby(["p", "method"], sort=True)
+        for ((p, solver), group), shade in zip(keys, shades(len(keys)), strict=True):
+            label = f"{LABELS[solver]}, p = {norm(p)}"
+            look = shade | {"linestyle": _look(solver)["linestyle"]}
+            curve = _against(group, "d", f"epsilon = {epsilon:g}", label)
+            panels.band(at, curve, label, look)
+        privacy = rf"$\epsilon$ = {epsilon:g}, strict"
+        privacy = "no noise" if math.isinf(epsilon) else privacy
+        log_axes(at, "dimension d", SHARE, title=f"{privacy}, $n$ = {n:,}")
+        ticks(at, part["d"].unique())
+    return panels.done(place="right upper", fontsize=7)
+
+
 def transition(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Excess against p near 1, beside the privacy terms of both theorems."""
     table = together(config, product)
@@ -190,6 +232,72 @@ def _terms(panels: Panels, axes: Axes, last: float, d: float) -> None:
     ):
         look: Look = {"color": "0.5", "linestyle": line, "linewidth": 1}
         panels.line(axes, f"d = {d:g}", label, x, curve * last, label, **look)
+
+
+def quantiles(config: Config, product: Product, problems: list[str]) -> Drawing:
+    """Quantiles against log(1/beta): a straight line grows like the logarithm."""
+    table = together(config, product)
+    panels = Panels(2, 2)
+    for epsilon, at in panels.over(sorted(table["epsilon"].unique())):
+        part = where(table, epsilon=epsilon)
+        keys = part.groupby(["method", "p"])
+        family = shades(max(3, len(keys)), "-")
+        for ((solver, p), group), look in zip(keys, family, strict=False):
+            panel, label = f"epsilon = {epsilon:g}", _title(solver, p)
+            rows: Rows = []
+            for beta, middle, low, high in tail(group["share"].to_numpy()):
+                known = (panel, label, math.log(1 / beta), np.array([middle]))
+                ends = {"ci_low": low, "ci_high": high, "min": low, "max": high}
+                rows.append(drawing.summary(*known) | ends)
+            panels.band(at, rows, label, look)
+        kind = NOISE["none"]
+        if math.isfinite(epsilon):
+            kind = rf"$\epsilon$ = {epsilon:g}, {NOISE[product.calibration]}"
+        runs = group["run"].nunique() * group["replicate"].nunique()
+        labels = {
+            "xlabel": r"$\log(1/\beta)$",
+            "ylabel": r"excess / initial, $1-\beta$",
+        }
+        at.set(title=f"{kind}, {runs:,} runs", **labels)
+        at.set_ylim(bottom=0)
+    return panels.done(3)
+
+
+def runtime(config: Config, product: Product, problems: list[str]) -> Drawing:
+    """Seconds against n."""
+    table = together(config, product)
+    panels = Panels(1, size=(7.6, 3.6))
+    (at,) = panels.axes
+    for solver in LABELS:
+        part = where(table, method=solver)
+        if part.empty:
+            continue
+        power, low, high = of_time(part)
+        label = f"{LABELS[solver]}: $n^{{{power:.2f}}}$"
+        label += "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+        curve = _against(part, "n", "runtime", LABELS[solver], "seconds")
+        panels.band(at, curve, label, _look(solver))
+    d = config.paper.sweeps[product.sweeps[0]].options["d"]
+    log_axes(at, "records n", "seconds, one core")
+    at.set_title(f"$d$ = {d}, {NOISE[product.calibration]}")
+    return panels.done(place="right center", fontsize=7)
+
+
+def bought(config: Config, product: Product, problems: list[str]) -> Drawing:
+    """Excess risk against the seconds spent; the size of n grows along a line."""
+    table = together(config, product)
+    epsilons = sorted(table["epsilon"].unique())
+    panels = Panels(len(epsilons), 2, size=(3.7 * len(epsilons), 3.4))
+    for epsilon, at in panels.over(epsilons):
+        for solver, name in LABELS.items():
+            curve, panel = [], f"epsilon = {epsilon:g}"
+            for _, group in where(table, method=solver, epsilon=epsilon).groupby("n"):
+                seconds = float(group["seconds"].median())
+                curve.append(_measured(panel, name, seconds, group["share"].to_numpy()))
+            panels.band(at, curve, name, _look(solver))
+        at.set_title(rf"$\epsilon$ = {epsilon:g}, strict")
+        log_axes(at, "seconds, one core", SHARE)
+    return panels.done(4)
 
 
 # --- hard instances -------------------------------------------------------------------
