@@ -133,6 +133,19 @@ def test_large_hessians_are_not_filled_in(loss, monkeypatch):
     assert found.gap <= 1e-10 * found.value
 
 
+@pytest.mark.parametrize("penalty", [Penalty(l2=0.01), Penalty(l1=0.1)])
+def test_a_large_problem_is_polished_until_it_is_certified(penalty, monkeypatch):
+    problem, steps = build("many", *housing(), "least_squares", penalty), []
+    expected, step = optimum.solve(problem), optimum._newton_step
+    monkeypatch.setattr(optimum, "_MANY", 0)
+    monkeypatch.setattr(
+        optimum, "_newton_step", lambda *given: steps.append(1) or step(*given)
+    )
+    found = optimum.solve(problem)
+    assert found.value == pytest.approx(expected.value, rel=1e-12)
+    assert found.gap <= 1e-10 * found.value and len(steps) < 10
+
+
 def test_a_long_search_says_how_far_it_is(monkeypatch, caplog):
     monkeypatch.setattr(optimum, "_SILENCE", 0.0)
     with caplog.at_level(logging.INFO, logger=optimum.__name__):

@@ -43,7 +43,7 @@ def with_constant(X: Any, value: float = 1.0) -> Any:
     ones = np.full((X.shape[0], 1), value)
     if sparse.issparse(X):
         return sparse.hstack((X, sparse.csc_array(ones)), format="csc")
-    return np.hstack((X, ones))
+    return np.asfortranarray(np.hstack((X, ones)))  # as a problem keeps it
 
 
 TEST = 0.2  # share of the records that are held out

@@ -208,7 +208,7 @@ def _polish(problem: Problem, w: np.ndarray) -> np.ndarray:
     """The point of smallest duality gap along a few Newton steps from w."""
     best, gap = w, duality_gap(problem, w)
     is_large = getattr(problem.A, "size", 0) > _MANY
-    enough = _ENOUGH * problem.objective(w)[0] if is_large else 0.0
+    enough = _ENOUGH * problem.objective(w)[0] if is_large else -np.inf
     for _ in range(_NEWTON_STEPS):
         following = w if gap <= enough else _newton_step(problem, w)
         if np.array_equal(following, w):
