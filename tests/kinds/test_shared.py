@@ -33,10 +33,12 @@ def shown(monkeypatch):
                               penalty=penalty)  # fmt: skip
     config = SimpleNamespace(paper=SimpleNamespace(name="mine"))
 
-    def draw(*found, **options):
+    def draw(*found, sweeps=(), **options):
         monkeypatch.setattr(results, "load", lambda *_: {"one": list(found)})
         monkeypatch.setattr(results, "titles", lambda *_: {"one": problem})
-        product = SimpleNamespace(calibration="strict", options=options, timed=False)
+        product = SimpleNamespace(
+            calibration="strict", options=options, timed=False, sweeps=sweeps
+        )
         figure, rows = figures.trajectories(config, product, ["one"])
         drawing.plt.close(figure)
         return figure, pd.DataFrame(rows)
@@ -99,3 +101,55 @@ def test_the_first_calibration_of_a_kind_counts(monkeypatch):
     monkeypatch.setattr(results, "ledgers", lambda *_: entries)
     found = results.calibrated(None, result("a"))
     assert list(found) == [2.0, 5.0] and found[5.0]["strict"]["noise"] == 1
+
+
+def ended(ends, start=1.0):
+    """A result whose fresh runs end at these errors, by numbers of passes."""
+    rows, tuned = [], []
+    for passes, errors in ends.items():
+        common = {"calibration": "strict", "passes": passes, "step": 1.0, "clip": 1.0}
+        known = {"status": "ok", "objective": errors[0], "relative_error": errors[0]}
+        tuned += [{**common, "replicate": r, **known} for r in range(2)]
+        for at, values in ((0.0, [start] * len(errors)), (passes, errors)):
+            rows += [{**common, "checkpoint": at, "seconds": at, "true_epsilon": 0.5,
+                      "relative_error": value} for value in values]  # fmt: skip
+    return Result("one", "a", "A", pd.DataFrame(tuned), pd.DataFrame(rows), "")
+
+
+SPREAD = [0.10, 0.14, 0.12, 0.13]
+
+
+def test_numbers_of_passes_that_end_as_well_are_drawn_thin_and_named(shown):
+    found = ended({2.0: SPREAD, 5.0: [0.11, 0.13, 0.15], 9.0: [0.5, 0.51, 0.52]})
+    assert figures.ties(found, "strict") == [5.0]
+    figure, rows = shown(found, ties=True)
+    thin = [line for line in figure.axes[0].lines if line.get_linewidth() < 1]
+    assert [line.get_xdata().tolist() for line in thin] == [[0.0, 5.0]]
+    tied = rows[rows["tied"].notna()]
+    assert set(tied["algorithm"]) == {"A, 5 passes"} and set(tied["tied"]) == {"A"}
+    assert labels(figure.axes[0]) == ["A (true $\\epsilon$ 0.50)"]
+    assert "tied" in drawing.frame(rows.to_dict("records"))
+    assert "tied" not in shown(found)[1]
+
+
+def test_apart_or_nothing_learnt_is_no_tie():
+    apart = ended({2.0: [0.10, 0.11, 0.12], 5.0: [0.2, 0.21, 0.22]})
+    assert figures.ties(apart, "strict") == []
+    stuck = ended({2.0: SPREAD, 5.0: SPREAD}, start=0.12)
+    assert figures.ties(stuck, "strict") == []
+
+
+def test_readings_are_a_band_between_their_means(shown, monkeypatch):
+    swept = pd.DataFrame([
+        {"problem": problem, "calibration": "strict", "text": text, "checkpoint": at,
+         "along": factor * value}
+        for problem, factor in (("one", 1.0), ("other", 9.0))
+        for text, ends in (("x", (1.0, 0.2)), ("y", (1.0, 0.4)), ("z", (1.0, 0.01)))
+        for at, end in zip((0, 2), ends, strict=True)
+        for value in (0.9 * end, 1.1 * end)
+    ])  # fmt: skip
+    monkeypatch.setattr(results, "load_sweep", lambda *_: swept)
+    options = {"readings": {"a": {"text": ["x", "y"]}}}
+    _, rows = shown(result("a"), sweeps=["any"], **options)
+    end = rows[(rows["algorithm"] == "A, readings") & (rows["x"] == 2)].iloc[0]
+    assert end[["min", "max"]].tolist() == pytest.approx([0.2, 0.4])

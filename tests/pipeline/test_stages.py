@@ -287,3 +287,17 @@ def test_where_the_largest_comes_first_what_is_left_takes_less(caplog, monkeypat
     assert caplog.messages[-1] == (
         "sweep here: 1 of 4 points in 00:10, less than 00:30 left"
     )
+
+
+def test_ties_of_a_tuning_are_evaluated_where_anything_was_learnt():
+    chosen = pd.DataFrame({
+        "calibration": ["paper"] * 4 + ["strict"] * 2,
+        "passes": [1.0, 2.0, 5.0, 9.0, 1.0, 2.0],
+        "mean": [0.5, 0.2, 0.24, 0.3, 1.0, 1.0],
+        "std": [0.1, 0.03, 0.02, 0.05, 0.0, 0.1],
+    })  # fmt: skip
+    kept = {
+        which: list(tuning.evaluated_settings(which, chosen).index)
+        for which in ("all", "best", "ties")
+    }
+    assert kept == {"all": [0, 1, 2, 3, 4, 5], "best": [1, 4], "ties": [1, 2, 4]}

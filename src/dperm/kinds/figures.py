@@ -17,6 +17,7 @@ from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Problem, Product
 from dperm.present import drawing, looks
 from dperm.present.drawing import Drawing, Panels, Row, Rows, log_axes
+from dperm.present.intervals import student
 from dperm.present.looks import Look
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,9 @@ def trajectories(config: Config, product: Product, problems: list[str]) -> Drawi
     or ``leave_out``, those that are not; ``names``, other labels by solver;
     ``columns`` of panels; ``title``, what is said of a problem, its ``privacy`` or its
     ``penalty``; ``legend``, ``inside`` or ``beside`` each panel, or one ``below`` all;
-    ``ends``, whether the end of each run is marked, and time starts at 0;
+    ``ends``, whether the end of each run is marked, and time starts at 0; ``ties``,
+    whether other numbers of passes that end as well are drawn too, as thin lines;
+    ``readings``, by solver those of its text in the product's sweep, as a band;
     ``published`` and ``column``, the paper's table of errors and its column, for stars
     where it says that the runs end.
     """
@@ -51,9 +54,10 @@ def trajectories(config: Config, product: Product, problems: list[str]) -> Drawi
     labels = [_label(each, options) for name in problems for each in found[name]]
     chosen = looks.of(labels)
     printed = _printed(config, options)
+    swept = [results.load_sweep(config, name) for name in product.sweeps]
     for name, at in panels.over(problems):
         at.set_title(TITLES[options.get("title", "privacy")](titles[name]))
-        _panel(panels, at, found[name], product, chosen, printed)
+        _panel(panels, at, found[name], product, chosen, printed, swept)
     if legend != "below":
         return panels.figure, panels.rows
     for at in panels.axes:
@@ -117,6 +121,8 @@ OPTIONS = (
     "names",
     "columns",
     "ends",
+    "ties",
+    "readings",
     "published",
     "column",
 )
@@ -133,6 +139,7 @@ def _panel(
     product: Product,
     chosen: dict[str, Look],
     printed: pd.DataFrame,
+    swept: list[pd.DataFrame],
 ) -> None:
     """The curves of one problem; only that there are none where a result is lost."""
     lost = [result for result in found if not result.available]
@@ -144,11 +151,15 @@ def _panel(
     options, calibration = product.options, product.calibration
     ran = [result for result in found if result.ran(calibration)]
     curves = [_curve(result, options, calibration) for result in ran]
+    for result in ran if swept else ():
+        _readings(panels, axes, result, product, swept[0], chosen)
     for result, rows in zip(ran, curves, strict=True):
         label, cost = _label(result, options), _cost(result, calibration, options)
         text = f"{label} ({cost})" if cost else label
         look = chosen[label]
         panels.band(axes, rows, text, look, marks=8, shade=0.18, cost=cost)
+        if options.get("ties"):
+            _ties(panels, axes, result, rows, product)
         if options.get("ends"):
             # A dot where a run ends; a dotted line goes on to where the last one does
             end = rows[-1]
@@ -197,12 +208,86 @@ def _stars(
         panels.add(axes, [row], look)
 
 
-def _curve(result: Result, options: dict[str, Any], calibration: str) -> Rows:
-    runs = result.trajectories(calibration, result.best_passes(calibration))
+def ties(result: Result, calibration: str) -> list[float]:
+    """Other numbers of passes that fresh runs cannot tell from the best, rising.
+
+    Both ends have overlapping 95 % intervals. There is none where the best ends no
+    lower than it starts.
+    """
+    best = result.best_passes(calibration)
+    runs = result.trajectories(calibration, best)
+    start = runs.loc[runs["checkpoint"] == 0, "relative_error"].mean()
+    low, high = student(result.final(calibration, best)["relative_error"])
+    found = []
+    for passes in sorted(set(result.chosen(calibration)["passes"]) - {best}):
+        ends = result.final(calibration, passes)["relative_error"]
+        if len(ends) and high < start:
+            least, most = student(ends)
+            found += [passes] if least <= high and low <= most else []
+    return found
+
+
+def _ties(
+    panels: Panels, axes: Axes, result: Result, rows: Rows, product: Product
+) -> None:
+    """A thin line for each number of passes that ties with the one that is drawn."""
+    label, look = str(rows[0]["algorithm"]), rows[0]["look"]
+    for passes in ties(result, product.calibration):
+        thin = _curve(result, product.options, product.calibration, passes)
+        x, mean = ([row[key] for row in thin] for key in ("x", "mean"))
+        axes.plot(x, mean, color=look["color"], linewidth=0.7, alpha=0.8)
+        axes.plot(x[-1:], mean[-1:], "o", color=look["color"], markersize=2.5)
+        for row in thin:
+            row |= {"algorithm": f"{label}, {passes:g} passes", drawing.TIED: label}
+        panels.add(axes, thin, {**look, "marker": ""})
+
+
+def _readings(
+    panels: Panels,
+    axes: Axes,
+    result: Result,
+    product: Product,
+    swept: pd.DataFrame,
+    chosen: dict[str, Look],
+) -> None:
+    """The band between the means of several readings of a solver's text."""
+    named = product.options.get("readings", {}).get(result.solver, {})
+    for key, readings in named.items():
+        ours = swept["problem"].eq(result.problem) & swept[key].isin(readings)
+        part = swept[ours & swept["calibration"].eq(product.calibration)]
+        means = part.groupby(["checkpoint", key])["along"].mean().unstack(key)
+        if means.empty or product.timed:
+            continue
+        label, look = _label(result, product.options), chosen[result.label]
+        name = f"{label}, readings"
+        rows = drawing.against(
+            means.stack().rename("mean").reset_index(),
+            "checkpoint",
+            "mean",
+            result.problem,
+            name,
+        )
+        x, low, high = (np.array([row[k] for row in rows]) for k in ("x", "min", "max"))
+        style: Any = {"facecolor": "none", "edgecolor": look["color"], "alpha": 0.6}
+        axes.fill_between(x, low, high, label=name, hatch="////", linewidth=0, **style)
+        for row in rows:
+            row |= {"ci_low": np.nan, "ci_high": np.nan}  # readings are no sample
+        panels.add(axes, rows, look)
+
+
+def _curve(
+    result: Result,
+    options: dict[str, Any],
+    calibration: str,
+    passes: float | None = None,
+) -> Rows:
+    """Mean, range and interval at each checkpoint, of the best number of passes."""
+    passes = result.best_passes(calibration) if passes is None else passes
+    runs = result.trajectories(calibration, passes)
     label, on_passes = _label(result, options), options.get("x", "passes") == "passes"
     rows, spent = [], {}
     if not on_passes:
-        timed = result.clocked(calibration, result.best_passes(calibration))
+        timed = result.clocked(calibration, passes)
         spent = timed.groupby("checkpoint")["seconds"].mean().to_dict()
     for checkpoint, group in runs.groupby("checkpoint"):
         x = checkpoint if on_passes else spent[checkpoint]

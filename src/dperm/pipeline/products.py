@@ -54,6 +54,7 @@ TYPES = {
     "shown": list[str],
     "small": int,
     "solvers": list[str],
+    "ties": bool,
     "title": Literal["privacy", "penalty"],
     "x": Literal["passes", "seconds"],
 }
@@ -114,7 +115,7 @@ def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
     from dperm.present import drawing
 
     drawing.plt.close(made[0])
-    return pd.DataFrame(made[1], columns=drawing.COLUMNS)
+    return drawing.frame(made[1])
 
 
 def draw(config: schema.Config) -> list[Path]:

@@ -40,6 +40,7 @@ METADATA: dict[str, Any] = {  # that a file is written without, by its format
     "png": {"Software": None},
 }
 COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
+TIED = "tied"  # a column where a figure shows ties: the curve that a row ties with
 PANEL = (3.1, 2.7)  # inches
 SHORT = 100.0  # a logarithmic axis up to that ratio of its ends is short
 NEAR = (1e-3, 1e3)  # where numbers are as short as powers of ten
@@ -332,9 +333,14 @@ def save(figure: Figure, rows: Sequence[Row], stem: Path) -> list[Path]:
                 write_palette(beside, beside)
         written.append(path)
     plt.close(figure)
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    write_csv(stem.with_suffix(".csv"), table)
+    write_csv(stem.with_suffix(".csv"), frame(rows))
     return [*written, stem.with_suffix(".csv")]
+
+
+def frame(rows: Sequence[Row]) -> pd.DataFrame:
+    """The data behind a figure, as its CSV file holds them."""
+    more = [TIED] if any(TIED in row for row in rows) else []
+    return pd.DataFrame(rows, columns=[*COLUMNS, *more])
 
 
 class PlainFormatter(LogFormatterSciNotation):

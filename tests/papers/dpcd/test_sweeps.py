@@ -1,6 +1,7 @@
 """Sweeps of DP-CD, on a small problem."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dperm.papers.dpcd import parts, sweeps
@@ -50,3 +51,13 @@ def test_what_never_stays_finite_says_so(config):
 def test_a_run_that_diverged_leads_nobody():
     ends = parts.ratio(np.array([1.0, 2.0]), np.array([0.1, np.inf]))
     assert ends[0] == 0.0
+
+
+def test_published_noise_shows_the_way_of_the_chosen_setting(config):
+    rows = swept(config, "equation 126", "paper")
+    ends = [row["relative_error"] for row in rows if "relative_error" in row]
+    along = pd.DataFrame([row for row in rows if "along" in row])
+    last = along[along["checkpoint"] == rows[0]["passes"]]["along"].tolist()
+    assert last == ends and len(along) == 3 * (rows[0]["passes"] + 1)
+    assert along[along["checkpoint"] == 0]["along"].nunique() == 1
+    assert not any("along" in row for row in swept(config, "equation 126", "strict"))

@@ -129,3 +129,30 @@ def test_real_data_that_cannot_be_had_are_a_row_with_the_reason(monkeypatch):
 
     (row,) = on_real_data(monkeypatch, Missing())
     assert row == {"status": "unavailable", "reason": "nobody serves it"}
+
+
+def emptied(seed=1, **keys):
+    options = {"norms": [1.5], "epsilons": [1.0], "constants": [1.0], "runs": 400}
+    point = {"n": 10_000, "d": 64} | keys
+    table = pd.DataFrame(sweeps.empirical(None, point, seed, **options))
+    return table.set_index(["method", "calibration"])
+
+
+def test_on_theorem_a2_s_data_set_only_privacy_costs_anything():
+    found = emptied()
+    n, d, unit = 10_000, 64, math.sqrt(64 * math.log(1e8)) / 10_000
+    np.testing.assert_allclose(found["initial"], unit, atol=1 / n)
+    assert (found.xs("none", level=1)["excess"].abs() < 1e-12).all()
+    # a sign is wrong with the chance that noise of the released mean exceeds it
+    least = sweeps.least_multiplier(1.0, 1e-8, "strict", 1)
+    size = found.loc[("signs", "strict"), "initial"]
+    wrong = 0.5 * math.erfc(size / (least * 2 * math.sqrt(d) / n) / math.sqrt(2))
+    assert found.loc[("signs", "strict"), "excess"] == pytest.approx(
+        2 * wrong * size, rel=0.02
+    )
+
+
+def test_phased_sgd_takes_a_gradient_a_record():
+    point = {"n": 1000, "d": 8}
+    (row,) = sweeps.gradients(None, point, 1, math.inf, 1.0)
+    assert row["gradients"] == sum(1000 >> i for i in range(1, 10))

@@ -236,7 +236,7 @@ class Paper(Section):
     calibrations: Calibrations = field(default_factory=lambda: [*calibrations.OURS])
     replicates: Count = 5  # tuning runs of every grid point
     fresh: Count = 10  # evaluation runs of every chosen setting
-    evaluated: Annotated[str, among("all", "best")] = "all"  # numbers of passes
+    evaluated: Annotated[str, among("all", "best", "ties")] = "all"  # numbers of passes
     clocked: Whole = 5  # evaluation runs that are made again alone where time is shown
     # What cannot win is not run to the end; exact: by certainty alone; false: all is.
     race: Race = True

@@ -98,10 +98,19 @@ def fresh_units(job: Job, design: Design, tuned: pd.DataFrame) -> list[Unit]:
 
 
 def evaluated_settings(which: str, chosen: pd.DataFrame) -> pd.DataFrame:
-    """All chosen settings, or of every calibration the best number of passes."""
+    """All chosen settings, or of every calibration the best, or also what ties with it.
+
+    A tie's tuning mean is within their deviations of the best. Where the best has none,
+    nothing was learnt.
+    """
     if which == "all" or chosen.empty:
         return chosen
-    return chosen.loc[chosen.groupby("calibration")["mean"].idxmin()]
+    best = chosen.loc[chosen.groupby("calibration")["mean"].idxmin()]
+    if which == "best":
+        return best
+    of = best.set_index("calibration").loc[chosen["calibration"]].reset_index()
+    within = chosen["mean"] - chosen["std"] <= (of["mean"] + of["std"]).to_numpy()
+    return chosen[chosen.index.isin(best.index) | (within & (of["std"] > 0).to_numpy())]
 
 
 # --- calibrations ---------------------------------------------------------------------

@@ -90,6 +90,9 @@ def private_constants(
 ) -> Rows:
     """DP-CD by how its smoothness constants are come by, tuned and run as ``ablation``.
 
+    Rows with ``along`` are errors on the way of the chosen setting, at each pass of its
+    fresh runs; only with the published noise.
+
     Parameters
     ----------
     config, seed, grid, finer, transcripts, fresh
@@ -105,7 +108,32 @@ def private_constants(
     left = replace(problem, epsilon=share * problem.epsilon)
     on = trials.Trials(left, module, options, point["calibration"])
     coarse, counts = grids.points(grid, "options.grid"), (transcripts, fresh)
-    return refined(on, optimum.value, coarse, finer, seed, counts)
+    rows = refined(on, optimum.value, coarse, finer, seed, counts)
+    if point["calibration"] == STRICT or "fresh" not in rows[0]:
+        return rows
+    seeds = trials.seeds_of(seed, transcripts + fresh)[transcripts:]
+    return rows + _along(on, rows[0], optimum.value, seeds)
+
+
+def _along(
+    on: trials.Trials, at: dict[str, Any], least: float, seeds: list[int]
+) -> Rows:
+    """Errors of a setting at each pass, a row for each seed and pass."""
+    side = trials.lanes(
+        np.array([at["step"]]), np.array([at["clip"]]), on.noise(at["passes"])
+    )
+    passes = range(round(at["passes"]) + 1)
+    counts = [each and on.module.steps(on.problem, each, on.options) for each in passes]
+    given = (on.module, on.options, on.problem, side, counts)
+    return [
+        {
+            "fresh": number,
+            "checkpoint": each,
+            "along": (float(end.objective[0]) - least) / least,
+        }
+        for number, seed in enumerate(seeds)
+        for each, end in zip(passes, run_lanes(*given, seed, _nothing), strict=True)
+    ]
 
 
 def theorem(

@@ -11,6 +11,7 @@ calibration ``none``. Delta is 1 / n^2. All sweeps have parameters in common:
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from dperm.core.calibrations import OURS, PAPER, STRICT
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment.plan import seed_of
 from dperm.core.experiment.schema import Config
+from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpsco import runs as running
 from dperm.papers.dpsco.rates import KINDS, biases
 from dperm.solvers.streams import (
@@ -39,6 +41,7 @@ from dperm.solvers.streams import (
     sco_mirror_descent,
     solve,
 )
+from dperm.solvers.streams.gaussian_releases import least_multiplier
 from dperm.solvers.streams.projecting import CompiledSetup
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import (
@@ -298,6 +301,61 @@ def unlearnable(
                 row |= {"epsilon": epsilon, "constant": constant, "bias": bias}
                 rows.append(row | {"bound": (row["p"] - 1) * unit})
     return rows
+
+
+def empirical(
+    config: Config,
+    point: Point,
+    seed: int,
+    norms: Sequence[float],
+    epsilons: Sequence[float],
+    constants: Sequence[float],
+    runs: int,
+) -> list[Row]:
+    """Empirical excess that the best private points have on Theorem A.2's data set.
+
+    Its mean sign is +-c sqrt(d log(1/delta)) / (epsilon n) in each coordinate, c of
+    ``constants``. A linear loss shows its mean alone: it is released once with Gaussian
+    noise, and the point is the best one for the noisy mean (``mean``), or for its
+    signs, where all coordinates are known to be as large (``signs``).
+    """
+    n, d, rows = int(point["n"]), int(point["d"]), []
+    drawn = streams(seed).noise.standard_normal((runs, d))
+    for epsilon, p, constant in itertools.product(epsilons, norms, constants):
+        q, unit = p / (p - 1), math.sqrt(d * math.log(n**2)) / (epsilon * n)
+        ones = round(n * (1 + min(1.0, constant * unit)) / 2)  # records with a plus
+        size = (2 * ones / n - 1) * d ** (-1 / q)  # all signs plus, by symmetry
+        least = least_multiplier(epsilon, n**-2.0, STRICT, 1)
+        scale = least * 2 * d ** (0.5 - 1 / q) / n
+        zero = size * d ** (1 / q)
+        for calibration, noise in ((STRICT, scale), ("none", 0.0)):
+            noisy = size + noise * drawn
+            slopes = {"mean": np.abs(noisy) ** (q - 1), "signs": np.ones_like(noisy)}
+            for method, slope in slopes.items():
+                x = np.sign(noisy) * slope / (slope**p).sum(1, keepdims=True) ** (1 / p)
+                known = {"method": method, "p": p, "epsilon": epsilon}
+                known |= {"calibration": calibration, "constant": constant}
+                excess = float((zero - size * x.sum(axis=1)).mean())
+                bound = {"initial": zero, "bound": (p - 1) * unit}
+                rows.append(known | {"excess": excess} | bound)
+    return rows
+
+
+def gradients(
+    config: Config, point: Point, seed: int, p: float, epsilon: float
+) -> list[Row]:
+    """Gradients that phased SGD takes, counted: one of each record that it reads."""
+    n, d = int(point["n"]), int(point["d"])
+    source, setup = Signs(d, seed), Setup("least_squares", p, d)
+    _weights(
+        "phased_sgd",
+        lambda: source,
+        [setup],
+        n,
+        _targets([epsilon], n, (STRICT,)),
+        seed,
+    )
+    return [{"method": "phased_sgd", "gradients": source.taken}]
 
 
 def estimator(

@@ -17,6 +17,7 @@ from dperm.papers.dpsco.rates import (
     RATES,
     TERMS,
     bound_exponent,
+    by_replicate,
     growth,
     instanced,
     interval,
@@ -280,6 +281,66 @@ def unlearnable(config: Config, product: Product, problems: list[str]) -> Table:
             row | _share(group) | {"over_bound": group["excess"].mean() / bound}
         )
     return _table(rows, "bias", "share", "ci_low", "ci_high", "over_bound")
+
+
+def empirical(config: Config, product: Product, problems: list[str]) -> Table:
+    """Theorem A.2: exponents of the empirical excess, beside those of the bound.
+
+    Each size has the c with the largest mean excess. ``over_bound`` is the least excess
+    over the bound there; ``share``, at c = 1, the least over that of w = 0, and
+    ``share_none`` the most without noise.
+    """
+    table, rows = together(config, product), []
+    table = table.assign(over=table["excess"] / table["bound"], gap=table["p"] - 1)
+    shares = (
+        where(table, constant=1.0)
+        .set_index(["method", "calibration"])["share"]
+        .sort_index()
+    )
+    noisy = where(table, calibration=product.calibration)
+    keys = ["method", "p", "d", "n", "epsilon"]
+    means = noisy.groupby([*keys, "constant"])["excess"].mean()
+    chosen = means.loc[means.groupby(level=keys).idxmax()].reset_index()
+    kept = noisy.merge(chosen[[*keys, "constant"]])
+    for axis in ("n", "d", "epsilon", "gap"):
+        held = ["method"] if axis == "gap" else ["method", "p"]
+        for at, group in groups(kept, held, sort=True):
+            private = shares[at["method"], product.calibration]
+            row = {"method": at["method"], "axis": axis, "p": at.get("p", "all")}
+            row |= with_interval(_slopes(group, axis, "excess"), *POWER)
+            row |= {"bound_exponent": _slopes(group, axis, "bound").mean()}
+            row |= {"over_bound": group["over"].min(), "share": private.min()}
+            rows.append(row | {"share_none": shares[at["method"], "none"].max()})
+    return made_of(rows)
+
+
+def _slopes(group: pd.DataFrame, axis: str, column: str) -> np.ndarray:
+    """Exponents of each replicate, of the geometric mean over all other axes."""
+    logs = np.log(group[column]).groupby([group["replicate"], group[axis]]).mean()
+    return by_replicate(np.exp(logs).reset_index(), axis, column)
+
+
+def gradients(config: Config, product: Product, problems: list[str]) -> Table:
+    """Gradients counted, beside the number of the algorithm of Proposition 7.3.
+
+    That one, min(n^(5/4) d^(1/8), n^(3/2) / d^(1/8)), is its source's formula without
+    a constant; exponents are of all n at one d, and of all d at one n.
+    """
+    table, rows = results.load_sweep(config, product.sweeps[0]), []
+    n, d = table["n"], table["d"]
+    cited = np.minimum(n**1.25 * d**0.125, n**1.5 / d**0.125)
+    table = table.assign(cited=cited, over=cited / table["gradients"])
+    for axis, held in (("n", "d"), ("d", "n")):
+        for at, group in groups(table, [held], sort=True):
+            row = {"axis": axis, "held": held, "at": at[held]}
+            row |= with_interval(_slopes(group, axis, "gradients"), *POWER)
+            row |= {"cited_exponent": _slopes(group, axis, "cited").mean()}
+            row |= {"least": group["gradients"].min(), "most": group["gradients"].max()}
+            rows.append(
+                row
+                | {"over_least": group["over"].min(), "over_most": group["over"].max()}
+            )
+    return made_of(rows)
 
 
 def estimator(config: Config, product: Product, problems: list[str]) -> Table:
