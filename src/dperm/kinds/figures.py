@@ -151,6 +151,8 @@ def _panel(
     options, calibration = product.options, product.calibration
     ran = [result for result in found if result.ran(calibration)]
     curves = [_curve(result, options, calibration) for result in ran]
+    tied = {each.solver: ties(each, calibration) for each in ran if options.get("ties")}
+    spanned = curves + [[{"x": passes}] for each in tied.values() for passes in each]
     for result in ran if swept else ():
         _readings(panels, axes, result, product, swept[0], chosen)
     for result, rows in zip(ran, curves, strict=True):
@@ -158,13 +160,13 @@ def _panel(
         text = f"{label} ({cost})" if cost else label
         look = chosen[label]
         panels.band(axes, rows, text, look, marks=8, shade=0.18, cost=cost)
-        if options.get("ties"):
-            _ties(panels, axes, result, rows, product)
+        for passes in tied.get(result.solver, ()):
+            _tie(panels, axes, result, product, look, passes)
         if options.get("ends"):
             # A dot where a run ends; a dotted line goes on to where the last one does
             end = rows[-1]
             colour = look["color"]
-            last = _last(curves, options)
+            last = _last(spanned, options)
             axes.plot([end["x"]], [end["mean"]], "o", color=colour, markersize=4)
             if end["x"] < last:
                 axes.plot(
@@ -178,7 +180,7 @@ def _panel(
     for result, rows in zip(ran, curves, strict=True):
         _stars(panels, axes, result, rows[-1], printed)
     if curves:
-        _finish(axes, curves, options)
+        _finish(axes, spanned, options)
 
 
 def _stars(
@@ -227,19 +229,24 @@ def ties(result: Result, calibration: str) -> list[float]:
     return found
 
 
-def _ties(
-    panels: Panels, axes: Axes, result: Result, rows: Rows, product: Product
+def _tie(
+    panels: Panels,
+    axes: Axes,
+    result: Result,
+    product: Product,
+    look: Look,
+    passes: float,
 ) -> None:
-    """A thin line for each number of passes that ties with the one that is drawn."""
-    label, look = str(rows[0]["algorithm"]), rows[0]["look"]
-    for passes in ties(result, product.calibration):
-        thin = _curve(result, product.options, product.calibration, passes)
-        x, mean = ([row[key] for row in thin] for key in ("x", "mean"))
-        axes.plot(x, mean, color=look["color"], linewidth=0.7, alpha=0.8)
-        axes.plot(x[-1:], mean[-1:], "o", color=look["color"], markersize=2.5)
-        for row in thin:
-            row |= {"algorithm": f"{label}, {passes:g} passes", drawing.TIED: label}
-        panels.add(axes, thin, {**look, "marker": ""})
+    """A thin line for a number of passes that ties with the one that is drawn."""
+    label, look = _label(result, product.options), {**look, "marker": ""}
+    rows = _curve(result, product.options, product.calibration, passes)
+    x, mean = ([row[key] for row in rows] for key in ("x", "mean"))
+    axes.plot(x, mean, color=look["color"], linewidth=0.7, alpha=0.8)
+    axes.plot(x[-1:], mean[-1:], "o", color=look["color"], markersize=2.5)
+    length = f"{passes:g} pass{'es' * (passes != 1)}"
+    for row in rows:
+        row |= {"algorithm": f"{label}, {length}", drawing.TIED: label}
+    panels.add(axes, rows, look)
 
 
 def _readings(
@@ -258,7 +265,8 @@ def _readings(
         means = part.groupby(["checkpoint", key])["along"].mean().unstack(key)
         if means.empty or product.timed:
             continue
-        label, look = _label(result, product.options), chosen[result.label]
+        label = _label(result, product.options)
+        look = chosen[label]
         name = f"{label}, readings"
         rows = drawing.against(
             means.stack().rename("mean").reset_index(),
@@ -269,7 +277,16 @@ def _readings(
         )
         x, low, high = (np.array([row[k] for row in rows]) for k in ("x", "min", "max"))
         style: Any = {"facecolor": "none", "edgecolor": look["color"], "alpha": 0.6}
-        axes.fill_between(x, low, high, label=name, hatch="////", linewidth=0, **style)
+        named = any(row["algorithm"] == name for row in panels.rows)
+        axes.fill_between(
+            x,
+            low,
+            high,
+            label="_" if named else name,
+            hatch="////",
+            linewidth=0,
+            **style,
+        )
         for row in rows:
             row |= {"ci_low": np.nan, "ci_high": np.nan}  # readings are no sample
         panels.add(axes, rows, look)

@@ -15,6 +15,7 @@ from dperm.core.experiment import plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds import law
+from dperm.present.intervals import power
 from dperm.present.tables import (
     Rows,
     Table,
@@ -22,6 +23,7 @@ from dperm.present.tables import (
     made_of,
     number,
     readable,
+    where,
     with_interval,
 )
 
@@ -235,6 +237,27 @@ def _published_law(
     swept = results.load_sweep(config, product.sweeps[0])
     swept = swept[swept["problem"].isin(problems) & (swept["noise_factor"] == 1.0)]
     return swept.dropna(subset="relative_error") if "relative_error" in swept else swept
+
+
+def powers(config: Config, product: Product, problems: list[str]) -> Table:
+    """Exponents of a sweep's columns along an axis, with 95 % intervals.
+
+    They are fitted to the means over the runs, so that an interval holds their noise
+    and any departure from a power law. ``options``: ``axes``, each with the values at
+    which others are held; ``keys``, columns that make a group; ``values``, columns.
+    """
+    swept, options = results.load_sweep(config, product.sweeps[0]), product.options
+    rows: Rows = []
+    for axis, held in options["axes"].items():
+        for at, group in groups(where(swept, **held), options["keys"]):
+            means = group.groupby(axis)[options["values"]].mean()
+            row = {"axis": axis} | at | {"from": means.index[0], "to": means.index[-1]}
+            for name in options["values"]:
+                names = (name, f"{name}_low", f"{name}_high")
+                found = power(means.index.to_numpy(float), means[name].to_numpy())
+                row |= dict(zip(names, found, strict=True))
+            rows.append(row | {"runs": int(group.groupby(axis).size().min())})
+    return made_of(rows)
 
 
 def theorem(config: Config, product: Product, problems: list[str]) -> Table:

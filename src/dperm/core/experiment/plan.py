@@ -103,7 +103,7 @@ class Design:
     replicates: int
     fresh: int
     race: bool | str  #: false: settings that cannot win are run to the end too
-    evaluated: str  #: numbers of passes that are evaluated: ``all``, the ``best`` or its ``ties``
+    evaluated: str  #: numbers of passes: ``all``, the ``best``, or its ``ties`` too
 
 
 def names_of(config: schema.Config) -> Names:

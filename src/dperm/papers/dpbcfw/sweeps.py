@@ -364,6 +364,31 @@ def communication(
     ]
 
 
+def own_length(
+    config: Config, point: Point, seed: int, noise: str, theta: float, most: int
+) -> Rows:
+    """Algorithm 2 at Theorem 4's own T, its excess and the theorem's bound.
+
+    ``nonzeros`` of the point, if it has it, is the mean number of a feature's, whatever
+    n is; ``theta`` as for ``communication``. No run is longer than ``most``. By the T,
+    the bound is C log(2 G eta d n) / T.
+    """
+    if point.get("nonzeros"):
+        point = {**point, "density": point["nonzeros"] / point["n"]}
+    at = _drawn(config, point, seed)
+    setting = _setting(point, noise=noise, update="feasible")
+    T, eta = theory.iterations(at, setting, theta), setting.share * at.radius
+    count = max(1, min(most, round(T)))
+    end = final(at, replace(setting, iterations=count), Reading(), seed)
+    least, _ = at.minimum(setting.share)
+    logs = math.log(2 * at.published_lipschitz * eta * at.problem.p * at.problem.n)
+    bound = theory.ball_curvature(at, eta) * logs / T
+    start = at.start - least
+    row = {"own_iterations": T, "taken": count, "excess": end["loss"] - least}
+    row |= {"bound": bound, "start": start, "share_left": row["excess"] / start}
+    return [row | {"bound_over_start": bound / start}]
+
+
 def sensitivity(config: Config, point: Point, seed: int, trials: int) -> Rows:
     """Largest change of what a node releases, over replaced records that were tried."""
     at = _drawn(config, point, seed)

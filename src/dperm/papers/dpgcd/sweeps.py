@@ -258,6 +258,23 @@ def theorem(
     ]
 
 
+def rates(
+    config: Config, point: dict[str, Any], seed: int, p: int, delta: float, fresh: int
+) -> list[dict[str, Any]]:
+    """Theorems 4.4 and 4.7 at their own T and noise, where their bounds say something.
+
+    On ``theorem44.decaying`` with p features, which may have any number of records. The
+    point has case, n and epsilon.
+    """
+    n, at = int(point["n"]), theorem44.decaying(p, float(point["epsilon"]), delta)
+    count, bound = theorem44.CASES[point["case"]](at, n)
+    known = {"iterations": count, "bound": bound, "start": at.start}
+    return [
+        {**known, "excess": theorem44.run_decaying(at, n, count, each)}
+        for each in trials.seeds_of(seed, fresh)
+    ]
+
+
 def coordinates(
     config: Config, point: dict[str, Any], seed: int, fresh: int
 ) -> list[dict[str, Any]]:

@@ -159,3 +159,23 @@ def run(problem: Problem, at: Known, T: int, seed: int) -> float:
         w[j] -= move
         margins -= move * problem.A[:, j]
     return float(problem.objective(w[None])[0])
+
+
+def decaying(p: int, epsilon: float, delta: float) -> Known:
+    """What is known of f(w) = ||w - w*||^2 / 2 with w*_j = 1 / j, and of the means.
+
+    Records have entries of -1 to 1, w too, so that derivatives are 2 at most.
+    """
+    sizes = 1 / np.arange(1, p + 1)
+    start, radius = float(sizes @ sizes) / 2, float(sizes.sum())
+    constants = (2 * np.ones(p), np.ones(p), 1.0, start, radius)
+    return Known(*constants, sizes, epsilon, delta)
+
+
+def run_decaying(at: Known, n: int, T: int, seed: int) -> float:
+    """The excess of ``run`` on ``decaying``, where a step leaves its noise alone."""
+    rng, away, scale = streams(seed), -at.sizes, at.scale(n, T)
+    for _ in range(T):
+        j = int(abs(away + laplace(rng.sampling, np.full(at.p, scale))).argmax())
+        away[j] = float(laplace(rng.noise, scale))
+    return float(away @ away) / 2
