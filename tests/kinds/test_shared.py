@@ -153,3 +153,21 @@ def test_readings_are_a_band_between_their_means(shown, monkeypatch):
     _, rows = shown(result("a"), sweeps=["any"], **options)
     end = rows[(rows["algorithm"] == "A, readings") & (rows["x"] == 2)].iloc[0]
     assert end[["min", "max"]].tolist() == pytest.approx([0.2, 0.4])
+
+
+def test_powers_are_of_means_along_each_axis(monkeypatch):
+    swept = pd.DataFrame([
+        {"kind": kind, "n": n, "epsilon": epsilon,
+         "error": 3 * n**exponent / epsilon * luck}
+        for kind, exponent in (("a", -0.5), ("b", -2.0))
+        for n in (10, 100, 1000) for epsilon in (1.0, 2.0, 4.0) for luck in (0.5, 1.5)
+    ])  # fmt: skip
+    monkeypatch.setattr(results, "load_sweep", lambda *_: swept)
+    options = {"axes": {"n": {"epsilon": 1.0}, "epsilon": {"n": 100}},
+               "keys": ["kind"], "values": ["error"]}  # fmt: skip
+    product = SimpleNamespace(options=options, sweeps=["any"])
+    found = tables.powers(None, product, []).data
+    assert found["error"].tolist() == pytest.approx([-0.5, -2.0, -1.0, -1.0])
+    assert found["axis"].tolist() == ["n", "n", "epsilon", "epsilon"]
+    assert (found["error_high"] - found["error_low"] < 1e-6).all()
+    assert set(found["runs"]) == {2}

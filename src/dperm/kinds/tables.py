@@ -249,7 +249,8 @@ def powers(config: Config, product: Product, problems: list[str]) -> Table:
     swept, options = results.load_sweep(config, product.sweeps[0]), product.options
     rows: Rows = []
     for axis, held in options["axes"].items():
-        for at, group in groups(where(swept, **held), options["keys"]):
+        part = where(swept, **held) if held else swept
+        for at, group in groups(part, options["keys"]):
             means = group.groupby(axis)[options["values"]].mean()
             row = {"axis": axis} | at | {"from": means.index[0], "to": means.index[-1]}
             for name in options["values"]:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.papers.dpbcfw import outcomes, theory
+from dperm.papers.dpbcfw import outcomes, sweeps, theory
 from dperm.papers.dpbcfw.runs import Reading, Setting
 from dperm.solvers.distributed.columns import edges
 from dperm.solvers.distributed.sketch import Sketch
@@ -224,3 +224,19 @@ def test_errors_are_held_against_the_step(exponent):
         rho = (4.0 + 3) * rho_g + 3 * rho_l
         expected = 2 * (2.0 + (1 + rho) * 2.0) / 102
         assert found["bound"].tolist() == pytest.approx([expected] * 2)
+
+
+def test_theorem_4_s_own_t_falls_with_the_records_and_bounds_the_excess():
+    ends = {}
+    for n in (200, 800):
+        point = {"n": n, "d": 400, "density": 0.05, "nonzeros": 0, "active": 0.05,
+                 "nodes": 2, "epsilon": 100.0, "share": 0.5, "sketch": 20}  # fmt: skip
+        (ends[n],) = sweeps.own_length(None, point, 3, "scaled", 0.5, 500)
+        at = sweeps._instance(None, point, 3)
+        curvature = theory.ball_curvature(at, 0.5 * at.radius)
+        logs = math.log(at.published_lipschitz * at.radius * 400 * n)
+        row = ends[n]
+        assert row["bound"] * row["own_iterations"] == pytest.approx(curvature * logs)
+        assert row["taken"] == max(1, round(row["own_iterations"]))
+        assert 0 < row["excess"] < row["bound"]
+    assert ends[800]["own_iterations"] < ends[200]["own_iterations"]

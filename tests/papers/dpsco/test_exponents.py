@@ -1,6 +1,7 @@
 """Exponents and their intervals, on data of known law."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -108,3 +109,22 @@ def test_from_where_a_method_learns():
     assert late["extrapolated"] == pytest.approx(reached)
     never = rates.start(pd.Series([1.0, 1.0, 1.0], index=SIZES[:3]))
     assert never == {"starts": None, "extrapolated": None}
+
+
+def test_the_sampler_is_exact_and_the_printed_radius_is_not():
+    data = tables.sampler(SimpleNamespace(seed=0), None, []).data
+    meant, printed = (
+        data.loc[data["reading"] == name, "p_least"] for name in ("as meant", "printed")
+    )
+    assert (meant > 1e-3).all() and (printed < 1e-12).all()
+
+
+def test_a_wrong_order_of_the_norm_is_seen(monkeypatch):
+    draw = tables.generalised.generalised_gaussian
+    monkeypatch.setattr(
+        tables.generalised,
+        "generalised_gaussian",
+        lambda rng, r, shape: draw(rng, r + 0.5, shape),
+    )
+    data = tables.sampler(SimpleNamespace(seed=0), None, []).data
+    assert (data.loc[data["reading"] == "as meant", "p_least"] < 1e-3).all()

@@ -153,6 +153,6 @@ def test_on_theorem_a2_s_data_set_only_privacy_costs_anything():
 
 
 def test_phased_sgd_takes_a_gradient_a_record():
-    point = {"n": 1000, "d": 8}
-    (row,) = sweeps.gradients(None, point, 1, math.inf, 1.0)
+    (row,) = sweeps.gradients(None, {"n": 1000, "d": 8}, 1, math.inf, 1.0)
     assert row["gradients"] == sum(1000 >> i for i in range(1, 10))
+    assert row["cited"] == pytest.approx(1000**1.25 * 8**0.125)

@@ -269,10 +269,8 @@ def rates(
     n, at = int(point["n"]), theorem44.decaying(p, float(point["epsilon"]), delta)
     count, bound = theorem44.CASES[point["case"]](at, n)
     known = {"iterations": count, "bound": bound, "start": at.start}
-    return [
-        {**known, "excess": theorem44.run_decaying(at, n, count, each)}
-        for each in trials.seeds_of(seed, fresh)
-    ]
+    ends = theorem44.run_decaying(at, n, count, seed, fresh).tolist()
+    return [{**known, "excess": excess} for excess in ends]
 
 
 def coordinates(

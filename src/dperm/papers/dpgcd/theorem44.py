@@ -172,10 +172,11 @@ def decaying(p: int, epsilon: float, delta: float) -> Known:
     return Known(*constants, sizes, epsilon, delta)
 
 
-def run_decaying(at: Known, n: int, T: int, seed: int) -> float:
-    """The excess of ``run`` on ``decaying``, where a step leaves its noise alone."""
-    rng, away, scale = streams(seed), -at.sizes, at.scale(n, T)
+def run_decaying(at: Known, n: int, T: int, seed: int, runs: int) -> np.ndarray:
+    """Excesses of so many runs on ``decaying``: a step leaves its noise alone."""
+    rng, scale, every = streams(seed), at.scale(n, T), np.arange(runs)
+    away, scales = np.tile(-at.sizes, (runs, 1)), np.full((runs, at.p), scale)
     for _ in range(T):
-        j = int(abs(away + laplace(rng.sampling, np.full(at.p, scale))).argmax())
-        away[j] = float(laplace(rng.noise, scale))
-    return float(away @ away) / 2
+        chosen = abs(away + laplace(rng.sampling, scales)).argmax(axis=1)
+        away[every, chosen] = laplace(rng.noise, scales[:, 0])
+    return (away**2).sum(axis=1) / 2

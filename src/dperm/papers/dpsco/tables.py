@@ -351,29 +351,6 @@ def _slopes(group: pd.DataFrame, axis: str, column: str) -> np.ndarray:
     return by_replicate(np.exp(logs).reset_index(), axis, column)
 
 
-def gradients(config: Config, product: Product, problems: list[str]) -> Table:
-    """Gradients counted, beside the number of the algorithm of Proposition 7.3.
-
-    That one, min(n^(5/4) d^(1/8), n^(3/2) / d^(1/8)), is its source's formula without
-    a constant; exponents are of all n at one d, and of all d at one n.
-    """
-    table, rows = results.load_sweep(config, product.sweeps[0]), []
-    n, d = table["n"], table["d"]
-    cited = np.minimum(n**1.25 * d**0.125, n**1.5 / d**0.125)
-    table = table.assign(cited=cited, over=cited / table["gradients"])
-    for axis, held in (("n", "d"), ("d", "n")):
-        for at, group in groups(table, [held], sort=True):
-            row = {"axis": axis, "held": held, "at": at[held]}
-            row |= with_interval(_slopes(group, axis, "gradients"), *POWER)
-            row |= {"cited_exponent": _slopes(group, axis, "cited").mean()}
-            row |= {"least": group["gradients"].min(), "most": group["gradients"].max()}
-            rows.append(
-                row
-                | {"over_least": group["over"].min(), "over_most": group["over"].max()}
-            )
-    return made_of(rows)
-
-
 def estimator(config: Config, product: Product, problems: list[str]) -> Table:
     """Of all runs the largest error over the lemma's bound, at the errors' own scale.
 

@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 
 from dperm.audit.bounds import losses_bound
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
+from dperm.core.lanes import dp_cd, trials
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.kinds.sweeps import problem_of
@@ -21,6 +23,7 @@ from dperm.papers.dpskgd import theory as bounds
 from dperm.papers.dpskgd.measures import CONTROL_TUNED, FINAL_CALIBRATION
 from dperm.present.intervals import compared, measured, student, verdict, widest
 from dperm.present.tables import Rows, Table, made_of, number, readable
+from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.dp_skgd import Sketch
 
 _SINGLE, _IMPORTANCE, _FULL = "dp_skgd", "dp_skgd_importance", "dp_skgd_full"
@@ -130,6 +133,26 @@ def projections(config: Config, product: Product, problems: list[str]) -> Table:
             row |= {"true_epsilon": gaussian_epsilon(shift, delta)}
             row |= {"epsilon_low": losses_bound(losses, delta, level)}
             rows.append(row | {"typical_epsilon": gaussian_epsilon(typical, delta)})
+    return made_of(rows)
+
+
+def as_dp_cd(config: Config, product: Product, problems: list[str]) -> Table:
+    """Objectives of DP-SkGD with single uniform draws and of DP-CD, by DP-CD's order.
+
+    On one seed, step 1, one clip, two passes, strict noise: where DP-CD draws uniformly
+    as well, both are the same algorithm.
+    """
+    rows: Rows = []
+    known = (problem_of(config, name) for name in problems)
+    for problem in (each[0] for each in known if each):
+        for order in ("uniform", "cyclic"):
+            plain = trials.Trials(problem, dp_cd, dp_cd.Options(order), STRICT)
+            single = trials.Trials(problem, dp_skgd, dp_skgd.Options(), STRICT)
+            for method, on in (("DP-SkGD single", single), ("DP-CD", plain)):
+                at = {"passes": 2, "step": 1.0, "clip": 5.0}
+                end = on.fresh(at, [config.seed])[0]
+                row = {"problem": problem.name, "order": order, "algorithm": method}
+                rows.append(row | {"objective": float(end)})
     return made_of(rows)
 
 
