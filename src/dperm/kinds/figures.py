@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,7 +139,7 @@ def _panel(
     product: Product,
     chosen: dict[str, Look],
     printed: pd.DataFrame,
-    swept: list[pd.DataFrame],
+    swept: Sequence[pd.DataFrame] = (),
 ) -> None:
     """The curves of one problem; only that there are none where a result is lost."""
     lost = [result for result in found if not result.available]
