@@ -1,13 +1,12 @@
 """Exponents and their intervals, on data of known law."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.papers.dpsco import figures, rates, tables
+from dperm.papers.dpsco import figures, proofs, rates, tables
 
 SIZES = 10.0 ** np.arange(3, 7)
 
@@ -112,7 +111,7 @@ def test_from_where_a_method_learns():
 
 
 def test_the_sampler_is_exact_and_the_printed_radius_is_not():
-    data = tables.sampler(SimpleNamespace(seed=0), None, []).data
+    data = pd.DataFrame(proofs.sampled(0))
     meant, printed = (
         data.loc[data["reading"] == name, "p_least"] for name in ("as meant", "printed")
     )
@@ -120,11 +119,11 @@ def test_the_sampler_is_exact_and_the_printed_radius_is_not():
 
 
 def test_a_wrong_order_of_the_norm_is_seen(monkeypatch):
-    draw = tables.generalised.generalised_gaussian
+    draw = proofs.generalised.generalised_gaussian
     monkeypatch.setattr(
-        tables.generalised,
+        proofs.generalised,
         "generalised_gaussian",
         lambda rng, r, shape: draw(rng, r + 0.5, shape),
     )
-    data = tables.sampler(SimpleNamespace(seed=0), None, []).data
+    data = pd.DataFrame(proofs.sampled(0))
     assert (data.loc[data["reading"] == "as meant", "p_least"] < 1e-3).all()

@@ -11,6 +11,7 @@ from below; three are tried.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ import scipy  # its parts come when they are first named
 from dperm.accountants import generalised_gaussian as generalised
 from dperm.accountants.intervals import epsilon_interval
 from dperm.core.calibrations import OURS, PAPER, STRICT
+from dperm.core.erm.sets import dual_exponent
 from dperm.core.experiment.plan import seed_of
 from dperm.core.privacy.ledger import N
 from dperm.core.privacy.mechanisms import streams
@@ -100,6 +102,33 @@ def noise_divergence(alpha: float, q: float) -> Case:
     found = max(divergence(shift) for shift in directions(2, q))
     claimed = generalised.renyi_bound(alpha, generalised.regularity(q, 2), 1 / length)
     return Case(found, claimed, "the Renyi divergence in the plane")
+
+
+# --- Remark 1 -------------------------------------------------------------------------
+
+
+def sampled(seed: int, draws: int = 10_000) -> Iterator[Row]:
+    """The sampler against the laws it must have, by Kolmogorov and Smirnov.
+
+    The squared norm is chi squared with d degrees of freedom, and |u_1|^r, u the
+    direction, Beta(1/r, (d - 1)/r). ``printed`` takes the remark's cdf for the radius
+    of X, a quarter of the power too small, and turns that into chi.
+    """
+    stats = scipy.stats
+    for p, d in itertools.product((1.05, 1.25, 1.5), (4, 16, 64)):
+        order = generalised.smooth_order(dual_exponent(p), d)
+        rng = streams(seed_of(seed, "sampler", "dpsco", f"{p:g}", d, 0)).noise
+        z = generalised.generalised_gaussian(rng, order, (draws, d))
+        size = (abs(z) ** order).sum(axis=1) ** (1 / order)
+        share = abs(z[:, 0] / size) ** order
+        power = stats.gamma.ppf(stats.chi2.cdf(size**2, d), d / order)  # of ||X||_r
+        printed = stats.chi2.ppf(stats.gamma.cdf(power / 4, d / order), d)
+        along = stats.kstest(share, stats.beta(1 / order, (d - 1) / order).cdf).pvalue
+        for reading, radius in (("as meant", size**2), ("printed", printed)):
+            chance = stats.kstest(radius, stats.chi2(d).cdf).pvalue
+            row = {"p": p, "d": d, "r": order, "reading": reading, "draws": draws}
+            row |= {"p_radius": chance, "p_direction": along}
+            yield row | {"p_least": min(chance, along)}
 
 
 # --- Algorithm 1 ----------------------------------------------------------------------

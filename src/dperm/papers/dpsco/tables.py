@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from dperm.accountants import generalised_gaussian as generalised
-from dperm.core.erm.sets import dual_exponent
 from dperm.core.experiment import results
-from dperm.core.experiment.plan import seed_of
 from dperm.core.experiment.schema import Config, Product
-from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpsco.rates import (
     EASY,
     KEYS,
@@ -168,28 +162,10 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def sampler(config: Config, product: Product, problems: list[str]) -> Table:
-    """Remark 1's sampler against the laws it must have, by Kolmogorov and Smirnov.
+    """Remark 1's sampler against the laws it must have."""
+    from dperm.papers.dpsco.proofs import sampled
 
-    The squared norm is chi squared with d degrees of freedom, and |u_1|^r, u the
-    direction, Beta(1/r, (d - 1)/r). ``printed`` takes the remark's cdf for the radius
-    of X, a quarter of the power too small, and turns that into chi.
-    """
-    rows, draws = [], 10_000
-    for p, d in itertools.product((1.05, 1.25, 1.5), (4, 16, 64)):
-        order = generalised.smooth_order(dual_exponent(p), d)
-        rng = streams(seed_of(config.seed, "sampler", "dpsco", f"{p:g}", d, 0)).noise
-        z = generalised.generalised_gaussian(rng, order, (draws, d))
-        size = (abs(z) ** order).sum(axis=1) ** (1 / order)
-        share = abs(z[:, 0] / size) ** order
-        power = stats.gamma.ppf(stats.chi2.cdf(size**2, d), d / order)  # of ||X||_r
-        printed = stats.chi2.ppf(stats.gamma.cdf(power / 4, d / order), d)
-        along = stats.kstest(share, stats.beta(1 / order, (d - 1) / order).cdf).pvalue
-        for reading, radius in (("as meant", size**2), ("printed", printed)):
-            chance = stats.kstest(radius, stats.chi2(d).cdf).pvalue
-            row = {"p": p, "d": d, "r": order, "reading": reading, "draws": draws}
-            row |= {"p_radius": chance, "p_direction": along}
-            rows.append(row | {"p_least": min(chance, along)})
-    return made_of(rows)
+    return made_of(list(sampled(config.seed)))
 
 
 def peers(config: Config, product: Product, problems: list[str]) -> Table:
