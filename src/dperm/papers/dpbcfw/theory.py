@@ -162,8 +162,6 @@ def gaps(at: Instance, share: float, tau: int, nodes: int, T: int, seed: int) ->
         eta over ||x_true||_1.
     tau, nodes : int
         tau-nice takes tau coordinates, each of the nodes tau of its own.
-    T : int
-        Iterations.
     """
     ball, rows = Ball(1.0, share * at.radius), []
     value, open_ = minimum(at.problem, ball, PRECISION, MOST, at.columns)

@@ -56,8 +56,6 @@ def ablation(
     point : dict
         problem; order, of ``dp_cd.SAMPLINGS``; iterate, of ``PERIODS``; thresholds, of
         ``dp_cd.THRESHOLDS``; calibration.
-    seed : int
-        Of all transcripts; the fresh ones are others.
     grid : dict
         Axes passes, step and clip.
     finer : dict
@@ -145,10 +143,6 @@ def theorem(
     ----------
     point : dict
         problem; case, of ``theorem33.CASES``.
-    seed : int
-        Of all runs.
-    fresh : int
-        Runs.
 
     Returns
     -------
@@ -206,8 +200,6 @@ def lower_bound(
 
     Parameters
     ----------
-    config : schema.Config
-        Not used.
     point : dict
         n, p, epsilon; delta is 1 / n^2.
     seed : int

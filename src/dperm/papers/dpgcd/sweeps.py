@@ -56,8 +56,6 @@ def growth(
     grids_of : dict
         By algorithm: axes passes, step and clip, in units of what makes them alike for
         all problems (clip: the root of sum M_j; radius: ||w*||_1).
-    fresh : int
-        Runs of the chosen setting.
 
     Returns
     -------
@@ -173,12 +171,8 @@ def selection(
 
     Parameters
     ----------
-    config : Config
-        Not used.
     point : dict
         p; algorithm, which is DP-GCD; iterations, 0 for the best of ``counts``.
-    seed : int
-        Of all runs.
     epsilon, delta, tau
         As for ``growing.decaying``; under the strict accountant.
     records : int
@@ -187,8 +181,6 @@ def selection(
         for every p.
     counts : list of int
         Of which the best is taken, by its mean on ``TRANSCRIPTS`` seeds.
-    fresh : int
-        Runs on others.
 
     Returns
     -------
@@ -225,10 +217,6 @@ def theorem(
     ----------
     point : dict
         problem; case, of ``theorem44.CASES``.
-    seed : int
-        Of all runs.
-    fresh : int
-        Runs.
 
     Returns
     -------
@@ -282,10 +270,6 @@ def coordinates(
     ----------
     point : dict
         problem and solver; its tuning under the published noise is read.
-    seed : int
-        Of the runs.
-    fresh : int
-        Runs.
 
     Returns
     -------

@@ -118,14 +118,10 @@ def theorem(
         ``theorem42.SAMPLINGS``; n; epsilon, of Theorem 4.1's noise. It may have a
         placement, of ``instances.pairs``, and a length: ``theorem``, or ``best`` for
         the K of the least expected excess.
-    seed : int
-        Of all runs.
     shapes : dict
         Instances by name: groups, levels and spacing of ``instances.pairs``.
     ratio, placement : float
         Of ``instances.pairs``.
-    transcripts : int
-        Runs.
 
     Returns
     -------
@@ -182,14 +178,10 @@ def finalists(
     ----------
     point : dict
         problem and solver; its tuning under strict noise is read.
-    seed : int
-        Of all runs.
     most : int
         Settings.
     groups, transcripts : int
         Groups of transcripts that choose, and transcripts of a group.
-    fresh : int
-        Runs of the chosen setting.
 
     Returns
     -------
