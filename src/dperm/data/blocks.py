@@ -95,9 +95,11 @@ def parquet(path: str | Path, target: Any) -> Parquet:
     Raises ValueError if there are none, if files have other columns, or columns of no
     numbers, or if a file is there twice by a link: its records would count twice.
     """
-    extras.require("pipeline", "Parquet")
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
+    try:
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetFile
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(extras.explained(error), name=error.name) from error
 
     top = Path(path)
     files = sorted(top.glob("*.parquet")) if top.is_dir() else [top]
