@@ -155,11 +155,12 @@ def test_a_run_on_squares_leaves_the_noise_of_the_steps_that_were_right():
     assert at.radius == pytest.approx(sizes.sum())
     n, T = 10**8, 400
     ends = theorem44.run_decaying(at, n, T, 1, 300)
-    # every coordinate was taken, and each keeps the last Laplace noise of its own; the
-    # selection goes on taking the largest, which leaves less than all of it
     assert 0 < ends.mean() < 4 * at.scale(n, T) ** 2
     more = theorem44.run_decaying(at, 2 * n, T, 1, 300)
     np.testing.assert_allclose(ends, 4 * more, rtol=1e-9)
     assert theorem44.run_decaying(at, n, 1, 1, 300).mean() == pytest.approx(
         at.start - 0.5, rel=1e-3
     )
+    alone = theorem44.decaying(1, 1.0, 1e-6)  # half a squared Laplace number is left
+    ends = theorem44.run_decaying(alone, n, 1, 1, 20_000)
+    assert ends.mean() == pytest.approx(alone.scale(n, 1) ** 2, rel=0.1)
