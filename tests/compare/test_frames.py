@@ -5,6 +5,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import dperm
 from dperm import PrivateSearch
@@ -293,3 +296,24 @@ def test_a_method_whose_price_hangs_on_found_columns_is_not_taken(frame):
     ]  # fmt: skip
     with pytest.raises(ValueError, match="a search needs all declared"):
         PrivateSearch(DPClassifier("dp_gd", **known), {"l2": [0.1]}).fit(frame, y)
+
+
+def test_pipelines_that_hand_on_data_frames_keep_their_names(frame):
+    """``set_output`` is of transformers: a model behind them sees their frames."""
+    y = labels(frame)
+    numbers = frame[["size", "code"]]
+    pipe = make_pipeline(StandardScaler(), DPRegressor("moments", random_state=0))
+    pipe.set_output(transform="pandas").fit(numbers, y)
+    assert pipe[-1].names_.tolist() == ["size", "code"]
+    assert pipe.predict(numbers).shape == (400,)
+    made = pipe[-1].intervals()
+    assert [*made.index] == ["size", "code", "intercept"]
+    mixed = ColumnTransformer(
+        [("numbers", StandardScaler(), ["age", "size"])],
+        remainder="passthrough",
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+    pipe = make_pipeline(mixed, DPRegressor("dp_gd", epsilon=4.0, random_state=0))
+    pipe.fit(frame[["age", "size", "city"]], y)
+    assert {"age=missing", "city=A"} <= {*pipe[-1].names_}
+    assert pipe.predict(frame[["age", "size", "city"]][:3]).shape == (3,)
