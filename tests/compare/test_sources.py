@@ -15,8 +15,8 @@ from dperm.core.experiment.locate import ConfigError
 def test_all_that_is_wrong_with_a_csv_is_said_at_once_with_a_command(tmp_path):
     """The command that is printed reads the file."""
     cities, plans = ("Rome", "", "Oslo, N"), ("free", "paid")
-    lines = ["age,city,since,plan"] + [
-        f'{"" if k % 9 == 0 else k},"{cities[k % 3]}",2020-01-{k:02},{plans[k % 2]}'
+    lines = ["age,city,since,land,plan"] + [
+        f'{"" if k % 9 == 0 else k},"{cities[k % 3]}",2020-01-{k:02},7,{plans[k % 2]}'
         for k in range(1, 31)
     ]
     path = tmp_path / "mine.csv"
@@ -25,7 +25,8 @@ def test_all_that_is_wrong_with_a_csv_is_said_at_once_with_a_command(tmp_path):
     with pytest.raises(ConfigError) as refused:
         load(parse(words))
     text = str(refused.value)
-    for said in ("age: 3 missing", "city: words", "since: 30 different", "plan, the"):
+    for said in ("age: 3 missing", "city: words", "since: 30 different",
+                 "land: one value alone, 7", "plan, the target: words"):  # fmt: skip
         assert said in text
     mended = shlex.split(text.splitlines()[-1])
     assert mended[:5] == ["dperm", "try", *words]

@@ -760,7 +760,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
         not made of doubles (:mod:`dperm.solvers.exact_noise`). It needs ``pip install
         'dperm[release]'``, takes no ``random_state``, and a solver whose sums have a
         proof: ``ada_ssp``, ``dp_gd``, ``dp_gram``, ``moments``, objective and output
-        perturbation. Others refuse; docs/howto/try.md says why.
+        perturbation. Others refuse; docs/howto/fit.md says why.
     neighbours : {"replace", "add_remove"}
         Whether data sets are neighbours if one record is replaced, n being public, or
         if one is added or removed: then n is released with noise, for a fiftieth of

@@ -49,6 +49,9 @@ def refuse_all(request: Request, path: Path, separator: str) -> None:
                     f"{name}, the target: words such as {', '.join(values[:5])}"
                 )
                 adds.append(f"positive={values[-1]}")
+        elif len({*column}) == 1 and request.standardize:
+            said.append(f"{name}: one value alone, {column[0]}")
+            drop.append(name)
         elif words:
             values = list(dict.fromkeys(column))
             if len(values) > MOST:
