@@ -295,7 +295,8 @@ def test_a_method_whose_price_hangs_on_found_columns_is_not_taken(frame):
         "objective_perturbation", chosen.solver_
     ]  # fmt: skip
     with pytest.raises(ValueError, match="a search needs all declared"):
-        PrivateSearch(DPClassifier("dp_gd", **known), {"l2": [0.1]}).fit(frame, y)
+        model = DPClassifier("dp_gd", feature_scale=1.0, **known)
+        PrivateSearch(model, {"l2": [0.1]}).fit(frame, y)
 
 
 def test_pipelines_that_hand_on_data_frames_keep_their_names(frame):
