@@ -86,6 +86,19 @@ def test_a_step_that_may_expand_is_refused():
         at.last_iterate(1.0, 1.0, 2.1 / at.loss.curvature, 3, 0.0, np.inf)
 
 
+def test_steps_do_not_expand_on_records_of_any_length():
+    problem = make_problem("least_squares", "l2", **SHAPE)
+    far = replace(problem, A=50.0 * problem.A, public=problem.known)
+    at, moved = Scaled(far), np.zeros((6, 2))
+    moved[:3, 1] = 7.0  # noise of the first step, of the second run alone
+    eta = 2.0 / at.loss.curvature
+    wanted = at.last_iterate(1.0, 1e9, eta, 2, 0.0, np.inf)
+    event = replace(wanted.needs, scale=1.0)
+    y = wanted.released(iter([event]), lambda scale, size: moved)
+    apart = np.linalg.norm(y[:, 1] - y[:, 0])
+    assert apart <= eta / at.n * np.linalg.norm(moved) * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("changed", [{"steps": 9}, {"ridge": 0.0}, {"ball": 9.0}])
 def test_a_run_that_costs_more_than_its_ledger_is_refused(changed):
     at = Scaled(make_problem("least_squares", "l2", **SHAPE))
