@@ -13,6 +13,7 @@ import pytest
 from omegaconf import OmegaConf
 from scipy import stats
 
+from dperm.accountants.chained import Chained
 from dperm.audit import controls, ladder, registry
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import altered, lane
@@ -97,6 +98,10 @@ def test_every_solver_keeps_its_ledger_and_uses_it(path):
             # no measured law, and few runs show little of rare losses; some neighbour
             # needs all of the declared shift (its densities: tests/privacy)
             assert RUNGS["sensitivity"](found).measured > 0.99 and subject.reason
+            continue
+        if any(isinstance(event, Chained) for event in subject.ledger.events):
+            # a shift follows the noise of other steps: no law, but shifts as declared
+            assert RUNGS["sensitivity"](found).measured > 0.3 and subject.reason
             continue
         reached = found.audited.epsilon / subject.true_epsilon
         assert reached > 0.3 and (reached > 0.5 or subject.reason), subject.name
