@@ -282,6 +282,18 @@ def test_the_places_cost_their_selections():
         Scores(np.ones(4), 2.0, 3).released(iter([replace(top, k=1)]), None)
 
 
+def test_a_record_moves_a_sum_over_chosen_features_by_twice_the_clip():
+    problem, found = make_problem("least_squares", "l2", **SHAPE), []
+    for label in (100.0, -100.0):
+        A, offset = np.zeros((40, 3), order="F"), np.zeros(40)
+        A[0], offset[0] = [1.0, 2.0, 3.0], -label
+        at = Scaled(replace(problem, A=A, offset=offset))
+        secret = at.chosen_gradient_sum(np.zeros((3, 1)), 0.5, np.array([[2], [0]]))
+        event = Gaussian(1.0, 0.0, 1, "", "")
+        found.append(secret.released(iter([event]), lambda _, k: np.zeros((k, 1))))
+    assert np.linalg.norm(found[0] - found[1]) == pytest.approx(event.sensitivity)
+
+
 @pytest.mark.parametrize("loss", ["logistic", "least_squares"])
 def test_the_features_that_matter_are_found_and_fitted_alone(loss):
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dperm
+from dperm.compare.estimators import DPRegressor
 from dperm.core import solvers
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
@@ -28,7 +29,7 @@ from dperm.solvers.exact_noise import (
 from dperm.solvers.fits import Fit, ada_ssp, minimise, objective_perturbation
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import Secret, UndeclaredError
-from dperm.solvers.records import Records
+from dperm.solvers.records import Records, filled
 from dperm.solvers.scales import declared
 
 EVENT = Gaussian(1.0, 3.0, 1, "", "")
@@ -179,6 +180,24 @@ def test_bits_of_a_slope_depend_on_its_record_alone(loss):
     assert every[0][3] == every[1][3] and every[0][100] == every[1][100]
     plain = Records(dperm_problem(X, y, loss), S, 0.7).clipped_slopes(u, 2.0)
     np.testing.assert_allclose(every[0], plain, rtol=1e-12)
+
+
+def test_a_slope_is_added_up_entry_by_entry():
+    """A sum 1 + 2^-53 + ... stays 1 in this order, and in no other."""
+    X = np.full((9, 64), 2.0**-53)
+    X[:, 0] = 1.0
+    records = Records(dperm_problem(X, np.zeros(9)), apart=True)
+    assert (records.clipped_slopes(np.ones((64, 1)), 9.0) == 1.0).all()
+
+
+def test_bits_of_a_record_over_its_scales_do_not_depend_on_the_others():
+    """5 / 3 is not 5 times 1 / 3, by which few entries would be divided."""
+    for others in (0.0, 1.0):
+        X = np.full((9, 4), others)
+        X[0] = 5.0
+        problem = dperm_problem(X, np.ones(9))
+        rows = Records(problem, np.full(4, 3.0), apart=True).rows
+        assert (filled(rows)[0] == 5.0 / 3.0).all()
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
@@ -471,8 +490,8 @@ def test_the_grid_of_a_tilt_is_paid_for(monkeypatch):
 
 
 def test_every_number_that_is_drawn_costs_of_delta():
-    model = dperm.DPRegressor("dp_gd", release=True, epsilon=2.0)
-    model._delta, model._layout = 1e-7, None
+    model = DPRegressor("dp_gd", release=True, epsilon=2.0)
+    model._epsilon, model._delta, model._layout = 2.0, 1e-7, None
     stated = Ledger((replace(EVENT, count=30), EVENT))
     assert model._spent((10, 3), stated) == slack(31 * 15 + 5 * 97, 2.0)
 
