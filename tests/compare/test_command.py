@@ -227,3 +227,15 @@ def test_a_failure_is_one_line(mine, monkeypatch):
         SystemExit, match=r"^ZeroDivisionError: .*; DPERM_DEBUG=1 shows"
     ):
         cli.main()
+
+
+def test_a_method_of_ones_own_meets_an_intercept_of_one(mine):
+    """A column of 2^20 would take all of a step that has one size for all weights."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2000, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.3 + rng.normal(0, 0.1, 2000)
+    how = {"bounds": (-1, 1), "label_bounds": (-5, 5), "random_state": 0}
+    model = DPRegressor("mine", epsilon=10.0, **how).fit(X, y)
+    assert model._constant == 1.0
+    assert model.score(X, y) > 0.9
+    assert DPRegressor("dp_gd", epsilon=10.0, **how).fit(X, y)._constant > 1.0

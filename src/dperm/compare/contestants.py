@@ -487,6 +487,7 @@ STREAMED = (  # why solvers of streams serve no fit
     "ball, without a penalty, where a fit minimises that of these records with one"
 )
 RECORDWISE = ("sgd", "svrg")  # in the names of algorithms that step record by record
+ALIKE = (*RECORDWISE, "skgd")  # of those whose steps have one size for all weights
 KEYS = {"lanes": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
 
 
@@ -502,6 +503,16 @@ class Method:
     def name(self) -> str:
         """Of its YAML, or of its file."""
         return self.section.name
+
+    @property
+    def scales_columns(self) -> bool:
+        """Whether a column's scale is in its step; there the intercept may be large.
+
+        Not so of steps of one size for all weights, as lanes from elsewhere may have.
+        """
+        algorithm = self.section.algorithm
+        is_own = algorithm not in solvers.names() and _family(self.section) == "lanes"
+        return not is_own and not any(word in algorithm for word in ALIKE)
 
     def on(self, problem: Problem) -> Contestant:
         """The method on a problem."""

@@ -35,7 +35,6 @@ from dperm import __version__, extras
 from dperm.compare import choosing, contestants, frames, intervals, metrics
 from dperm.compare.choosing import AUTO
 from dperm.compare.contestants import (
-    RECORDWISE,
     Contestant,
     Fitting,
     Job,
@@ -86,8 +85,6 @@ FEWEST = 10  # records, below which noise is all that a fit shows
 # in scales see ones, and what its weight adds to the penalty is nothing.
 UNPENALISED = 2.0**20
 NEARLY = 2.0**10  # where no solver scales its columns; the exact minimiser ends at none
-# Solvers that take steps of one size for all weights: there it is 1, and penalised.
-ALIKE = (*RECORDWISE, "skgd")
 RELEASED = {"minima": "approximate"}  # settings under which nothing is taken for exact
 EXACT = "exact"
 DIGITS = 0.01  # of epsilon, the mu of what hides the digits of minima for release
@@ -249,7 +246,7 @@ class DPLinear(BaseEstimator):
         """The method on the problem of every vector of labels, and its setting."""
         problems = [self._problem(X, one, len(every)) for one in every]
         method = method or self._method(problems)
-        if any(word in method.section.algorithm for word in ALIKE):
+        if not method.scales_columns:
             self._constant = 1.0
             problems = [self._problem(X, one, len(every)) for one in every]
         reason = method.on(problems[0]).obstacle()

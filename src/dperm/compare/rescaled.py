@@ -28,8 +28,6 @@ from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers import private_scales
 from dperm.solvers.scales import declared
 
-PENALISED = ("sgd", "svrg", "skgd")  # in the names of solvers with one step for all
-
 
 class Rescaled(Contestant):
     """A method on a problem, of which it sees other units.
@@ -55,7 +53,7 @@ class Rescaled(Contestant):
         self.method, self.problem, self.constant = method, problem, constant
         self.features, self.label = features, label
         self.units = np.ones(problem.p)
-        if constant and any(one in method.section.algorithm for one in PENALISED):
+        if constant and not method.scales_columns:
             self.units[-1] = constant
         self.first = Ledger()
         if features or label:

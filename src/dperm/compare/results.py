@@ -158,11 +158,11 @@ def _best(some: pd.DataFrame, zero: float) -> str:
     )
     if not first["ci_high"] < zero:
         return (
-            f"none is surely better than w = 0 ({zero:.3g}); least, {level}: "
+            f"none is significantly better than w = 0 ({zero:.3g}); least, {level}: "
             f"{first['algorithm']}"
         )
     near = some[some["ci_low"] <= first["ci_high"]]["algorithm"].tolist()[1:]
-    equal = f"; not surely worse: {', '.join(near)}" if near else ""
+    equal = f"; not significantly worse: {', '.join(near)}" if near else ""
     return f"take {first['algorithm']}, {level} (w = 0: {zero:.3g}){equal}"
 
 

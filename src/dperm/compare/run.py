@@ -26,7 +26,7 @@ from dperm.compare.contest import Row, Seeds, contest_rows
 from dperm.compare.contestants import Contestant, Method
 from dperm.compare.metrics import SIGNED, Split, split
 from dperm.compare.request import PRIVATE, Request
-from dperm.compare.rescaled import PENALISED, Rescaled
+from dperm.compare.rescaled import Rescaled
 from dperm.compare.sources import Solved
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.problem import Problem
@@ -70,8 +70,7 @@ class Plan:
     def on(self, method: Method, problem: Problem) -> Contestant:
         """The method on the problem, or on a part of it."""
         problem = self.declared(problem) if self.declared else problem
-        alike = any(one in method.section.algorithm for one in PENALISED)
-        if any(self.private) or (self.constant and alike):
+        if any(self.private) or (self.constant and not method.scales_columns):
             return Rescaled(method, problem, self.constant, *self.private)
         return method.on(problem)
 
