@@ -211,12 +211,16 @@ def test_whom_to_take_and_who_is_as_good():
     )
     (first, second) = recommendations(some, 0.5, single.FREE)
     assert first.startswith("without tuning: take B, relative error 0.1 [0.08, 0.12]")
-    assert first.endswith("not surely worse: C") and second.startswith("grid paid for")
+    assert first.endswith("not significantly worse: C") and second.startswith(
+        "grid paid for"
+    )
 
 
 def test_nothing_is_recommended_that_w_zero_does_as_well():
     (first, _) = recommendations(measured(("A", 0.3, 0.2, 0.6)), 0.5, single.FREE)
-    assert "none is surely better than w = 0 (0.5)" in first and "take" not in first
+    assert (
+        "none is significantly better than w = 0 (0.5)" in first and "take" not in first
+    )
 
 
 def test_a_table_without_numbers_says_so():
