@@ -4,7 +4,7 @@ import pytest
 
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.audit import lanes, registry
+from dperm.audit import families, registry
 from dperm.audit.accountants import accountants, bounds
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.controls import lane
@@ -72,8 +72,8 @@ def test_the_closed_form_of_calibration_is_held_on_both_sides(monkeypatch, facto
 
 
 def test_strict_noise_that_is_less_than_was_asked_for_is_caught(monkeypatch):
-    right = lanes._multiplier
-    monkeypatch.setattr(lanes, "_multiplier", lambda *given: 0.9 * right(*given))
+    right = families._multiplier
+    monkeypatch.setattr(families, "_multiplier", lambda *given: 0.9 * right(*given))
     found = accountants(Ladder(lane(dp_cd), BRIEF, 1))
     assert found.caught and found.note.endswith("1 asked for")
 

@@ -134,7 +134,6 @@ REFUSED = {
     "expected",
     "problem=tiny.csv target=y": "standardize: column 0 .* varies by too little",
     "problem=same.csv target=y": "target=y: expected labels that differ, found 1",
-    "problem=same.csv target=c": r"standardize: column 0, 2 .* constant.*drop=\[NAME\]",
     "problem=one.csv": "one.csv: expected 2 records or more, found 1",
     "problem=gap.csv": r"gap.csv: column 'a', line 2: .*missing=mean, median",
     "problem=numbers.csv": "header=false",
@@ -168,3 +167,13 @@ def test_what_cannot_be_used_is_refused_in_one_line(mine, line):
     with pytest.raises(ConfigError, match=REFUSED[line]) as refused:
         loaded(*line.split())
     assert "\n" not in str(refused.value) and "reader." not in str(refused.value)
+
+
+def test_every_constant_column_is_named_with_the_line_that_works(mine):
+    drawn(False).assign(y=1.0, a=2.0).to_csv("same.csv", index=False)
+    said = (
+        r"2 columns need a decision:\n  a: one value alone, 2.0\n  y: one value alone"
+    )
+    with pytest.raises(ConfigError, match=said) as refused:
+        loaded("problem=same.csv", "target=c")
+    assert "drop=[a,y]" in str(refused.value)

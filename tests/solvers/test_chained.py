@@ -9,7 +9,8 @@ from scipy.stats import kendalltau
 
 from conftest import make_problem
 from dperm.accountants.chained import LastIterate, Stream, coefficients
-from dperm.accountants.noisy_max import NoisyMax, TopK
+from dperm.accountants.noisy_max import NoisyMax
+from dperm.accountants.top_k import TopK
 from dperm.core.erm.optimum import solve
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Ledger

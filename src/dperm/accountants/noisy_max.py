@@ -24,19 +24,15 @@ from numpy.typing import NDArray
 
 from dperm.core.privacy.ledger import (
     Event,
-    Gaussian,
     Laplace,
-    Ledger,
     LedgerError,
     ScaleError,
 )
 from dperm.core.privacy.pld import Profile
 from dperm.core.privacy.published import PublishedCost, published_cost
 from dperm.core.privacy.strict import (
-    beside_gaussians,
     profile,
     renyi,
-    renyi_epsilon,
 )
 
 Array = NDArray[np.float64]
@@ -94,31 +90,6 @@ class NoisyMax(Event):
     def bounded_range(self) -> float | None:
         """Range of the privacy loss over the outputs; known for Gumbel noise only."""
         return self.pure if self.noise == "gumbel" else None
-
-
-@dataclass(frozen=True)
-class TopK(NoisyMax):
-    """The places of the *k* largest of many scores with Gumbel noise, in their order.
-
-    They have the law of k selections, each without those before it (Durfee and Rogers
-    2019, arXiv:1905.04273). Beside Gaussian releases they are priced by the Rényi curve
-    of bounded range, which is fast.
-    """
-
-    k: int = 1
-
-    @property
-    def selections(self) -> int:
-        """How many selections it costs."""
-        return self.count * self.k
-
-
-@beside_gaussians.register
-def _(event: TopK, mu: float, delta: float) -> float:
-    if not event.scale:
-        return math.inf
-    gaussians = (Gaussian(1.0, 1 / mu, 1, "", ""),) if mu else ()
-    return renyi_epsilon(Ledger((*gaussians, event)), delta)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ def refuse_all(request: Request, path: Path, separator: str) -> None:
             continue
         gaps = sum(map(_is_missing, column))
         words = any(np.isinf(_number(value)) for value in column)
+        is_usable = abs(_number(column[0])) < 1e150  # or the reader names its line
         if name == target:
             if gaps:
                 said.append(f"{name}, the target: {gaps} missing values")
@@ -49,7 +50,7 @@ def refuse_all(request: Request, path: Path, separator: str) -> None:
                     f"{name}, the target: words such as {', '.join(values[:5])}"
                 )
                 adds.append(f"positive={values[-1]}")
-        elif len({*column}) == 1 and request.standardize:
+        elif len({*column}) == 1 < len(column) and request.standardize and is_usable:
             said.append(f"{name}: one value alone, {column[0]}")
             drop.append(name)
         elif words:

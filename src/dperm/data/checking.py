@@ -89,6 +89,8 @@ def _check_reader(name: str, reader: Reader, is_arff: bool) -> None:
             _fail(
                 name, f"reader.{key}", found, "nothing: only csv and arff have columns"
             )
+    if len(set(reader.drop)) < len(reader.drop):
+        _fail(name, "reader.drop", ", ".join(reader.drop), "each once")
     for column, listed in reader.categories.items():
         if not listed or len(set(map(str, listed))) < len(listed):
             _fail(name, f"reader.categories.{column}", listed, "values that differ")

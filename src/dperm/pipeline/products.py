@@ -51,6 +51,7 @@ TYPES = {
     "noise": str,
     "panels": list[list[Any]],
     "published": str,
+    "readings": dict[str, Any],
     "shown": list[str],
     "small": int,
     "solvers": list[str],

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-RELATION, ADD_REMOVE = "replace_one", "add_remove"
+RELATION = "replace_one"
+ADD_REMOVE = "add_remove"
 
 # What a guarantee takes as public. A ledger prices noise; constants that a solver reads
 # off the data without noise are not in that price: the epsilon holds given them.

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.audit.bounds import losses_bound
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.core.lanes import dp_cd, trials
-from dperm.core.privacy.mechanisms import streams
-from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpskgd import measures
 from dperm.papers.dpskgd import theory as bounds
@@ -109,31 +106,8 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def projections(config: Config, product: Product, problems: list[str]) -> Table:
-    """What Theorem 4.1's noise costs where the sketch is a random projection.
-
-    The sketch C, public and of rank k, comes of k random directions: it shows
-    C (grad f + eta), which is eta's Gaussian mechanism after C where sigma has the L of
-    all coordinates. A projection has no set of coordinates; with the L of k of them, if
-    all L_j are alike, a record whose gradient C keeps moves it by all of L. Lower ends
-    are of an attack on one release: 20 000 outputs, by betting.
-    """
-    d, epsilon, delta, level = 64, 1.0, 1e-6, 0.05
-    rng, rows = streams(config.seed).noise, []
-    for kept in (1, 4, 16):
-        C = np.linalg.qr(rng.standard_normal((d, kept)))[0].T
-        along = np.linalg.svd(C)[2][0]  # what C keeps most of, of unit length
-        for of, lipschitz in (("all", 1.0), ("kept", math.sqrt(kept / d))):
-            sigma = lipschitz * math.sqrt(12 * math.log(1 / delta)) / epsilon
-            moved = 2 * C @ along
-            outputs = moved + sigma * rng.standard_normal((20_000, d)) @ C.T
-            losses = (2 * outputs @ moved - moved @ moved) / (2 * sigma**2)
-            shift = float(np.linalg.norm(moved)) / sigma
-            typical = 2 * math.sqrt(kept / d) / sigma  # of a random direction
-            row = {"d": d, "kept": kept, "lipschitz_of": of, "target_epsilon": epsilon}
-            row |= {"true_epsilon": gaussian_epsilon(shift, delta)}
-            row |= {"epsilon_low": losses_bound(losses, delta, level)}
-            rows.append(row | {"typical_epsilon": gaussian_epsilon(typical, delta)})
-    return made_of(rows)
+    """What Theorem 4.1's noise costs where the sketch is a random projection."""
+    return made_of(bounds.projections(config.seed))
 
 
 def as_dp_cd(config: Config, product: Product, problems: list[str]) -> Table:

@@ -202,17 +202,20 @@ class Run(Stream):
     def releases(self) -> Iterator[np.ndarray]:
         """The estimate of every node."""
         for t in range(1, self.tree.phases + 1):
-            for leaf in range(2**t):
-                depth = _entered(t, leaf)
-                count = self.tree.batch >> depth
+            yield from self._phase(t)
+
+    def _phase(self, t: int) -> Iterator[np.ndarray]:
+        for leaf in range(2**t):
+            depth = _entered(t, leaf)
+            count = self.tree.batch >> depth
+            for part in self.parts:
+                part.enter(depth)
+            for low, high in self.reader.pieces(count):
                 for part in self.parts:
-                    part.enter(depth)
-                for low, high in self.reader.pieces(count):
-                    for part in self.parts:
-                        part.read(self.reader, low, high, depth)
-                for part in self.parts:
-                    part.leave(t, depth, leaf, count)
-                yield self.parts[0].estimates[depth].flatten()
+                    part.read(self.reader, low, high, depth)
+            for part in self.parts:
+                part.leave(t, depth, leaf, count)
+            yield self.parts[0].estimates[depth].flatten()
 
 
 def _entered(t: int, leaf: int) -> int:
