@@ -13,7 +13,6 @@ from dperm.core.experiment.locate import ConfigError, conf_dir
 from dperm.kinds import figures
 from dperm.pipeline import inputs, products, stages
 from dperm.present import drawing
-from dperm.present.drawing import Panels
 from dperm.present.tables import number
 
 ONLY = ["paper.offline=[diabetes]"]
@@ -143,18 +142,18 @@ def test_a_product_that_does_not_exist(solved):
         products.figure(solved("product=figur2"))
 
 
-def test_a_panel_without_data_shows_no_trace_and_the_log_has_it(caplog):
+def test_a_figure_without_data_shows_no_trace_and_the_log_has_it(caplog, monkeypatch):
     trace = "NameResolutionError: HTTPSConnection(host='www.openml.org')"
     gone = pd.DataFrame({"status": ["unavailable"]})
     lost = results.Result("mtp", "dp_cd", "DP-CD", pd.DataFrame(), gone, trace)
-    panels = Panels(1)
-    (axes,) = panels.axes
-    figures._panel(panels, axes, [lost], schema.Product(), {}, pd.DataFrame())
-    assert panels.rows == []
-    (shown,) = [text.get_text() for text in axes.texts]
+    monkeypatch.setattr(results, "load", lambda *given: {"mtp": [lost]})
+    config = compose(["paper=dpgcd"])
+    figure, rows = figures.trajectories(config, schema.Product(), ["mtp"])
+    assert rows == []
+    (shown,) = [text.get_text() for text in figure.axes[0].texts]
     assert shown.replace("\n", " ") == "data not available when this was run"
     assert trace in caplog.text
-    drawing.plt.close(panels.figure)
+    drawing.plt.close(figure)
 
 
 def test_numbers_for_readers():

@@ -33,13 +33,17 @@ def shown(monkeypatch):
                               penalty=penalty)  # fmt: skip
     config = SimpleNamespace(paper=SimpleNamespace(name="mine"))
 
-    def draw(*found, sweeps=(), **options):
-        monkeypatch.setattr(results, "load", lambda *_: {"one": list(found)})
-        monkeypatch.setattr(results, "titles", lambda *_: {"one": problem})
+    def draw(*found, sweeps=(), two=(), **options):
+        """``two``, results of a second problem."""
+        every = {"one": list(found)} | ({"two": list(two)} if two else {})
+        other = SimpleNamespace(**{**vars(problem), "title": "Two"})
+        titles = {"one": problem, "two": other}
+        monkeypatch.setattr(results, "load", lambda *_: every)
+        monkeypatch.setattr(results, "titles", lambda *_: titles)
         product = SimpleNamespace(
             calibration="strict", options=options, timed=False, sweeps=sweeps
         )
-        figure, rows = figures.trajectories(config, product, ["one"])
+        figure, rows = figures.trajectories(config, product, list(every))
         drawing.plt.close(figure)
         return figure, pd.DataFrame(rows)
 
@@ -50,17 +54,35 @@ def labels(axes):
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
+def names(figure):
+    (legend,) = figure.legends
+    return [text.get_text() for text in legend.get_texts()]
+
+
 def test_what_diverged_is_said_and_stops_no_figure(shown):
     figure, rows = shown(result("a"), result("b", status="diverged"))
-    assert labels(figure.axes[0]) == ["A (true $\\epsilon$ 0.50)", "B: all diverged"]
+    assert labels(figure.axes[0]) == ["true $\\epsilon$ 0.5", "all diverged"]
+    assert names(figure) == ["A", "B"]
     assert set(rows["algorithm"]) == {"A"}
 
 
-def test_one_legend_below_has_no_epsilon(shown):
-    figure, _ = shown(result("a"), result("b"), legend="below")
+def test_methods_are_named_below_and_one_epsilon_is_written_once(shown):
+    figure, _ = shown(result("a"), result("b"))
     assert figure.axes[0].get_legend() is None
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["A", "B"]
+    (text,) = (text.get_text() for text in figure.axes[0].texts)
+    assert text == "true $\\epsilon$ 0.5"
+    assert names(figure) == ["A", "B"]
+
+
+def test_a_problem_without_data_is_named_and_has_no_panel(shown, caplog):
+    trace = "NameResolutionError: HTTPSConnection(host='www.openml.org')"
+    empty = pd.DataFrame({"status": ["unavailable"]})
+    lost = Result("two", "a", "A", pd.DataFrame(), empty, trace)
+    figure, rows = shown(result("a"), two=[lost])
+    assert len(figure.axes) == 1 and set(rows["panel"]) == {"one"}
+    title = figure.legends[0].get_title().get_text()
+    assert title == f"Two: {drawing.UNAVAILABLE}"
+    assert trace in caplog.text
 
 
 def test_labels_titles_and_ends(shown):
@@ -74,7 +96,7 @@ def test_labels_titles_and_ends(shown):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"legend": "blow"}, r"options\.legend: .*found 'blow' \(did you mean below"),
+        ({"title": "privcy"}, r"options\.title: .*'privcy' \(did you mean privacy"),
         ({"solver": ["a"]}, r"mine/paper\.yaml: .*'solver' \(did you mean solvers"),
     ],
 )
@@ -127,7 +149,7 @@ def test_numbers_of_passes_that_end_as_well_are_drawn_thin_and_named(shown):
     assert [line.get_xdata().tolist() for line in thin] == [[0.0, 5.0]]
     tied = rows[rows["tied"].notna()]
     assert set(tied["algorithm"]) == {"A, 5 passes"} and set(tied["tied"]) == {"A"}
-    assert labels(figure.axes[0]) == ["A (true $\\epsilon$ 0.50)"]
+    assert names(figure) == ["A", "other passes, as good"]
     assert "tied" in drawing.frame(rows.to_dict("records"))
     assert "tied" not in shown(found)[1]
 

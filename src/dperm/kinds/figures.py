@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.legend_handler import HandlerTuple
 from matplotlib.ticker import MaxNLocator
 
 from dperm.core.experiment import results
@@ -21,19 +22,20 @@ from dperm.present.intervals import student
 from dperm.present.looks import Look
 
 log = logging.getLogger(__name__)
+TRUE = "true $\\epsilon$ "
 
 
 def trajectories(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Relative error along the chosen runs, one panel a problem.
 
     Each algorithm runs its best number of passes; mean, min and max over fresh seeds.
-    ``options``: ``x``, ``passes`` or ``seconds``; ``solvers``, those that are shown,
-    or ``leave_out``, those that are not; ``names``, other labels by solver;
-    ``columns`` of panels; ``title``, what is said of a problem, its ``privacy`` or its
-    ``penalty``; ``legend``, ``inside`` or ``beside`` each panel, or one ``below`` all;
-    ``ends``, whether the end of each run is marked, and time starts at 0; ``ties``,
-    whether other numbers of passes that end as well are drawn too, as thin lines;
-    ``readings``, by solver those of its text in the product's sweep, as a band;
+    Methods are named below all panels, true epsilons in each; problems without data
+    are named there too. ``options``: ``x``, ``passes`` or ``seconds``; ``solvers``,
+    those that are shown, or ``leave_out``, those that are not; ``names``, other labels
+    by solver; ``columns`` of panels; ``title``, what is said of a problem, its
+    ``privacy`` or its ``penalty``; ``ends``, whether the end of each run is marked;
+    ``ties``, whether other numbers of passes that end as well are drawn too, as thin
+    lines; ``readings``, by solver those of its text in the product's sweep, as a band;
     ``published`` and ``column``, the paper's table of errors and its column, for stars
     where it says that the runs end.
     """
@@ -47,22 +49,31 @@ def trajectories(config: Config, product: Product, problems: list[str]) -> Drawi
         product.timed,
     )
     titles = results.titles(config, problems)
-    panels = Panels(len(problems), options.get("columns", 3))
-    legend = options.get("legend", "inside")
-    if legend == "beside":
-        panels.figure.set_figwidth(1.6 * panels.figure.get_figwidth())
-    labels = [_label(each, options) for name in problems for each in found[name]]
-    chosen = looks.of(labels)
+    gone = {name: lost for name in problems if (lost := _lost(found[name]))}
+    names = [name for name in problems if name not in gone]
+    panels = Panels(len(names), options.get("columns", 3))
+    if not names:
+        drawing.empty(panels.axes[0], next(iter(gone.values())))
+        return panels.figure, []
+    chosen = looks.of(_label(each, options) for name in names for each in found[name])
     printed = _printed(config, options)
     swept = [results.load_sweep(config, name) for name in product.sweeps]
-    for name, at in panels.over(problems):
-        at.set_title(TITLES[options.get("title", "privacy")](titles[name]))
+    for name, at in panels.over(names):
+        title = TITLES[options.get("title", "privacy")](titles[name])
+        at.set_title(title, pad=18)  # room for the panel's key
         _panel(panels, at, found[name], product, chosen, printed, swept)
-    if legend != "below":
-        return panels.figure, panels.rows
-    for at in panels.axes:
-        at.title.set_fontsize(9)
-    return panels.done(2 if len(problems) == 1 else 3)
+    absent = "; ".join(f"{titles[name].title}: {why}" for name, why in gone.items())
+    return panels.done(5, title=absent)
+
+
+def _lost(found: list[Result]) -> str:
+    """Why a problem has no panel; empty where it has one."""
+    lost = [result for result in found if not result.available]
+    if not lost:
+        return ""
+    log.warning("%s: no panel. %s", lost[0].problem, lost[0].reason)
+    gone = "unavailable" in set(lost[0].evaluated["status"])
+    return drawing.UNAVAILABLE if gone else lost[0].reason
 
 
 def _printed(config: Config, options: dict[str, Any]) -> pd.DataFrame:
@@ -112,7 +123,6 @@ TITLES: dict[str, Callable[[Problem], str]] = {
 CHOICES = {
     "x": ("passes", "seconds"),
     "title": tuple(TITLES),
-    "legend": ("inside", "beside", "below"),
 }
 OPTIONS = (
     *CHOICES,
@@ -141,25 +151,19 @@ def _panel(
     printed: pd.DataFrame,
     swept: Sequence[pd.DataFrame] = (),
 ) -> None:
-    """The curves of one problem; only that there are none where a result is lost."""
-    lost = [result for result in found if not result.available]
-    if lost:
-        log.warning("%s: no panel. %s", lost[0].problem, lost[0].reason)
-        gone = "unavailable" in set(lost[0].evaluated["status"])
-        drawing.empty(axes, drawing.UNAVAILABLE if gone else lost[0].reason)
-        return
+    """The curves of one problem."""
     options, calibration = product.options, product.calibration
     ran = [result for result in found if result.ran(calibration)]
     curves = [_curve(result, options, calibration) for result in ran]
     tied = {each.solver: ties(each, calibration) for each in ran if options.get("ties")}
     spanned = curves + [[{"x": passes}] for each in tied.values() for passes in each]
+    key: dict[str, str] = {}  # of the panel: by label, the true epsilon in words
     for result in ran if swept else ():
         _readings(panels, axes, result, product, swept[0], chosen)
     for result, rows in zip(ran, curves, strict=True):
-        label, cost = _label(result, options), _cost(result, calibration, options)
-        text = f"{label} ({cost})" if cost else label
-        look = chosen[label]
-        panels.band(axes, rows, text, look, marks=8, shade=0.18, cost=cost)
+        label, cost = _label(result, options), _cost(result, calibration)
+        look, key[label] = chosen[label], cost
+        panels.band(axes, rows, label, look, marks=8, shade=0.18, cost=cost)
         for passes in tied.get(result.solver, ()):
             _tie(panels, axes, result, product, look, passes)
         if options.get("ends"):
@@ -175,12 +179,31 @@ def _panel(
     for result in found:
         if result.diverged(calibration):
             label = _label(result, options)
-            axes.plot([], [], label=f"{label}: all diverged", **chosen[label])
+            axes.plot([], [], label=label, **chosen[label])
+            key[label] = "all diverged"
     axes.set(yscale="log", ylabel="relative error")
     for result, rows in zip(ran, curves, strict=True):
         _stars(panels, axes, result, rows[-1], printed)
     if curves:
         _finish(axes, spanned, options)
+    if key:
+        _key(axes, key)
+
+
+def _key(axes: Axes, key: dict[str, str]) -> None:
+    """The true epsilon of each curve, above the panel; once where all have the same."""
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    same: dict[str, tuple[Any, ...]] = {}
+    for name, text in key.items():
+        same[text] = (*same.get(text, ()), handles[name])
+    if len(same) == 1:
+        axes.text(0.5, 1.02, next(iter(same)), transform=axes.transAxes, ha="center")
+        return
+    texts = [text.removeprefix(TRUE) if k else text for k, text in enumerate(same)]
+    place: Any = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.97)}
+    place |= {"columnspacing": 1.0, "handletextpad": 0.4, "borderaxespad": 0.1}
+    each = {tuple: HandlerTuple(ndivide=None, pad=0.3)}
+    axes.legend(same.values(), texts, ncols=len(same), handler_map=each, **place)
 
 
 def _stars(
@@ -198,9 +221,11 @@ def _stars(
         "markeredgewidth": 0.5,
         "clip_on": False,
         "zorder": 5,
+        "linestyle": "none",
+        "label": "as printed",
     }
     for error in printed.loc[ours, "error"]:
-        axes.plot([end["x"]], [error], "*", **star)
+        axes.plot([end["x"]], [error], marker="*", **star)
         row = {
             "panel": result.problem,
             "algorithm": f"{label}, published",
@@ -241,7 +266,8 @@ def _tie(
     label, look = _label(result, product.options), {**look, "marker": ""}
     rows = _curve(result, product.options, product.calibration, passes)
     x, mean = ([row[key] for row in rows] for key in ("x", "mean"))
-    axes.plot(x, mean, color=look["color"], linewidth=0.7, alpha=0.8)
+    style = {"color": look["color"], "linewidth": 0.7, "alpha": 0.8}
+    axes.plot(x, mean, label="other passes, as good", **style)
     axes.plot(x[-1:], mean[-1:], "o", color=look["color"], markersize=2.5)
     length = f"{passes:g} pass{'es' * (passes != 1)}"
     for row in rows:
@@ -275,18 +301,10 @@ def _readings(
             result.problem,
             name,
         )
-        x, low, high = (np.array([row[k] for row in rows]) for k in ("x", "min", "max"))
-        style: Any = {"facecolor": "none", "edgecolor": look["color"], "alpha": 0.6}
-        named = any(row["algorithm"] == name for row in panels.rows)
-        axes.fill_between(
-            x,
-            low,
-            high,
-            label="_" if named else name,
-            hatch="////",
-            linewidth=0,
-            **style,
-        )
+        table = pd.DataFrame(rows)
+        for end in ("min", "max"):
+            style = {"color": look["color"], "linestyle": ":", "linewidth": 1.1}
+            axes.plot(table["x"], table[end], label=name, **style)
         for row in rows:
             row |= {"ci_low": np.nan, "ci_high": np.nan}  # readings are no sample
         panels.add(axes, rows, look)
@@ -313,16 +331,13 @@ def _curve(
     return rows
 
 
-def _cost(result: Result, calibration: str, options: dict[str, Any]) -> str:
-    """The true epsilon of the runs, for a legend in or beside a panel."""
-    if options.get("legend") == "below":
-        return ""
+def _cost(result: Result, calibration: str) -> str:
+    """The true epsilon of the runs, in words."""
     runs = result.trajectories(calibration, result.best_passes(calibration))
     true = runs["true_epsilon"].iloc[0]
     if not np.isfinite(true):
         return "no sound $\\epsilon$"
-    digits = f"{true:.2g}" if options.get("ends") else f"{true:#.2g}"
-    return f"true $\\epsilon$ {digits}"
+    return f"{TRUE}{true:.2g}"
 
 
 def _last(curves: list[Rows], options: dict[str, Any]) -> float:
@@ -333,36 +348,17 @@ def _last(curves: list[Rows], options: dict[str, Any]) -> float:
 
 
 def _finish(axes: Axes, curves: list[Rows], options: dict[str, Any]) -> None:
-    seconds, marked = options.get("x") == "seconds", options.get("ends", False)
-    axes.set_xlabel("seconds" if seconds else "passes on data")
-    if seconds and marked:
-        times = [row["x"] for rows in curves for row in rows if row["x"] > 0]
-        axes.set_xscale("symlog", linthresh=min(times))
-        axes.set_xlim(left=0.0)
-    elif seconds:  # the start, at 0 seconds, has no place on a logarithmic axis
+    if options.get("x") == "seconds":
+        # the start, at 0 seconds, has no place on a logarithmic axis
+        axes.set_xlabel("seconds")
         axes.set_xscale("log", nonpositive="mask")
-        axes.axhline(
-            curves[0][0]["mean"],
-            color="0.6",
-            linewidth=0.8,
-            linestyle=":",
-            label="w = 0",
-        )
-    else:
-        axes.set_xlim(0.0, 1.02 * _last(curves, options))
-    if not seconds and not marked:
+        zero: Look = {"color": "0.6", "linewidth": 0.8, "linestyle": ":"}
+        axes.axhline(curves[0][0]["mean"], label="w = 0", **zero)
+        return
+    axes.set_xlabel("passes on data")
+    axes.set_xlim(0.0, 1.02 * _last(curves, options))
+    if not options.get("ends"):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if options.get("legend", "inside") != "below":
-        place = options.get("legend", "inside")
-        style: dict[str, Any] = {"fontsize": 6.5} if marked else {}
-        if place == "beside":
-            axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), **style)
-        elif marked or seconds:
-            low, high = axes.get_ylim()  # room for the legend below the curves
-            axes.set_ylim(bottom=low * (low / high) ** (0.35 if marked else 0.4))
-            axes.legend(loc="lower left", **style)
-        else:
-            axes.legend(loc="best")
 
 
 def against_epsilon(config: Config, product: Product, problems: list[str]) -> Drawing:

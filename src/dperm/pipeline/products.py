@@ -45,7 +45,6 @@ TYPES = {
     "ends": bool,
     "epsilon": float,
     "leave_out": list[str],
-    "legend": Literal["inside", "beside", "below"],
     "n": int,
     "names": dict[str, str],
     "noise": str,

@@ -55,7 +55,7 @@ _STYLE: Any = {
     "grid.color": "0.9",
     "grid.linewidth": 0.6,
     "legend.frameon": False,
-    "legend.fontsize": 7.5,
+    "legend.fontsize": 8,
     "lines.linewidth": 1.6,
     "savefig.dpi": 150,
     "svg.hashsalt": "dperm",
