@@ -10,7 +10,7 @@ from dperm.present import drawing
 def test_a_shared_legend_fits_the_figure(panels, rows):
     figure, axes = drawing.panels(panels, panels)
     for number in range(5):
-        axes[0].plot([0, 1], label=f"a method with a long name, number {number}")
+        axes[0].plot([0, 1], label=f"a method with a long name, no. {number}")
     drawing.shared_legend(figure, 5)
     figure.canvas.draw()
     (legend,) = figure.legends

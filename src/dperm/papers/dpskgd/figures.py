@@ -14,66 +14,60 @@ from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.papers.dpskgd import measures
 from dperm.pipeline import inputs
-from dperm.present import drawing
-from dperm.present.drawing import (
-    COLUMNS,
-    Drawing,
-    Panels,
-    Rows,
-    against,
-    log_axes,
-    ticks,
-)
+from dperm.present import drawing, looks
+from dperm.present.drawing import COLUMNS, Drawing, Panels, Rows, log_axes, ticks
 from dperm.present.looks import Look, look
 
-BLUE, RED, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+_KINDS = ("single", "single IS", "4 blocks", "4 blocks IS", "2-nice", "full")
+_SKETCHES = {name: looks.of([of])[of] for name in _KINDS for of in [f"DP-SkGD {name}"]}
+_OTHER = {"linestyle": "-", "color": "#882255", "marker": "^"}
 FAMILIES = {  # of samplings
-    "uniform": look(BLUE, "-", "o"),
-    "importance": look(RED, "--", "s"),
-    "nice": look(GREEN, ":", "D"),
+    "uniform": _SKETCHES["single"],
+    "importance": _SKETCHES["single IS"],
+    "nice": _SKETCHES["2-nice"],
 }
-LEVELS = {
-    "DP-SGD": look("#000000", "-."),
-    "DP-SVRG": look(PINK, (0, (4, 1, 1, 1))),
-    "DP-CD": look("#56B4E9", (0, (1, 1))),
-}
+LEVELS = {"DP-SGD": "DP-SGD", "DP-SVRG": "DP-SVRG", "DP-CD": "DP-CD-cyclic"}
 TITLES = {  # of the regimes
     "flat": "One small $M_1$, the rest solved",
     "steep": "One large $M_1$, which matters",
 }
-BLOCKS = {
-    "single": look(BLUE, "-", "o"),
-    "single IS": look(BLUE, "--", "s"),
-    "aligned": look(GREEN, "-", "D"),
-    "aligned IS": look(GREEN, "--", "v"),
-    "misaligned": look(RED, "-", "^"),
-    "misaligned IS": look(RED, "--", "P"),
-    "random": look(PINK, "-", "<"),
-    "random IS": look(PINK, "--", ">"),
-    "full": look("#000000", "-.", "x"),
+PARTITIONS = {
+    "single": _SKETCHES["single"],
+    "aligned": _SKETCHES["4 blocks"],
+    "misaligned": _OTHER,
+    "random": look("#999933", "-", "<"),
+    "full": _SKETCHES["full"],
 }
-SAMPLINGS = {  # of Theorem 4.2; of the random partitions one is drawn
-    "single": look(BLUE, "-", "o"),
-    "single IS": look(RED, "--", "s"),
-    "4 blocks": look(GREEN, "-", "D"),
-    "4 blocks IS": look("#E69F00", "--", "v"),
-    "4 random blocks, 1": look(PINK, ":", "^"),
-    "full": look("#000000", "-.", "x"),
+# Of Theorem 4.2; of the random partitions one is drawn.
+SAMPLINGS = {**_SKETCHES, "4 random blocks, 1": look("#999933", ":", "^")}
+INSTANCES = {
+    "separable": "#332288",
+    "ill-conditioned": "#CC6677",
+    "moderate": "#117733",
 }
-INSTANCES = {"separable": BLUE, "ill-conditioned": RED, "moderate": GREEN}
 AXES = {"n": "o", "epsilon": "s"}  # markers of the exponents
+ANSWERS = {"yes": "#009E73", "no": "#D55E00", "says nothing": "#8a8a8a"}
+MARKS = {"uniform": "o", "importance": "s", "nice": "D", "": "x"}  # by family
 LENGTHS = {"theorem": "the theorem's $K$", "best": "the best $K$"}
-WIDEST = 1.3  # that the band of the controls should be
-MARKS = "osD^vP*X<>hp"
+GREEN, GREY = "#009E73", "0.5"
 
 
-def _errorbars(axes: Axes, rows: Rows, style: Look, label: str) -> None:
+def _dots(
+    panels: Panels, axes: Axes, rows: Rows, style: Look, label: str = "", **more: Any
+) -> None:
+    """Means with their intervals, and lines between them where the style has any."""
     table = pd.DataFrame(rows)
     mean, low, high = (table[key].to_numpy() for key in ("mean", "ci_low", "ci_high"))
-    down = np.minimum(mean - low, 0.95 * mean)  # a logarithmic axis has no zero
-    ends = np.stack((down, high - mean))
-    more: dict[str, Any] = {"markersize": 4, "capsize": 2, "label": label, **style}
-    axes.errorbar(table["x"].to_numpy(), mean, yerr=ends, **more)
+    down = np.minimum(mean - low, 0.95 * abs(mean))  # a logarithmic axis has no zero
+    bars: Any = {"yerr": np.stack((down, high - mean)), "capsize": 2, "markersize": 4}
+    axes.errorbar(table["x"], mean, label=label or "_", **bars, **{**style, **more})
+    panels.add(axes, rows, style)
+
+
+def _rows(panel: str, name: str, table: pd.DataFrame) -> Rows:
+    """Rows of a table with x, mean and the ends of an interval."""
+    known = table.assign(panel=panel, algorithm=name, min=table["mean"])
+    return known.assign(max=table["mean"])[COLUMNS].to_dict("records")
 
 
 # --- (a), (b) -------------------------------------------------------------------------
@@ -109,7 +103,8 @@ def _samplings(
         if family:
             families[family].append(row)
             continue
-        style, label = LEVELS[name], {"DP-CD": "DP-CD, cyclic"}.get(name, name)
+        style = {**looks.of([LEVELS[name]])[LEVELS[name]], "marker": ""}
+        label = {"DP-CD": "DP-CD, cyclic"}.get(name, name)
         axes.axhline(row["mean"], label=label, **style)
         band = {"color": style["color"], "alpha": 0.1, "linewidth": 0}
         axes.axhspan(row["ci_low"], row["ci_high"], **band)
@@ -119,11 +114,14 @@ def _samplings(
         families["importance"] += full
     for family, rows in families.items():
         if rows:
-            label = {"nice": r"$\tau$-nice"}.get(family, family)
             by_x = sorted(rows, key=lambda row: row["x"])
-            _errorbars(axes, by_x, FAMILIES[family], label)
-        panels.add(axes, rows, FAMILIES[family])
+            few = {"linestyle": "none"} if len(rows) < 3 else {}
+            label = {"nice": r"$\tau$-nice"}.get(family, family)
+            _dots(panels, axes, by_x, FAMILIES[family], label, **few)
     log_axes(axes, "blocks $b$ (1 full, $p$ single)", "relative error")
+    low, high = axes.get_ylim()
+    if high < 1.5 * low:
+        axes.set_yscale("linear")
     ticks(axes, {row["x"] for rows in families.values() for row in rows})
 
 
@@ -134,54 +132,61 @@ def regimes(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Section 4.3: excess against d, and the gain with its exponent."""
     table = measures.relative(results.load_sweep(config, "regimes"))
     fits = {(row["regime"], row["n"]): row for row in measures.fitted(table)}
-    names = list(table["regime"].unique())
-    panels = Panels(2 * len(names), 2)
-    for regime, left, right in zip(
-        names, panels.axes[::2], panels.axes[1::2], strict=True
-    ):
-        part = table[table["regime"] == regime]
-        _excess_by_dimension(panels, left, regime, part)
-        _gain(panels, right, regime, part, fits)
+    lines = dict(zip(sorted(table["n"].unique()), ("--", "-"), strict=False))
+    panels = Panels(2 * table["regime"].nunique(), 2)
+    pairs = zip(panels.axes[::2], panels.axes[1::2], strict=True)
+    groups = table.groupby("regime", sort=False)
+    for (regime, part), (left, right) in zip(groups, pairs, strict=True):
+        _excess_by_dimension(panels, left, str(regime), part, lines)
+        _gain(panels, right, str(regime), part, fits, lines)
         for axis in (left, right):
             ticks(axis, part["d"].unique())
             low, high = axis.get_ylim()
-            axis.set_ylim(low, high * (high / low) ** 0.45)  # room for the legend
-            axis.legend(loc="upper left", fontsize=6.5, frameon=False)
+            axis.set_ylim(low, high * (high / low) ** 0.75)  # room for the legend
+            axis.legend(loc="upper left")
     return panels.figure, panels.rows
 
 
+def _records(n: int) -> str:
+    return f"$n = 2^{{{int(np.log2(n))}}}$"
+
+
 def _excess_by_dimension(
-    panels: Panels, axes: Axes, regime: str, table: pd.DataFrame
+    panels: Panels, axes: Axes, regime: str, table: pd.DataFrame, lines: dict[int, str]
 ) -> None:
-    lines = dict(zip(sorted(table["n"].unique()), ("--", "-"), strict=False))
-    for colour, name in zip((RED, BLUE), table["algorithm"].unique(), strict=True):
-        for n, line in lines.items():
-            part = table[(table["algorithm"] == name) & (table["n"] == n)]
-            expected = part.groupby("d")["expected_share"].first()
-            label = f"{name}, $n = 2^{{{int(np.log2(n))}}}$"
-            axes.plot(expected.index, expected, label=label, **look(colour, line))
-            for source, mark in (("law", "o"), ("solver", "x")):
-                runs = part[part["source"] == source]
-                panel, title = f"{regime}: excess", f"{name} ({source}, n = {n})"
-                rows = against(runs, "d", "share", panel, title)
-                for row in rows:
-                    axes.plot(row["x"], row["mean"], mark, color=colour, markersize=4)
-                panels.add(axes, rows, look(colour, line, mark))
+    colours = looks.of(table["algorithm"].unique())
+    for (name, n), part in table.groupby(["algorithm", "n"], sort=False):
+        colour = colours[name]["color"]
+        expected = part.groupby("d")["expected_share"].first()
+        style = look(colour, lines[n])
+        axes.plot(expected.index, expected, label=f"{name}, {_records(n)}", **style)
+        for source, mark in (("law", "o"), ("solver", "x")):
+            runs = part[part["source"] == source]
+            title = f"{name} ({source}, n = {n})"
+            rows = drawing.against(runs, "d", "share", f"{regime}: excess", title)
+            for row in rows:
+                axes.plot(row["x"], row["mean"], mark, color=colour, markersize=4)
+            panels.add(axes, rows, look(colour, lines[n], mark))
     axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle=":")
     log_axes(axes, "$d$", "excess / start", title=TITLES[regime])
 
 
 def _gain(
-    panels: Panels, axes: Axes, regime: str, table: pd.DataFrame, fits: dict
+    panels: Panels,
+    axes: Axes,
+    regime: str,
+    table: pd.DataFrame,
+    fits: dict[Any, Any],
+    lines: dict[int, str],
 ) -> None:
     worse, better = table["algorithm"].unique()
-    panel, gains = f"{regime}: gain", measures.gains(table).items()
-    for colour, (n, gain) in zip(("#56B4E9", BLUE), gains, strict=False):
-        label = f"$n = 2^{{{int(np.log2(n))}}}$"
+    panel = f"{regime}: gain"
+    for n, gain in measures.gains(table).items():
+        label = _records(n)
         if fit := fits.get((regime, n)):
             interval = f"[{fit['ci_low']:.2f}, {fit['ci_high']:.2f}]"
             label += rf": $d^{{\,{fit['exponent']:.2f}}}$ {interval}"
-        name, style = f"{worse} / {better} (n = {n})", look(colour, "-", "o")
+        name, style = f"{worse} / {better} (n = {n})", look("#882255", lines[n], "o")
         panels.line(axes, panel, name, gain.index, gain, label, markersize=4, **style)
     rows = {"convex": ("convex", ":"), "strong": ("strongly convex", "-.")}
     for key, (bound, slope) in measures.predicted_gains(table).items():
@@ -195,22 +200,29 @@ def _gain(
 
 
 def blocks(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Relative error against the spread of smoothness between groups."""
+    """Relative error against the spread of smoothness between groups.
+
+    A column for each correlation; above uniform draws, below importance sampling.
+    """
     table = results.load_sweep(config, "blocks")
+    importance = table["method"].str.endswith(" IS")
+    full = table["method"] == "full"
+    draws = {"uniform draws": ~importance, "importance sampling": importance | full}
     correlations = sorted(table["correlation"].unique())
-    panels = Panels(len(correlations), len(correlations))
-    for correlation, axis in panels.over(correlations):
-        part = table[table["correlation"] == correlation]
-        panel = f"correlation {correlation:g} within groups"
+    every = [(draw, each) for draw in draws for each in correlations]
+    panels = Panels(len(every), len(correlations))
+    for (draw, correlation), axis in panels.over(every):
+        part = table[draws[draw] & (table["correlation"] == correlation)]
+        panel = f"correlation {correlation:g} within groups, {draw}"
         for method, group in part.groupby("method", sort=False):
-            rows = []
-            for ratio, runs in group.groupby("ratio"):
-                errors = measures.partition_errors(runs)
-                rows.append(drawing.summary(panel, method, float(ratio), errors))
-            _errorbars(axis, rows, BLOCKS[method], method)
-            panels.add(axis, rows, BLOCKS[method])
+            name = str(method).removesuffix(" IS")
+            rows = [
+                drawing.summary(panel, method, ratio, measures.partition_errors(runs))
+                for ratio, runs in group.groupby("ratio")
+            ]
+            _dots(panels, axis, rows, PARTITIONS[name], name)
         x = "largest / smallest smoothness of a group"
-        log_axes(axis, x, "relative error", title=panel)
+        log_axes(axis, x, "relative error", title=panel.replace(", ", "\n"))
         ticks(axis, table["ratio"].unique())
     return panels.done(5)
 
@@ -219,43 +231,41 @@ def blocks(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def theory(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Bounds of Table 1 against errors, both over those of single uniform sampling."""
+    """Bounds of Table 1 against errors, both over those of single uniform sampling.
+
+    Colours say whether both lie on the same side of 1, markers how coordinates are
+    drawn.
+    """
     from dperm.papers.dpskgd.theory import over_single_uniform  # wakes the solvers
 
-    ran, titles = results.load(config, problems), results.titles(config, problems)
+    ran, kind = results.load(config, problems), product.calibration
+    of = [over_single_uniform(config, name, ran[name], kind) for name in problems]
     panels = Panels(2, 2)
-    for mark, name in zip(MARKS, problems, strict=False):
-        ratios = over_single_uniform(config, name, ran[name], product.calibration)
-        if not any(ratios.values()):
-            continue
-        for points, axis in panels.over(ratios.values()):
-            for row in points:
-                family = measures.family(row["algorithm"])
-                colour = FAMILIES[family]["color"] if family else "#000000"
-                style = look(colour, "none", mark)
-                axis.plot(row["x"], row["mean"], markersize=5, alpha=0.8, **style)
-                panels.add(axis, [row], style)
-            label = titles[name].title
-            axis.plot([], [], mark, color="0.4", markersize=5, label=label)
-    for key, axis in panels.over(("convex", "strongly convex")):
-        _quadrants(axis, f"{key} row of Table 1")
-    colours = {family: style["color"] for family, style in FAMILIES.items()}
-    for family, colour in (colours | {"no sketch": "#000000"}).items():
-        panels.axes[0].plot([], [], "s", color=colour, markersize=5, label=family)
-    return panels.done(3)
-
-
-def _quadrants(axes: Axes, title: str) -> None:
-    x, y = "bound / bound of single uniform", "error / error of single uniform"
-    log_axes(axes, x, y, title=title)
-    left, right = min(axes.get_xlim()[0], 0.3), max(axes.get_xlim()[1], 3.0)
-    low, high = min(axes.get_ylim()[0], 0.3), max(axes.get_ylim()[1], 3.0)
-    shade: Any = {"color": GREEN, "alpha": 0.08, "linewidth": 0}
-    axes.fill_between([left, 1.0], low, 1.0, **shade)
-    axes.fill_between([1.0, right], 1.0, high, **shade)
-    axes.axhline(1.0, color="0.5", linewidth=0.8)
-    axes.axvline(1.0, color="0.5", linewidth=0.8)
-    axes.set(xlim=(left, right), ylim=(low, high))
+    rows = {"Convex": "convex", "Strongly convex": "strong"}
+    for (row_of, key), axis in panels.over(rows.items()):
+        points = [row for each in of for row in each[key]]
+        sides = ["helps" if row["mean"] < 1 else "hurts" for row in points]
+        answers = list(map(measures.agrees, (row["x"] for row in points), sides))
+        for row, answer in zip(points, answers, strict=True):
+            mark = MARKS[measures.family(row["algorithm"])]
+            style = look(ANSWERS[answer], "none", mark)
+            axis.plot(row["x"], row["mean"], markersize=6, alpha=0.7, **style)
+            panels.add(axis, [row], style)
+        right, wrong = map(answers.count, ("yes", "no"))
+        title = (
+            f"{row_of} row of Table 1:\ndirection right in {right} of {right + wrong}"
+        )
+        x, y = (f"{what} / {what} of single uniform" for what in ("bound", "error"))
+        log_axes(axis, x, y, title=title)
+        axis.axhline(1.0, color=GREY, linewidth=0.8)
+        axis.axvline(1.0, color=GREY, linewidth=0.8)
+    axis = panels.axes[0]
+    names = {"yes": "right direction", "no": "wrong", "says nothing": "no prediction"}
+    for answer, colour in ANSWERS.items():
+        axis.plot([], [], "o", color=colour, label=names[answer])
+    for family, mark in MARKS.items():
+        axis.plot([], [], mark, color="0.35", label=family or "no sketch")
+    return panels.done(7)
 
 
 # --- Theorem 4.2 at its own parameters ------------------------------------------------
@@ -277,25 +287,6 @@ def rates(config: Config, product: Product, problems: list[str]) -> Drawing:
     return panels.figure, panels.rows
 
 
-def _points(
-    panels: Panels, axes: Axes, panel: str, name: str, table: pd.DataFrame, style: Look
-) -> None:
-    """Rows with intervals, of a table with x, mean and the ends of both columns."""
-    columns = ["x", "mean", "mean", "mean", "ci_low", "ci_high"]
-    rows = [
-        dict(zip(COLUMNS, (panel, name, *values), strict=True))
-        for values in table[columns].itertuples(index=False)
-    ]
-    panels.add(axes, rows, style)
-
-
-def _dots(axes: Axes, table: pd.DataFrame, style: Look) -> None:
-    mean, low, high = (table[key] for key in ("mean", "ci_low", "ci_high"))
-    more: Any = {"color": style["color"], "marker": style["marker"]}
-    more |= {"linestyle": "none", "markersize": 3.5, "capsize": 2}
-    axes.errorbar(table["x"], mean, yerr=np.stack((mean - low, high - mean)), **more)
-
-
 def _excess_by_records(
     panels: Panels, axes: Axes, panel: str, table: pd.DataFrame
 ) -> None:
@@ -306,18 +297,18 @@ def _excess_by_records(
             continue
         kept = ["excess", "ci_low", "ci_high", "expected"]
         share = part[kept].div(part["start"], axis=0).assign(x=part["n"])
-        share = share.rename(columns={"excess": "mean"})
-        _dots(axes, share, style)
-        _points(panels, axes, panel, name, share, style)
+        rows = _rows(panel, name, share.rename(columns={"excess": "mean"}))
+        _dots(panels, axes, rows, {**style, "linestyle": "none"})
         line = {"color": style["color"], "linestyle": style["linestyle"]}
         axes.plot(part["n"], share["expected"], linewidth=1.2, **line)
-        axes.plot([], [], markersize=3.5, label=name.partition(",")[0], **style)
+        axes.plot([], [], markersize=4, label=name.partition(",")[0], **style)
     bound = table[table["sampling"] == measures.BASE]
     label, dots = "bound, single", {"color": "0.4", "linestyle": ":"}
     share = bound["bound"] / bound["start"]
     panels.line(axes, panel, label, bound["n"], share, label, **dots)
     axes.axhline(1.0, color="0.6", linewidth=0.8)
-    log_axes(axes, "$n$", "excess over that of $w = 0$", title=panel)
+    title = panel[0].upper() + panel[1:]
+    log_axes(axes, "$n$", "excess over that of $w = 0$", title=title)
     powers = sorted(np.log2(table["n"]).round().astype(int).unique())[::2]
     names = [f"$2^{{{power}}}$" for power in powers]
     ticks(axes, [2.0**power for power in powers], names)
@@ -326,40 +317,47 @@ def _excess_by_records(
 def _exponents(panels: Panels, axes: Axes, fits: Rows) -> None:
     """Measured exponents against those of the bound on the same points."""
     for fit in fits:
-        mean, x = fit["exponent"], fit["bound"]
-        ends = [[mean - fit["ci_low"]], [fit["ci_high"] - mean]]
         style = look(INSTANCES[fit["instance"]], "none", AXES[fit["axis"]])
-        more: Any = {"color": style["color"], "marker": style["marker"], "alpha": 0.7}
-        more |= {"capsize": 1.5, "markersize": 3, "linewidth": 0.8}
-        axes.errorbar(x, mean, yerr=ends, **more)
         name = f"{fit['case']}, {fit['instance']}: {fit['sampling']}"
-        point = pd.DataFrame([{**fit, "x": x, "mean": mean}])
-        _points(panels, axes, f"exponent in {fit['axis']}", name, point, style)
+        point = pd.DataFrame([{**fit, "x": fit["bound"], "mean": fit["exponent"]}])
+        rows = _rows(f"exponent in {fit['axis']}", name, point)
+        _dots(panels, axes, rows, style, alpha=0.7, elinewidth=0.8)
     for name, colour in INSTANCES.items():
-        axes.plot([], [], "o", color=colour, markersize=4, label=name)
-    axes.axline((-1, -1), slope=1, color="0.5", linewidth=0.8)
-    axes.set(xlabel="of the bound", ylabel="measured")
-    axes.set_title("exponents ($n$ round, $\\varepsilon$ square)")
-    axes.legend(fontsize=6.5)
+        axes.plot([], [], "-", color=colour, linewidth=4, label=name)
+    for name, mark in AXES.items():
+        axes.plot([], [], mark, color="0.35", label=f"in {name}")
+    axes.axline((-1, -1), slope=1, color=GREY, linewidth=0.8)
+    axes.set(xlabel="exponent of the bound", ylabel="exponent measured")
+    axes.set_title("Exponents of the excess")
+    axes.legend(loc="upper left")
 
 
 def _band(panels: Panels, axes: Axes, controls: Rows) -> None:
     """The band of the controls, and what is undecided, by the number of transcripts."""
     table = pd.DataFrame(controls).rename(columns={"transcripts": "x"})
-    solid, dashed = look(BLUE, "-", "o"), look(RED, "--", "s")
-    axes.plot(table["x"], table["band"], label="band of the controls", **solid)
-    share = 1 + table["undecided"]
-    axes.plot(table["x"], share, label="1 + share undecided", **dashed)
-    axes.axhline(WIDEST, color="0.5", linewidth=0.8)
-    axes.set(xscale="log", xlabel="transcripts", ylabel="widest ratio; 1 + share")
-    axes.set_title("control: one law twice")
+    share = table["undecided"]
+    kinds = {
+        "band": (table.assign(mean=table["band"]), "#000000"),
+        "undecided": (table.assign(mean=share, ci_low=share, ci_high=share), "#882255"),
+    }
+    texts = {"band": "widest ratio", "undecided": "share of comparisons undecided"}
+    for name, (part, colour) in kinds.items():
+        style = look(colour, "-", "o")
+        axes.plot(part["x"], part["mean"], **style)
+        panels.add(axes, _rows("controls", name, part), style)
+        top = part.iloc[0]
+        axes.annotate(
+            texts[name],
+            (top["x"], top["mean"]),
+            xytext=(12, -2),
+            textcoords="offset points",
+            color=colour,
+        )
+    axes.set(
+        xscale="log", xlabel="transcripts", ylabel="ratio, or share", ylim=(0, None)
+    )
+    axes.set_title("Control: one sampling twice")
     ticks(axes, table["x"])
-    axes.legend(fontsize=6.5)
-    band, undecided = table.assign(mean=table["band"]), table["undecided"]
-    bare = table.assign(mean=undecided, ci_low=undecided, ci_high=undecided)
-    for k in range(len(table)):
-        _points(panels, axes, "controls", "band", band[k : k + 1], solid)
-        _points(panels, axes, "controls", "undecided", bare[k : k + 1], dashed)
 
 
 def placement(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -370,14 +368,13 @@ def placement(config: Config, product: Product, problems: list[str]) -> Drawing:
     panels = Panels(orders["length"].nunique(), 2)
     for (length, part), axis in panels.over(orders.groupby("length", sort=False)):
         for name, runs in part.groupby("instance", sort=False):
-            style = look(INSTANCES[str(name)], "-", "o")
+            style = look(INSTANCES[str(name)], "none", "o")
             points = runs.rename(columns={"placement": "x", "ratio": "mean"})
-            _dots(axis, points, style)
-            _points(panels, axis, str(length), str(name), points, style)
+            label = f"{name}: measured"
+            _dots(panels, axis, _rows(str(length), str(name), points), style, label)
             line: Any = {"color": style["color"], "lw": 1.2}
-            axis.plot(runs["placement"], runs["expected"], **line)
-            label = f"{name}: measured, expected"
-            axis.plot([], [], markersize=3.5, label=label, **style)
+            label = f"{name}: expected"
+            axis.plot(runs["placement"], runs["expected"], label=label, **line)
         _regime(axis, part, float(table["band"].max()))
         axis.set_title(LENGTHS[str(length)])
     return panels.done(4)
@@ -388,9 +385,15 @@ def _regime(axes: Axes, part: pd.DataFrame, band: float) -> None:
     bound = part.groupby("placement")["predicted"].first()
     dashed: Look = {"color": "0.35", "linestyle": "--", "label": "Table 1, convex row"}
     axes.plot(bound.index, bound, **dashed)
-    grey: Look = {"color": "0.5", "alpha": 0.15, "linewidth": 0}
+    grey: Look = {"color": GREY, "alpha": 0.15, "linewidth": 0}
     axes.axhspan(1 / band, band, label="band of controls", **grey)
-    axes.axvspan(0.0, part["placement"].max(), color=GREEN, alpha=0.08, lw=0)
+    regime = {
+        "color": GREEN,
+        "alpha": 0.08,
+        "lw": 0,
+        "label": "regime of Section 4.3.2",
+    }
+    axes.axvspan(0.0, part["placement"].max(), **regime)
     axes.set(yscale="log", xlabel="placement $a$: $|w^*_j| = M_j^a$")
     axes.set_ylabel("importance / uniform")
     places = [0.3, 1.0, 3.0, 10.0]
