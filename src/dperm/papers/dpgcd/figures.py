@@ -13,40 +13,46 @@ from dperm.present import drawing, looks
 from dperm.present.drawing import Drawing, Panels, Rows
 
 SPARSITY = 5  # tau of Figure 2
+BLUE, PURPLE = "#0072B2", "#882255"
 
 
 def histograms(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 2: histograms of the absolute values of w*, counts on a logarithmic axis.
 
     The line is at alpha, the largest value but five: w* is (alpha, 5)-quasi-sparse.
-    In the data behind it a row is a bin: x its middle, min and max its edges.
+    In the data behind it a row is a bin: x its middle, min and max its edges. Problems
+    without data are named below.
     """
     titles = results.titles(config, problems)
-    panels = Panels(len(problems), product.options.get("columns", 4))
-    for name, at in panels.over(problems):
-        at.set_title(TITLES["penalty"](titles[name]))
-        composed = plan.at_problem(config, name)
-        if inputs.load_optimum_record(composed, name).get("status") == "unavailable":
-            drawing.empty(at, drawing.UNAVAILABLE)
-            continue
-        w = inputs.load_optimum(composed).w
+    at = {name: plan.at_problem(config, name) for name in problems}
+    status = {name: inputs.load_optimum_record(at[name], name) for name in problems}
+    gone = [name for name in problems if status[name].get("status") == "unavailable"]
+    there = [name for name in problems if name not in gone]
+    panels = Panels(len(there), product.options.get("columns", 3))
+    if not there:
+        drawing.empty(panels.axes[0], drawing.UNAVAILABLE)
+        return panels.figure, []
+    for name, axes in panels.over(there):
+        w = inputs.load_optimum(at[name]).w
         counts, edges = np.histogram(np.abs(w), bins=30)
         alpha = quasi_sparse(w)
-        blue, purple = "#0072B2", "#882255"
-        at.bar(edges[:-1], counts, np.diff(edges), align="edge", color=blue, alpha=0.8)
-        at.axvline(alpha, color=purple, label=f"$\\alpha$ = {alpha:.3g}")
-        at.set(yscale="log", xlabel="$|w^*_j|$", ylabel="coordinates")
-        at.set_ylim(bottom=0.7)
-        title = f"{np.count_nonzero(w)} of {len(w)} not 0"
-        at.legend(loc="upper right", title=title, frameon=False)
+        words = f"{np.count_nonzero(w)} of {len(w)} not 0, $\\alpha$ = {alpha:.3g}"
+        axes.set_title(f"{TITLES['penalty'](titles[name])}\n{words}")
+        axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=BLUE)
+        axes.axvline(
+            alpha, color=PURPLE, label="$\\alpha$ of $(\\alpha, 5)$-quasi-sparse"
+        )
+        axes.set(yscale="log", xlabel="$|w^*_j|$", ylabel="coordinates")
+        axes.set_ylim(bottom=0.7)
         rows: Rows = []
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
             row = {"panel": name, "algorithm": "|w*|", "x": (high + low) / 2}
             rows.append(row | {"mean": count, "min": low, "max": high})
-        panels.add(at, rows, {"color": blue})
+        panels.add(axes, rows, {"color": BLUE})
         line = {"panel": name, "algorithm": "alpha", "x": alpha}
-        panels.add(at, [line], {"color": purple})
-    return panels.figure, panels.rows
+        panels.add(axes, [line], {"color": PURPLE})
+    absent = ", ".join(titles[name].title for name in gone)
+    return panels.done(1, title=absent and f"{absent}: {drawing.UNAVAILABLE}")
 
 
 def quasi_sparse(w: np.ndarray, sparsity: int = SPARSITY) -> float:
@@ -65,27 +71,25 @@ def noise(config: Config, product: Product, problems: list[str]) -> Drawing:
 
     panels = Panels(2, 2)
     left, right = panels.axes
-    for colour, n in zip(("#0072B2", "#D55E00", "#009E73"), SIZES, strict=True):
+    for colour, n in zip((BLUE, "#D55E00", "#009E73"), SIZES, strict=True):
         costs, label = against_rounds(n), f"n = {n}"
-        dots, squares = looks.look(colour, "-", "o"), looks.look(colour, "--", "s")
-        for at, panel, name, key, look in (
-            (left, "true epsilon", label, "true", dots),
-            (right, "noise ratio", f"{label}, laplace", "laplace", dots),
-            (right, "noise ratio", f"{label}, gumbel", "gumbel", squares),
+        for at, panel, kind, line in (
+            (left, "true epsilon", "true", "-"),
+            (right, "noise ratio", "laplace", "-"),
+            (right, "noise ratio", "gumbel", "--"),
         ):
-            at.plot(ROUNDS, costs[key], markersize=3, label=name, **look)
-            rows: Rows = [
-                {"panel": panel, "algorithm": name, "x": T, "mean": value}
-                for T, value in zip(ROUNDS, costs[key], strict=True)
-            ]
-            panels.add(at, rows, look)
-    left.set_title("True $\\epsilon$ of the published noise")
-    right.set_title("Noise needed / published noise")
-    for at in panels.axes:
+            name = label if kind == "true" else f"{label}, {kind}"
+            style = looks.look(colour, line, "o" if line == "-" else "s")
+            shown = label if kind == "true" else None
+            panels.line(at, panel, name, ROUNDS, costs[kind], shown, ms=3, **style)
+    for at, label in zip(panels.axes, ("true $\\epsilon$", "noise ratio"), strict=True):
         at.axhline(1.0, color="0.3", linewidth=0.8)
-        at.set_xlabel("rounds T")
-        at.legend(fontsize=6.5, frameon=False)
-    return panels.figure, panels.rows
+        at.set(xlabel="rounds $T$", ylabel=label)
+    left.set_title("Published noise costs more than $\\epsilon$ = 1\nafter few rounds")
+    right.set_title("Noise that $\\epsilon$ = 1 needs,\\nover the published noise")
+    right.text(16, 1.03, "Laplace selection")
+    right.text(16, 0.7, "Gumbel selection")
+    return panels.done(3)
 
 
 GROWTH = {
