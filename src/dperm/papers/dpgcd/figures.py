@@ -86,7 +86,7 @@ def noise(config: Config, product: Product, problems: list[str]) -> Drawing:
         at.axhline(1.0, color="0.3", linewidth=0.8)
         at.set(xlabel="rounds $T$", ylabel=label)
     left.set_title("Published noise costs more than $\\epsilon$ = 1\nafter few rounds")
-    right.set_title("Noise that $\\epsilon$ = 1 needs,\\nover the published noise")
+    right.set_title("Noise that $\\epsilon$ = 1 needs,\nover the published noise")
     right.text(16, 1.03, "Laplace selection")
     right.text(16, 0.7, "Gumbel selection")
     return panels.done(3)
