@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.papers.dpcd import parts
+from dperm.papers.dpcd import tables
 
 FACTORS = {
     ("thresholds", "equal"): 5.0, ("iterate", "ten averages"): 2.0,
@@ -32,7 +32,7 @@ def swept(spread=0.0, runs=8):
 
 
 def test_the_factors_are_those_of_the_parts_and_their_product_the_whole():
-    rows = parts.chain(np.full(4, 0.6), swept())
+    rows = tables.chain(np.full(4, 0.6), swept())
     found = {row["part"]: row["factor"] for row in rows}
     assert found == pytest.approx({
         "steps by coordinate": 0.6 / 0.15, "a threshold for each coordinate": 5.0,
@@ -47,11 +47,11 @@ def test_the_interval_of_a_ratio_holds_it_as_often_as_it_says():
     hits = 0
     for _ in range(400):
         before, after = rng.lognormal(0.0, 0.5, (2, 20)) * [[3.0], [1.0]]
-        _, low, high = parts.ratio(before, after)
+        _, low, high = tables.ratio(before, after)
         hits += low <= 3.0 <= high
     assert 0.91 < hits / 400 < 0.985
 
 
 def test_a_choice_that_was_not_run_gives_no_chain():
     table = swept()
-    assert parts.chain(np.ones(3), table[table["thresholds"] == "scaled"]) == []
+    assert tables.chain(np.ones(3), table[table["thresholds"] == "scaled"]) == []

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.papers.dpcd import parts, sweeps
+from dperm.papers.dpcd import sweeps, tables
 from staging import configured, data_dir  # noqa: F401 (fixtures)
 
 GRID = {"passes": [2, 4], "step": [1e-5, 0.3], "clip": [1.0, 3.0]}
@@ -49,7 +49,7 @@ def test_what_never_stays_finite_says_so(config):
 
 
 def test_a_run_that_diverged_leads_nobody():
-    ends = parts.ratio(np.array([1.0, 2.0]), np.array([0.1, np.inf]))
+    ends = tables.ratio(np.array([1.0, 2.0]), np.array([0.1, np.inf]))
     assert ends[0] == 0.0
 
 

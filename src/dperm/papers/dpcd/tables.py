@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import plan, results, schema
-from dperm.papers.dpcd import bounds, parts
-from dperm.pipeline import inputs
-from dperm.present.tables import Rows, Table, groups, made_of, number, with_interval
+from dperm.core.experiment import results, schema
+from dperm.kinds.sweeps import problem_of
+from dperm.papers.dpcd import bounds
+from dperm.present.intervals import student, t_quantile
+from dperm.present.tables import (
+    Rows,
+    Table,
+    groups,
+    made_of,
+    number,
+    where,
+    with_interval,
+)
 
+KEYS = ["problem", "calibration", "order", "iterate", "thresholds"]  # of the ablation
 LEAD = ("lead", "lead_low", "lead_high")
+SHIPPED = {"order": "cyclic", "iterate": "last", "thresholds": "scaled"}
+PRINTED = {
+    "DP-CD, Algorithm 1": SHIPPED | {"order": "uniform", "iterate": "ten averages"},
+    "DP-CD, Algorithm 1, one average": SHIPPED
+    | {"order": "uniform", "iterate": "one average"},
+    "DP-CD": SHIPPED,
+}
+THRESHOLDS = {
+    "DP-CD": SHIPPED,
+    "DP-CD, one threshold": SHIPPED | {"thresholds": "equal"},
+}
+# From Algorithm 1 with one threshold to what the experiments run, a part at a time.
+START = {"order": "uniform", "iterate": "ten averages", "thresholds": "equal"}
+STEPS = (
+    ("a threshold for each coordinate", "thresholds"),
+    ("the last iterate", "iterate"),
+    ("a fixed cycle", "order"),
+)
 
 
 def utility(
@@ -21,13 +51,9 @@ def utility(
     """Table 1 in numbers: the terms that the utility bounds compare."""
     rows: Rows = []
     for name in problems:
-        at = plan.at_problem(config, name)
-        problem = inputs.load_problem(at)
-        rows += (
-            [{"problem": name, "algorithm": "not available"}]
-            if problem is None
-            else bounds.terms(problem, inputs.load_optimum(at))
-        )
+        known = problem_of(config, name)
+        lost = [{"problem": name, "algorithm": "not available"}]
+        rows += bounds.terms(*known) if known else lost
     return made_of(rows)
 
 
@@ -55,13 +81,13 @@ def runtime(
     printed = results.published(config, "table3").rename(
         columns={"seconds_mean": "published_mean", "seconds_std": "published_std"}
     )
-    columns = ["problem", "algorithm", "passes", "mean", "std"]
-    data = pd.DataFrame(rows, columns=columns)
-    data = data.merge(printed, on=columns[:3], how="left")
-    shown = data[columns[:3]].copy()
-    shown["passes"] = [f"{passes:g}" for passes in data["passes"]]
-    shown["seconds"] = [number(value) for value in data["mean"]]
-    shown["paper"] = [number(value) for value in data["published_mean"]]
+    keys = ["problem", "algorithm", "passes"]
+    data = pd.DataFrame(rows, columns=[*keys, "mean", "std"])
+    data = data.merge(printed, on=keys, how="left")
+    shown = data[keys].copy()
+    shown["passes"] = data["passes"].map("{:g}".format)
+    shown["seconds"] = data["mean"].map(number)
+    shown["paper"] = data["published_mean"].map(number)
     ratio = data["published_mean"] / data["mean"]
     shown["times faster"] = [number(value, 2) for value in ratio]
     return Table(data, shown)
@@ -73,21 +99,19 @@ def lead(config: schema.Config, product: schema.Product, problems: list[str]) ->
     Each at its best number of passes; tuning means as the paper reports them, and fresh
     means. Part of a lead under ``paper`` may be the accountant's.
     """
-    found = results.load(config, problems)
-    rows = []
-    for name in problems:
-        by_label = {result.label: result for result in found[name] if result.available}
-        if {"DP-CD", "DP-SGD"} <= set(by_label):
-            for calibration in config.paper.calibrations:
-                row: dict[str, Any] = {"problem": name, "calibration": calibration}
-                for label, key in (("DP-CD", "cd"), ("DP-SGD", "sgd")):
-                    result = by_label[label]
-                    fresh = result.final(calibration)["relative_error"]
-                    row[f"{key}_mean"] = result.best(calibration)["mean"]
-                    row[f"{key}_fresh_mean"] = fresh.mean()
-                row["lead"] = row["sgd_mean"] / row["cd_mean"]
-                row["fresh_lead"] = row["sgd_fresh_mean"] / row["cd_fresh_mean"]
-                rows.append(row)
+    rows: Rows = []
+    for name, ran in _ran(config, problems).items():
+        if not {"DP-CD", "DP-SGD"} <= set(ran):
+            continue
+        for calibration in config.paper.calibrations:
+            row: dict[str, Any] = {"problem": name, "calibration": calibration}
+            for label, key in (("DP-CD", "cd"), ("DP-SGD", "sgd")):
+                fresh = ran[label].final(calibration)["relative_error"]
+                row[f"{key}_mean"] = ran[label].best(calibration)["mean"]
+                row[f"{key}_fresh_mean"] = fresh.mean()
+            row["lead"] = row["sgd_mean"] / row["cd_mean"]
+            row["fresh_lead"] = row["sgd_fresh_mean"] / row["cd_fresh_mean"]
+            rows.append(row)
     return made_of(rows)
 
 
@@ -98,16 +122,14 @@ def ablation(
 
     A row for each problem, calibration, order, iterate and kind of thresholds.
     """
-    swept = results.load_sweep(config, product.sweeps[0])
-    rows = [
-        {
-            **dict(zip(parts.KEYS, key, strict=True)),
-            **parts.mean(group),
-            **{name: group[name].iloc[0] for name in ("passes", "step", "clip")},
-        }
-        for key, group in parts.of(swept, problems).groupby(parts.KEYS, sort=False)
-    ]
-    return made_of(rows)
+    swept = _swept(config, product, problems)
+    setting = ["passes", "step", "clip"]
+    return made_of(
+        [
+            at | _mean(group) | group.iloc[0][setting].to_dict()
+            for at, group in groups(swept, KEYS)
+        ]
+    )
 
 
 def gain(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
@@ -117,69 +139,124 @@ def gain(config: schema.Config, product: schema.Product, problems: list[str]) ->
     of all steps is their product. ``alone`` is what the part is worth on average over
     all other choices (geometric mean).
     """
-    swept = parts.of(results.load_sweep(config, product.sweeps[0]), problems)
-    found = results.load(config, problems)
-    rows: Rows = []
-    for name in problems:
-        ran = {result.label: result for result in found[name] if result.available}
+    swept, rows = _swept(config, product, problems), list[dict[str, Any]]()
+    for name, ran in _ran(config, problems).items():
         for calibration in config.paper.calibrations if "DP-SGD" in ran else ():
             start = ran["DP-SGD"].final(calibration)["relative_error"].to_numpy()
-            part = swept[
-                (swept["problem"] == name) & (swept["calibration"] == calibration)
-            ]
-            rows += [
-                {"problem": name, "calibration": calibration, **row}
-                for row in parts.chain(start, part)
-            ]
+            at = {"problem": name, "calibration": calibration}
+            rows += [at | row for row in chain(start, where(swept, **at))]
     return made_of(rows)
+
+
+def chain(sgd: np.ndarray, swept: pd.DataFrame) -> Rows:
+    """From DP-SGD to DP-CD: the factor of each part, and of all.
+
+    Parameters
+    ----------
+    sgd : ndarray
+        Fresh errors of DP-SGD.
+    swept : DataFrame
+        Rows of the sweep, of one problem and calibration.
+    """
+    rows: Rows = []
+    at, before = dict(START), sgd
+    for name, key in (("steps by coordinate", ""), *STEPS):
+        at |= {key: SHIPPED[key]} if key else {}
+        after = where(swept, **at)["relative_error"].to_numpy()
+        if len(after) < 2:
+            return []
+        alone = _worth(swept, key) if key else math.nan
+        rows.append(_factor(name, before, after) | {"alone": alone})
+        before = after
+    return [*rows, _factor("all", sgd, before) | {"alone": math.nan}]
+
+
+def _factor(name: str, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
+    row = {"part": name, "before": before.mean(), "after": after.mean()}
+    names = ("factor", "ci_low", "ci_high")
+    return row | dict(zip(names, ratio(before, after), strict=True))
+
+
+def _worth(swept: pd.DataFrame, key: str) -> float:
+    """What a part is worth on average over all other choices (geometric mean)."""
+    others = [name for name in KEYS if name != key]
+    means = swept.groupby([*others, key])["relative_error"].mean().unstack(key)
+    return float(np.exp(np.log(means[START[key]] / means[SHIPPED[key]]).mean()))
+
+
+def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
+    """Ratio of two means with its 95 % interval, by their logarithms (delta method).
+
+    0 where a run after diverged.
+    """
+    if not np.isfinite(after).all():
+        return 0.0, 0.0, math.nan
+    logs, freedom = math.log(before.mean() / after.mean()), len(before) + len(after) - 2
+    variance = sum(v.var(ddof=1) / len(v) / v.mean() ** 2 for v in (before, after))
+    half = t_quantile(freedom) * math.sqrt(variance)
+    return math.exp(logs), math.exp(logs - half), math.exp(logs + half)
 
 
 def thresholds(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
     """Section 5.1: one threshold for all coordinates beside adapted ones."""
-    return _variants(config, product, problems, parts.THRESHOLDS)
+    return _variants(config, product, problems, THRESHOLDS)
 
 
 def algorithm1(
     config: schema.Config, product: schema.Product, problems: list[str]
 ) -> Table:
     """Algorithm 1 as printed, uniform draws and averages, beside DP-SGD."""
-    return _variants(config, product, problems, parts.PRINTED, ["DP-SGD"])
+    return _variants(config, product, problems, PRINTED, ["DP-SGD"])
 
 
 def _variants(
     config: schema.Config,
     product: schema.Product,
     problems: list[str],
-    wanted: dict[str, dict[str, str]],
+    variants: dict[str, dict[str, str]],
     solvers: Sequence[str] = (),
 ) -> Table:
     """Fresh errors of variants of the sweep, and of solvers that were evaluated."""
-    swept = parts.of(results.load_sweep(config, product.sweeps[0]), problems)
-    calibration = product.calibration
+    swept, kind = _swept(config, product, problems), product.calibration
     rows: Rows = []
-    for name in problems:
-        runs = {
-            label: parts.chosen(
-                swept, {"problem": name, "calibration": calibration, **choice}
-            )
-            for label, choice in wanted.items()
-        }
-        for result in results.load(config, [name])[name]:
-            if result.label in solvers and result.available:
-                runs[result.label] = result.final(calibration)
-        rows += [
-            {
-                "problem": name,
-                "algorithm": label,
-                **parts.mean(found),
-                "passes": found["passes"].iloc[0],
-            }
-            for label, found in runs.items()
-            if len(found)
-        ]
+    for name, ran in _ran(config, problems).items():
+        part = where(swept, problem=name, calibration=kind)
+        runs = {label: where(part, **choice) for label, choice in variants.items()}
+        runs |= {each: ran[each].final(kind) for each in solvers if each in ran}
+        for label, found in runs.items():
+            if len(found):
+                row = {"problem": name, "algorithm": label} | _mean(found)
+                rows.append(row | {"passes": found["passes"].iloc[0]})
     return made_of(rows)
+
+
+def _swept(
+    config: schema.Config, product: schema.Product, problems: list[str]
+) -> pd.DataFrame:
+    """The rows of the product's sweep that have an error, of some problems."""
+    swept = results.load_sweep(config, product.sweeps[0])
+    table = swept[swept["problem"].isin(problems)]
+    return table.dropna(subset="relative_error") if "relative_error" in table else table
+
+
+def _ran(
+    config: schema.Config, problems: list[str]
+) -> dict[str, dict[str, results.Result]]:
+    """The results that there are, by problem and label."""
+    found = results.load(config, problems)
+    return {
+        name: {each.label: each for each in found[name] if each.available}
+        for name in problems
+    }
+
+
+def _mean(rows: pd.DataFrame) -> dict[str, float]:
+    """Mean of the relative error, its 95 % interval and the number of runs."""
+    values = rows["relative_error"].to_numpy()
+    low, high = student(values) if np.isfinite(values).all() else (math.nan, math.inf)
+    return {"mean": values.mean(), "ci_low": low, "ci_high": high, "runs": len(values)}
 
 
 def lower_bound(
@@ -204,19 +281,17 @@ def private_constants(
     ``lead`` is DP-SGD's error over that of the row, with its 95 % interval; ``given``,
     what the true epsilon takes as public.
     """
-    swept = parts.of(results.load_sweep(config, product.sweeps[0]), problems)
-    found, keys = results.load(config, problems), ["problem", "calibration"]
-    rows: Rows = []
-    for (name, calibration), part in swept.groupby(keys, sort=False):
-        ran = {result.label: result for result in found[name] if result.available}
+    every, rows = _ran(config, problems), list[dict[str, Any]]()
+    swept = _swept(config, product, problems)
+    for known, part in groups(swept, ["problem", "calibration"]):
+        ran = every[known["problem"]]
         if "DP-SGD" not in ran:
             continue
-        known = {"problem": name, "calibration": calibration}
-        start = ran["DP-SGD"].final(calibration)
-        rows.append(known | {"constants": "DP-SGD"} | parts.mean(start))
-        for label, group in part.groupby("constants", sort=False):
+        start = ran["DP-SGD"].final(known["calibration"])
+        rows.append(known | {"constants": "DP-SGD"} | _mean(start))
+        for at, group in groups(part, ["constants"]):
             both = (one["relative_error"].to_numpy() for one in (start, group))
-            lead = dict(zip(LEAD, parts.ratio(*both), strict=True))
+            lead = dict(zip(LEAD, ratio(*both), strict=True))
             paid = group.iloc[0][["true_epsilon", "given"]].to_dict()
-            rows.append(known | {"constants": label} | parts.mean(group) | lead | paid)
+            rows.append(known | at | _mean(group) | lead | paid)
     return made_of(rows)

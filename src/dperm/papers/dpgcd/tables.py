@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product as product_of
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from dperm.core.calibrations import PAPER
 from dperm.core.experiment import grid, plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
+from dperm.kinds.sweeps import problem_of
 from dperm.kinds.tables import FRESH, noise_row, strict_noise
 from dperm.papers.dpgcd import growing
 from dperm.pipeline import inputs
@@ -23,7 +25,29 @@ _MISSING = "not available"
 
 def sizes(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 1: records and features, counted in the data, and facts of the optimum."""
-    return _table([_size(config, name) for name in problems])
+    rows: Rows = []
+    for name in problems:
+        known = problem_of(config, name)
+        if known is None:
+            rows.append({"problem": name, "status": _MISSING})
+            continue
+        problem, optimum = known
+        start = float(problem.objective(np.zeros(problem.p))[0])
+        entries = problem.A.nnz if problem.is_sparse else np.count_nonzero(problem.A)
+        row = {
+            "problem": name,
+            "records": problem.n,
+            "features": problem.p,
+            "non_zeros": int(entries),
+            "epsilon": problem.epsilon,
+            "delta": problem.delta,
+            "optimum": optimum.value,
+            "relative_error_at_zero": (start - optimum.value) / optimum.value,
+            "support_size": int(optimum.support.sum()),
+            "status": "ok",
+        }
+        rows.append(row)
+    return _table(rows)
 
 
 def _table(rows: Rows | pd.DataFrame) -> Table:
@@ -36,28 +60,6 @@ def _short(value: float) -> str:
     if np.isfinite(value) and value == round(value) and abs(value) < 1e6:
         return f"{value:.0f}"
     return number(value)
-
-
-def _size(config: Config, name: str) -> dict[str, Any]:
-    composed = plan.at_problem(config, name)
-    problem = inputs.load_problem(composed)
-    if problem is None:
-        return {"problem": name, "status": _MISSING}
-    optimum = inputs.load_optimum(composed)
-    start = float(problem.objective(np.zeros(problem.p))[0])
-    entries = problem.A.nnz if problem.is_sparse else np.count_nonzero(problem.A)
-    return {
-        "problem": name,
-        "records": problem.n,
-        "features": problem.p,
-        "non_zeros": int(entries),
-        "epsilon": problem.epsilon,
-        "delta": problem.delta,
-        "optimum": optimum.value,
-        "relative_error_at_zero": (start - optimum.value) / optimum.value,
-        "support_size": int(optimum.support.sum()),
-        "status": "ok",
-    }
 
 
 def grids(config: Config, product: Product, problems: list[str]) -> Table:
@@ -86,49 +88,32 @@ def _load(config: Config, product: Product, problems: list[str]) -> list[Result]
 def support(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 3: coordinates correctly and wrongly non-zero, and the relative error."""
     rows: Rows = []
+    columns = ["true_positives", "false_positives", "relative_error"]
     for result in _load(config, product, problems):
+        row: dict[str, Any] = {"problem": result.problem, "algorithm": result.label}
         if result.ran(product.calibration):
             tuned = result.tuning(product.calibration)
             fresh = result.final(product.calibration)
             wrong = int((fresh["false_positives"] > 0).sum())
             low, high = clopper_pearson(wrong, len(fresh))
             composed = plan.at_problem(config, result.problem)
-            rows.append(
-                {
-                    "problem": result.problem,
-                    "algorithm": result.label,
-                    "support_size": int(inputs.load_optimum(composed).support.sum()),
-                    "true_positives": tuned["true_positives"].mean(),
-                    "false_positives": tuned["false_positives"].mean(),
-                    "relative_error": tuned["relative_error"].mean(),
-                    "fresh_true_positives": fresh["true_positives"].mean(),
-                    "fresh_false_positives": fresh["false_positives"].mean(),
-                    "fresh_relative_error": fresh["relative_error"].mean(),
-                    "fresh_runs": len(fresh),
-                    "fresh_runs_with_a_wrong_one": wrong,
-                    "wrong_ci_low": low,
-                    "wrong_ci_high": high,
-                }
-            )
+            row["support_size"] = int(inputs.load_optimum(composed).support.sum())
+            row |= tuned[columns].mean().to_dict()
+            row |= fresh[columns].mean().add_prefix("fresh_").to_dict()
+            row |= {"fresh_runs": len(fresh), "fresh_runs_with_a_wrong_one": wrong}
+            rows.append(row | {"wrong_ci_low": low, "wrong_ci_high": high})
         elif not result.available:
-            rows.append({"problem": result.problem, "algorithm": _MISSING})
-    printed = results.published(config, "table3").drop(columns="support_size")
-    printed = printed.rename(
-        columns={name: f"published_{name}" for name in printed.columns[2:]}
-    )
+            rows.append(row | {"algorithm": _MISSING})
     keys = ["problem", "algorithm"]
+    printed = results.published(config, "table3").drop(columns="support_size")
+    printed = printed.set_index(keys).add_prefix("published_").reset_index()
     return _table(pd.DataFrame(rows).merge(printed, on=keys, how="left"))
 
 
 def settings(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 4: passes, step and clip with the lowest tuning mean."""
-    return _table(
-        [
-            _known(result, best, "passes", "step", "clip")
-            | _errors(result, best, product)
-            for result, best in _best(config, product, problems)
-        ]
-    )
+    best = _best(config, product, problems)
+    return _table([_chosen(*one, product, "passes", "step", "clip") for one in best])
 
 
 def _best(
@@ -140,16 +125,14 @@ def _best(
             yield result, result.best(product.calibration)
 
 
-def _known(result: Result, best: pd.Series, *keys: str) -> dict[str, Any]:
-    known = {"problem": result.problem, "algorithm": result.label}
-    return known | {key: best[key] for key in keys}
-
-
-def _errors(result: Result, best: pd.Series, product: Product) -> dict[str, float]:
-    """Tuning mean and deviation of the best setting, and its mean on fresh seeds."""
+def _chosen(
+    result: Result, best: pd.Series, product: Product, *keys: str, **more: Any
+) -> dict[str, Any]:
+    """The best setting, its tuning mean and deviation, and its mean on fresh seeds."""
+    row = {"problem": result.problem, "algorithm": result.label}
+    row |= best[list(keys)].to_dict() | more | best[["mean", "std"]].to_dict()
     fresh = result.final(product.calibration)["relative_error"].to_numpy()
-    tuned = {"mean": best["mean"], "std": best["std"]}
-    return tuned | with_interval(fresh, *FRESH)
+    return row | with_interval(fresh, *FRESH)
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
@@ -183,10 +166,10 @@ def mechanisms(config: Config, product: Product, problems: list[str]) -> Table:
     for result, best in _best(config, product, problems):
         tuned = result.tuning(product.calibration).iloc[0]
         kinds = results.calibrated(config, result)[best["passes"]]
-        row = _known(result, best, "passes") | {"true_epsilon": tuned["true_epsilon"]}
-        row |= results.proved(kinds[product.calibration])
-        row["noise_multiplier"] = tuned["noise_multiplier"]
-        rows.append(row | _errors(result, best, product))
+        paid = {"true_epsilon": tuned["true_epsilon"]}
+        paid |= results.proved(kinds[product.calibration])
+        paid["noise_multiplier"] = tuned["noise_multiplier"]
+        rows.append(_chosen(result, best, product, "passes", **paid))
     return _table(rows)
 
 
@@ -194,33 +177,22 @@ def lead(config: Config, product: Product, problems: list[str]) -> Table:
     """Best relative errors side by side, and whether DP-GCD is ahead of both others."""
     rows: Rows = []
     found = _load(config, product, problems)
-    for name in problems:
-        for calibration in config.paper.calibrations:
-            shown = {
-                each.label: each
-                for each in found
-                if each.problem == name and each.ran(calibration)
-            }
-            if "DP-GCD" in shown:
-                rows.append(_lead_row(name, calibration, shown))
+    for name, calibration in product_of(problems, config.paper.calibrations):
+        ran = [at for at in found if at.problem == name and at.ran(calibration)]
+        if "DP-GCD" not in {result.label for result in ran}:
+            continue
+        row: dict[str, Any] = {"problem": name, "calibration": calibration}
+        for result in ran:
+            fresh = result.final(calibration)["relative_error"]
+            row[f"{result.label} mean"] = result.best(calibration)["mean"]
+            row[f"{result.label} fresh_mean"] = fresh.mean()
+        labels = [result.label for result in ran if result.label != "DP-GCD"]
+        for kind, column in (("", "mean"), ("fresh ", "fresh_mean")) if labels else ():
+            other = min(row[f"{label} {column}"] for label in labels)
+            row[f"{kind}best other / DP-GCD"] = other / row[f"DP-GCD {column}"]
+            row[f"{kind}ahead"] = row[f"DP-GCD {column}"] < other
+        rows.append(row)
     return _table(rows)
-
-
-def _lead_row(
-    name: str, calibration: str, by_label: dict[str, Result]
-) -> dict[str, Any]:
-    row: dict[str, Any] = {"problem": name, "calibration": calibration}
-    means, fresh_means = {}, {}
-    for label, result in by_label.items():
-        means[label] = row[f"{label} mean"] = result.best(calibration)["mean"]
-        fresh_means[label] = result.final(calibration)["relative_error"].mean()
-        row[f"{label} fresh_mean"] = fresh_means[label]
-    for kind, found in (("", means), ("fresh ", fresh_means)):
-        others = [value for label, value in found.items() if label != "DP-GCD"]
-        if others:
-            row[f"{kind}best other / DP-GCD"] = min(others) / found["DP-GCD"]
-            row[f"{kind}ahead"] = found["DP-GCD"] < min(others)
-    return row
 
 
 def dimension(config: Config, product: Product, problems: list[str]) -> Table:
