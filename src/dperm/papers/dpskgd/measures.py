@@ -22,12 +22,11 @@ from dperm.present.intervals import (
     compared,
     power,
     retuned,
-    student,
     verdict,
     widest,
 )
+from dperm.present.tables import Rows, groups, with_interval
 
-Rows = list[dict[str, Any]]
 FINAL_CALIBRATION = STRICT  # of the last round of a tuning
 POINT = ["passes", "step", "clip"]
 
@@ -116,8 +115,8 @@ def fitted(table: pd.DataFrame) -> Rows:
     Dimensions where either method's mean excess is above half its start are left out:
     there the noise has drowned the problem.
     """
-    rows, law = [], _of_law(table)
-    for (regime, n), group in law.groupby(["regime", "n"], sort=False):
+    rows: Rows = []
+    for at, group in groups(_of_law(table), ["regime", "n"]):
         worse, better = group["algorithm"].unique()
         excess = group.pivot(
             index=["replicate", "draw"], columns=["algorithm", "d"], values="excess"
@@ -128,23 +127,15 @@ def fitted(table: pd.DataFrame) -> Rows:
         kept = [d for d in start.index if highest[d] < start[d] / 2]
         if len(kept) < 2:
             continue
-        low, high = _bootstrap(kept, excess[worse], excess[better])
-        gain, rows_of_1 = means[worse] / means[better], _row_ratios(group)
-        row = {
-            "regime": regime,
-            "worse": worse,
-            "better": better,
-            "n": int(n),
-            "d_from": kept[0],
-            "d_to": kept[-1],
-            "exponent": _slope(kept, gain),
-            "ci_low": low,
-            "ci_high": high,
-            "gain_at_d_to": gain[kept[-1]],
-            **{f"{key}_row": _slope(kept, each) for key, each in rows_of_1.items()},
-            "runs": len(excess),
-        }
-        rows.append(row)
+        gain, predicted = means[worse] / means[better], _row_ratios(group)
+        row = {"regime": at["regime"], "worse": worse, "better": better}
+        row |= {"n": int(at["n"]), "d_from": kept[0], "d_to": kept[-1]}
+        row["exponent"] = _slope(kept, gain)
+        ends = _bootstrap(kept, excess[worse], excess[better])
+        row |= dict(zip(("ci_low", "ci_high"), ends, strict=True))
+        row["gain_at_d_to"] = gain[kept[-1]]
+        row |= {f"{key}_row": _slope(kept, each) for key, each in predicted.items()}
+        rows.append(row | {"runs": len(excess)})
     return rows
 
 
@@ -209,13 +200,13 @@ def partition_errors(group: pd.DataFrame) -> np.ndarray:
 
 def alignment(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Ratios of methods, aligned against misaligned, for each strength of structure."""
-    for (correlation, spread), group in table.groupby(["correlation", "ratio"]):
+    for at, group in groups(table, ["correlation", "ratio"], sort=True):
         by = {name: retuned(part) for name, part in group.groupby("method")}
+        known = {"correlation": at["correlation"], "spread": at["ratio"]}
         for first, second in ALIGNED:
             if first in by and second in by:
-                names = {"first": first, "second": second}
-                known = {"correlation": correlation, "spread": spread, **names}
-                yield known | compared(by[first], by[second])
+                row = known | {"first": first, "second": second}
+                yield row | compared(by[first], by[second])
 
 
 # --- Theorem 4.2 at its own parameters ------------------------------------------------
@@ -227,6 +218,8 @@ KNOWN = [
     *("d", "true_epsilon", "inner", "periods", "epochs", "row", "bound", "proved"),
     *("start", "start_over_bound", "n_needed", "steps", "expected"),
 ]
+DRAWN = ["instance", "case", "sampling"]
+FITTED = ("excess", "bound", "expected")
 FEWEST = 4  # points of a fit
 RUNS = (3, 6, 10, 20, 30, 60)
 
@@ -237,15 +230,12 @@ def beside_bounds(swept: pd.DataFrame) -> Rows:
     Where K or T is below 1 there is no excess: the theorem does not apply.
     """
     rows: Rows = []
-    keys = ["instance", "case", "sampling", "n", "epsilon"]
-    for values, group in swept.groupby(keys, sort=False):
-        row = dict(zip(keys, values, strict=True)) | group[KNOWN].iloc[0].to_dict()
+    names = ("excess", "ci_low", "ci_high")
+    for row, group in groups(swept, [*DRAWN, "n", "epsilon"]):
+        row |= group[KNOWN].iloc[0].to_dict()
         excess = group["excess"].dropna().to_numpy()
-        mean, low, high = math.nan, math.nan, math.nan
-        if len(excess):
-            mean, (low, high) = excess.mean(), student(excess)
-        row |= {"excess": mean, "ci_low": low, "ci_high": high, "runs": len(excess)}
-        rows.append(row)
+        ran = with_interval(excess, *names) if len(excess) else {}
+        rows.append(row | dict.fromkeys(names, math.nan) | ran | {"runs": len(excess)})
     return rows
 
 
@@ -261,27 +251,19 @@ def exponents(swept: pd.DataFrame) -> Rows:
     means = means[means["start_over_bound"] >= 1]
     rows: Rows = []
     for axis, held in AXES.items():
-        names = ["instance", "case", "sampling"]
-        for values, group in means.groupby([*names, held], sort=False):
+        for at, group in groups(means, [*DRAWN, held]):
             if len(group) < FEWEST:
                 continue
             x, share = group[axis].to_numpy(float), group["excess"] / group["start"]
-            slope, low, high = power(x, group["excess"].to_numpy())
-            row = {
-                "axis": axis,
-                **dict(zip(names, values, strict=False)),
-                "exponent": slope,
-                "ci_low": low,
-                "ci_high": high,
-                "bound": power(x, group["bound"].to_numpy())[0],
-                "expected": power(x, group["expected"].to_numpy())[0],
-                "theorem": -1 if values[1] == "convex" else -2,
-                "points": len(group),
-                "runs": int(group["runs"].min()),
-                "least_share": share.min(),
-                "largest_share": share.max(),
-            }
-            rows.append(row)
+            found = {name: power(x, group[name].to_numpy()) for name in FITTED}
+            row = {"axis": axis} | {name: at[name] for name in DRAWN}
+            names = ("exponent", "ci_low", "ci_high")
+            row |= dict(zip(names, found.pop("excess"), strict=True))
+            row |= {name: fit[0] for name, fit in found.items()}
+            row["theorem"] = -1 if at["case"] == "convex" else -2
+            row |= {"points": len(group), "runs": int(group["runs"].min())}
+            ends = {"least_share": share.min(), "largest_share": share.max()}
+            rows.append(row | ends)
     return rows
 
 
@@ -299,26 +281,22 @@ def orders(swept: pd.DataFrame, keys: list[str]) -> Rows:
         Columns that make a problem.
     """
     rows: Rows = []
-    for values, group in swept.dropna(subset="excess").groupby(keys, sort=False):
+    for known, group in groups(swept.dropna(subset="excess"), keys):
         by = dict(list(group.groupby("sampling", sort=False)))
         if BASE not in by:
             continue
         base = by.pop(BASE)
+        other = base.iloc[0]
         for name, part in by.items():
-            one, other = part.iloc[0], base.iloc[0]
+            one = part.iloc[0]
+            question = CONTROL if name == AGAIN else "against single uniform draws"
+            row = known | {"question": question, "first": name, "second": BASE}
+            row |= compared(_measured(part), _measured(base))
+            row["expected"] = one["expected"] / other["expected"]
+            row["predicted"] = one["row"] / other["row"]
+            row["predicted_tight"] = one["tight"] / other["tight"]
             start = min(one["start_over_bound"], other["start_over_bound"])
-            row = {
-                **dict(zip(keys, values, strict=True)),
-                "question": "against single uniform draws",
-                "first": name,
-                "second": BASE,
-                **compared(_measured(part), _measured(base)),
-                "expected": one["expected"] / other["expected"],
-                "predicted": one["row"] / other["row"],
-                "predicted_tight": one["tight"] / other["tight"],
-                "start_over_bound": start,
-            }
-            rows.append(row | ({"question": CONTROL} if name == AGAIN else {}))
+            rows.append(row | {"start_over_bound": start})
     answers = {"right": "predicted", "right_tight": "predicted_tight"}
     return decide(rows, CONTROL, answers)
 
@@ -336,13 +314,12 @@ def by_row(rows: Rows) -> Rows:
     Where both bounds are below the excess of w = 0; a row that predicts no difference
     is neither right nor wrong.
     """
-    table, keys = pd.DataFrame(rows), ["case", "instance", "first"]
+    table = pd.DataFrame(rows)
     if table.empty:
         return []
     table = table[(table["question"] != CONTROL) & (table["start_over_bound"] >= 1)]
     counts: Rows = []
-    for values, group in table.groupby(keys, sort=False):
-        row = dict(zip(keys, values, strict=True))
+    for row, group in groups(table, ["case", "instance", "first"]):
         for name in ("ratio", "predicted", "predicted_tight"):
             row[name] = float(np.exp(np.log(group[name]).mean()))
         for kind in ("helps", "hurts", "undecided"):
@@ -369,8 +346,7 @@ def enough(swept: pd.DataFrame, keys: list[str]) -> Rows:
             bands.append(max(row["band"] for row in part))
             others = [row["verdict"] for row in part if row["question"] != CONTROL]
             undecided.append(np.mean([each == "undecided" for each in others]))
-        low, high = student(np.array(bands))
-        row = {"transcripts": runs, "band": float(np.mean(bands))}
-        row |= {"ci_low": low, "ci_high": high, "undecided": float(np.mean(undecided))}
-        rows.append(row)
+        row = {"transcripts": runs}
+        row |= with_interval(np.array(bands), "band", "ci_low", "ci_high")
+        rows.append(row | {"undecided": float(np.mean(undecided))})
     return rows

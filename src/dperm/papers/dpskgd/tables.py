@@ -18,8 +18,16 @@ from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpskgd import measures
 from dperm.papers.dpskgd import theory as bounds
 from dperm.papers.dpskgd.measures import CONTROL_TUNED, FINAL_CALIBRATION
-from dperm.present.intervals import compared, measured, student, verdict, widest
-from dperm.present.tables import Rows, Table, made_of, number, readable
+from dperm.present.intervals import compared, measured, verdict, widest
+from dperm.present.tables import (
+    Rows,
+    Table,
+    groups,
+    made_of,
+    number,
+    readable,
+    with_interval,
+)
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.dp_skgd import Sketch
 
@@ -78,31 +86,20 @@ def blocks(config: Config, product: Product, problems: list[str]) -> Table:
 
     Intervals are over replicates, each tuned anew; step and passes are medians.
     """
-    rows, keys = [], ["correlation", "ratio", "method"]
-    for values, group in _swept(config, product).groupby(keys, sort=False):
+    rows, keys = list[dict[str, Any]](), ["correlation", "ratio", "method"]
+    for row, group in groups(_swept(config, product), keys):
         errors = measures.partition_errors(group)
-        low, high = student(errors)
-        row = {
-            **dict(zip(keys, values, strict=True)),
-            "relative_error": errors.mean(),
-            "ci_low": low,
-            "ci_high": high,
-            "tunings": len(errors),
-            "runs": len(group),
-            "step": group["step"].median(),
-            "passes": group["passes"].median(),
-            "factor": group["factor"].iloc[0],
-        }
-        rows.append(row)
+        row |= with_interval(errors, "relative_error", "ci_low", "ci_high")
+        row |= {"tunings": len(errors), "runs": len(group)}
+        row |= group[["step", "passes"]].median().to_dict()
+        rows.append(row | {"factor": group["factor"].iloc[0]})
     return made_of(sorted(rows, key=lambda row: (row["correlation"], row["ratio"])))
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
     """Theorem 4.1's noise, its Renyi curve's and the exact one; cost of the first."""
-    loaded = (problem_of(config, name) for name in problems)
-    return made_of(
-        [row for each in loaded if each for row in bounds.noise_costs(each[0])]
-    )
+    loaded = filter(None, (problem_of(config, name) for name in problems))
+    return made_of([row for each in loaded for row in bounds.noise_costs(each[0])])
 
 
 def projections(config: Config, product: Product, problems: list[str]) -> Table:
@@ -117,16 +114,16 @@ def as_dp_cd(config: Config, product: Product, problems: list[str]) -> Table:
     as well, both are the same algorithm.
     """
     rows: Rows = []
-    known = (problem_of(config, name) for name in problems)
-    for problem in (each[0] for each in known if each):
+    known = filter(None, (problem_of(config, name) for name in problems))
+    at = {"passes": 2, "step": 1.0, "clip": 5.0}
+    for problem, _ in known:
         for order in ("uniform", "cyclic"):
             plain = trials.Trials(problem, dp_cd, dp_cd.Options(order), STRICT)
             single = trials.Trials(problem, dp_skgd, dp_skgd.Options(), STRICT)
             for method, on in (("DP-SkGD single", single), ("DP-CD", plain)):
-                at = {"passes": 2, "step": 1.0, "clip": 5.0}
-                end = on.fresh(at, [config.seed])[0]
+                end = float(on.fresh(at, [config.seed])[0])
                 row = {"problem": problem.name, "order": order, "algorithm": method}
-                rows.append(row | {"objective": float(end)})
+                rows.append(row | {"objective": end})
     return made_of(rows)
 
 
@@ -174,15 +171,15 @@ def _swept(config: Config, product: Product) -> pd.DataFrame:
 
 def reading(config: Config, product: Product, problems: list[str]) -> Table:
     """One page: what helps, what hurts, and whether Table 1 said so."""
-    theorem_rows = _theory_rows(config, product, problems)
-    ran = results.load(config, problems)
-    rows = with_epochs(comparisons(config, ran, product.calibration), theorem_rows)
-    regimes, groups = (results.load_sweep(config, name) for name in product.sweeps)
+    regimes, blocks = (results.load_sweep(config, name) for name in product.sweeps)
+    rows, theorem_rows = _compared(
+        config, product, problems, results.load(config, problems)
+    )
     lines = [
         *_answers(rows),
         *(_rank_line(row) for row in bounds.rank_correlations(theorem_rows)),
         *(_regime_line(row) for row in measures.fitted(regimes)),
-        *(_alignment_line(row) for row in measures.alignment(groups)),
+        *(_alignment_line(row) for row in measures.alignment(blocks)),
     ]
     return Table(pd.DataFrame(rows), pd.DataFrame(lines).fillna(""))
 
@@ -190,9 +187,31 @@ def reading(config: Config, product: Product, problems: list[str]) -> Table:
 def finalists(config: Config, product: Product, problems: list[str]) -> Table:
     """The comparisons of the reading, after one more round of every tuning."""
     last = last_round(config, _swept(config, product), problems)
-    theorem_rows = _theory_rows(config, product, problems)
-    rows = with_epochs(comparisons(config, last, product.calibration), theorem_rows)
+    rows, _ = _compared(config, product, problems, last)
     return Table(pd.DataFrame(rows), pd.DataFrame(_answers(rows)).fillna(""))
+
+
+def _compared(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    ran: dict[str, list[Result]],
+) -> tuple[Rows, Rows]:
+    """Comparisons of results, and the rows of the theorem.
+
+    A comparison has the fewer epochs T that Theorem 4.2 has for its two methods, in the
+    strongly convex case; where T is negative the theorem does not apply.
+    """
+    theorem_rows = _theory_rows(config, product, problems)
+    epochs = {
+        (row["problem"], row["algorithm"]): row["theorem_epochs"]
+        for row in theorem_rows
+    }
+    rows = comparisons(config, ran, product.calibration)
+    for row in rows:
+        keys = ((row["problem"], row[name]) for name in ("first", "second"))
+        row["epochs"] = min([epochs.get(key, math.nan) for key in keys])
+    return rows, theorem_rows
 
 
 def last_round(
@@ -209,14 +228,11 @@ def last_round(
         replicate=usable["number"],
         checkpoint=usable["passes"],
     )
-    for (problem, solver), part in usable.groupby(["problem", "solver"], sort=False):
-        if problem in by_problem:
-            choose, fresh = (
-                part[part["stage"] == name] for name in ("choose", "fresh")
-            )
-            label = plan.label(config, solver)
-            result = Result(problem, solver, label, choose, fresh, "")
-            by_problem[problem].append(result)
+    for at, part in groups(usable, ["problem", "solver"]):
+        if at["problem"] in by_problem:
+            stages = (part[part["stage"] == name] for name in ("choose", "fresh"))
+            result = Result(*at.values(), plan.label(config, at["solver"]), *stages, "")
+            by_problem[at["problem"]].append(result)
     return by_problem
 
 
@@ -258,15 +274,11 @@ def _of_problem(
             same = loaded is not None and same_law(loaded[0], first, second)
             one, other = terms[first], terms[second]
             finite = math.isfinite(one.strong) and math.isfinite(other.strong)
-            row = {
-                "question": CONTROL_TUNED if same else question,
-                "problem": name,
-                "first": ran[first].label,
-                "second": ran[second].label,
-                **compared(known[first], known[second]),
-                "predicted_convex": one.convex / other.convex,
-                "predicted_strong": one.strong / other.strong if finite else math.nan,
-            }
+            row = {"question": CONTROL_TUNED if same else question, "problem": name}
+            row |= {"first": ran[first].label, "second": ran[second].label}
+            row |= compared(known[first], known[second])
+            row["predicted_convex"] = one.convex / other.convex
+            row["predicted_strong"] = one.strong / other.strong if finite else math.nan
             rows.append(row)
     return rows
 
@@ -282,21 +294,6 @@ def same_law(problem: Problem, first: str, second: str) -> bool:
     return np.allclose(a.q, b.q, rtol=1e-9) and all(
         np.array_equal(*pair) for pair in zip(a.sets, b.sets, strict=True)
     )
-
-
-def with_epochs(rows: Rows, theorem_rows: Rows) -> Rows:
-    """Comparisons with the fewer epochs T that Theorem 4.2 has for the two methods.
-
-    Strongly convex case; where T is negative the theorem does not apply.
-    """
-    epochs = {
-        (row["problem"], row["algorithm"]): row["theorem_epochs"]
-        for row in theorem_rows
-    }
-    for row in rows:
-        keys = ((row["problem"], row[name]) for name in ("first", "second"))
-        row["epochs"] = min([epochs.get(key, math.nan) for key in keys])
-    return rows
 
 
 def _answers(rows: Rows) -> list[dict[str, str]]:

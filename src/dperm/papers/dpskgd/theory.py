@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from dperm.audit.bounds import losses_bound
-from dperm.core.calibrations import STRICT
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment.results import Result
@@ -33,12 +33,11 @@ from dperm.core.solvers import make_options
 from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpskgd.measures import family, solver
 from dperm.present.drawing import summary
-from dperm.present.intervals import student
+from dperm.present.tables import Rows, with_interval
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
 from dperm.solvers.lanes.dp_skgd import Options, Sketch
 
-Rows = list[dict[str, Any]]
 _SETS = 2000  # nice sets that are averaged over; all of them where there are fewer
 _RELEASES = (1, 10, 100, 1000)
 TERMS = ("convex", "strong")  # the rows of Table 1
@@ -225,22 +224,14 @@ def table1(config: Config, name: str, results: list[Result]) -> Rows:
     """Table 1 on a problem: symbols and numbers, a row for each solver."""
     labels = {result.solver: result.label for result in results}
     safe = solver_bounds(config, name, list(labels), dominating=True)
-    rows = []
+    rows: Rows = []
     for each, bound in solver_bounds(config, name, list(labels)).items():
         convex, strong = SYMBOLS[bound.kind]
-        row = {
-            "problem": name,
-            "algorithm": labels[each],
-            "row": bound.kind,
-            "convex_symbol": convex,
-            "convex": bound.convex,
-            "convex_dominating": safe[each].convex,
-            "strongly_convex_symbol": strong,
-            "strongly_convex": bound.strong,
-            "noise": bound.noise,
-            "radius": bound.radius,
-        }
-        rows.append(row)
+        row: dict[str, Any] = {"problem": name, "algorithm": labels[each]}
+        row |= {"row": bound.kind, "convex_symbol": convex, "convex": bound.convex}
+        row |= {"convex_dominating": safe[each].convex}
+        row |= {"strongly_convex_symbol": strong, "strongly_convex": bound.strong}
+        rows.append(row | {"noise": bound.noise, "radius": bound.radius})
     return rows
 
 
@@ -261,28 +252,17 @@ def beside_errors(
     bounds = solver_bounds(config, name, [result.solver for result in usable])
     for result in usable:
         bound, options = bounds[result.solver], sketching(result.solver)
-        convex, strong = math.nan, (math.nan, math.nan)
+        convex, strong, epochs = math.nan, math.nan, math.nan
         if options:
             convex = theorem_convex(problem, bound)
-            strong = theorem_strong(problem, optimum, options, bound)
+            strong, epochs = theorem_strong(problem, optimum, options, bound)
+        row: dict[str, Any] = {"problem": problem.name, "algorithm": result.label}
+        row |= {"convex": bound.convex * once, "strongly_convex": bound.strong * twice}
+        row |= {"theorem_convex": convex, "theorem_strongly_convex": strong}
+        row |= {"theorem_epochs": epochs, "start": start}
         errors = result.final(calibration)["relative_error"].to_numpy()
-        low, high = student(errors)
-        row = {
-            "problem": problem.name,
-            "algorithm": result.label,
-            "convex": bound.convex * once,
-            "strongly_convex": bound.strong * twice,
-            "theorem_convex": convex,
-            "theorem_strongly_convex": strong[0],
-            "theorem_epochs": strong[1],
-            "start": start,
-            "excess": errors.mean() * optimum.value,
-            "ci_low": low * optimum.value,
-            "ci_high": high * optimum.value,
-            "n": problem.n,
-            "n_needed": problem.n * convex / start,
-        }
-        rows.append(row)
+        row |= with_interval(errors * optimum.value, "excess", "ci_low", "ci_high")
+        rows.append(row | {"n": problem.n, "n_needed": problem.n * convex / start})
     for key in ("convex", "strongly_convex", "excess"):
         ranks = pd.Series([row[key] for row in rows], dtype=float).rank()
         for row, rank in zip(rows, ranks, strict=True):
@@ -350,23 +330,18 @@ def release_noise(epsilon: float, delta: float, count: int, calibration: str) ->
 
 def noise_costs(problem: Problem) -> Rows:
     """Theorem 4.1's noise, its Renyi curve's and the exact one; cost of the first."""
-    epsilon, delta, rows = problem.epsilon, problem.delta, []
+    epsilon, delta, rows = problem.epsilon, problem.delta, list[dict[str, Any]]()
     for count in _RELEASES:
         printed = math.sqrt(3 * count * math.log(1 / delta)) / epsilon
         mu = math.sqrt(count) / printed
         exact = gaussian_epsilon(mu, delta)
-        row = {
-            "problem": problem.name,
-            "epsilon": epsilon,
-            "releases": count,
-            "theorem": printed,
-            "paper": release_noise(epsilon, delta, count, "paper"),
-            "strict": release_noise(epsilon, delta, count, STRICT),
-            "renyi_epsilon": gaussian_renyi_epsilon(mu**2 / 2, delta),
-            "true_epsilon": exact,
-            "epsilon_low": exact,
-            "given": ", ".join(united(problem.given, (SMOOTHNESS, LIFTS))),
-        }
+        row: dict[str, Any] = {"problem": problem.name, "epsilon": epsilon}
+        row |= {"releases": count, "theorem": printed}
+        for calibration in (PAPER, STRICT):
+            row[calibration] = release_noise(epsilon, delta, count, calibration)
+        row["renyi_epsilon"] = gaussian_renyi_epsilon(mu**2 / 2, delta)
+        row |= {"true_epsilon": exact, "epsilon_low": exact}
+        row["given"] = ", ".join(united(problem.given, (SMOOTHNESS, LIFTS)))
         rows.append(row)
     return rows
 
