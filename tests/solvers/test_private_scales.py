@@ -91,6 +91,16 @@ def test_the_share_is_of_public_numbers_and_within_its_ends():
     assert private_scales.share(8, 10, 1.0, 1e-8) == 0.3
 
 
+def test_an_empty_column_is_not_taken_for_one_of_another_unit(data):
+    n, k = len(data[1]), 150
+    stated = private_scales.ledger(k, n, 1.0, 1 / n**2)
+    counts = np.zeros((k, 97))
+    rng = np.random.default_rng(2)
+    for _ in range(40):
+        noisy = counts + stated.events[0].scale * rng.standard_normal(counts.shape)
+        assert (private_scales.scales(noisy, stated, n) == 1).all()
+
+
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
 def test_scales_are_near_root_mean_squares_in_any_unit(unit):
     rng, n = np.random.default_rng(2), 20_000

@@ -13,7 +13,9 @@ cell of each column by 1, together :math:`\sqrt{k}`. Both are attained. ∎ So t
 is a Gaussian mechanism, and composes exactly with the others.
 
 The columns' root mean squares are post-processing of the counts. A column is *seen*
-where three neighbouring cells hold more than the noise explains. At equal cost this
+where three neighbouring cells hold more than the noise of all cells of all columns
+explains: a rare column that is taken for one of :math:`2^{-40}` would have a weight of
+:math:`10^{12}`. At equal cost this
 comes nearer to the root mean square than the exponential mechanism for the median,
 which cannot see a column that is zero in half of the records.
 
@@ -32,7 +34,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.random import PCG64, Generator, SeedSequence
-from scipy import sparse
+from scipy import sparse, stats
 
 from dperm.core.calibrations import STRICT
 from dperm.core.compiled import KERNEL
@@ -45,7 +47,7 @@ from dperm.solvers.fits.secret import Normal, Secret
 OCTAVES = np.arange(-48, 49)  # the exponents of the cells
 SHARES = (0.01, 0.3)  # of the squared budget, the least and the most
 CLEAR = 40.0  # n / (sqrt(k) times the noise of a count over its sensitivity) to pay for
-SEEN = 4.0  # standard deviations of the noise
+FALSE = 1e-3  # chance of a fit that any cell stands out by noise alone
 _LOWEST = int(OCTAVES[0])
 _SIZE = 2**63 - 1  # the bits of a double but for its sign
 _CARRY = 2**52 - (int(np.float64(2 * math.sqrt(0.5)).view(np.int64)) & (2**52 - 1))
@@ -163,12 +165,12 @@ def scales(noisy: np.ndarray, stated: Ledger, n: int) -> np.ndarray:
 
     1 where no three neighbouring cells stand out.
     """
-    noise = stated.events[0].scale
+    clear = stated.events[0].scale * stats.norm.isf(FALSE / noisy.size)
     wide = np.pad(noisy, ((0, 0), (1, 1)))
     three = wide[:, :-2] + wide[:, 1:-1] + wide[:, 2:]
     top = three.argmax(axis=1)[:, None]
     near = np.abs(np.arange(len(OCTAVES)) - top) <= 1
-    kept = np.where(near | (noisy >= SEEN * noise), np.maximum(noisy, 0.0), 0.0)
+    kept = np.where(near | (noisy >= clear), np.maximum(noisy, 0.0), 0.0)
     found = np.sqrt(kept @ 4.0**OCTAVES / n)
-    seen = three.max(axis=1) > SEEN * math.sqrt(3) * noise
+    seen = three.max(axis=1) > math.sqrt(3) * clear
     return np.where(seen & (found > 0), found, 1.0)

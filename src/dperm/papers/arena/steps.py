@@ -143,7 +143,7 @@ def fitted(case: Case, step: str, epsilon: float, seed: int) -> Any:
             with repeatable(seed):
                 model = case.model(epsilon=epsilon, release=True, **known)
                 return model.fit(case.train, case.y)
-        model = case.model(epsilon=epsilon, random_state=seed, **known)
+        model = case.model(epsilon=epsilon, random_state=seed % 2**31, **known)
         return model.fit(case.train, case.y)
 
 
