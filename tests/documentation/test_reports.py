@@ -9,8 +9,7 @@ import yaml
 
 from dperm.core.experiment.config import compose
 from dperm.report import reports
-from dperm.report.claims import papers
-from dperm.report.entries import complete, majors, markdown
+from dperm.report.claims import complete, majors, markdown, papers
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("dpbcfw", "dpcd", "dpgcd", "dpsco", "dpskgd")

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from dperm.report import cells
-from dperm.report.verdicts import (
+from dperm.report.evidence import (
     INCOMPARABLE,
     NOT,
     NOTHING,

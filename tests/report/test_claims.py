@@ -9,8 +9,8 @@ import yaml
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment.locate import ConfigError
 from dperm.report import claims, judging, rules
-from dperm.report.entries import FIVE, scorecard, summary
-from dperm.report.verdicts import (
+from dperm.report.claims import FIVE, scorecard, summary
+from dperm.report.evidence import (
     CAVEAT,
     INCOMPARABLE,
     NOT,

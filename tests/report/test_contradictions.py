@@ -13,8 +13,7 @@ import pytest
 
 from dperm.core.experiment import config as configuration
 from dperm.report import claims
-from dperm.report.evidence import Evidence, matching
-from dperm.report.verdicts import HELD
+from dperm.report.evidence import HELD, Evidence, matching
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPERS = [config.paper.name for config in claims.papers(configuration.compose([]))]

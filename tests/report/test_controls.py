@@ -9,9 +9,8 @@ import pytest
 
 from dperm.pipeline import digests
 from dperm.report import judging, rules
-from dperm.report.evidence import Evidence
+from dperm.report.evidence import NOTHING, REPRODUCED, Evidence
 from dperm.report.rules import measures, special
-from dperm.report.verdicts import NOTHING, REPRODUCED
 from dperm.store.closure import functions
 
 from .conftest import write

@@ -3,14 +3,9 @@
 import pandas as pd
 import pytest
 
-from dperm.report import entries
-from dperm.report.entries import Names, claim_id, mentioned, slug
+from dperm.report import claims as entries
+from dperm.report.claims import claim_id, slug
 
-KNOWN = Names(
-    {"electricity_raw": "Electricity", "electricity_raw_l2": "Electricity, L2"},
-    {"DP-CD": "DP-CD", "dp_cd": "DP-CD", "DP-CD-uniform": "DP-CD-uniform",
-     "DP-SGD": "DP-SGD"},
-)  # fmt: skip
 ROW = {
     "paper": "dpcd", "place": "Section 6.1, Figure 1", "kind": "sentence",
     "claim": "DP-CD is ahead", "rule": "ratio", "published": "above 1",
@@ -18,14 +13,6 @@ ROW = {
     "control": None, "reason": "results/dpcd/table2.csv: electricity_raw: 2",
     "set": None, "first": True,
 }  # fmt: skip
-
-
-def test_a_longer_name_hides_the_shorter_one_inside_of_it():
-    names = KNOWN.methods
-    assert mentioned("DP-CD-uniform, then dp_cd", names) == ["DP-CD", "DP-CD-uniform"]
-    assert mentioned("DP-CD-uniform alone", names) == ["DP-CD-uniform"]
-    assert mentioned("DP-CDs, xDP-SGD", names) == []
-    assert mentioned("(DP-SGD), at DP-CD.", names) == ["DP-CD", "DP-SGD"]
 
 
 def test_a_claim_is_known_by_its_words_and_by_nothing_else():
@@ -43,20 +30,11 @@ def test_slugs_are_letters_digits_and_hyphens():
     assert slug("f", "dpcd", "Figure 1_strict (ε)") == "f-dpcd-figure-1-strict"
 
 
-def test_entries_know_data_sets_methods_figures_and_files(config):
-    (found,) = entries.entries(config, pd.DataFrame([ROW]), KNOWN)
-    assert found["problems"] == ["electricity_raw"]
-    assert found["methods"] == ["DP-CD"]
+def test_entries_know_figures_and_files(config):
+    (found,) = entries.entries(config, entries.complete(pd.DataFrame([ROW])))
     assert found["figures"] == ["figure1"]
     assert found["control"] == "" and found["set"] == ""
     assert found["files"] == []  # results/dpcd/table2.csv of a smoke run is not there
-
-
-def test_options_of_a_rule_count_as_what_it_is_about(config, judged):
-    known = Names({"sparse_lasso": "LASSO, sparse"}, {})  # its words: "Sparse LASSO"
-    own = {row["claim"]: row for row in entries.entries(config, judged, known)}
-    (stuck,) = [row for text, row in own.items() if "barely able to make any" in text]
-    assert stuck["problems"] == ["sparse_lasso"]
 
 
 def test_every_claim_has_a_name_of_its_own(judged):
@@ -64,9 +42,8 @@ def test_every_claim_has_a_name_of_its_own(judged):
     assert len(found) > 300 and len(set(found)) == len(found)
 
 
-def test_counts_go_into_lists():
-    rows = [{"m": ["a", "b"], "k": "x"}, {"m": ["b"], "k": "x"}, {"m": [], "k": "y"}]
-    assert entries.counted(rows, "m") == {"a": 1, "b": 2}
+def test_rows_are_counted_by_a_column():
+    rows = [{"k": "x"}, {"k": "x"}, {"k": "y"}]
     assert entries.counted(rows, "k") == {"x": 2, "y": 1}
 
 

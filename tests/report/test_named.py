@@ -13,9 +13,8 @@ from dperm import papers
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment.locate import ConfigError
 from dperm.report import claims, judging, rules
-from dperm.report.evidence import Evidence
+from dperm.report.evidence import NOT, REPRODUCED, Evidence
 from dperm.report.rules import special
-from dperm.report.verdicts import NOT, REPRODUCED
 from dperm.store import closure
 
 from .conftest import write
@@ -24,7 +23,7 @@ RULES = """
 from dperm.report.rules import NOTHING_LEARNT
 from dperm.report.evidence import Estimate
 from dperm.report.rules import rule
-from dperm.report.verdicts import REPRODUCED, Finding
+from dperm.report.evidence import REPRODUCED, Finding
 
 
 def always(evidence, number):

@@ -8,7 +8,7 @@ import pytest
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError
 from dperm.report import reports
-from dperm.report.entries import complete
+from dperm.report.claims import complete
 
 MARK = "<!-- scorecard: written by `dperm readme` -->"
 END = "<!-- end of scorecard -->"

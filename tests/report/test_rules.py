@@ -7,9 +7,16 @@ import pandas as pd
 import pytest
 
 from dperm.report import rules
-from dperm.report.evidence import Estimate, MissingError
+from dperm.report.evidence import (
+    CAVEAT,
+    NOT,
+    REPRODUCED,
+    UNDECIDED,
+    Estimate,
+    MissingError,
+    Range,
+)
 from dperm.report.rules import OutsideError, measures, special
-from dperm.report.verdicts import CAVEAT, NOT, REPRODUCED, UNDECIDED, Range
 
 from .conftest import write
 

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from dperm.accountants.random_stopping import tuned_epsilon
 from dperm.core.privacy import Gaussian, Ledger
 from dperm.core.privacy.strict import gaussian_epsilon
-from dperm.report import board as selection
+from dperm.report import selection
 
 from .conftest import write
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from dperm.report import verdicts
+from dperm.report import evidence as verdicts
 from dperm.report.rules import measures
 
 from .conftest import write

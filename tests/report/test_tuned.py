@@ -11,10 +11,19 @@ from scipy import stats
 
 from dperm.core.experiment import schema
 from dperm.kinds.law import LEVELS, quantile_columns
-from dperm.report import cells, tuned
-from dperm.report.evidence import AbsentError, Evidence, MissingError
+from dperm.report import cells
+from dperm.report.evidence import (
+    CAVEAT,
+    NOT,
+    NOTHING,
+    PENDING,
+    REPRODUCED,
+    UNTESTED,
+    AbsentError,
+    Evidence,
+    MissingError,
+)
 from dperm.report.rules import special
-from dperm.report.verdicts import CAVEAT, NOT, NOTHING, PENDING, REPRODUCED, UNTESTED
 
 from .conftest import write
 
@@ -57,7 +66,7 @@ def known(config, evidence):
     write(config, "law", laws(MEDIANS))
 
     def cells_of(numbers, change=None, **given):
-        return tuned.cells(evidence, printed(numbers), OPTIONS | given, change)
+        return cells.with_laws(evidence, printed(numbers), OPTIONS | given, change)
 
     return cells_of
 
@@ -85,49 +94,49 @@ def test_rounding_and_another_draw_of_the_data_are_allowed_for(known):
 
 
 def test_digits_are_those_of_the_number():
-    assert tuned.half_unit(0.0085, {"digits": 2}) == pytest.approx(0.00005)
-    assert tuned.half_unit(0.75, {"digits": 2}) == pytest.approx(0.005)
+    assert cells.half_unit(0.0085, {"digits": 2}) == pytest.approx(0.00005)
+    assert cells.half_unit(0.75, {"digits": 2}) == pytest.approx(0.005)
 
 
 def test_holm_is_holm():
-    found = tuned.holm({("a",): 0.01, ("b",): 0.04, ("c",): 0.03})
+    found = cells.holm({("a",): 0.01, ("b",): 0.04, ("c",): 0.03})
     assert found == pytest.approx({("a",): 0.03, ("c",): 0.06, ("b",): 0.06})
 
 
 def test_a_true_table_is_reproduced_and_wrong_ones_are_noticed(known):
     true = drawn(1)
-    held = tuned.verdicts(known(true), 0.05)
+    held = cells.verdicts_by_law(known(true), 0.05)
     assert set(held.values()) == {REPRODUCED}
-    errors = tuned.scaled(0.7), tuned.scaled(1.4)
-    for change in (*errors, tuned.exchanged(*NAMES), tuned.nothing_learnt):
-        wrong = tuned.verdicts(known(true, change), 0.05)
+    errors = cells.scaled(0.7), cells.scaled(1.4)
+    for change in (*errors, cells.exchanged(*NAMES), cells.nothing_learnt):
+        wrong = cells.verdicts_by_law(known(true, change), 0.05)
         assert sum(each != REPRODUCED for each in wrong.values()) >= 5
 
 
 def test_far_out_but_close_is_a_caveat(config, evidence):
     write(config, "law", laws({ALL[0]: 0.1}, sigma=0.01))
-    near = tuned.cells(evidence, printed({ALL[0]: 0.11}), OPTIONS)
-    far = tuned.cells(evidence, printed({ALL[0]: 0.13}), OPTIONS)
-    assert list(tuned.verdicts(near, 0.05).values()) == [CAVEAT]
-    assert list(tuned.verdicts(far, 0.05).values()) == [NOT]
+    near = cells.with_laws(evidence, printed({ALL[0]: 0.11}), OPTIONS)
+    far = cells.with_laws(evidence, printed({ALL[0]: 0.13}), OPTIONS)
+    assert list(cells.verdicts_by_law(near, 0.05).values()) == [CAVEAT]
+    assert list(cells.verdicts_by_law(far, 0.05).values()) == [NOT]
 
 
 def test_the_pooled_ratio_covers_1_as_often_as_it_says(known):
-    covered = [tuned.pooled(list(known(drawn(seed)).values())).ratio
+    covered = [cells.pooled(list(known(drawn(seed)).values())).ratio
                for seed in range(100)]  # fmt: skip
     assert 90 <= sum(each.low <= 1 <= each.high for each in covered) <= 99
 
 
 def test_power_is_how_often_other_noise_is_seen(known):
     cells_here = list(known(drawn(0)).values())
-    noisy = list(known(drawn(0), tuned.noisier(0.8)).values())
-    said = tuned.power(cells_here, noisy)
+    noisy = list(known(drawn(0), cells.noisier(0.8)).values())
+    said = cells.power(cells_here, noisy)
     seen = [
-        tuned.pooled(list(known(drawn(seed, 0.8)).values())).probability < 0.05
+        cells.pooled(list(known(drawn(seed, 0.8)).values())).probability < 0.05
         for seed in range(100)
     ]
     assert said == pytest.approx(np.mean(seen), abs=0.1)
-    assert tuned.power(cells_here, cells_here) == pytest.approx(0.05, abs=0.01)
+    assert cells.power(cells_here, cells_here) == pytest.approx(0.05, abs=0.01)
 
 
 def test_cells_that_do_not_move_with_the_noise_count_for_nothing(config, evidence):
@@ -135,10 +144,10 @@ def test_cells_that_do_not_move_with_the_noise_count_for_nothing(config, evidenc
     moving = laws({ALL[1]: 0.1}, moves=1.0)
     write(config, "law", pd.concat([still, moving]))
     numbers = printed({ALL[0]: 0.5, ALL[1]: 0.1})
-    both = list(tuned.cells(evidence, numbers, OPTIONS).values())
-    assert tuned.pooled(both).log == pytest.approx(0.0, abs=1e-6)
+    both = list(cells.with_laws(evidence, numbers, OPTIONS).values())
+    assert cells.pooled(both).log == pytest.approx(0.0, abs=1e-6)
     with pytest.raises(AbsentError, match="no cell that moves"):
-        tuned.pooled(both[:1])
+        cells.pooled(both[:1])
 
 
 def test_cells_say_what_they_would_not_have_noticed(config, evidence):
@@ -160,7 +169,7 @@ def test_a_star_stands_at_the_least_of_its_row_or_is_a_tie(config, evidence):
     medians |= {("a", "slow", passes): 0.1 for passes in PASSES}
     write(config, "law", laws(medians))
     table = printed(medians | {("b", "slow", 1): 0.1})
-    chances = tuned.least(tuned.cells(evidence, printed(medians), OPTIONS))
+    chances = cells.least(cells.with_laws(evidence, printed(medians), OPTIONS))
     assert sum(chances.values()) == pytest.approx(1.0, abs=0.01)
     how = OPTIONS | {"kind": "star", "level": 0.005}
     given = {"file": "law", "keys": KEYS, "cells": {"star": how}}

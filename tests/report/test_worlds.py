@@ -8,14 +8,15 @@ import pytest
 
 from dperm.core.experiment import schema
 from dperm.report import anchors, claims, rules, worlds
-from dperm.report.evidence import Evidence, flaw_of
-from dperm.report.verdicts import (
+from dperm.report.evidence import (
     CAVEAT,
     NOT,
     NOTHING,
     PENDING,
     REPRODUCED,
     UNTESTED,
+    Evidence,
+    flaw_of,
 )
 
 from .conftest import COLUMNS, ROWS, write

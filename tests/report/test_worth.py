@@ -47,3 +47,20 @@ def test_settings_without_a_bound_are_counted(rows):
 
 def test_first_author_and_year():
     assert worth.author("Lou, Cheung (2020), IEEE, doi 10.1109/x.2020") == "Lou 2020"
+
+
+def test_the_answer_names_noise_that_is_too_much_and_too_little():
+    data = pd.DataFrame(
+        [
+            ("a", "exact", 0.9, 1.0, 0),
+            ("a", "wasted", 0.1, 0.4, 0),
+            ("b", "broken", 20.0, 1234.5, 0),
+            ("b", "unbounded", 0.8, 0.9, 3),
+        ],
+        columns=["paper", "method", "least", "most", "unbounded"],
+    )
+    first, second, third = worth.in_words(data, {"a": "A 2022", "b": "B 2020"})
+    assert first.startswith("2 of 4 methods")
+    assert second.endswith("costs: wasted of A 2022 (0.1 to 0.4).")
+    assert "broken of B 2020 (20 to 1,200), unbounded of B 2020" in third
+    assert worth.in_words(data.iloc[:0], {}) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -107,3 +108,14 @@ def number(value: float | None, digits: int = 3) -> str:
     if value != 0 and not 1e-4 <= abs(value) < 1e5:
         return f"{value:.{digits - 1}e}"
     return f"{value:#.{digits}g}".rstrip(".")
+
+
+def short(value: Any) -> str:
+    """A value for readers: whole numbers as they are, others as ``number``."""
+    if isinstance(value, bool | str):
+        return str(value)
+    if value is None or pd.isna(value):
+        return ""
+    if math.isinf(value) or (value == int(value) and abs(value) < 1e6):
+        return f"{value:g}"
+    return number(value)

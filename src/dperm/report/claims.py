@@ -1,24 +1,40 @@
-"""The claims of the papers, as their YAML files make them (``schema.Claim``).
+"""The claims of the papers: from their YAML files, and in words for a reader.
 
-A claim has its place, our words, a rule and the rule's options. The rule ``cells``
-stands for all cells of a published table; ``readings`` name the options that a choice
-of the paper's changes. A ``note``, a ``cause`` and ``set`` decide nothing.
+A claim (``schema.Claim``) has its place, our words, a rule and the rule's options. The
+rule ``cells`` stands for all cells of a published table; ``readings`` name the options
+that a choice of the paper's changes. A ``note``, a ``cause`` and ``set`` decide
+nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
+import pandas as pd
+
 from dperm.core.experiment import config as configuration
-from dperm.core.experiment import schema
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.experiment.validation import load_yaml, one_of, paper_file
+from dperm.present.tables import plain
 from dperm.report import cells, rules
-from dperm.report.evidence import Evidence, Printed
-from dperm.report.verdicts import HELD, NOT, SHORT, VERDICTS
+from dperm.report.evidence import (
+    HELD,
+    NOT,
+    SHORT,
+    VERDICTS,
+    Estimate,
+    Evidence,
+    Printed,
+    interval,
+)
 
+Row = dict[str, Any]  # of claims.csv
 KINDS = {  # of a claim
     "sentence": "a sentence of the paper",
     "cell": "a number of a printed table",
@@ -147,3 +163,193 @@ def _check_cells(config: schema.Config, options: dict[str, Any]) -> None:
         if how.get("kind") not in known:
             expected = ", ".join(known)
             raise ValueError(f"cells.{column}.kind: expected one of {expected}")
+
+
+# --- words for a reader ---------------------------------------------------------------
+
+FIVE = tuple(dict.fromkeys(SHORT.values()))
+TEXTS = (
+    *("published", "control", "reason", "set", "section", "cause", "note"),
+    *("authors", "missing", "should_notice", "noticed", "excludes"),
+)
+_FILE = re.compile(r"\b(results|figures)/(?:\w+/)*?(\w+)/(\w+)\.csv")
+_FIGURE = re.compile(r"Figures? (\d+)")
+_LATEX = {
+    r"\epsilon": "ε",
+    r"\varepsilon": "ε",
+    r"\eta": "η",
+    r"\tau": "τ",
+    r"\kappa": "κ",
+    r"\alpha": "α",
+    r"\beta": "β",
+    r"\lambda": "λ",
+    r"\nabla": "∇",
+    r"\|": "‖",
+    r"\,": " ",
+    r"\ ": " ",
+    r"\sqrt": "√",
+    r"\times": "×",
+    r"\leq": "≤",
+    r"\geq": "≥",
+    r"\ast": "*",
+}
+
+
+def without_latex(text: str) -> str:
+    """A label for a reader, without LaTeX."""
+    for latex, letter in sorted(_LATEX.items(), key=lambda pair: -len(pair[0])):
+        text = text.replace(latex, letter)
+    return re.sub(r"[${}]", "", text.replace("_{", "_"))
+
+
+def slug(*parts: str) -> str:
+    """Letters, digits and hyphens, for the address of a place in the page.
+
+    >>> slug("dpcd", "Table 2, electricity_raw")
+    'dpcd-table-2-electricity-raw'
+    """
+    text = re.sub(r"[^a-z0-9]+", "-", " ".join(parts).lower())
+    return text.strip("-")
+
+
+def claim_id(row: Row) -> str:
+    """A name that lasts as long as the paper, place, words and rule of the claim do."""
+    words = [str(row[key]) for key in ("paper", "place", "claim", "rule")]
+    place = slug(row["place"])[:40].rstrip("-")
+    return f"c-{slug(row['paper'])}-{place}-{store.digest(words)[:6]}"
+
+
+def complete(data: pd.DataFrame) -> pd.DataFrame:
+    """Claims whose texts are all there, if only as empty ones."""
+    data = data.reindex(columns=dict.fromkeys([*data, *TEXTS]))
+    return data.fillna(dict.fromkeys(TEXTS, "")).astype(dict.fromkeys(TEXTS, str))
+
+
+def number(claim: Row) -> str:
+    """What was found, with its interval; empty where nothing was."""
+    if pd.isna(claim["reproduced"]):
+        return ""
+    ends = (float(claim[key]) for key in ("reproduced", "ci_low", "ci_high"))
+    return interval(Estimate(*ends))
+
+
+def entries(config: schema.Config, claims: pd.DataFrame) -> list[Row]:
+    """The claims of one paper, as the page lists them.
+
+    Parameters
+    ----------
+    config : schema.Config
+        With the paper.
+    claims : DataFrame
+        Of ``judging.table``, of all papers, complete.
+
+    Returns
+    -------
+    list of dict
+        Columns of ``claims.csv``; ``figures``, names of the paper's figures, and
+        ``files``, tables that are there: those that the claim was read from, and the
+        figure whose number its place has.
+    """
+    rows = claims[claims["paper"] == config.paper.name].to_dict("records")
+    return [row | _evidence(config, row) for row in rows]
+
+
+def _evidence(config: schema.Config, row: Row) -> dict[str, list[Any]]:
+    """Figures and tables that a claim was read from, as far as they are there.
+
+    A figure too whose number the claim's place has.
+    """
+    read = {"figures": list[Any](), "results": list[Any]()}
+    for top, paper, name in _FILE.findall(row["reason"]):
+        if top == "results":
+            read[top].append(plan.results_folder(config, paper, f"{name}.csv"))
+        elif paper == config.paper.name:
+            read[top].append(name)
+    placed = [f"figure{number}" for number in _FIGURE.findall(row["place"])]
+    names = dict.fromkeys([*read["figures"], *placed])
+    return {
+        "figures": [name for name in names if name in config.paper.figures],
+        "files": [path for path in dict.fromkeys(read["results"]) if path.is_file()],
+    }
+
+
+def counted(rows: list[Row], key: str) -> dict[str, int]:
+    """How many claims have each value of a column, or hold it in their list."""
+    lists = (row[key] if isinstance(row[key], list) else [row[key]] for row in rows)
+    return dict(Counter(value for values in lists for value in values))
+
+
+def scorecard(data: pd.DataFrame, by: str = "paper") -> pd.DataFrame:
+    """Number of claims by the five verdicts, a row for every value of a column."""
+    wide = pd.crosstab(data[by], data["short"])
+    wide = wide.reindex(index=data[by].unique(), columns=list(FIVE), fill_value=0)
+    return wide.assign(all=wide.sum(axis=1)).reset_index().rename_axis(columns=None)
+
+
+def majors(data: pd.DataFrame) -> list[dict[str, Any]]:
+    """The claims of a paper to see first, numbered: C1, C2 and so on."""
+    rows = data[data["first"]].to_dict("records")
+    return [{**row, "number": f"C{place}"} for place, row in enumerate(rows, 1)]
+
+
+def in_words(verdicts: Iterable[str]) -> str:
+    """How many of which verdict, in words."""
+    found = list(verdicts)
+    return ", ".join(f"{found.count(v)} {v}" for v in FIVE if v in found)
+
+
+def grid(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table of Markdown, without the blanks that would line it up."""
+    lines = [header, ["---"] * len(list(header)), *rows]
+    texts = ([plain(cell).replace("|", "/") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in texts)
+
+
+def tallies(data: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
+    """By paper how many statements, and printed numbers, have each of the verdicts."""
+    for paper, rows in data.groupby("paper", sort=False):
+        stated, printed = (rows[rows["kind"].isin(k)] for k in (STATED, PRINTED))
+        pairs = [[sum(e["short"] == v) for e in (stated, printed)] for v in FIVE]
+        of_both = len(stated), len(printed)
+        if any(of_both):
+            yield paper, [_sum(*each) for each in (*pairs, of_both)]
+
+
+def _sum(stated: int, printed: int) -> str:
+    return f"{stated} + {printed}" if printed else str(stated)
+
+
+def summary(data: pd.DataFrame) -> str:
+    """The scorecard, a line a paper."""
+    lines = ([paper, *counts] for paper, counts in tallies(data))
+    return grid(["paper", *FIVE, "all"], lines)
+
+
+def markdown(data: pd.DataFrame) -> str:
+    """The scorecard, then each paper: major claims, and a line for every claim."""
+    data = complete(data)
+    kinds = "; ".join(f"*{kind}*, {text}" for kind, text in KINDS.items())
+    parts = [
+        "# Claims and verdicts",
+        f"Kinds: {kinds}. `claims.csv` has the reasons, by the ids; an id ends in what "
+        "stands here. The scorecard counts sentences, proofs and privacy + cells.",
+        summary(data),
+    ]
+    order = list(KINDS)
+    for paper, group in data.groupby("paper", sort=False):
+        named = {row["id"]: row["number"] for row in majors(group)}
+        rows = group.to_dict("records")
+        rows.sort(key=lambda row: (not row["first"], order.index(row["kind"])))
+        lines = [
+            [
+                named.get(row["id"], ""),
+                row["kind"],
+                *(row[key] for key in ("place", "claim", "short")),
+                number(row),
+                row["id"].rpartition("-")[2],
+            ]
+            for row in rows
+        ]
+        header = ["", "kind", "place", "claim", "verdict", "found", "id"]
+        parts += [f"## {paper}", grid(header, lines)]
+    return "\n\n".join(parts) + "\n"

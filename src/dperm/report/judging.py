@@ -23,12 +23,19 @@ from dperm.core.experiment.locate import available
 from dperm.core.experiment.validation import paper_file
 from dperm.kinds.law import DRAWN
 from dperm.pipeline import seals
-from dperm.report import cells, rules, tuned, worlds
-from dperm.report.claims import CAUSES, READINGS, authors, load, papers, readings
-from dperm.report.entries import claim_id, markdown, summary
-from dperm.report.evidence import AbsentError, Evidence, worded
-from dperm.report.rules import applied
-from dperm.report.verdicts import (
+from dperm.report import cells, rules, worlds
+from dperm.report.claims import (
+    CAUSES,
+    READINGS,
+    authors,
+    claim_id,
+    load,
+    markdown,
+    papers,
+    readings,
+    summary,
+)
+from dperm.report.evidence import (
     CAVEAT,
     HELD,
     NOT,
@@ -39,11 +46,15 @@ from dperm.report.verdicts import (
     SHORT,
     UNDECIDED,
     UNTESTED,
+    AbsentError,
+    Evidence,
     Finding,
     Verdict,
     slopes_under,
     slopes_worded,
+    worded,
 )
+from dperm.report.rules import applied
 
 log = logging.getLogger(__name__)
 
@@ -290,8 +301,8 @@ def _tables(
 ) -> Iterator[tuple[Evidence, pd.DataFrame, str, Row]]:
     """Every printed column of tuned means, of every paper, under each of its readings.
 
-    Yields the paper's evidence, the printed table, its place, and what ``tuned.cells``
-    takes of the column.
+    Yields the paper's evidence, the printed table, its place, and what
+    ``cells.with_laws`` takes of the column.
     """
     for paper in papers(config):
         for claim in load(paper):
@@ -325,32 +336,32 @@ def _powers(
     evidence: Evidence, printed: pd.DataFrame, place: str, how: Row
 ) -> Iterator[Row]:
     try:
-        known = tuned.cells(evidence, printed, how)
+        known = cells.with_laws(evidence, printed, how)
         noisy = {
-            factor: tuned.cells(evidence, printed, how, tuned.noisier(factor))
-            for factor in (*tuned.FACTORS, *tuned.FAR)
+            factor: cells.with_laws(evidence, printed, how, cells.noisier(factor))
+            for factor in (*cells.FACTORS, *cells.FAR)
         }
     except AbsentError:
         return
-    groups = {f"{place}, {name}": each for name, each in tuned.grouped(known).items()}
+    groups = {f"{place}, {name}": each for name, each in cells.grouped(known).items()}
     for name, group in (groups | {place: list(known.values())}).items():
-        for factor in sorted((tuned.PUBLISHED, *noisy)):
+        for factor in sorted((cells.PUBLISHED, *noisy)):
             laws = noisy.get(factor, {})
             others = [laws[cell.key] for cell in group if cell.key in laws]
-            if factor == tuned.PUBLISHED or len(others) == len(group):
-                row = _power(group, None if factor == tuned.PUBLISHED else others)
+            if factor == cells.PUBLISHED or len(others) == len(group):
+                row = _power(group, None if factor == cells.PUBLISHED else others)
                 yield {"table": name, "noise_factor": factor, **row}
 
 
-def _power(group: list[tuned.Cell], others: list[tuned.Cell] | None) -> Row:
+def _power(group: list[cells.Cell], others: list[cells.Cell] | None) -> Row:
     """The pooled ratio, and whether or how often it would be noticed; empty if none."""
     columns = ("pooled_ratio", "ci_low", "ci_high", "noticed")
     try:
-        ratio = tuned.pooled(group, others).ratio
+        ratio = cells.pooled(group, others).ratio
     except AbsentError:
         return dict.fromkeys(columns)
     seen = float(not ratio.low <= 1 <= ratio.high)
-    seen = seen if others is None else tuned.power(group, others)
+    seen = seen if others is None else cells.power(group, others)
     return dict(zip(columns, (ratio.value, ratio.low, ratio.high, seen), strict=True))
 
 
@@ -365,12 +376,12 @@ def noticed(config: schema.Config) -> Iterator[Row]:
         of |= {"prints": how["prints"]}
         for name, change in _changes(how).items():
             try:
-                known = tuned.cells(evidence, printed, how, change)
+                known = cells.with_laws(evidence, printed, how, change)
             except AbsentError:
                 continue
             if known:
-                verdicts = tuned.verdicts(known, how["level"]).values()
-                problems = tuned.grouped(known)
+                verdicts = cells.verdicts_by_law(known, how["level"]).values()
+                problems = cells.grouped(known)
                 which = [key for key, group in problems.items() if _differs(group)]
                 yield of | {
                     "change": name,
@@ -382,22 +393,22 @@ def noticed(config: schema.Config) -> Iterator[Row]:
                 }
 
 
-def _changes(how: Row) -> dict[str, tuned.Change | None]:
+def _changes(how: Row) -> dict[str, cells.Change | None]:
     """As is, and wrong in one way each."""
-    changes: dict[str, tuned.Change | None] = {"none": None, **tuned.CHANGES}
+    changes: dict[str, cells.Change | None] = {"none": None, **cells.CHANGES}
     if strict := how.get("strict", {}):
         factors = ", ".join(f"{name} x {factor:g}" for name, factor in strict.items())
         name = f"noise of strict accounting, about ({factors})"
-        changes[name] = tuned.noisier(strict)
+        changes[name] = cells.noisier(strict)
     if "exchanged" in how:
         first, second = how["exchanged"]
-        changes[f"{first} and {second} exchanged"] = tuned.exchanged(first, second)
+        changes[f"{first} and {second} exchanged"] = cells.exchanged(first, second)
     return changes
 
 
-def _differs(group: list[tuned.Cell]) -> bool:
+def _differs(group: list[cells.Cell]) -> bool:
     """Whether the pooled ratio leaves 1 out; not where nothing moves with the noise."""
     try:
-        return tuned.pooled(group).probability < LEVEL
+        return cells.pooled(group).probability < LEVEL
     except AbsentError:
         return False

@@ -1,18 +1,14 @@
 """The report: one HTML page that needs no network, made of the committed results.
 
-Charts are drawn in the browser by a small script of ours (``page_files/page.js``):
-those of plotting libraries cannot be read with a keyboard. What is not there is left
-out; without scripts the figures' PNG files stand in their place.
+It opens with answers: whether the papers hold, what their epsilons are worth, and which
+method to take. Figures are the files that drawing wrote, with links to their data.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import logging
 import os
-from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,28 +18,31 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
 
+from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import available
+from dperm.data.fetching import taken_as_it_came
 from dperm.pipeline import seals
-from dperm.report import board as boards
-from dperm.report.board import Ledgers
-from dperm.report.claims import HEADLINE, KINDS, papers
-from dperm.report.entries import (
+from dperm.present.tables import short
+from dperm.report import worth
+from dperm.report.claims import (
     FIVE,
-    Names,
+    HEADLINE,
+    KINDS,
     complete,
     counted,
     entries,
-    names,
     number,
+    papers,
     slug,
+    without_latex,
 )
 from dperm.report.evidence import read_or_empty
-from dperm.report.figures import BANDS, MARKERS, Figure, Palette, figures, plain, short
 from dperm.report.judging import table
 from dperm.report.reports import REPORTS, bottom, noticing
+from dperm.report.selection import by_algorithm, selection
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +50,28 @@ FILES = Path(__file__).with_name("page_files")
 MARKS = dict(zip(FIVE, "✓◐✗?–", strict=True))
 CLASSES = dict(zip(FIVE, ("yes", "caveat", "no", "open", "apart"), strict=True))
 LONGEST = 60  # rows of a table that the page shows; the CSV file has all
-EPSILONS = ("noise", "privacy")  # tables of true epsilons
+ARENA = "arena"  # the folder of the comparison of methods
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: its caption, the files that Git holds, and what draws it again."""
+
+    key: str  # paper/name
+    caption: str
+    links: dict[str, str]
+    command: str
+
+    @property
+    def id(self) -> str:
+        """Its name in the page's addresses."""
+        return slug("f", self.key)
+
+    @property
+    def name(self) -> str:
+        """Its name within the paper."""
+        return self.key.partition("/")[2]
 
 
 @dataclass(frozen=True)
@@ -62,13 +82,17 @@ class Paper:
     title: str
     reference: str
     thresholds: str
-    claims: list[dict[str, Any]]
+    claims: list[Row]
     figures: list[Figure]
     bottom: str
     report: Path
-    epsilons: list[dict[str, Any]]
-    costs: list[dict[str, Any]]
-    manifest: dict[str, Any]
+    noise: Path  # the table of true epsilons
+    manifest: Row
+
+    @property
+    def author(self) -> str:
+        """The first author and the year."""
+        return worth.author(self.reference)
 
     @property
     def counted(self) -> dict[str, int]:
@@ -84,7 +108,7 @@ def report(config: schema.Config) -> list[Path]:
     seals.check(config, [file for room in rooms for file in seals.files(config, room)])
     judged = folder / "claims.csv"
     claims = pd.read_csv(judged) if judged.is_file() else table(config)
-    chosen = boards.selection(config)
+    chosen = selection(config)
     write_csv(folder / "selection.csv", chosen)
     path = folder / "report" / "index.html"
     store.write_text(path, page(config, claims, chosen, path.parent))
@@ -99,63 +123,54 @@ def page(
     config: schema.Config, claims: pd.DataFrame, chosen: pd.DataFrame, folder: Path
 ) -> str:
     """The whole page as text; ``folder`` is where links start from."""
-    known, palette, claims = names(config), Palette(), complete(claims)
-    configs = [(each, Ledgers(each)) for each in papers(config)]
-    ranked = boards.board(configs)
-    every = [
-        _paper(paper, ledgers, claims, known, palette, folder)
-        for paper, ledgers in configs
-    ]
-    shown = [paper for paper in every if paper.claims or paper.figures]
-    shown.sort(key=lambda paper: not paper.counted)  # what is no paper comes last
-    listed = [claim for paper in shown for claim in paper.claims]
+    claims = complete(claims)
+    every = [_paper(paper, claims, folder) for paper in papers(config)]
+    listed = [claim for paper in every for claim in paper.claims]
     kinds = list(KINDS)
     listed.sort(key=lambda claim: (not claim["first"], kinds.index(claim["kind"])))
-    filters = ("paper", "kind", "short", "problems", "methods")
-    counts = {key: counted(listed, key) for key in filters}
-    verdicts = counts["short"]
-    counts["short"] = {key: verdicts[key] for key in FIVE if key in verdicts}
+    counts = {key: counted(listed, key) for key in ("paper", "kind", "short")}
+    counts["short"] = {key: n for key in FIVE if (n := counts["short"].get(key))}
     headline = [claim for claim in listed if claim["kind"] in HEADLINE]
+    judged = [paper for paper in every if paper.counted]
+    ranked = leaderboard(config)
     audits = plan.results_folder(config, "audit")
-    charts = {
-        figure.key: figure.data["panels"]
-        for paper in shown
-        for figure in paper.figures
-        if not figure.picture
-    }
-    css, *scripts = (
+    css, script = (
         Markup((FILES / name).read_text(encoding="utf-8"))  # nosec B704  # own files
-        for name in ("page.css", "page.js", "explore.js")
+        for name in ("page.css", "explore.js")
     )
-    template = _environment(known, folder).get_template("page.html")
-    return template.render(
-        papers=shown,
-        claims=listed,
-        counts=counts,
-        totals=counted(headline, "short"),
-        board=ranked.to_dict("records"),
-        sets=boards.data_sets(ranked, shown, known.problems),
-        methods=boards.methods(ranked, shown),
-        verdicts=FIVE,
-        marks=MARKS,
-        classes=CLASSES,
-        kinds=KINDS,
-        bands=Markup(_json(BANDS)),  # nosec B704  # a constant, without "<"
-        markers=MARKERS,
-        judged=plan.results_folder(config, "claims.csv").is_file(),
-        selection=_listed(boards.by_algorithm(chosen)),
-        audits=_tables(audits, sorted(path.stem for path in audits.glob("*.csv"))),
-        scale=config.scale.name,
-        versions=store.versions(),
-        css=css,
-        colours=palette.css(),
-        scripts=scripts,
-        data=_packed(charts),
-        worth=_link(plan.figures_folder(config, "worth.png"), folder),
+    return (
+        _environment(folder)
+        .get_template("page.html")
+        .render(
+            papers=judged,
+            every=every,
+            arena=next((paper for paper in every if paper.name == ARENA), None),
+            advice=_advice(plan.results_folder(config, ARENA, "advice.csv")),
+            claims=listed,
+            counts=counts,
+            totals=counted(headline, "short"),
+            board=ranked.to_dict("records"),
+            unverified=_unverified(ranked["problem"].unique()),
+            verdicts=FIVE,
+            marks=MARKS,
+            classes=CLASSES,
+            kinds=KINDS,
+            judged=plan.results_folder(config, "claims.csv").is_file(),
+            selection=_listed(by_algorithm(chosen)),
+            audits=_tables(audits),
+            scale=config.scale.name,
+            versions=store.versions(),
+            css=css,
+            script=script,
+            worth=_link(plan.figures_folder(config, "worth.png"), folder),
+            epsilons=worth.in_words(
+                worth.table(config), {paper.name: paper.author for paper in every}
+            ),
+        )
     )
 
 
-def _environment(known: Names, folder: Path) -> Environment:
+def _environment(folder: Path) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(FILES),
         autoescape=select_autoescape(["html"]),
@@ -164,15 +179,17 @@ def _environment(known: Names, folder: Path) -> Environment:
     )
     environment.filters |= {
         "short": short,
-        "plain": plain,
+        "plain": without_latex,
         "noticing": noticing,
         "number": number,
-        "titled": lambda name: known.problems.get(name, name),
-        "data_id": partial(slug, "d"),
-        "method_id": partial(slug, "m"),
-        "link": lambda path: os.path.relpath(path, folder),
+        "titled": _titled,
+        "link": partial(_link, folder=folder),
     }
     return environment
+
+
+def _titled(problem: str) -> str:
+    return configuration.read("problem", problem).title or problem
 
 
 def _link(path: Path, folder: Path) -> str:
@@ -180,77 +197,97 @@ def _link(path: Path, folder: Path) -> str:
     return os.path.relpath(path, folder) if path.is_file() else ""
 
 
-def _json(value: Any) -> str:
-    """JSON that may stand inside a script element."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.replace("<", "\\u003c")
-
-
-def _packed(value: Any) -> str:
-    """JSON by gzip and base64: a quarter of its size."""
-    return b64encode(gzip.compress(_json(value).encode(), mtime=0)).decode()
-
-
-def _paper(
-    config: schema.Config,
-    ledgers: Ledgers,
-    claims: pd.DataFrame,
-    known: Names,
-    palette: Palette,
-    folder: Path,
-) -> Paper:
+def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> Paper:
     paper = config.paper
     results = plan.results_folder(config, paper.name)
-    manifest = store.known_json(results / "manifest.json") or {}
-    commit = ", ".join(manifest.get("commit", [])) or "unknown"
-    listed = entries(config, claims, known)
-    costs = [cost for name in EPSILONS for cost in _costs(results / f"{name}.csv")]
+    noise = worth.TABLES.get(paper.name, "noise")
     return Paper(
         name=paper.name,
         title=paper.title,
         reference=paper.reference,
         thresholds=paper.thresholds,
-        claims=listed,
-        figures=list(figures(config, folder, palette, ledgers, known, commit)),
+        claims=entries(config, claims),
+        figures=list(figures(config, folder)),
         bottom=bottom(paper.name, claims),
         report=REPORTS / f"{paper.name}.md",
-        epsilons=_tables(results, EPSILONS),
-        costs=costs,
-        manifest=manifest,
+        noise=results / f"{noise}.csv",
+        manifest=store.known_json(results / "manifest.json") or {},
     )
 
 
-def _tables(folder: Path, names: Iterable[str]) -> list[dict[str, Any]]:
-    tables = []
-    for name in names:
-        path = folder / f"{name}.csv"
-        data = read_or_empty(path)
-        if len(data):
-            listed = _listed(data.head(LONGEST))
-            tables.append({"name": name, "path": path, "of": len(data), **listed})
-    return tables
-
-
-def _costs(path: Path) -> list[dict[str, Any]]:
-    """Range of the true epsilon by algorithm and target; none without such columns."""
-    data = read_or_empty(path)
-    if "true_epsilon" not in data:
-        return []
-    target = "target_epsilon" if "target_epsilon" in data else "epsilon"
-    data = data[data["noise"] != "strict"] if "noise" in data else data
-    named = [key for key in ("algorithm", "method", "noise") if key in data]
-    keys = [*named[:2], target]
-    return [
-        {
-            "name": ", ".join(map(str, names[:-1])) or "published noise",
-            "target": names[-1],
-            "low": group["true_epsilon"].min(),
-            "high": group["true_epsilon"].max(),
+def figures(config: schema.Config, folder: Path) -> Iterator[Figure]:
+    """The figures of a paper that were drawn; ``folder`` is where links start from."""
+    paper, small = config.paper, config.scale.folder
+    of_scale = f" --config scale={config.scale.name}" if small else ""
+    for name, product in paper.figures.items():
+        stem = plan.figures_folder(config, paper.name, name)
+        links = {
+            kind: _link(stem.with_suffix(f".{kind}"), folder) for kind in ("png", "csv")
         }
-        for names, group in data.groupby(keys, sort=False)
+        if all(links.values()):
+            file = Path("figures", small, paper.name, f"{name}.png").as_posix()
+            yield Figure(
+                key=f"{paper.name}/{name}",
+                caption=without_latex(product.caption),
+                links=links,
+                command=f"dperm {file}{of_scale}",
+            )
+
+
+def leaderboard(config: schema.Config) -> pd.DataFrame:
+    """Methods of the arena at the best setting of their grid, by data set and epsilon.
+
+    Returns
+    -------
+    DataFrame
+        Columns of ``arena.csv``, and ``place`` from 1, ``of``, and ``tied``: whether
+        the interval of the row meets that of the first.
+    """
+    data = read_or_empty(plan.results_folder(config, ARENA, "arena.csv"))
+    if data.empty:
+        return pd.DataFrame(columns=["problem"])
+    # public_scales is written as 1 where some rows have none
+    tuned = (data["tuning"] == "grid") & data["public_scales"].eq(True)
+    keys = ["problem", "epsilon"]
+    data = data[tuned].dropna(subset=["mean", "ci_low"])
+    data = data.sort_values([*keys, "mean", "algorithm"], kind="stable")
+    groups = data.groupby(keys, sort=False)
+    return data.assign(
+        place=groups.cumcount() + 1,
+        of=groups["mean"].transform("size"),
+        tied=data["ci_low"] <= groups["ci_high"].transform("first"),
+    )
+
+
+def _unverified(problems: Iterable[str]) -> list[str]:
+    """Titles of problems whose data came from outside without a declared digest."""
+    return [
+        _titled(name)
+        for name in problems
+        if taken_as_it_came(configuration.read("problem", name).dataset)
     ]
 
 
-def _listed(data: pd.DataFrame) -> dict[str, Any]:
+def _advice(path: Path) -> list[Row]:
+    """What to take without tuning, by loss: rows of ``advice.csv``."""
+    data = read_or_empty(path)
+    if data.empty:
+        return []
+    data = data[data["tuning"] == "default"]
+    return [
+        {"loss": loss, "rows": group.rename(columns={"from": "low"}).to_dict("records")}
+        for loss, group in data.groupby("loss", sort=False)
+    ]
+
+
+def _tables(folder: Path) -> Iterator[Row]:
+    for path in sorted(folder.glob("*.csv")):
+        data = read_or_empty(path)
+        if len(data):
+            listed = _listed(data.head(LONGEST))
+            yield {"name": path.stem, "path": path, "of": len(data), **listed}
+
+
+def _listed(data: pd.DataFrame) -> Row:
     rows = [[short(value) for value in row] for row in data.itertuples(index=False)]
     return {"columns": [name.replace("_", " ") for name in data.columns], "rows": rows}

@@ -25,19 +25,23 @@ from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import seals
 from dperm.report import rules, worth
-from dperm.report.claims import HEADLINE, KINDS, READINGS, load, papers
-from dperm.report.entries import (
+from dperm.report.claims import (
     FIVE,
+    HEADLINE,
+    KINDS,
+    READINGS,
     complete,
     grid,
     in_words,
+    load,
     majors,
     number,
+    papers,
     scorecard,
     tallies,
+    without_latex,
 )
-from dperm.report.figures import plain
-from dperm.report.verdicts import NOTHING
+from dperm.report.evidence import NOTHING
 
 log = logging.getLogger(__name__)
 
@@ -293,7 +297,7 @@ def noticing(row: Row) -> str:
 
 def _plain(text: str) -> str:
     """A text of which Markdown takes only links and verdicts for more than words."""
-    text = plain(text).replace("||", "‖")
+    text = without_latex(text).replace("||", "‖")
     return re.sub(r"((?<!\*)\*(?!\*)|[|<>])", r"\\\1", text)
 
 

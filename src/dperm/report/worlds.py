@@ -17,9 +17,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.report import rules, tuned
-from dperm.report.evidence import Evidence, groups, intervals
-from dperm.report.verdicts import HELD, NOT, NOTHING, REPRODUCED, Finding
+from dperm.report import cells, rules
+from dperm.report.evidence import (
+    HELD,
+    NOT,
+    NOTHING,
+    REPRODUCED,
+    Evidence,
+    Finding,
+    groups,
+    intervals,
+)
 
 METHODS = ("algorithm", "constants", "solver", "method", "sampling")
 DATA = ("problem", "panel", "dataset", "data")
@@ -279,7 +287,7 @@ def _shifted(shift: float) -> Change:
 
 
 def _noisier(factor: float) -> Change:
-    change = tuned.noisier(factor)
+    change = cells.noisier(factor)
     return lambda table, _: change(table) if "noise_factor" in table else table
 
 

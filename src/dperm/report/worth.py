@@ -82,8 +82,7 @@ def picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
         axes.plot(ends, [place] * 2, color=colour, linewidth=8, solid_capstyle="butt")
         after = max(row.most, TARGET), place
         offset: Any = {"xytext": (7, 0), "textcoords": "offset points", "va": "center"}
-        numbers = [f"{float(f'{end:.2g}'):,g}" for end in (row.least, row.most)]
-        text = " to ".join(numbers)
+        text = f"{_rounded(row.least)} to {_rounded(row.most)}"
         if row.unbounded:
             text += f"; no bound in {row.unbounded} of {row.settings} settings"
         axes.annotate(
@@ -101,6 +100,39 @@ def picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("true epsilon (upper bound) of noise published for epsilon = 1")
     return figure
+
+
+def in_words(data: pd.DataFrame, papers: dict[str, str]) -> list[str]:
+    """The answer in sentences: whose noise costs less, and more, than it says."""
+
+    def named(rows: pd.DataFrame) -> str:
+        return ", ".join(
+            f"{row.method} of {papers[row.paper]} "
+            f"({_rounded(row.least)} to {_rounded(row.most)})"
+            for row in rows.itertuples()
+        )
+
+    loose = data[(data["most"] > TARGET) | (data["unbounded"] > 0)]
+    wasted = data[data["most"] < TARGET / 2]
+    rest = len(data) - len(loose)
+    sentences = [
+        f"{rest} of {len(data)} methods publish noise that costs no more than the "
+        "epsilon that they name."
+    ]
+    if len(wasted):
+        sentences.append(
+            "Some add more than twice the noise that they need; their epsilon of 1 "
+            f"costs: {named(wasted)}."
+        )
+    if len(loose):
+        sentences.append(
+            f"For others we can only guarantee a larger epsilon: {named(loose)}."
+        )
+    return sentences if len(data) else []
+
+
+def _rounded(end: float) -> str:
+    return f"{float(f'{end:.2g}'):,g}"
 
 
 def author(reference: str) -> str:

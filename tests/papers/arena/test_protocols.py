@@ -10,7 +10,7 @@ from conftest import make_problem
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.papers.arena import protocols
-from dperm.report.verdicts import NOT, REPRODUCED, UNDECIDED
+from dperm.report.evidence import NOT, REPRODUCED, UNDECIDED
 from dperm.solvers.fits import ada_ssp, hessian_mixing
 from dperm.solvers.fits.scaled import Scaled
 

@@ -1,8 +1,8 @@
 "use strict";
-// Filters, sorting and addresses. A choice stands in the address (#claims?set=...), so
+// Filters, sorting and addresses. A choice stands in the address (#claims?paper=...), so
 // that it can be sent to somebody; a link to something hidden shows it.
 (() => {
-  const VERDICTS = [...document.querySelectorAll(".totals li")].map(li => li.lastChild.textContent.trim());
+  const VERDICTS = [...document.querySelectorAll(".totals>span")].map(each => each.lastChild.textContent.trim());
   const KINDS = ["sentence", "cell", "variant", "proof", "privacy", "other"];
   const ORDERS = {
     paper: row => row.dataset.paper,
@@ -39,7 +39,6 @@
     }
     cell(row, key, value) {
       const text = row.cells[{ set: 0, at: 1, place: 2, method: 3 }[key]].textContent;
-      if (key === "at") return +(+text).toPrecision(2) === +value;
       return key === "place" ? text.startsWith(value) : text === value;
     }
     show(written) {

@@ -21,24 +21,22 @@ from dperm.core.experiment.validation import one_of
 from dperm.kinds.proofs import Argument
 from dperm.pipeline import products
 from dperm.report.evidence import (
+    NOTHING,
+    PENDING,
+    UNTESTED,
     AbsentError,
     Alteration,
     Each,
     Estimate,
     Evidence,
+    Finding,
     MissingError,
+    Range,
     Reading,
     Where,
     by_group,
     groups,
     matching,
-)
-from dperm.report.verdicts import (
-    NOTHING,
-    PENDING,
-    UNTESTED,
-    Finding,
-    Range,
     together,
 )
 from dperm.store.closure import functions

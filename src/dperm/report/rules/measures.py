@@ -19,6 +19,7 @@ from dperm.report.evidence import (
     Estimate,
     Evidence,
     MissingError,
+    Range,
     by_group,
     filled,
     matching,
@@ -41,7 +42,6 @@ from dperm.report.rules import (
     narrowed,
     rule,
 )
-from dperm.report.verdicts import Range
 
 Rows = dict[str, Any]  # that match: column to its value, or several
 Part: TypeAlias = pd.DataFrame  # the rows of a group

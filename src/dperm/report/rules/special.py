@@ -15,18 +15,27 @@ import pandas as pd
 from dperm.core.experiment import results
 from dperm.kinds.proofs import Argument
 from dperm.present.intervals import clopper_pearson, power
-from dperm.report import tuned
+from dperm.report import cells
 from dperm.report.evidence import (
+    CAVEAT,
+    CLOSE,
+    NOT,
+    REPRODUCED,
+    UNDECIDED,
     AbsentError,
     Each,
     Estimate,
     Evidence,
+    Finding,
     MissingError,
+    Range,
     Reading,
     Where,
     filled,
     groups,
     matching,
+    rounded,
+    together,
     worded,
 )
 from dperm.report.rules import (
@@ -41,17 +50,6 @@ from dperm.report.rules import (
     copied,
     grouped,
     split,
-)
-from dperm.report.verdicts import (
-    CAVEAT,
-    CLOSE,
-    NOT,
-    REPRODUCED,
-    UNDECIDED,
-    Finding,
-    Range,
-    rounded,
-    together,
 )
 
 # --- bounds ---------------------------------------------------------------------------
@@ -385,7 +383,7 @@ def pooled(
     decimals: int | None = None,
     digits: int | None = None,
     redrawn: dict[str, float] | None = None,
-    prints: str = tuned.LEAST,
+    prints: str = cells.LEAST,
     change: str = "",
 ) -> Finding:
     """The printed means of a problem, pooled, are those of our noise and solvers.
@@ -406,18 +404,18 @@ def pooled(
         "prints": prints,
     }
     printed = results.published(evidence.config, published)
-    found = tuned.cells(evidence, printed, how, tuned.CHANGES.get(change))
-    cells = tuned.grouped(found).get(problem)
-    if not cells:
+    found = cells.with_laws(evidence, printed, how, cells.CHANGES.get(change))
+    group = cells.grouped(found).get(problem)
+    if not group:
         raise AbsentError(f"{evidence.path(file)} has no law for {problem}")
-    seen = tuned.pooled(cells)
+    seen = cells.pooled(group)
     close = 1 / CLOSE <= seen.ratio.value <= CLOSE
     differs = seen.probability < (ALONE if change else level)
     verdict = REPRODUCED if not differs else CAVEAT if close else NOT
-    chance = tuned.apart(cells)
+    chance = cells.apart(group)
     verdict = NOT if chance < level else verdict
     reason = (
-        f"printed over law, {len(cells)} cells by how they move with noise; "
+        f"printed over law, {len(group)} cells by how they move with noise; "
         f"p = {seen.probability:.2g}, of each apart {chance:.2g}; level {level:g}"
     )
     return Finding(verdict, reason, seen.ratio, "1")
@@ -451,13 +449,13 @@ def in_law(
     if (rows["q0.025"] == rows["q0.975"]).all():
         raise MissingError("laws of no width leave every print outside")
     printed = results.published(evidence.config, how["published"])
-    found = tuned.cells(evidence, printed, how, tuned.CHANGES.get(change))
+    found = cells.with_laws(evidence, printed, how, cells.CHANGES.get(change))
     kept = {k: c for k, c in found.items() if [*k] not in (without or [])}
     if not kept:
         raise AbsentError(f"{evidence.path(how['file'])} has no law of {prints}")
-    corrected = tuned.holm({key: cell.probability for key, cell in kept.items()})
+    corrected = cells.holm({key: cell.probability for key, cell in kept.items()})
     outside = [worded(key) for key, each in corrected.items() if each < how["level"]]
-    chance = tuned.apart([*kept.values()])
+    chance = cells.apart([*kept.values()])
     few = (
         REPRODUCED if not outside else CAVEAT if 20 * len(outside) <= len(kept) else NOT
     )
