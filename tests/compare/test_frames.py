@@ -13,9 +13,11 @@ import dperm
 from dperm import PrivateSearch
 from dperm.compare import choosing
 from dperm.compare.estimators import DPClassifier, DPRegressor
+from dperm.compare.frames import expanded
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.solvers import private_scales
+from dperm.solvers.fits.secret import UndeclaredError
 
 LEVELS = {"city": ["A", "B"], "code": [1, 2]}
 BOUNDS = {"age": (20, 80), "size": (-1, 1)}
@@ -318,3 +320,41 @@ def test_pipelines_that_hand_on_data_frames_keep_their_names(frame):
     pipe.fit(frame[["age", "size", "city"]], y)
     assert {"age=missing", "city=A"} <= {*pipe[-1].names_}
     assert pipe.predict(frame[["age", "size", "city"]][:3]).shape == (3,)
+
+
+# --- scales of declared levels --------------------------------------------------------
+
+
+def test_a_record_moves_the_counts_of_a_category_as_those_of_one_column(frame):
+    known = {"categories": LEVELS, "missing_columns": ["age"]}
+    model = DPRegressor("moments", epsilon=1.0, random_state=0, **known)
+    y = labels(frame)
+    model.fit(frame, y)
+    moved = len(frame.columns) + 1  # a record is in each, or in "age=missing"
+    event = model.epsilon_.ledger.events[0]
+    assert event.sensitivity == pytest.approx(np.sqrt(2 * (moved + 1)))  # and the label
+    rng, distances = np.random.default_rng(1), []
+    counts = private_scales.histogram(expanded(frame, model._layout))
+    for _ in range(100):
+        other = frame.copy()
+        city = rng.choice(["A", "B", "D"])
+        other.loc[3] = [10.0 ** rng.uniform(-30, 30), city, rng.normal(), 2]
+        found = private_scales.histogram(expanded(other, model._layout))
+        distances.append(np.linalg.norm(found - counts))
+    assert np.sqrt(2 * moved) * 0.8 < max(distances) <= np.sqrt(2 * moved)
+
+
+def test_fewer_columns_than_a_record_is_in_are_refused(frame):
+    with pytest.raises(UndeclaredError):
+        X = np.ones((5, 3))
+        stated = private_scales.ledger(2, 5, 1.0, 0.01)
+        private_scales.noisy_counts([X], stated, private_scales.seeded(0), 3)
+
+
+def test_scales_of_declared_levels_are_near_their_shares(frame):
+    model = DPClassifier(epsilon=5.0, random_state=0, categories=LEVELS, classes=(0, 1))
+    model.fit(
+        pd.concat([frame[["city", "code"]]] * 20), np.tile(frame["code"] == 2, 20)
+    )
+    shares = [np.mean(frame["city"] == value) for value in ("A", "B")]
+    assert model._over[:2] ** 2 == pytest.approx(shares, rel=0.1)

@@ -1349,11 +1349,11 @@ MUTANTS = (
     # --- private scales ---------------------------------------------------------------
     plant("scales_one_cell", "dp_gd", "replacing a record moves two cells of a column",
         "private_scales:ledger", "moved = math.sqrt(2 * k)", "moved = math.sqrt(k)",
-        "noisy_counts", "math.sqrt(2 * len(counts))", "math.sqrt(len(counts))",
+        "noisy_counts", "math.sqrt(2 * k)", "math.sqrt(k)",
     ),
     plant("scales_one_column", "dp_gd", "a record is in a cell of every column",
         "private_scales:ledger", "moved = math.sqrt(2 * k)", "moved = math.sqrt(2)",
-        "noisy_counts", "math.sqrt(2 * len(counts))", "math.sqrt(2)",
+        "noisy_counts", "math.sqrt(2 * k)", "math.sqrt(2)",
     ),
     plant("scales_without_noise", "dp_gd", "the counts are released as they are",
         "noisy_counts",

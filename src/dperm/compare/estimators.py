@@ -419,7 +419,7 @@ class DPLinear(BaseEstimator):
     def _first(self, shape: tuple[int, int]) -> Ledger:
         """The scales that are released before the solver runs, by public numbers."""
         (n, p), (features, label) = shape, self._private()
-        k = len(self._sized(p)) * features + label
+        k = self._moved(p) * features + label
         if not k:
             return Ledger()
         return private_scales.ledger(k, n, self._epsilon, self._delta)
@@ -427,6 +427,18 @@ class DPLinear(BaseEstimator):
     def _sized(self, p: int) -> list[int]:
         """Columns whose scales are released; counts that are found say the others'."""
         return self._layout.numeric if self._layout and self._is_open() else [*range(p)]
+
+    def _moved(self, p: int) -> int:
+        """Of these, how many a record is in: of a category's levels it is in one."""
+        if self._is_marked():
+            assert self._layout is not None
+            return len(self._layout.columns) + len(self._layout.flags)
+        return len(self._sized(p))
+
+    def _is_marked(self) -> bool:
+        """Whether declared levels and gaps are columns of zeros and ones."""
+        layout = self._layout
+        return layout is not None and not layout.is_open and layout.bounds is None
 
     def _rescaled(
         self, X: Any, every: Sequence[Any], first: Ledger, normal: Normal | Exact
@@ -439,8 +451,12 @@ class DPLinear(BaseEstimator):
             columns += [partial(X.total, of_labels)] * label
         else:
             columns = [X[:, some]] * features + [every[0][:, None]] * label
-        noisy = private_scales.noisy_counts(columns, first, normal)
+        k = self._moved(p) * features + label
+        noisy = private_scales.noisy_counts(columns, first, normal, k)
         found = private_scales.scales(noisy, first, n)
+        if features and self._is_marked():
+            marks = np.setdiff1d(some, self._layout.numeric)
+            found[marks] = private_scales.shares(noisy[marks], first, n)
         size, scales = float(found[-1]) if label else 1.0, np.ones(p)
         if features:
             scales[some] = found[: len(some)]

@@ -10,7 +10,8 @@ them.
 takes 1 from one cell of each column and adds 1 to one other, which moves the counts by
 :math:`\sqrt{2k}` at most in the Euclidean norm. Adding or removing it moves at most one
 cell of each column by 1, together :math:`\sqrt{k}`. Both are attained. ∎ So the release
-is a Gaussian mechanism, and composes exactly with the others.
+is a Gaussian mechanism, and composes exactly with the others. The levels of a category
+count as one column: a record is 1 in one of them and 0 in the others.
 
 The columns' root mean squares are post-processing of the counts. A column is *seen*
 where three neighbouring cells hold more than the noise of all cells of all columns
@@ -47,6 +48,7 @@ from dperm.solvers.fits.secret import Normal, Secret
 OCTAVES = np.arange(-48, 49)  # the exponents of the cells
 SHARES = (0.01, 0.3)  # of the squared budget, the least and the most
 CLEAR = 40.0  # n / (sqrt(k) times the noise of a count over its sensitivity) to pay for
+FLOOR = 1.0
 FALSE = 1e-3  # chance of a fit that any cell stands out by noise alone
 _LOWEST = int(OCTAVES[0])
 _SIZE = 2**63 - 1  # the bits of a double but for its sign
@@ -87,18 +89,20 @@ def whole(epsilon: float, delta: float) -> float:
 
 
 def noisy_counts(
-    columns: Sequence[Any], stated: Ledger, normal: Normal | Exact
+    columns: Sequence[Any], stated: Ledger, normal: Normal | Exact, k: int | None = None
 ) -> np.ndarray:
     """Counts of the cells of all columns with a ledger's noise, (k, cells).
 
     Parameters
     ----------
     columns : sequence of arrays (n, p), dense or sparse
-        Finite. Together they have k columns.
+        Finite.
     stated : Ledger
         Of ``ledger``.
     normal : callable
         Gaussian noise of a scale and size, (size, 1); or noise for release.
+    k : int, optional
+        Columns that a record is in, the levels of a category as one; None: all.
 
     Raises
     ------
@@ -106,7 +110,8 @@ def noisy_counts(
         If the ledger states a smaller sensitivity.
     """
     counts = np.concatenate([histogram(each) for each in columns])
-    secret = Secret(counts.reshape(-1, 1), math.sqrt(2 * len(counts)), error=0.0)
+    k = len(counts) if k is None else k
+    secret = Secret(counts.reshape(-1, 1), math.sqrt(2 * k), error=0.0)
     return secret.released(iter(stated.events), normal).reshape(len(counts), -1)
 
 
@@ -174,3 +179,13 @@ def scales(noisy: np.ndarray, stated: Ledger, n: int) -> np.ndarray:
     found = np.sqrt(kept @ 4.0**OCTAVES / n)
     seen = three.max(axis=1) > math.sqrt(3) * clear
     return np.where(seen & (found > 0), found, 1.0)
+
+
+def shares(noisy: np.ndarray, stated: Ledger, n: int) -> np.ndarray:
+    """Root mean squares of n records' columns of zeros and ones, (k,).
+
+    As least those of as many ones as the noise has standard deviations: a level that
+    the noise hides is not taken for one without records.
+    """
+    ones = noisy[:, OCTAVES == 0][:, 0]
+    return np.sqrt(np.clip(ones, FLOOR * stated.events[0].scale, n) / n)
