@@ -45,6 +45,23 @@ def test_settings_without_a_bound_are_counted(rows):
     assert math.isfinite(row["most"])
 
 
+def test_the_lower_bound_is_that_of_the_claim(rows):
+    claims = pd.read_csv(ROOT / "results/claims.csv").set_index("id")["reproduced"]
+    proved = rows["proved"]["dpbcfw"]
+    assert proved["DP-BCFW"] == claims["c-dpbcfw-theorem-3-printed-noise-d0675d"] > 1
+    assert math.isnan(proved["DP-FW"])
+
+
+def test_pages_state_the_bounds_of_the_picture(rows):
+    bounds = worth._label(rows.reset_index().iloc[-1])
+    assert rows.index[-1] == ("dpbcfw", "DP-BCFW")
+    least = bounds.rpartition(" ")[2]
+    for page in ("README.md", "docs/article/article.md", "docs/papers/dpbcfw.md"):
+        assert f"at least {least} " in " ".join((ROOT / page).read_text().split()), page
+    spanned = bounds.partition(";")[0]
+    assert spanned.replace(",", " ") in (ROOT / "docs/papers/dpbcfw.md").read_text()
+
+
 def test_first_author_and_year():
     assert worth.author("Lou, Cheung (2020), IEEE, doi 10.1109/x.2020") == "Lou 2020"
 
@@ -52,15 +69,16 @@ def test_first_author_and_year():
 def test_the_answer_names_noise_that_is_too_much_and_too_little():
     data = pd.DataFrame(
         [
-            ("a", "exact", 0.9, 1.0, 0),
-            ("a", "wasted", 0.1, 0.4, 0),
-            ("b", "broken", 20.0, 1234.5, 0),
-            ("b", "unbounded", 0.8, 0.9, 3),
+            ("a", "exact", 0.9, 1.0, 0.9, 0, 5),
+            ("a", "wasted", 0.1, 0.4, 0.1, 0, 5),
+            ("b", "broken", 20.0, 1234.5, 12.3, 0, 5),
+            ("b", "unbounded", 0.8, 0.9, math.nan, 3, 5),
         ],
-        columns=["paper", "method", "least", "most", "unbounded"],
+        columns=worth.COLUMNS,
     )
     first, second, third = worth.in_words(data, {"a": "A 2022", "b": "B 2020"})
     assert first.startswith("2 of 4 methods")
     assert second.endswith("costs: wasted of A 2022 (0.1 to 0.4).")
-    assert "broken of B 2020 (20 to 1,200), unbounded of B 2020" in third
+    assert "broken of B 2020 (20 to 1,200; proved: at least 12), unbounded" in third
+    assert "0.8 to 0.9; lower bound not computed; no bound in 3 of 5 settings" in third
     assert worth.in_words(data.iloc[:0], {}) == []

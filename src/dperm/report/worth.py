@@ -1,7 +1,9 @@
 """One picture for README: what the papers' epsilons are worth.
 
 Every paper's table of its published noise is read. For each method the picture shows
-the true epsilon (the tight accountant's upper bound) over the published one.
+the true epsilon (the tight accountant's upper bound) over the published one. Where that
+exceeds the published one, it also shows the largest lower bound that a table or a claim
+proves.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import available
-from dperm.present import looks
 from dperm.present.drawing import METADATA, styled, write_palette
 
 TABLES = {  # by paper: the table of its published noise
@@ -29,7 +30,11 @@ TABLES = {  # by paper: the table of its published noise
     "dpsco": "noise",
     "dpbcfw": "privacy",
 }
+CLAIMED = {  # claims that prove a lower bound where the tables have none
+    ("dpbcfw", "DP-BCFW"): "Theorem 3, printed noise"
+}
 TARGET = 1.0  # published epsilon that is shown
+BLUE, ORANGE = "#0072b2", "#d55e00"  # at most the published epsilon, or not proved so
 TICKS = (0.01, 0.1, 1, 10, 1e3, 1e5)
 COLUMNS = ["paper", "method", "least", "most", "proved", "unbounded", "settings"]
 
@@ -41,7 +46,8 @@ def table(config: schema.Config) -> pd.DataFrame:
     -------
     DataFrame
         ``least`` and ``most`` of the upper bounds that are finite, ``proved``: the
-        largest lower bound, ``unbounded``: settings without a bound, ``settings``.
+        largest lower bound of a table or claim (NaN: none), ``unbounded``: settings
+        without a bound, ``settings``.
         A paper whose table is not there has no row, and variants with the same noise
         share one.
     """
@@ -66,35 +72,53 @@ def _of(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]:
         method = plan.label(config, str(name)) if known_solver else name
         known = group[np.isfinite(group["true_epsilon"])]
         ends = known["true_epsilon"].agg(["min", "max"]) / TARGET
-        proved = group["epsilon_low"].max() / TARGET
+        lower = group["epsilon_low"].max(), _claimed(config, paper, str(method))
+        proved = np.nanmax([*lower, 0.0]) / TARGET or np.nan
         yield paper, method, *ends, proved, len(group) - len(known), len(group)
+
+
+def _claimed(config: schema.Config, paper: str, method: str) -> float:
+    """The lower bound that a claim of the paper proves for the method, or NaN."""
+    path, place = (
+        plan.results_folder(config, "claims.csv"),
+        CLAIMED.get((paper, method)),
+    )
+    if place is None or not path.is_file():
+        return np.nan
+    claims = pd.read_csv(path)
+    claims = claims[(claims["paper"] == paper) & (claims["place"] == place)]
+    return float(claims["reproduced"].max())
 
 
 @styled
 def picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
-    """A bar for every method, from the least to the largest upper bound."""
+    """A bar for every method, from the least to the largest upper bound.
+
+    Where the noise is not proved to be private enough, the bar is orange and its label
+    says what is proved instead.
+    """
     figure, axes = plt.subplots(figsize=(8.0, 0.3 * len(data) + 0.8))
-    look = looks.of(data["method"])
     rows: list[Any] = list(data.itertuples())
     for place, row in enumerate(rows):
+        loose = row.most > TARGET or row.unbounded > 0
+        colour = ORANGE if loose else BLUE
         ends = row.least / 1.08, row.most * 1.08  # wide enough to be seen
-        colour = look[row.method]["color"]
         axes.plot(ends, [place] * 2, color=colour, linewidth=8, solid_capstyle="butt")
-        after = max(row.most, TARGET), place
-        offset: Any = {"xytext": (7, 0), "textcoords": "offset points", "va": "center"}
-        text = f"{_rounded(row.least)} to {_rounded(row.most)}"
-        if row.unbounded:
-            text += f"; no bound in {row.unbounded} of {row.settings} settings"
+        if row.proved > TARGET:
+            axes.plot([row.proved, row.least], [place] * 2, color=colour, linewidth=1)
+            axes.plot([row.proved], [place], color=colour, marker="|", markersize=10)
         axes.annotate(
-            text if row.proved else f"{text}; no lower bound",
-            after,
-            fontsize=8,
-            **offset,
+            _label(row),
+            (max(row.most, TARGET), place),
+            xytext=(7, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
         )
     axes.axvline(TARGET, color="0.3", linewidth=1)
     named = [f"{row.method}, {papers[row.paper]}" for row in rows]
     axes.set_yticks(range(len(data)), named)
-    axes.set(xscale="log", xlim=(5e-3, 1e11), ylim=(len(data) - 0.4, -0.6))
+    axes.set(xscale="log", xlim=(5e-3, 1e12), ylim=(len(data) - 0.4, -0.6))
     axes.set_xticks(*zip(*((t, f"{t:,g}") for t in TICKS), strict=True))
     axes.minorticks_off()
     axes.grid(axis="y", visible=False)
@@ -102,13 +126,24 @@ def picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     return figure
 
 
+def _label(row: Any) -> str:
+    """The range of upper bounds, and what is proved where it passes the target."""
+    text = f"{_rounded(row.least)} to {_rounded(row.most)}"
+    if row.proved > TARGET:
+        text += f"; proved: at least {_rounded(row.proved)}"
+    elif np.isnan(row.proved):
+        text += "; lower bound not computed"
+    if row.unbounded:
+        text += f"; no bound in {row.unbounded} of {row.settings} settings"
+    return text
+
+
 def in_words(data: pd.DataFrame, papers: dict[str, str]) -> list[str]:
     """The answer in sentences: whose noise costs less, and more, than it says."""
 
     def named(rows: pd.DataFrame) -> str:
         return ", ".join(
-            f"{row.method} of {papers[row.paper]} "
-            f"({_rounded(row.least)} to {_rounded(row.most)})"
+            f"{row.method} of {papers[row.paper]} ({_label(row)})"
             for row in rows.itertuples()
         )
 
