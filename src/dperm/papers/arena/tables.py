@@ -135,14 +135,22 @@ def auto_choices(
 
 
 def _declared(config: schema.Config) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Errors by solvers' names in every cell of the sweep, and sizes of problems."""
+    """Errors by solvers' names in every cell of the sweep, and sizes of problems.
+
+    Of problems with an intercept or a centred label, as every fit has by default.
+    """
     rows = load_sweep(config, "declared_scales")
     known = rows.dropna(subset=["n", "p"]).groupby("problem", sort=False)
     sizes = known[["n", "p"]].first()
     sizes["loss"] = [kind_of(config, name) for name in sizes.index]
     table = outcomes.contest(config, "declared_scales")
     table = table.assign(algorithm=table["solver"])
-    return ranking.cells(table, "default", public=False), sizes
+    errors = ranking.cells(table, "default", public=False)
+    made = [
+        plan.at_problem(config, name).problem.preparation
+        for name in errors.index.get_level_values("problem")
+    ]
+    return errors[[one.centre or one.intercept for one in made]], sizes
 
 
 def price(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
