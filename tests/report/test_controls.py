@@ -10,7 +10,7 @@ import pytest
 from dperm.pipeline import digests
 from dperm.report import judging, rules
 from dperm.report.evidence import NOTHING, REPRODUCED, Evidence
-from dperm.report.rules import measures, special
+from dperm.report.rules import measures
 from dperm.store.closure import functions
 
 from .conftest import write
@@ -125,8 +125,8 @@ def test_a_proof_fails_for_a_formula_of_another_target(config):
 
 def test_a_mutation_changes_the_formula_and_not_the_claim(evidence):
     given = {"argument": "theorem_gaussian", "epsilon": 0.5, "delta": 1e-6}
-    as_is = special.proof(evidence, **given)
-    mutated = special.proof(evidence, mutation=2.0, **given)
+    as_is = measures.proof(evidence, **given)
+    mutated = measures.proof(evidence, mutation=2.0, **given)
     assert as_is.published == mutated.published == "0.5"
     assert mutated.reproduced.value > 1.9 * as_is.reproduced.value
 

@@ -14,7 +14,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment.locate import ConfigError
 from dperm.report import claims, judging, rules
 from dperm.report.evidence import NOT, REPRODUCED, Evidence
-from dperm.report.rules import special
+from dperm.report.rules import measures
 from dperm.store import closure
 
 from .conftest import write
@@ -50,10 +50,10 @@ def paper(name):
 
 def test_the_worst_case_decides():
     evidence = Evidence(paper("dpgcd"))
-    found = special.proof(evidence, "noisy_max_step", gap=[2, 200], pure=[0.1, 0.2])
+    found = measures.proof(evidence, "noisy_max_step", gap=[2, 200], pure=[0.1, 0.2])
     assert found.verdict == NOT
     assert "(gap 200, pure 0.1; 4 cases)" in found.reason  # lists are crossed
-    held = special.printed_noise(evidence, "theorem_gaussian", epsilon=1.0, delta=1e-6)
+    held = measures.printed_noise(evidence, "theorem_gaussian", epsilon=1.0, delta=1e-6)
     assert held.verdict == REPRODUCED
 
 

@@ -46,9 +46,9 @@ def report(judged, tmp_path_factory):
     ARENA.to_csv(arena, index=False)
     path = plan.results_folder(config, "claims.csv")
     judged.to_csv(path, index=False)
-    audit = plan.results_folder(config, "audit", "controls.csv")
+    audit = plan.results_folder(config, "audit", "controls.md")
     audit.parent.mkdir()
-    audit.write_text("mechanism,caught by\nhalf the noise,KS test\n")
+    audit.write_text("half the noise")
     return page.report(config)[1]
 
 
@@ -115,9 +115,9 @@ def test_the_leaderboard_ranks_fresh_errors_within_data_set_and_epsilon(report):
     assert {row[0] for row in cells} == {page._titled("electricity_raw")}
 
 
-def test_tables_of_the_audit_are_shown_where_there_are_any(report):
+def test_the_audit_is_linked_where_there_is_one(report):
     text = report.read_text()
-    assert "half the noise" in text
+    assert 'audit/controls.md">controls</a>' in text
     assert 'href="#audits"' in text
 
 

@@ -16,7 +16,7 @@ from dperm.report.evidence import (
     MissingError,
     Range,
 )
-from dperm.report.rules import OutsideError, measures, special
+from dperm.report.rules import OutsideError, measures
 
 from .conftest import write
 
@@ -175,7 +175,7 @@ def test_never_needs_no_hit_and_enough_runs(config, evidence, hits, runs, verdic
     rows = {"hit": [hits, 0], "run": [runs - 5, 5], "right": [1.0, 0.0]}
     write(config, "wrong", pd.DataFrame(rows))
     given = {"hits": "hit", "found": "right", "runs": "run", "at_most": 0.05}
-    found = special.never(evidence, "wrong", **given)
+    found = measures.never(evidence, "wrong", **given)
     assert found.verdict == verdict
     if not hits:  # Clopper and Pearson at zero hits
         assert found.reproduced.high == pytest.approx(1 - 0.025 ** (1 / runs))
@@ -183,9 +183,9 @@ def test_never_needs_no_hit_and_enough_runs(config, evidence, hits, runs, verdic
 
 def test_never_by_finding_nothing_is_no_achievement(config, evidence):
     write(config, "wrong", pd.DataFrame({"hit": [0, 0], "right": [2.0, 1.0]}))
-    assert special.never(evidence, "wrong", "hit", "right").verdict == REPRODUCED
+    assert measures.never(evidence, "wrong", "hit", "right").verdict == REPRODUCED
     write(config, "wrong", pd.DataFrame({"hit": [0, 0], "right": [0.0, 0.0]}))
-    assert special.never(evidence, "wrong", "hit", "right").verdict == NOT
+    assert measures.never(evidence, "wrong", "hit", "right").verdict == NOT
 
 
 def test_fewer_compares_the_amounts_to_the_same_error(evidence):
@@ -219,22 +219,22 @@ def test_a_bound_speaks_only_within_its_preconditions(config, evidence):
             "epochs": [-3.0, 2.0]}  # fmt: skip
     write(config, "theory", pd.DataFrame(rows))
     given = {"start": "start", "per": "bound", "requires": {"epochs": 0}}
-    found = special.bounded(evidence, "theory", **given)
+    found = measures.bounded(evidence, "theory", **given)
     assert found.verdict == REPRODUCED and found.reproduced.value == 0.4
     assert found.reason.startswith("1 of 2 rows within the preconditions")
     write(config, "theory", pd.DataFrame(rows | {"epochs": [-3.0, -2.0]}))
     with pytest.raises(OutsideError, match="epochs >= 0"):
-        special.bounded(evidence, "theory", **given)
+        measures.bounded(evidence, "theory", **given)
 
 
 def test_equal_by_construction_bears_out_nothing(config, evidence):
     rows = {"name": list("pq"), "new": [2.0, 1.0], "old": [2.0, 4.0]}
     write(config, "bounds", pd.DataFrame(rows))
-    found = special.tighter(evidence, "bounds", "new", "old", each="name")
+    found = measures.tighter(evidence, "bounds", "new", "old", each="name")
     assert found.verdict == CAVEAT and "1 of 2 equal by construction" in found.reason
     write(config, "bounds", pd.DataFrame(rows | {"old": [2.0, 1.0]}))
     with pytest.raises(OutsideError, match="by construction"):
-        special.tighter(evidence, "bounds", "new", "old", each="name")
+        measures.tighter(evidence, "bounds", "new", "old", each="name")
 
 
 def test_a_rate_is_judged_beside_the_local_one_of_its_bound(config, evidence):
@@ -283,7 +283,7 @@ def test_a_lead_that_changes_needs_an_interval(config, evidence):
     rows = pd.read_csv(evidence.path("table"))
     write(config, "other", rows)
     given = {"each": "problem", "best": "mean", "above": 1, **PAIR}
-    found = special.contrast(
+    found = measures.contrast(
         evidence, ["table", "other"], where={"problem": "b"}, **given
     )
     assert found.reproduced.value == 1 and found.verdict == UNDECIDED
@@ -301,10 +301,10 @@ def test_no_lead_inside_the_band_of_the_controls_is_decided(config, evidence):
 
 def test_directions_are_counted_where_they_are_decided(config, evidence):
     write(config, "said", pd.DataFrame({"right": ["yes"] * 6 + ["says nothing", None]}))
-    found = special.agree(evidence, "said", "right")
+    found = measures.agree(evidence, "said", "right")
     assert found.verdict == REPRODUCED and "6 of 6" in found.reason
     write(config, "said", pd.DataFrame({"right": ["yes", "no", "yes", "no"]}))
-    assert special.agree(evidence, "said", "right").verdict == UNDECIDED
+    assert measures.agree(evidence, "said", "right").verdict == UNDECIDED
 
 
 def test_long_lists_are_cut_to_what_fails_or_the_range(config, evidence):

@@ -23,7 +23,7 @@ from dperm.report.evidence import (
     Evidence,
     MissingError,
 )
-from dperm.report.rules import special
+from dperm.report.rules import measures
 
 from .conftest import write
 
@@ -212,13 +212,13 @@ def test_a_print_has_a_law_for_each_thing_that_may_be_printed(two_ways, evidence
 
 def test_a_whole_table_lies_in_the_laws_of_one_reading(two_ways, config, monkeypatch):
     table = printed({ALL[0]: 0.31, ALL[1]: 0.28})
-    monkeypatch.setattr(special.results, "published", lambda *_: table)
+    monkeypatch.setattr(measures.results, "published", lambda *_: table)
     options = {"published": "t", "file": "law", "keys": KEYS, "cells": {"m": HOW}}
     of = schema.Claim("Table", "cells", "cells", options)
     evidence = Evidence(config, siblings=[of])
 
     def judged(prints, **more):
-        return special.in_law(evidence, "Table", "m", prints, **more)
+        return measures.in_law(evidence, "Table", "m", prints, **more)
 
     assert judged("fresh").verdict == REPRODUCED
     assert judged("least").verdict == NOT

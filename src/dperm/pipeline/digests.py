@@ -45,7 +45,7 @@ SAVING = {
     "figures": "dperm.present.drawing:save",
     "tables": "dperm.present.tables:save",
 }
-RULES = ("dperm.report.rules.measures", "dperm.report.rules.special")
+RULES = ("dperm.report.rules.measures",)
 REPORTING = ("dperm.report.judging:claims", "dperm.report.page:report", *RULES)
 AUDITING = ("dperm.audit.ladder:solver", "dperm.compare.audited:subjects")
 AUDITED = {  # tables of the audit, by the functions that make their numbers

@@ -42,14 +42,13 @@ from dperm.report.claims import (
 from dperm.report.evidence import read_or_empty
 from dperm.report.judging import table
 from dperm.report.reports import REPORTS, bottom, noticing
-from dperm.report.selection import by_algorithm, selection
+from dperm.report.selection import in_words, selection
 
 log = logging.getLogger(__name__)
 
 FILES = Path(__file__).with_name("page_files")
 MARKS = dict(zip(FIVE, "✓◐✗?–", strict=True))
 CLASSES = dict(zip(FIVE, ("yes", "caveat", "no", "open", "apart"), strict=True))
-LONGEST = 60  # rows of a table that the page shows; the CSV file has all
 ARENA = "arena"  # the folder of the comparison of methods
 Row = dict[str, Any]
 
@@ -156,8 +155,8 @@ def page(
             classes=CLASSES,
             kinds=KINDS,
             judged=plan.results_folder(config, "claims.csv").is_file(),
-            selection=_listed(by_algorithm(chosen)),
-            audits=_tables(audits),
+            selection=in_words(chosen),
+            audits=sorted(audits.glob("*.md")),
             scale=config.scale.name,
             versions=store.versions(),
             css=css,
@@ -278,16 +277,3 @@ def _advice(path: Path) -> list[Row]:
         {"loss": loss, "rows": group.rename(columns={"from": "low"}).to_dict("records")}
         for loss, group in data.groupby("loss", sort=False)
     ]
-
-
-def _tables(folder: Path) -> Iterator[Row]:
-    for path in sorted(folder.glob("*.csv")):
-        data = read_or_empty(path)
-        if len(data):
-            listed = _listed(data.head(LONGEST))
-            yield {"name": path.stem, "path": path, "of": len(data), **listed}
-
-
-def _listed(data: pd.DataFrame) -> Row:
-    rows = [[short(value) for value in row] for row in data.itertuples(index=False)]
-    return {"columns": [name.replace("_", " ") for name in data.columns], "rows": rows}

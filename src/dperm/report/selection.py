@@ -94,23 +94,22 @@ def _cost(epsilon: float, delta: float | None, trials: int) -> float | None:
     return tuned_epsilon(one, delta, trials, "geometric")
 
 
-def by_algorithm(selected: pd.DataFrame) -> pd.DataFrame:
-    """By paper, noise, algorithm and target: how much higher fresh runs come out."""
-    keys = ["paper", "calibration", "algorithm", "epsilon"]
-    groups = selected.dropna(subset="bias").groupby(keys, sort=False)
-    rows = [
-        {
-            "paper": paper,
-            "noise": noise,
-            "algorithm": algorithm,
-            "cells": len(group),
-            "higher on fresh runs": f"{(group['bias'] > 1).mean():.0%}",
-            "median fresh / tuning": group["bias"].median(),
-            "largest fresh / tuning": group["bias"].max(),
-            "settings tried": int(group["trials"].max()),
-            "epsilon counted": epsilon,
-            "epsilon with an honest choice": group["tuned_epsilon"].max(),
-        }
-        for (paper, noise, algorithm, epsilon), group in groups
-    ]
-    return pd.DataFrame(rows)
+def in_words(selected: pd.DataFrame) -> str:
+    """What fresh runs and an honest choice change, in a sentence; empty without any."""
+    bias = selected["bias"].dropna()
+    if bias.empty:
+        return ""
+    text = (
+        "Fresh runs have larger errors than the tuning runs in "
+        f"{(bias > 1).mean():.0%} of {len(bias)} chosen settings, by a factor of "
+        f"{bias.median():.3g} in the median and {bias.max():.3g} at most."
+    )
+    priced = selected.dropna(subset="tuned_epsilon")
+    if len(priced):
+        dearest = priced.loc[(priced["tuned_epsilon"] / priced["epsilon"]).idxmax()]
+        text += (
+            f" A private choice among {dearest['trials']:,g} settings, by random "
+            "stopping (Papernot and Steinke 2022, Theorem 2), raises epsilon from "
+            f"{dearest['epsilon']:g} to {dearest['tuned_epsilon']:.3g}."
+        )
+    return text

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dperm.papers.dpskgd import figures, measures, tables, theorem42
-from dperm.report.rules.special import bounded
+from dperm.report.rules.measures import bounded
 
 KEYS = ["instance", "case", "n", "epsilon"]
 # sampling: its excess over that of single draws, and its row over theirs

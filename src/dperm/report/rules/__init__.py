@@ -42,7 +42,7 @@ from dperm.report.evidence import (
 from dperm.store.closure import functions
 
 Rule = Callable[..., Finding]
-OURS = ("dperm.report.rules.measures", "dperm.report.rules.special")
+OURS = ("dperm.report.rules.measures",)
 # Endings of the functions that the option ``argument`` names.
 ENDINGS = {"proof": "", "printed_noise": "_noise"}
 Options = dict[str, Any]
