@@ -11,7 +11,7 @@ Y = X[:, 0] > 0
 
 
 def fitted(**given):
-    plain = {"bounds": (-1, 1), "classes": (False, True), "random_state": 0}
+    plain = {"bounds": (-1, 1), "classes": (False, True)}
     return DPClassifier("dp_gd", delta=1e-4, **plain, **given).fit(X, Y)
 
 
@@ -51,6 +51,27 @@ def test_a_fit_without_privacy_fits_in_no_budget():
         fitted(epsilon=np.inf)
     with Budget(1e9, 0.5), pytest.raises(BudgetError, match="costs inf"):
         DPClassifier(epsilon=np.inf, bounds=(-1, 1)).fit(X, Y)
+
+
+def test_noise_that_two_fits_share_would_cancel():
+    """Two fits of one seed have the same noise, so that their difference has none."""
+    search = dperm.PrivateSearch(
+        DPClassifier("dp_gd", bounds=(-1, 1), classes=(False, True)),
+        {"l2": [0.1]},
+        random_state=5,
+    )
+    rng = np.random.RandomState(7)
+    with Budget(20.0, 1e-1) as outer:
+        fitted(random_state=5)
+        with Budget(20.0, 1e-1), pytest.raises(BudgetError, match="random_state: exp"):
+            fitted(random_state=5)
+        with pytest.raises(BudgetError, match="random_state: expected None or another"):
+            search.fit(X, Y)
+        fitted(random_state=6)
+        fitted(random_state=rng)
+        fitted(random_state=rng)  # goes on where it was
+    assert outer.spent_epsilon == pytest.approx(4.0, rel=1e-5)
+    fitted(random_state=5)
 
 
 @pytest.mark.parametrize(("given", "said"), [

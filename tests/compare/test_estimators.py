@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -420,6 +421,25 @@ def test_a_search_without_a_budget_is_warned_of(data):
     with dperm.Budget(5.0, 1e-2) as budget:
         search.fit(X, y)
     assert budget.spent_epsilon == pytest.approx(4.0, rel=1e-3)
+
+
+def test_no_library_warns_of_what_the_records_are(data):
+    """SciPy's warning of an ill-conditioned matrix has a number of theirs in it."""
+    X, y = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for solver in ("objective_perturbation", "approximate_minima"):
+            tiny = {"feature_scale": 1e-12, "classes": (False, True)}
+            DPClassifier(solver, random_state=0, **tiny).fit(X, y > 0)
+
+
+def test_a_method_whose_steps_are_counted_by_the_data_is_refused(data):
+    X, y = data
+    many = np.tile(X, 2)  # as many columns as it has blocks
+    for one in (many, np.where(many > 2, 1e300, many)):
+        model = DPRegressor("dp_skgd_blocks2_importance", random_state=0)
+        with pytest.raises(ValueError, match="its number of steps follows from"):
+            model.fit(one, y)
 
 
 # --- the package ----------------------------------------------------------------------

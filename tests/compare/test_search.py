@@ -14,7 +14,7 @@ GRID = [{"solver": ["dp_gd"], "l2": [0.01, 100.0]}, {"solver": ["moments"]}]
 
 def searched(grid=GRID, **given):
     model = DPRegressor(bounds=(-1, 1), label_bounds=(-3, 3))
-    return PrivateSearch(model, grid, random_state=0, **given).fit(X, Y)
+    return PrivateSearch(model, grid, **{"random_state": 0, **given}).fit(X, Y)
 
 
 def test_the_whole_search_costs_its_epsilon(monkeypatch):
@@ -50,8 +50,8 @@ def test_a_budget_counts_a_search_once():
     with Budget(2.5, 1e-3) as budget:
         searched(epsilon=2.0)
         assert budget.spent_epsilon == pytest.approx(2.0, rel=0.05)
-        with pytest.raises(BudgetError):
-            searched(epsilon=2.0)
+        with pytest.raises(BudgetError, match="epsilon"):
+            searched(epsilon=2.0, random_state=1)
 
 
 @pytest.mark.parametrize(("grid", "given", "said"), [

@@ -119,6 +119,21 @@ def test_what_files_cannot_be_is_said_before_anything_runs(small, tmp_path):
         parquet(tmp_path, "label")
 
 
+def test_a_label_that_is_no_number_does_not_end_a_regression(small, tmp_path):
+    """One record would decide whether there is a fit, and stand in the error."""
+    X, _ = records(unclean=False)
+    how = {"bounds": BOUNDS, "label_bounds": (0, 1), "loss": "least_squares"}
+    y = (X[:, 0] > 0).astype(float)
+    y[4] = np.nan
+    wanted = fitted(X, y, "dp_gd", **how).coef_
+    odd = y.astype(object)
+    odd[4] = "absent"
+    assert np.array_equal(fitted(X, odd, "dp_gd", **how).coef_, wanted)
+    folder(tmp_path, X, odd.astype(str))
+    with pytest.raises(ValueError, match="y: expected numbers in 'label', found text"):
+        fitted(tmp_path, "label", "dp_gd", **how)
+
+
 def test_a_file_that_is_linked_does_not_count_twice(tmp_path):
     folder(tmp_path, *records())
     os.link(tmp_path / "0.parquet", tmp_path / "7.parquet")

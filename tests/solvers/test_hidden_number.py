@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+import dperm
 from dperm import Budget, BudgetError
 from dperm.accountants.intervals import epsilon_interval
 from dperm.compare.estimators import DPClassifier, DPRegressor
@@ -160,6 +161,14 @@ def test_what_would_tell_the_number_is_refused(data, given, said):
 def test_undeclared_classes_are_refused(data):
     with pytest.raises(ValueError, match="expects classes"):
         DPClassifier(**DECLARED).fit(data[0], data[1] > 0)
+
+
+def test_what_kind_of_labels_there_are_is_to_be_declared(data):
+    """A third label, of one record, would decide whether there is a fit."""
+    X, y = data
+    for labels in (y, y > 0):
+        with pytest.raises(ValueError, match=r"expects classes=.* or loss="):
+            dperm.fit(X, labels, neighbours="add_remove", delta=1e-6)
 
 
 def test_a_budget_is_of_one_kind_of_neighbours(data):

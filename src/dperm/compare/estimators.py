@@ -10,7 +10,8 @@ import math
 import secrets
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -48,8 +49,10 @@ from dperm.compare.guarantee import (
     charge,
     check_target,
     is_budgeted,
+    use_seed,
 )
 from dperm.compare.units import Units, units
+from dperm.core import solvers
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.losses import BOUNDED, named
@@ -146,6 +149,8 @@ class DPLinear(BaseEstimator):
         """What a fit reads: of files, and of large arrays if the method can, blocks."""
         if isinstance(X, str | Path):
             source = parquet(X, y)
+            if not (source.has_numbers or hasattr(self, "classes")):
+                raise ValueError(f"y: expected numbers in {y!r}, found text")
             self._framed(X)
             self.n_features_in_ = source.shape[1]
             self.feature_names_in_ = self.names_ = np.array(source.names, dtype=object)
@@ -158,6 +163,8 @@ class DPLinear(BaseEstimator):
         if not isinstance(X, np.ndarray) or X.size <= LARGE or self._read_off():
             return self._cleaned(*self._arrays(X, y))
         X, y = self._arrays(X, y, dtype=X.dtype if X.dtype.kind in "fiub" else float)
+        if y.dtype == object and not hasattr(self, "classes"):
+            y = pd.to_numeric(pd.Series(y), errors="coerce").to_numpy(dtype=float)
         blocks, every = self._cleaned(self._blocks(Held(X, y)), y)
         problems = [self._problem(blocks, one, len(every)) for one in every]
         if self._method(problems).on(problems[0]).in_blocks:
@@ -249,7 +256,7 @@ class DPLinear(BaseEstimator):
         if not method.scales_columns:
             self._constant = 1.0
             problems = [self._problem(X, one, len(every)) for one in every]
-        reason = method.on(problems[0]).obstacle()
+        reason = method.on(problems[0]).obstacle() or _reads_off(method)
         if reason:
             raise ValueError(f"solver {method.name}: cannot do this: {reason}")
         self.solver_ = method.name
@@ -565,10 +572,13 @@ class DPLinear(BaseEstimator):
         if first.events or fill.events:
             runs = self._runs(X, every, contestants.method(self.solver_))
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
-        if self.release:
-            W = [on.alone(setting, noise, 0, exact=True) for on, setting in runs]  # type: ignore[attr-defined]
-        else:
-            W = [weights(*run, noise, k) for run, k in zip(runs, seeds, strict=True)]
+        with silent():
+            if self.release:
+                W = [on.alone(setting, noise, 0, exact=True) for on, setting in runs]  # type: ignore[attr-defined]
+            else:
+                W = [
+                    weights(*run, noise, k) for run, k in zip(runs, seeds, strict=True)
+                ]
         self._published(np.array([_finite(w) for w in W]))
         self._spread = intervals.spread(runs[0][0]) if len(runs) == 1 else None
         return self
@@ -649,7 +659,9 @@ class DPLinear(BaseEstimator):
         """Of this fit's noise; of the operating system unless it is asked for."""
         if self.random_state is None:
             return secrets.randbits(62)
-        return int(check_random_state(self.random_state).randint(2**31))
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        use_seed(seed)
+        return seed
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         raise NotImplementedError
@@ -1036,6 +1048,11 @@ def fit(
     """
     loss = parameters.get("loss")
     told = "classes" in parameters or loss is not None
+    if not told and parameters.get("neighbours") == ADD_REMOVE:
+        raise ValueError(
+            "neighbours: 'add_remove' expects classes=(...) or loss='...': whether "
+            "there are two labels hangs on a record"
+        )
     signed = "classes" in parameters or loss in metrics.SIGNED
     if not told and isinstance(X, str | Path):
         raise ValueError("X: of records in files, expected classes=(...) or loss='...'")
@@ -1063,6 +1080,24 @@ def _composed(runs: Sequence[tuple[Contestant, Setting]], noise: float) -> Ledge
     """The releases of all runs."""
     first, *others = (on.ledger(setting, noise) for on, setting in runs)
     return sum(others, first)
+
+
+def _reads_off(method: contestants.Method) -> str:
+    """Why a method does not do with declared scales alone; empty if it does."""
+    by = getattr(solvers.load(method.section.algorithm), "Options", object)
+    options = method.section.options
+    usual = getattr(by, "probabilities", "")
+    if options.get("probabilities", usual) != "importance":
+        return ""
+    return "its number of steps follows from the columns' scales, which it reads off"
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Without warnings of other libraries: they would follow the records."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def weights(

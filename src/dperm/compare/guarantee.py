@@ -131,7 +131,8 @@ class Budget:
     A fit that costs more than is left raises ``BudgetError`` before it draws any noise.
     Epsilons and deltas add up (basic composition). That sum may be decided on the way:
     later fits may depend on what earlier ones released (Rogers, Roth, Ullman and Vadhan
-    2016, arXiv:1605.08294, Theorem 3.6). It counts fits of this process; a
+    2016, arXiv:1605.08294, Theorem 3.6). Noise has to be independent, so that a
+    ``random_state`` serves one fit of a budget. It counts fits of this process; a
     ``GridSearchCV`` with ``n_jobs`` fits in others.
 
     Raises
@@ -160,6 +161,7 @@ class Budget:
     #: what the fits so far take as public
     given: tuple[str, ...] = field(default=(), init=False)
     relation: str | None = field(default=None, init=False)
+    _seeds: set[int] = field(default_factory=set, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_target(self.epsilon, self.delta)
@@ -198,6 +200,23 @@ def charge(
             budget.spent_delta += delta
             budget.given = united(budget.given, given)
             budget.relation = relation
+
+
+def use_seed(seed: int) -> None:
+    """Refuse a seed that a fit of an open budget was given before.
+
+    Costs add up of noise that is independent; the same noise twice can cancel. Raises
+    BudgetError.
+    """
+    with _LOCK:
+        for budget in _ACTIVE:
+            if seed in budget._seeds:
+                raise BudgetError(
+                    "random_state: expected None or another one in every fit of a "
+                    "budget: the same noise in two fits can cancel"
+                )
+        for budget in _ACTIVE:
+            budget._seeds.add(seed)
 
 
 def is_budgeted() -> bool:

@@ -18,8 +18,8 @@ from dperm.accountants.private_choice import (
 )
 from dperm.compare.contest import INNER, Drawn, run_and_score, score_event
 from dperm.compare.contestants import Job
-from dperm.compare.estimators import REPLACE, DPLinear, weights
-from dperm.compare.guarantee import Choice, charge, check_target
+from dperm.compare.estimators import REPLACE, DPLinear, silent, weights
+from dperm.compare.guarantee import Choice, charge, check_target, use_seed
 from dperm.compare.metrics import CLASSES
 from dperm.core.privacy.ledger import Ledger, united
 
@@ -101,8 +101,13 @@ class PrivateSearch(BaseEstimator):
         if getattr(models[0], "classes", ()) is None:
             given = united(given, (CLASSES,))
         cost = choice_epsilon(ledgers, delta)
+        seed = secrets.randbits(62)
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31))
+            use_seed(seed)
         charge(cost, delta, given)
-        k, w = self._best(runs, able)
+        with silent():
+            k, w = self._best(runs, able, seed)
         self.best_params_, self.best_estimator_ = dict(grid[k]), models[k]
         models[k]._guarantee = Choice(ledgers[0], delta, given, cost)
         models[k]._published(w[None])
@@ -146,12 +151,10 @@ class PrivateSearch(BaseEstimator):
         found: tuple[Any, Mapping[str, float]] = runs[0]
         return found
 
-    def _best(self, runs: Any, able: list[tuple[int, float]]) -> tuple[int, np.ndarray]:
+    def _best(
+        self, runs: Any, able: list[tuple[int, float]], seed: int
+    ) -> tuple[int, np.ndarray]:
         """Which point has the least noisy loss, and the weights of that run."""
-        if self.random_state is None:
-            seed = secrets.randbits(62)
-        else:
-            seed = int(check_random_state(self.random_state).randint(2**31))
         rng = np.random.default_rng(seed)
         tried = []
         for _ in range(drawn_runs(rng)):

@@ -64,6 +64,7 @@ class Parquet:
     names: tuple[str, ...]  #: the other columns, in the order of the first file
     #: neighbouring row groups of a file, until they have 2^24 entries
     parts: tuple[Part, ...]
+    has_numbers: bool = True  #: whether the label's type is that of numbers
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -106,6 +107,7 @@ def parquet(path: str | Path, target: Any) -> Parquet:
     if not files or not files[0].is_file():
         raise ValueError(f"X: {path}: expected a Parquet file or a folder of them")
     names, parts, seen = tuple[str, ...](), list[Part](), dict[Any, Path]()
+    has_numbers = True
     for file in files:
         found = file.stat()
         other = seen.setdefault((found.st_dev, found.st_ino), file)
@@ -128,8 +130,9 @@ def parquet(path: str | Path, target: Any) -> Parquet:
         text = [name for name, kind in kinds.items() if not _is_number(pa.types, kind)]
         if text:
             raise ValueError(f"X: {file}: no numbers in columns {', '.join(text)}")
+        has_numbers &= _is_number(pa.types, schema.field(target).type)
         parts += _parts(str(file.resolve()), about, max(1, len(own)))
-    return Parquet(target, names, tuple(parts))
+    return Parquet(target, names, tuple(parts), has_numbers)
 
 
 def _is_number(types: Any, kind: Any) -> bool:
