@@ -9,12 +9,13 @@ import pandas as pd
 from dperm.compare import results
 from dperm.core.experiment import schema
 from dperm.core.experiment.plan import at_problem
-from dperm.core.experiment.results import load_sweep
+from dperm.core.experiment.results import load_sweep, sweep_path
 from dperm.data.fetching import describe
 from dperm.pipeline import digests
 
 DATA = "data"  # the data set of a problem: what is drawn again for intervals
 COLUMNS = [*results.COLUMNS, DATA]
+_KEPT: dict[tuple[str, int], pd.DataFrame] = {}
 
 
 def means(rows: pd.DataFrame) -> pd.DataFrame:
@@ -28,10 +29,17 @@ def label(solver: str) -> str:
 
 
 def contest(config: schema.Config, sweep: str = "contest") -> pd.DataFrame:
-    """The means of a sweep of contests, with the data set of every problem."""
-    table = means(load_sweep(config, sweep))
-    known = relatives(config, table["problem"].unique())
-    return table.assign(**{DATA: table["problem"].map(known)})
+    """The means of a sweep of contests, with the data set of every problem.
+
+    A drawing job has ten products of the same rows: they are read once.
+    """
+    path = sweep_path(config, sweep)
+    key = (str(path), path.stat().st_mtime_ns)
+    if key not in _KEPT:
+        table = means(load_sweep(config, sweep))
+        known = relatives(config, table["problem"].unique())
+        _KEPT[key] = table.assign(**{DATA: table["problem"].map(known)})
+    return _KEPT[key].copy()
 
 
 def relatives(config: schema.Config, names: Iterable[str]) -> dict[str, str]:

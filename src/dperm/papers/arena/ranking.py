@@ -530,39 +530,47 @@ def picks(
         some.iloc[np.concatenate([by_data[k] for k in one])]
         for one in rng.integers(len(by_data), size=(DRAWS, len(by_data)))
     ]
+    columns = [
+        {"loss": loss, "low": low, "high": high, "p": np.exp(mine[:, 1].mean())}
+        for loss in LOSSES
+        for mine in [public[losses == loss]]
+        for low, high in itertools.pairwise(BINS)
+        if _between(mine[:, 0], low, high).any()
+    ]
+    near = pd.DataFrame(columns, index=[f"column {k}" for k in range(len(columns))])
+    near["n"] = np.sqrt(near["low"] * near["high"]) * near["p"]
+    known = pd.concat([sizes[["n", "p", "loss"]], near])
+    index = pd.MultiIndex.from_product([["near"], near.index, [1.0]], names=NAMES)
+    whole, *each = (
+        predicted(one, known, pd.DataFrame(index=index)) for one in (some, *drawn)
+    )
     rows = []
-    for loss in LOSSES:
+    for k, column in enumerate(columns):
+        loss, low, high = (column[key] for key in ("loss", "low", "high"))
         mine, own = public[losses == loss], some[losses == loss]
         wide = own.notna().groupby(level="data").any().mean() >= 0.5
-        names = wide.index[wide]
-        for low, high in itertools.pairwise(BINS):
-            inside = (mine[:, 0] >= math.log(low)) & (mine[:, 0] < math.log(high))
-            if not inside.any():
-                continue
-            p = math.exp(mine[:, 1].mean())
-            at = pd.DataFrame(
-                {"n": math.sqrt(low * high) * p, "p": p, "loss": loss}, index=["near"]
-            )
-            known = pd.concat([sizes[["n", "p", "loss"]], at])
-            index = pd.MultiIndex.from_tuples([("near", "near", 1.0)], names=NAMES)
-            near = pd.DataFrame(index=index)
-            whole, *each = (
-                predicted(one, known, near)[names].iloc[0] for one in (some, *drawn)
-            )
-            taken = pd.Series([one.idxmin() for one in each if one.notna().any()])
-            rows += [
-                {
-                    "loss": loss,
-                    "low": low,
-                    "high": high,
-                    "algorithm": name,
-                    "share": share,
-                    "regret": math.exp(whole[name]),
-                    "data_sets": own[inside].index.unique("data").size,
-                }
-                for name, share in taken.value_counts(normalize=True).items()
-            ]
+        draws = pd.DataFrame([one.iloc[k] for one in each])[wide.index[wide]]
+        taken = draws.dropna(how="all").idxmin(axis=1)
+        inside = _between(mine[:, 0], low, high)
+        rows += [
+            {
+                "loss": loss,
+                "low": low,
+                "high": high,
+                "algorithm": name,
+                "share": share,
+                "regret": math.exp(whole.iloc[k][name]),
+                "data_sets": own[inside].index.unique("data").size,
+            }
+            for name, share in taken.value_counts(normalize=True).items()
+        ]
     return pd.DataFrame(rows)
+
+
+def _between(logs: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Which logarithms are those of numbers from low to high."""
+    found: np.ndarray = (logs >= math.log(low)) & (logs < math.log(high))
+    return found
 
 
 def with_floor(
