@@ -160,7 +160,7 @@ def test_every_choice_of_a_filter_finds_claims_and_all_claims_are_listed(
         assert set(parser.choices[key]) == held
     papers = pd.Series([claim["data-paper"] for claim in parser.claims])
     assert papers.value_counts().to_dict() == judged["paper"].value_counts().to_dict()
-    assert f"dpcd ({papers.eq('dpcd').sum()})" in report.read_text()
+    assert f"Mangold 2022 ({papers.eq('dpcd').sum()})" in report.read_text()
 
 
 def test_claims_lead_to_figures_and_back(report):

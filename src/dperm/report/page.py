@@ -90,8 +90,9 @@ class Paper:
 
     @property
     def author(self) -> str:
-        """The first author and the year."""
-        return worth.author(self.reference)
+        """The first author and the year; of what is no paper the title."""
+        short_title = self.title.partition(":")[0]
+        return worth.author(self.reference) if self.counted else short_title
 
     @property
     def counted(self) -> dict[str, int]:
@@ -124,6 +125,7 @@ def page(
     """The whole page as text; ``folder`` is where links start from."""
     claims = complete(claims)
     every = [_paper(paper, claims, folder) for paper in papers(config)]
+    every.sort(key=lambda paper: not paper.counted)  # the arena comes last
     listed = [claim for paper in every for claim in paper.claims]
     kinds = list(KINDS)
     listed.sort(key=lambda claim: (not claim["first"], kinds.index(claim["kind"])))
@@ -137,35 +139,34 @@ def page(
         Markup((FILES / name).read_text(encoding="utf-8"))  # nosec B704  # own files
         for name in ("page.css", "explore.js")
     )
-    return (
-        _environment(folder)
-        .get_template("page.html")
-        .render(
-            papers=judged,
-            every=every,
-            arena=next((paper for paper in every if paper.name == ARENA), None),
-            advice=_advice(plan.results_folder(config, ARENA, "advice.csv")),
-            claims=listed,
-            counts=counts,
-            totals=counted(headline, "short"),
-            board=ranked.to_dict("records"),
-            unverified=_unverified(ranked["problem"].unique()),
-            verdicts=FIVE,
-            marks=MARKS,
-            classes=CLASSES,
-            kinds=KINDS,
-            judged=plan.results_folder(config, "claims.csv").is_file(),
-            selection=in_words(chosen),
-            audits=sorted(audits.glob("*.md")),
-            scale=config.scale.name,
-            versions=store.versions(),
-            css=css,
-            script=script,
-            worth=_link(plan.figures_folder(config, "worth.png"), folder),
-            epsilons=worth.in_words(
-                worth.table(config), {paper.name: paper.author for paper in every}
-            ),
-        )
+    template = _environment(folder).get_template("page.html")
+    return template.render(
+        papers=judged,
+        every=every,
+        authors={paper.name: paper.author for paper in every},
+        arena=next((paper for paper in every if paper.name == ARENA), None),
+        advice=_advice(plan.results_folder(config, ARENA, "advice.csv")),
+        claims=listed,
+        counts=counts,
+        totals=counted(headline, "short"),
+        board=ranked.to_dict("records"),
+        unverified=_unverified(ranked["problem"].unique()),
+        verdicts=FIVE,
+        marks=MARKS,
+        classes=CLASSES,
+        kinds=KINDS,
+        judged=plan.results_folder(config, "claims.csv").is_file(),
+        selection=in_words(chosen),
+        audits=sorted(audits.glob("*.md")),
+        scale=config.scale.name,
+        versions=store.versions(),
+        css=css,
+        script=script,
+        worth=_link(plan.figures_folder(config, "worth.png"), folder),
+        epsilons=worth.in_words(
+            worth.table(config),
+            {paper.name: worth.author(paper.reference) for paper in every},
+        ),
     )
 
 
