@@ -8,7 +8,7 @@ import shlex
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import forecast, startup
 from dperm.pipeline.graph import STAGES
-from dperm.store.locks import refuse_second
+from dperm.store.folders import refuse_second
 
 PAPERS = startup.papers_of(sys.argv, available("paper"))
 try:

@@ -36,109 +36,104 @@ class Command(NamedTuple):
 
     function: str
     help: str
-    form: str = SOLVES
+    form: str
     paper: str = ""  # whose command it is; its name is not in front of key=value
 
 
 # By the words that call it: the first, and one that must follow. What a paper's own
 # command needs is its name, the last of a row.
-_ROWS: dict[str, tuple[str, ...]] = {
-    "fetch": ("pipeline.inputs:fetch_required", "fetch a problem's data set"),
-    "prepare": ("pipeline.inputs:prepare", "prepare the arrays of a problem"),
-    "optimum": (
-        "pipeline.inputs:optimum",
-        "solve a problem without privacy, certified",
-    ),
-    "tune": ("pipeline.stages:tune", "run a solver over the grid of a paper"),
-    "evaluate": ("pipeline.stages:evaluate", "run what was chosen on fresh seeds"),
-    "solve": ("pipeline.stages:solve", "tune, then evaluate"),
-    "timing": (
-        "pipeline.stages:timing",
-        "run alone what a paper shows against time",
-        DRAWS,
-    ),
-    "sweep": ("pipeline.stages:sweep", "run the sweeps of a paper"),
-    "figure": ("pipeline.products:figure", "draw the figures of a paper", DRAWS),
-    "table": ("pipeline.products:table", "make the tables of a paper", DRAWS),
-    "draw": (
-        "pipeline.products:draw",
-        "make what is not up to date of figures and tables",
-        DRAWS,
-    ),
-    "audit module:function": (
-        "audit.blackbox.command:main",
-        "audit the privacy of a function of yours",
-        OPTIONS,
-    ),
-    "audit": ("pipeline.auditing:audit", "audit a solver's privacy"),
-    "try": ("compare.command:main", "compare private methods on a file of yours", KEYS),
-    "privacy": ("pipeline.prices:report", "what a setting costs, the noise it needs"),
-    "complete": (
-        "pipeline.completion:complete",
-        "judge whether a paper is complete; its manifest",
-        DRAWS,
-    ),
-    "claims": ("report.judging:claims", "judge the claims of the papers", DRAWS),
-    "anchors": (
-        "report.anchors:main",
-        "show every claim beside the sentence of the paper's text",
-        OPTIONS,
-    ),
-    "report": ("report.page:report", "write the report", DRAWS),
-    "readme": (
-        "report.reports:readme",
-        "put scorecard and claims into README.md and docs/",
-        DRAWS,
-    ),
-    "bundle": (
-        "pipeline.inputs:bundle",
-        "pack the data sets for a machine without a network",
-        DRAWS,
-    ),
-    "results": (
-        "pipeline.packed:main",
-        "pack the rows of a run, or unpack them",
-        OPTIONS,
-    ),
-    "verify": (
-        "pipeline.verify:main",
-        "check results by their seals, and make some of them again",
-        OPTIONS,
-    ),
-    "crate": ("pipeline.crate:main", "write runs as a Workflow Run RO-Crate", OPTIONS),
-    "adopt": (
-        "pipeline.adopt:adopt",
-        "keep rows of older code where a sample has the same bits",
-    ),
-    "plan": (
-        "pipeline.forecast:main",
-        "how long a run takes on so many cores, and why",
-        OPTIONS,
-    ),
-    "compare": (
-        "pipeline.compare:main",
-        "compare two trees of results row by row",
-        OPTIONS,
-    ),
-    "arena --peers": (
-        "papers.arena.peers:run",
-        "run other libraries on the same problems",
-        SOLVES,
-        "arena",
-    ),
-    "arena method=": (
-        "papers.arena.command:main",
-        "a private method of yours against every other",
-        KEYS,
-    ),
-    "arena problem=": (
-        "papers.arena.command:main",
-        "run every private method on one problem; which to take",
-        KEYS,
-    ),
-    "arena --help": ("papers.arena.command:main", "what the arena takes", KEYS),
+_FORMS: dict[str, dict[str, tuple[str, ...]]] = {
+    OPTIONS: {
+        "audit module:function": (
+            "audit.blackbox.command:main",
+            "audit the privacy of a function of yours",
+        ),
+        "anchors": (
+            "report.anchors:main",
+            "show every claim beside the sentence of the paper's text",
+        ),
+        "results": ("pipeline.packed:main", "pack the rows of a run, or unpack them"),
+        "verify": (
+            "pipeline.verify:main",
+            "check results by their seals, and make some of them again",
+        ),
+        "crate": ("pipeline.crate:main", "write runs as a Workflow Run RO-Crate"),
+        "plan": (
+            "pipeline.forecast:main",
+            "how long a run takes on so many cores, and why",
+        ),
+        "compare": ("pipeline.compare:main", "compare two trees of results row by row"),
+    },
+    SOLVES: {
+        "fetch": ("pipeline.inputs:fetch_required", "fetch a problem's data set"),
+        "prepare": ("pipeline.inputs:prepare", "prepare the arrays of a problem"),
+        "optimum": (
+            "pipeline.inputs:optimum",
+            "solve a problem without privacy, certified",
+        ),
+        "tune": ("pipeline.stages:tune", "run a solver over the grid of a paper"),
+        "evaluate": ("pipeline.stages:evaluate", "run what was chosen on fresh seeds"),
+        "solve": ("pipeline.stages:solve", "tune, then evaluate"),
+        "sweep": ("pipeline.stages:sweep", "run the sweeps of a paper"),
+        "audit": ("pipeline.auditing:audit", "audit a solver's privacy"),
+        "privacy": (
+            "pipeline.prices:report",
+            "what a setting costs, the noise it needs",
+        ),
+        "adopt": (
+            "pipeline.adopt:adopt",
+            "keep rows of older code where a sample has the same bits",
+        ),
+        "arena --peers": (
+            "papers.arena.peers:run",
+            "run other libraries on the same problems",
+            "arena",
+        ),
+    },
+    DRAWS: {
+        "timing": (
+            "pipeline.stages:timing",
+            "run alone what a paper shows against time",
+        ),
+        "figure": ("pipeline.products:figure", "draw the figures of a paper"),
+        "table": ("pipeline.products:table", "make the tables of a paper"),
+        "draw": (
+            "pipeline.products:draw",
+            "make what is not up to date of figures and tables",
+        ),
+        "complete": (
+            "pipeline.completion:complete",
+            "judge whether a paper is complete; its manifest",
+        ),
+        "claims": ("report.judging:claims", "judge the claims of the papers"),
+        "report": ("report.page:report", "write the report"),
+        "readme": (
+            "report.reports:readme",
+            "put scorecard and claims into README.md and docs/",
+        ),
+        "bundle": (
+            "pipeline.inputs:bundle",
+            "pack the data sets for a machine without a network",
+        ),
+    },
+    KEYS: {
+        "try": ("compare.command:main", "compare private methods on a file of yours"),
+        "arena method=": (
+            "papers.arena.command:main",
+            "a private method of yours against every other",
+        ),
+        "arena problem=": (
+            "papers.arena.command:main",
+            "run every private method on one problem; which to take",
+        ),
+        "arena --help": ("papers.arena.command:main", "what the arena takes"),
+    },
 }
-COMMANDS = {name: Command(*row) for name, row in _ROWS.items()}
+COMMANDS = {
+    name: Command(function, help, form, *paper)
+    for form, rows in _FORMS.items()
+    for name, (function, help, *paper) in rows.items()
+}
 CORE = ("try", "audit module:function")  # what needs no extra
 MARKS = {
     "module:function": "[^=]*:[^=]*|--epsilon(=.*)?",

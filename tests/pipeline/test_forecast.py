@@ -137,10 +137,21 @@ def test_threads_follow_what_a_job_cost(table):
 
 
 def test_what_is_not_recorded_is_estimated(table):
-    known = Costs(table, {})
-    assert known.of("sweep/one/long").cpu == START + 100 * forecast.PER_TASK
-    assert not known.of("sweep/one/long").is_recorded
+    known = Costs(table, {"sweep/one/huge": Cost(90.0), "sweep/two/x": Cost(30.0)})
+    assert known.of("sweep/one/long") == Cost(60.0)  # the mean of the other sweeps
     assert known.of("report").cpu == STAGES["report"].seconds
+    assert Costs(table, {}).of("sweep/one/long").cpu == STAGES["sweep"].seconds
+    small = Costs(Graph("smoke", jobs=table.jobs), {})
+    assert small.of("sweep/one/long").cpu == forecast.SMALL
+
+
+def test_a_solver_s_time_follows_its_passes_and_the_entries(table, monkeypatch):
+    monkeypatch.setattr(Costs, "_size", lambda *_: (100, 20, 2000))
+    found = Costs(table, {"solve/one/b/s": Cost(1e6)}).of("solve/one/a/s")
+    assert found.cpu == pytest.approx(START + forecast.PER_ROOT * (5e5 * 2000) ** 0.5)
+    assert found.peak == pytest.approx(
+        forecast.RESIDENT + forecast.COPIES * 8 * 2000 / 1e6
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from dperm.store import closure
-from dperm.store.syntax import read
+from dperm.store.closure import read
 
 MODULES = {
     "mine/__init__.py": "from mine.core import double\n__all__ = ['double']\n",

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dperm.store import locks as store
+from dperm.store import folders as store
 
 
 def in_child(action):

@@ -43,7 +43,7 @@ from dperm.core.experiment.unit import (
 from dperm.pipeline import digests, inputs
 from dperm.pipeline.products import function_of, sweep_problems
 from dperm.pipeline.stages import measured, sweep_path, tasks
-from dperm.store.locks import locked
+from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 

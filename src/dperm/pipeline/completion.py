@@ -69,7 +69,10 @@ def complete(config: schema.Config) -> Path:
     )
     _write(
         folder / "record.json",
-        record(config, _all_rows(folder)),
+        record(
+            config,
+            {str(p.relative_to(folder)): store.read_table(p) for p in sorted(rows)},
+        ),
         lambda record: record.get("digests", {}).get("rows"),
         ("platform", "packages"),
     )
@@ -104,15 +107,6 @@ def _winners(config: schema.Config, folder: Path) -> Iterable[str]:
             best[problem] = min(best.get(problem, found), found)
     for problem, (error, name) in best.items():
         yield f"  {problem}: least relative error {error:.3g}, {name}"
-
-
-def _all_rows(folder: Path) -> dict[str, pd.DataFrame]:
-    """Tables of all stages by their path below the paper's folder."""
-    return {
-        str(path.relative_to(folder)): store.read_table(path)
-        for path in sorted(folder.rglob("*.parquet"))
-        if "lanes" not in path.parts and not path.name.startswith(".")
-    }
 
 
 def _reason(table: pd.DataFrame) -> str:

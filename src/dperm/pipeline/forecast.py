@@ -19,7 +19,6 @@ import atexit
 import csv
 import functools
 import heapq
-import io
 import math
 import os
 import re
@@ -41,9 +40,8 @@ GOAL = 45.0  # CPU seconds of a thread: what takes longer gets more threads
 MOST = 16  # threads of a job; more would wait long for so many to be free
 ALONE = 1024  # all there are: Snakemake gives no more than it has
 APART = 8  # cores that a run has to itself where many are timed side by side
-PER_ENTRY = 0.2e-9  # seconds a pass, a lane and an entry; many lanes cannot win
-PER_TASK, PER_SMALL_TASK = 1.4, 0.3  # seconds of a sweep's point and replicate
-SMALL = 5.0  # seconds at most of what is estimated by its stage, at a small scale
+PER_ROOT = 1.3e-4  # seconds: of lanes of many entries more cannot win, and stop
+SMALL = 5.0  # seconds at most of what is estimated by its stage at a small scale
 RESIDENT = 250.0  # MB of a stage
 COPIES = 6  # of the arrays, while they are read, prepared and solved
 COLUMNS = ("job", "cpu_seconds", "longest_seconds", "peak_mb")
@@ -117,17 +115,17 @@ class Costs:
         return 1 if job.startswith("timing") else max(1, threads // APART)
 
     def _estimated(self, job: str) -> Cost:
-        stage, work = job.partition("/")[0], self.graph.jobs[job].work or 0.0
+        """By passes and entries a solver's, else the mean of its stage's records."""
+        stage, _, _ = job.partition("/")
         if stage == "solve":
             n, p, nnz = self._size(job) or (0, 0, 0)
+            work = (self.graph.jobs[job].work or 0.0) * max(n, p, nnz)
             arrays = COPIES * 8 * max(n + p, nnz) / 1e6
-            seconds = work * max(n, p, nnz) * PER_ENTRY
-            return Cost(START + seconds, peak=RESIDENT + arrays)
-        if stage == "sweep":
-            each = PER_SMALL_TASK if self.graph.folder else PER_TASK
-            return Cost(START + work * each)
-        seconds = STAGES[stage].seconds
-        return Cost(min(seconds, SMALL) if self.graph.folder else seconds)
+            return Cost(START + PER_ROOT * math.sqrt(work), peak=RESIDENT + arrays)
+        known = [c.cpu for key, c in self.known.items() if key.startswith(f"{stage}/")]
+        most = SMALL if self.graph.folder else math.inf
+        each = sum(known) / len(known) if known else STAGES[stage].seconds
+        return Cost(min(each, most))
 
     def megabytes(self, job: str, attempt: int = 1) -> int:
         """Memory on a cluster; the least if a problem's data are not there yet."""
@@ -172,24 +170,20 @@ def read_costs(path: Path) -> dict[str, Cost]:
     """What ``costs.csv`` says; nothing if there is none, or it is damaged."""
     try:
         with open(path, newline="", encoding="utf-8") as lines:
-            return {row["job"]: _cost(row) for row in csv.DictReader(lines)}
+            return {
+                row["job"]: Cost(*(float(row[key]) for key in COLUMNS[1:]), True)
+                for row in csv.DictReader(lines)
+            }
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-
-
-def _cost(row: dict[str, str]) -> Cost:
-    cpu, longest, peak = (float(row[key]) for key in COLUMNS[1:])
-    return Cost(cpu, longest, peak, True)
 
 
 @functools.cache
 def note_cost_at_end() -> None:
     """Have the process print its cost when it ends, its workers having ended."""
-    atexit.register(_note_cost)
-
-
-def _note_cost() -> None:
-    print(f"cost: {sum(os.times()[:4]):.2f} CPU seconds", file=sys.stderr)
+    atexit.register(
+        lambda: print(f"cost: {sum(os.times()[:4]):.2f} CPU seconds", file=sys.stderr)
+    )
 
 
 def recorded(folder: Path) -> dict[str, Cost]:
@@ -290,7 +284,10 @@ def tasks(graph: Graph, costs: Costs, ends: Sequence[str] = ()) -> dict[str, Tas
         For a file that no job makes, with the nearest.
     """
     everything = [
-        f for name, job in graph.jobs.items() for f in job.outputs if _is_end(name)
+        file
+        for name, job in graph.jobs.items()
+        if name.startswith(("complete/", "report"))
+        for file in job.outputs
     ]
     needed = set(graph.ancestors(ends or everything))
     jobs = {
@@ -307,10 +304,6 @@ def tasks(graph: Graph, costs: Costs, ends: Sequence[str] = ()) -> dict[str, Tas
         name: Task(name, after[name], costs.of(name), costs.threads(name))
         for name in jobs
     }
-
-
-def _is_end(job: str) -> bool:
-    return job.startswith(("complete/", "report"))
 
 
 def _is_there(file: str) -> bool:
@@ -392,18 +385,19 @@ def main(options: argparse.Namespace) -> None:
 
 def write(graph: Graph, known: dict[str, Cost], plans: list[Plan]) -> None:
     """Keep costs and plans below results/, where the Snakefile reads the costs."""
+    import pandas as pd  # which a start need not wait for
+
     rows = [
-        {
-            "job": job,
-            "cpu_seconds": round(cost.cpu, 2),
-            "longest_seconds": round(cost.longest, 2),
-            "peak_mb": round(cost.peak),
-        }
+        (job, round(cost.cpu, 2), round(cost.longest, 2), round(cost.peak))
         for job, cost in sorted(known.items())
     ]
-    _write(costs_path(graph), COLUMNS, rows)
-    kept = [each.row() for each in plans]
-    _write(costs_path(graph).with_name("plan.csv"), tuple(kept[0]), kept)
+    costs = pd.DataFrame(rows, columns=COLUMNS)
+    kept = pd.DataFrame([each.row() for each in plans])
+    for path, table in (
+        (costs_path(graph), costs),
+        (costs_path(graph).with_name("plan.csv"), kept),
+    ):
+        store.write_text(path, table.to_csv(index=False))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -439,14 +433,6 @@ def _longest(graph: Graph, job: str) -> float:
         return 0.0
     rows = store.read_table(path)
     return float(rows.groupby("config_digest")["seconds"].sum().max())
-
-
-def _write(path: Path, columns: tuple[str, ...], rows: list[dict]) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    store.write_text(path, text.getvalue())
 
 
 def summary(

@@ -34,7 +34,7 @@ class Stage:
     outputs: tuple[str, ...] = ()
     #: of what many jobs wait for, sweeps and drawing among them; then the rest
     priority: int = 0
-    #: what a job costs where nothing is recorded and no work is known
+    #: CPU seconds of a job, as a mean, where none of its stage is recorded
     seconds: float = 1.0
 
     @property
@@ -53,9 +53,9 @@ class Stage:
 
 
 STAGES = {
-    "fetch": Stage("{dataset}", ("data/fetched/{dataset}/fetch.json",), 30, 3.0),
-    "prepare": Stage("{problem}", ("data/prepared/{problem}/meta.json",), 30, 2.0),
-    "optimum": Stage("{problem}", ("data/optimum/{problem}/optimum.json",), 30, 4.0),
+    "fetch": Stage("{dataset}", ("data/fetched/{dataset}/fetch.json",), 30, 1.4),
+    "prepare": Stage("{problem}", ("data/prepared/{problem}/meta.json",), 30, 1.1),
+    "optimum": Stage("{problem}", ("data/optimum/{problem}/optimum.json",), 30, 2.2),
     "solve": Stage(
         "{paper}/{problem}/{solver}",
         (
@@ -64,7 +64,9 @@ STAGES = {
         ),
         20,
     ),
-    "sweep": Stage("{paper}/{name}", ("{results}{paper}/sweeps/{name}.parquet",), 10),
+    "sweep": Stage(
+        "{paper}/{name}", ("{results}{paper}/sweeps/{name}.parquet",), 10, 200.0
+    ),
     "timing": Stage("{paper}", ("{results}{paper}/timing.parquet",), 40, 60.0),
     "draw": Stage("{paper}/{product}", seconds=6.0),
     "complete": Stage("{paper}", ("{results}{paper}/complete.txt",), seconds=2.5),
@@ -117,8 +119,7 @@ class Job:
     #: of its settings, its code and what it reads; empty where Snakemake need
     #: not know: what ``draw`` makes has a digest a product
     digest: str = ""
-    #: of ``solve`` the passes over the data of all its lanes, of ``sweep`` its
-    #: points times their replicates
+    #: of ``solve`` the passes over the data of all its lanes
     work: float | None = None
     #: of ``draw``: ``figures/<name>`` and ``tables/<name>``
     products: list[str] = field(default_factory=list)

@@ -35,7 +35,7 @@ from dperm.data import archives
 from dperm.data.fetching import FetchRecord, fetched_folder
 from dperm.pipeline import checks, digests, seals, startup
 from dperm.pipeline.cluster import spread
-from dperm.store.locks import locked
+from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 

@@ -170,12 +170,10 @@ class _Composer:
             self._solver(solver)
         inputs = optima + arrays + tuned
         made = digests.sweep(config, name, points, self._digests(inputs))
-        replicates = config.scale.replicates or sweep.replicates
         self._add(
             *("sweep", paper.name, name),
             inputs=inputs,
             digests={"sweeps": made},
-            work=float(len(points) * replicates),
             alone=sweep.timed,
         )
 

@@ -34,7 +34,7 @@ from dperm.pipeline.inputs import (
     unavailable_reason,
 )
 from dperm.pipeline.products import chosen, function_of
-from dperm.store.locks import locked
+from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
