@@ -52,7 +52,6 @@ from dperm.compare.guarantee import (
     use_seed,
 )
 from dperm.compare.units import Units, units
-from dperm.core import solvers
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.losses import BOUNDED, named
@@ -1084,10 +1083,8 @@ def _composed(runs: Sequence[tuple[Contestant, Setting]], noise: float) -> Ledge
 
 def _reads_off(method: contestants.Method) -> str:
     """Why a method does not do with declared scales alone; empty if it does."""
-    by = getattr(solvers.load(method.section.algorithm), "Options", object)
-    options = method.section.options
-    usual = getattr(by, "probabilities", "")
-    if options.get("probabilities", usual) != "importance":
+    chosen = method.section.options
+    if chosen.get("probabilities") != "importance" or not chosen.get("blocks"):
         return ""
     return "its number of steps follows from the columns' scales, which it reads off"
 
