@@ -19,7 +19,7 @@ from dperm.present import drawing, looks
 from dperm.present.drawing import Drawing, Panels, Rows, log_axes
 
 SEEN = 0.1  # share of draws, below which nothing is written
-LOW, HIGH = -4.0, 1.0  # log10 of the error over that at w = 0, the ends of colours
+LOW, HIGH = -2.0, 2.0  # log10 of the error over that at w = 0, the ends of colours
 
 
 def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -91,27 +91,34 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     epsilons = sorted(every.index.get_level_values("epsilon").unique())
     names = [n for n in known.index if n in every.index.get_level_values("problem")]
     methods = ranking.standing(every)["algorithm"].tolist()
-    width = 1.2 + 0.24 * len(methods) * len(epsilons)
+    wide = min(3, len(epsilons))
+    high = -(-len(epsilons) // wide)
     figure, axes = plt.subplots(
-        1,
-        len(epsilons),
-        figsize=(width, 1.7 + 0.19 * len(names)),
+        high,
+        wide,
+        figsize=(10.0 if wide > 1 else 5.0, high * (1.6 + 0.16 * len(names)) + 0.4),
         squeeze=False,
         sharey=True,
     )
     rows: Rows = []
-    for at, epsilon in zip(axes.flat, epsilons, strict=True):
+    for at in axes.flat[len(epsilons) :]:
+        at.axis("off")
+    for at, epsilon in zip(axes.flat, epsilons, strict=False):
         some = ranking.cells(table, tuning, public, epsilon)
         some = some.droplevel(["data", "epsilon"]).reindex(index=names, columns=methods)
         shown = np.log10(some.div(known.loc[names, "zero"], axis=0))
-        worse = some.gt(known.loc[names, "floor"], axis=0).to_numpy()
-        image = _heat(at, shown, worse)
+        image = _heat(at, shown, names, "RdYlBu_r", (LOW, HIGH))
+        for k, j in zip(*np.nonzero(shown.isna()), strict=True):
+            at.plot([j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.7", linewidth=0.7)
+        worse = some.gt(known.loc[names, "floor"], axis=0)
+        for k, j in zip(*np.nonzero(worse), strict=True):
+            at.plot(j, k, "kx", markersize=3, markeredgewidth=0.6)
         at.set_title(f"$\\epsilon$ = {epsilon:g}")
-        at.set_yticks(range(len(names)), names)
         for (name, method), value in some.stack().items():
             rows.append(_row(f"{name}, epsilon {epsilon:g}", method, epsilon, value))
-    bar = figure.colorbar(image, ax=axes, shrink=0.7, extend="both")
-    bar.set_label("log10 of error over\nthat of w = 0")
+    bar = figure.colorbar(image, ax=axes, location="top", shrink=0.5, extend="both")
+    bar.set_label("log10 of error over that of w = 0: blue is better than w = 0")
+    bar.ax.set_box_aspect(0.04)
     return figure, rows
 
 
@@ -120,29 +127,26 @@ def _row(panel: str, method: Any, x: float, value: float) -> dict[str, Any]:
     return {"panel": panel, "algorithm": method, "x": x, **found}
 
 
-def _heat(at: Axes, shown: pd.DataFrame, worse: np.ndarray) -> Any:
+def _heat(
+    at: Axes,
+    shown: pd.DataFrame,
+    names: list[str],
+    cmap: str,
+    ends: tuple[float, float],
+) -> Any:
+    """Colours of a table, methods along x; a dot marks the least of a row."""
     at.grid(False)
     at.set_facecolor("0.93")
-    values = shown.to_numpy(dtype=float)
+    values = np.clip(shown.to_numpy(dtype=float), *ends)
+    low, high = ends
     image = at.imshow(
-        np.clip(values, LOW, HIGH),
-        cmap="RdYlBu_r",
-        vmin=LOW,
-        vmax=HIGH,
-        aspect="auto",
-        interpolation="none",
+        values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="none"
     )
-    for k, j in zip(*np.nonzero(np.isnan(values)), strict=True):
-        at.plot([j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.7", linewidth=0.7)
-    for k, j in zip(*np.nonzero(worse), strict=True):
-        at.plot(j, k, "kx", markersize=3, markeredgewidth=0.6)
-    for k, row in enumerate(values):
+    for k, row in enumerate(shown.to_numpy(dtype=float)):
         if np.isfinite(row).any():
-            at.plot(np.nanargmin(row), k, "k.", markersize=3)
-    at.set_xticks(
-        range(shown.shape[1]), [str(c) for c in shown.columns], rotation=90, fontsize=6
-    )
-    at.tick_params(axis="y", labelsize=7)
+            at.plot(np.nanargmin(row), k, "k.", markersize=4)
+    at.set_xticks(range(shown.shape[1]), shown.columns, rotation=90, fontsize=8)
+    at.set_yticks(range(len(names)), names, fontsize=8)
     return image
 
 
@@ -155,7 +159,8 @@ def curves(config: Config, product: Product, problems: list[str]) -> Drawing:
     some = some[some["status"] == "ok"]
     names = [name for name in known.index if (some["problem"] == name).any()]
     columns = min(product.options.get("columns", 4), len(names))
-    panels = Panels(len(names), columns)
+    size = 2.3 * columns, 1.9 * -(-len(names) // columns) + 1.0
+    panels = Panels(len(names), columns, size)
     look = looks.of(some["algorithm"].unique())
     for name, at in panels.over(names):
         own = some[some["problem"] == name]
@@ -169,7 +174,7 @@ def curves(config: Config, product: Product, problems: list[str]) -> Drawing:
             line["min"] = line["ci_low"].clip(lower=ranking.FLOOR)
             line = line.assign(x=line["epsilon"], max=line["ci_high"])
             rows = line[drawing.COLUMNS].to_dict("records")
-            panels.band(at, rows, str(method), look[str(method)])
+            panels.band(at, rows, str(method), look[str(method)], shade=0.06)
     for k, at in enumerate(panels.axes):
         if k % columns == 0:
             at.set_ylabel("relative error")
@@ -280,34 +285,22 @@ def knobs(config: Config, product: Product, problems: list[str]) -> Drawing:
     errors = errors.rename(columns=labels)
     families = list(dict.fromkeys(errors.index.get_level_values("family")))
     figure, axes = plt.subplots(
-        1, len(families), figsize=(4.6 * len(families), 4.2), squeeze=False
+        1, len(families), figsize=(4.6 * len(families), 4.4), squeeze=False
     )
     rows: Rows = []
     for at, family in zip(axes.flat, families, strict=True):
         own = errors.loc[family].dropna(axis=1, how="all")
-        best = own.min(axis=1)
-        shown = np.log10(own.div(best, axis=0))
-        at.grid(False)
-        image = at.imshow(
-            shown.clip(upper=1.5),
-            cmap="viridis_r",
-            vmin=0,
-            vmax=1.5,
-            aspect="auto",
-            interpolation="none",
-        )
+        shown = np.log10(own.div(own.min(axis=1), axis=0))
         points = [
             f"p {p:g}, M {m:g}, active {a:g}, corr. {c:g}" for p, m, a, c in own.index
         ]
-        at.set_yticks(range(len(points)), points, fontsize=6)
-        at.set_xticks(range(own.shape[1]), own.columns, rotation=90, fontsize=7)
+        image = _heat(at, shown, points, "viridis_r", (0.0, 1.5))
         at.set_title(f"{family}: times the least error")
-        for k, name in enumerate(points):
-            at.plot(int(np.nanargmin(shown.iloc[k])), k, "w.", markersize=4)
-            for method in own.columns:
-                rows.append(
-                    _row(f"{family}, {name}", method, k, float(own.iloc[k][method]))
-                )
+        rows += [
+            _row(f"{family}, {points[k]}", method, k, float(value))
+            for k, line in enumerate(own.to_numpy())
+            for method, value in zip(own.columns, line, strict=True)
+        ]
     bar = figure.colorbar(image, ax=axes, shrink=0.7, extend="max")
     bar.set_label("log10 of error over the least")
     return figure, rows

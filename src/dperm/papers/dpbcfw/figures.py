@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
@@ -20,6 +21,7 @@ from dperm.present.drawing import (
     STROKES,
     Drawing,
     Panels,
+    against,
     log_axes,
     shades,
     ticks,
@@ -96,6 +98,15 @@ class Curves(Panels):
         for name, look in BASELINES.items():
             self.curve(axes, panel, name, runs[name], look)
 
+    def outer(self, columns: int, height: float) -> None:
+        """Labels at the outer panels alone, 9 inches wide and so high a row."""
+        for k, axes in enumerate(self.axes):
+            if k % columns:
+                axes.set_ylabel("")
+            if k + columns < len(self.axes):
+                axes.set_xlabel("")
+        self.figure.set_size_inches(9.0, height * -(-len(self.axes) // columns) + 0.6)
+
     def explained(self, columns: int = 0) -> Drawing:
         """The figure with a legend of so many columns, if any.
 
@@ -143,23 +154,23 @@ def _family(table: pd.DataFrame, key: str) -> Iterator[Curve]:
 def samplings(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 1: samplings, one panel a pair of sparsities, laid out as printed.
 
-    ``options``: constraint, the set; beside, another one, on the right, whose panels
-    stand in the data without the name of their set.
+    ``options``: constraint, the set; beside, another one, below, whose panels stand in
+    the data without the name of their set.
     """
     table, options = read(config, product.sweeps[0]), product.options
     sets = [options[key] for key in ("constraint", "beside") if key in options]
     pairs = table[["active", "density"]].drop_duplicates().to_numpy().tolist()
     pairs.sort(reverse=True)
     wide = min(3, len(pairs))  # columns of one set
-    panels = Curves(len(sets) * len(pairs), wide * len(sets))
-    for column, constraint in enumerate(sets):
-        for k, (active, density) in enumerate(pairs):
-            line, place = divmod(k, wide)
-            axis = panels.axes[(line * len(sets) + column) * wide + place]
+    panels = Curves(len(sets) * len(pairs), wide)
+    axes = iter(panels.axes)
+    for constraint in sets:
+        for active, density in pairs:
+            axis = next(axes)
             runs = where(table, active=active, density=density, constraint=constraint)
             panel = title = f"features {percent(density)}, variable {percent(active)}"
             if len(sets) > 1:
-                title += f"\n{SETS[constraint]}"
+                title = f"{SETS[constraint]}: {title}"
                 if constraint == "ball":
                     panel = f"ball, {percent(density)} of A, {percent(active)} of x"
             names = list(runs["sampling"].unique())
@@ -168,6 +179,8 @@ def samplings(config: Config, product: Product, problems: list[str]) -> Drawing:
                 label = f"{name}: $p_{{min}}$ = {chosen['p_min'].iloc[0]:.2g}"
                 panels.curve(axis, panel, label, chosen, look)
             finish(axis, title)
+            axis.set_title(title, fontsize=8.5)
+    panels.outer(wide, 1.75)
     return panels.done(4)
 
 
@@ -294,9 +307,7 @@ def samples(config: Config, product: Product, problems: list[str]) -> Drawing:
     options, sweep = product.options, product.sweeps[0]
     table = outcomes.excess(config, sweep, options["against"], options["epsilon"])
     shares = sorted(table["share"].unique())
-    panels = Curves(2 * len(shares), 2)
-    figure, noise = panels.figure, options["noise"]
-    figure.set_figwidth(1.6 * figure.get_figwidth())  # room for the legends
+    panels, noise = Curves(2 * len(shares), 2), options["noise"]
     for (share, update), axis in panels.over(itertools.product(shares, UPDATES)):
         runs = where(table, share=share)
         alone = where(runs, method="dp_fw", noise=central(noise))
@@ -304,17 +315,30 @@ def samples(config: Config, product: Product, problems: list[str]) -> Drawing:
         panel = f"{UPDATES[update]}, {SHARE.format(share)}"
         curves = [("DP-FW", alone, BASELINES["DP-FW"]), *_family(ours, "nodes")]
         for name, part, look in curves:
-            label = f"{name}: {_slope(part)}"
-            panels.curve(axis, panel, label, part, look, "n", "excess")
+            rows = against(part, "n", "excess", panel, f"{name}: {_slope(part)}")
+            panels.band(axis, rows, name, look, shade=0.08)
         sizes = np.array(sorted(runs["n"].unique()))
-        label = f"theory: {outcomes.THEORY:.2f}"
         bound = outcomes.theory_line(sizes, ours)
+        label = f"theory, slope {outcomes.THEORY:.2f}"
         axis.plot(sizes, bound, color="#D55E00", linewidth=0.9, label=label)
-        log_axes(axis, "training records n", "excess empirical risk", title=panel)
+        title = f"{panel}\n{_slopes([part for _, part, _ in curves])}"
+        log_axes(axis, "training records n", "excess empirical risk", title=title)
         ticks(axis, runs["n"].unique())
         axis.minorticks_off()
-        axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=6.5)
-    return figure, panels.rows
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter("{x:g}")
+    panels.outer(2, 2.6)
+    return panels.done(6)
+
+
+def _slopes(parts: list[pd.DataFrame]) -> str:
+    """The slope of DP-FW, and the range of those of DP-BCFW."""
+    alone, *ours = (round(outcomes.slope(part)[0], 2) + 0.0 for part in parts)
+    if np.isnan(ours).any():
+        return "no slope for DP-BCFW: an excess is below 0"
+    ends = f"{min(ours):.2f} to {max(ours):.2f}"
+    theirs = "" if np.isnan(alone) else f", DP-FW {alone:.2f}"
+    return f"slope: DP-BCFW {ends}{theirs}"
 
 
 def _slope(runs: pd.DataFrame) -> str:
@@ -379,22 +403,21 @@ def communication(config: Config, product: Product, problems: list[str]) -> Draw
     """
     table = read(config, "communication")
     budgets = sorted(table["epsilon"].unique())
+    *whole, up, down = hues(6)
     panels = Curves(2 * len(budgets), len(budgets))
     for epsilon, above, below in zip(
         budgets, panels.axes, panels.axes[len(budgets) :], strict=False
     ):
         runs = where(table, epsilon=epsilon)
         counts = outcomes.bytes_by_records(runs).items()
-        for (label, part), look in zip(counts, hues(4), strict=True):
+        for (label, part), look in zip(counts, whole, strict=True):
             name = f"epsilon {epsilon:g}"
             panels.curve(above, name, label, part, look, "n", "bytes_up")
-        log_axes(above, "n", "bytes up, all nodes")
+        log_axes(above, "training records n", "bytes up, all nodes")
         ticks(above, runs["n"].unique())
         above.minorticks_off()
-        above.legend(loc="best")
-        above.set_title(f"one run, $\\epsilon$ = {epsilon:g}")
+        above.set_title(f"whole runs, $\\epsilon$ = {epsilon:g}")
         sent, every = outcomes.bytes_so_far(runs)
-        up, down, _ = hues(3)
         for label, part, look, y in (
             ("up, measured", sent, up, "bytes_up"),
             ("up, if each were sent", every, BASELINES["FW"], "bytes_up"),
@@ -402,9 +425,9 @@ def communication(config: Config, product: Product, problems: list[str]) -> Draw
         ):
             panels.curve(below, f"along, epsilon {epsilon:g}", label, part, look, y=y)
         below.set(yscale="log", xlabel="iteration", ylabel="bytes so far, all nodes")
-        below.set_title(f"n = {runs['n'].max():g}, T tuned")
-        below.legend(loc="best")
-    return panels.figure, panels.rows
+        below.set_title(f"along a run, n = {runs['n'].max():g}, T tuned")
+    panels.figure.set_size_inches(9.0, 6.4)
+    return panels.done(4)
 
 
 # --- Figures 3 and 5 to 9 against eta, one column a reading ---------------------------
@@ -468,17 +491,21 @@ def by_reading(lines: list[Line], x: str, label: str, count: int) -> Drawing:
         panel = f"{name}, {objective}, {per}, T {count:g}"
         runs = where(runs, objective=objective, per=per, iterations=count)
         for algorithm, part, look in curves(runs):
-            panels.curve(axis, panel, algorithm, part, look, x)
+            rows = against(part, x, "relative", panel, algorithm)
+            panels.band(axis, rows, algorithm, look, shade=0.0)
         for height in (1.0, 1.0 - judged.LEARNT):
             axis.axhline(height, color="0.6", linewidth=0.7, zorder=0)
-        axis.set(xscale="log", ylim=(0.0, TOP))
-        axis.set_title(f"{title}: {WORDS[objective]}, {WORDS[per]}")
-        axis.set(xlabel=label, ylabel="final loss / loss at 0")
-    for axis in panels.axes[3::4]:
-        if axis.get_legend_handles_labels()[0]:
+        axis.set(xscale="log", ylim=(0.0, TOP), xlabel=label, ylabel=title)
+        axis.set_title(f"{WORDS[objective]}, {WORDS[per]}", fontsize=9)
+    left, right = zip(*(axis.get_xlim() for axis in panels.axes), strict=True)
+    for k, axis in enumerate(panels.axes):
+        axis.set_xlim(min(left), max(right))
+        if k >= 4:
+            axis.set_title("")
+        if axis.get_legend_handles_labels()[0] and k % 4 == 3:
             axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    width = panels.figure.get_figwidth()
-    panels.figure.set_figwidth(width + 1.2)  # room for the legends
+    panels.outer(4, 1.6)
+    panels.figure.supylabel("final loss / loss at 0", fontsize=9)
     return panels.explained()
 
 
