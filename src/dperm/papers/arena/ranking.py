@@ -58,23 +58,20 @@ def shares(errors: pd.DataFrame) -> pd.DataFrame:
 
 def standing(errors: pd.DataFrame) -> pd.DataFrame:
     """Mean share of rank of every method, with its interval, best first."""
-    found = shares(errors)
     rows = []
-    for name in found:
-        column = found[name].dropna()
-        low, high = resampled(column)
-        rows.append(
-            {
-                "algorithm": name,
-                "share": float(column.mean()),
-                "ci_low": low,
-                "ci_high": high,
-                "cells": len(column),
-                "problems": column.index.get_level_values("problem").nunique(),
-                "best": int((column == 0).sum()),
-            }
-        )
+    for name, share in shares(errors).items():
+        column = share.dropna()
+        problems = column.index.get_level_values("problem").nunique()
+        row = {"algorithm": name, **_mean("share", column), "problems": problems}
+        rows.append(row | {"best": int((column == 0).sum())})
     return pd.DataFrame(rows).sort_values("share", ignore_index=True)
+
+
+def _mean(name: str, column: pd.Series) -> dict[str, float]:
+    """The mean of a column by that name, its interval and the number of cells."""
+    low, high = resampled(column)
+    mean = float(column.mean())
+    return {name: mean, "ci_low": low, "ci_high": high, "cells": len(column)}
 
 
 def resampled(column: pd.Series) -> tuple[float, float]:
@@ -100,17 +97,7 @@ def wins(errors: pd.DataFrame) -> pd.DataFrame:
         if both.empty:
             continue
         ahead = (both[one] < both[two]) + 0.5 * (both[one] == both[two])
-        low, high = resampled(ahead)
-        rows.append(
-            {
-                "algorithm": one,
-                "against": two,
-                "wins": float(ahead.mean()),
-                "ci_low": low,
-                "ci_high": high,
-                "cells": len(both),
-            }
-        )
+        rows.append({"algorithm": one, "against": two, **_mean("wins", ahead)})
     return pd.DataFrame(rows)
 
 
@@ -172,17 +159,17 @@ def changes(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
         other = cells(table, **changed)
         if len(other):
             mine = _at(base, other) if choice == "scales" else base
-            tau, count = agreement(mine, other)
-            first = standing(other)["algorithm"].iloc[0]
-            yield {
-                "choice": choice,
-                "value": name,
-                "kendall_tau": tau,
-                "methods": count,
-                "first": first,
-            }
+            yield {"choice": choice, "value": name, **_agreeing(mine, other)}
     if table["test_mean"].notna().any():
-        yield from _tested(table, base)
+        other = _tested(table)
+        yield {"choice": "metric", "value": "held out", **_agreeing(base, other)}
+
+
+def _agreeing(mine: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
+    """How far another choice's standing agrees, and who is first in it."""
+    tau, count = agreement(mine, other)
+    first = standing(other)["algorithm"].iloc[0]
+    return {"kendall_tau": tau, "methods": count, "first": first}
 
 
 def _at(errors: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
@@ -191,21 +178,12 @@ def _at(errors: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     return errors[errors.index.get_level_values("epsilon").isin(known)]
 
 
-def _tested(table: pd.DataFrame, base: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """The ranking by held-out metrics: AUC from above, RMSE from below."""
+def _tested(table: pd.DataFrame) -> pd.DataFrame:
+    """Cells of held-out metrics: AUC from above, RMSE from below."""
     sign = np.where(table["test_metric"] == "auc", -1.0, 1.0)
     turned = table.assign(tested=2.0 + sign * table["test_mean"])
     turned = turned[turned["tested"].notna() | (turned["status"] != "ok")]
-    other = cells(turned, value="tested")
-    tau, count = agreement(base, other)
-    first = standing(other)["algorithm"].iloc[0]
-    yield {
-        "choice": "metric",
-        "value": "held out",
-        "kendall_tau": tau,
-        "methods": count,
-        "first": first,
-    }
+    return cells(turned, value="tested")
 
 
 # --- what to take ---------------------------------------------------------------------
@@ -260,20 +238,12 @@ def advice(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
     rows = []
     for kind, some in groups(errors, sizes):
         name, means = recommendation(some)
-        best = (some.rank(axis=1)[name] == 1).sum()
-        rows.append(
-            {
-                **kind,
-                "take": name,
-                "regret": float(means.iloc[0]),
-                "second": str(means.index[1]) if len(means) > 1 else "",
-                "second_regret": float(means.iloc[1]) if len(means) > 1 else math.nan,
-                "best": int(best),
-                "cells": len(some),
-                "problems": some.index.get_level_values("problem").nunique(),
-                "left_out": left_out(some),
-            }
-        )
+        names, values = [*means.index, ""], [*means, math.nan]
+        row = {**kind, "take": name, "regret": values[0]}
+        row |= {"second": names[1], "second_regret": values[1]}
+        row |= {"best": int((some.rank(axis=1)[name] == 1).sum()), "cells": len(some)}
+        row["problems"] = some.index.get_level_values("problem").nunique()
+        rows.append(row | {"left_out": left_out(some)})
     return rows
 
 
@@ -383,15 +353,7 @@ def _exponentials(name: str, logs: pd.Series) -> dict[str, float]:
     return dict(zip(names, np.exp(ends).tolist(), strict=True))
 
 
-OVERTAKEN = [
-    "tuning",
-    "algorithm",
-    "against",
-    "ahead",
-    "ci_low",
-    "ci_high",
-    "cells",
-]
+OVERTAKEN = ["tuning", "algorithm", "against", "ahead", "ci_low", "ci_high", "cells"]
 
 
 def overtaken(table: pd.DataFrame, of: str, by: Sequence[str]) -> list[dict[str, Any]]:
@@ -399,25 +361,12 @@ def overtaken(table: pd.DataFrame, of: str, by: Sequence[str]) -> list[dict[str,
     rows = []
     for tuning in ("default", "grid", "paid"):
         errors = cells(table, tuning=tuning)
-        for other in by:
-            if of not in errors or other not in errors:
-                continue
-            both = errors[[of, other]].dropna()
-            if both.empty:
-                continue
-            behind = both[other] < both[of]
-            low, high = resampled(behind.astype(float))
-            rows.append(
-                {
-                    "tuning": tuning,
-                    "algorithm": other,
-                    "against": of,
-                    "ahead": float(behind.mean()),
-                    "ci_low": low,
-                    "ci_high": high,
-                    "cells": len(both),
-                }
-            )
+        for other in by if of in errors else ():
+            both = errors.reindex(columns=[of, other]).dropna()
+            if len(both):
+                behind = (both[other] < both[of]).astype(float)
+                row = {"tuning": tuning, "algorithm": other, "against": of}
+                rows.append(row | _mean("ahead", behind))
     return rows
 
 

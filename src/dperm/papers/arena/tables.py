@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -268,18 +266,10 @@ def sizes(config: schema.Config) -> pd.DataFrame:
         return pd.DataFrame()
     means = rows[rows["end"] == "mean"].groupby("problem")["relative_error"].first()
     rows = rows[rows["end"] == "zero"]
-    known: dict[str, Any] = {
-        row["problem"]: {
-            "n": row["n"],
-            "p": row["p"],
-            "support": row["support"],
-            "zero": row["relative_error"],
-            "floor": min(row["relative_error"], means[row["problem"]]),
-            "loss": kind_of(config, row["problem"]),
-        }
-        for row in rows.to_dict("records")
-    }
-    return pd.DataFrame.from_dict(known, orient="index")
+    known = rows.set_index("problem")[["n", "p", "support", "relative_error"]]
+    known = known.rename(columns={"relative_error": "zero"}).rename_axis(None)
+    known["floor"] = known["zero"].clip(upper=means.reindex(known.index))
+    return known.assign(loss=[kind_of(config, name) for name in known.index])
 
 
 def kind_of(config: schema.Config, problem: str) -> str:
