@@ -41,14 +41,18 @@ def snakemake(folder: Path, cores: int, *target: str, **config: str):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """The paper's smoke run on one problem, with one core and thread, and with two."""
-    folders = []
-    for cores in (1, 2):
-        folder = tmp_path_factory.mktemp(f"cores{cores}")
-        done = snakemake(folder, cores, "dpcd", set=SMALL)
-        assert done.returncode == 0, done.stderr[-3000:]
-        folders.append(folder)
-    return folders
+    """The paper's smoke run on one problem with one core and thread; its rows with two.
+
+    And the rows' paths.
+    """
+    one, two = (tmp_path_factory.mktemp(f"cores{cores}") for cores in (1, 2))
+    done = snakemake(one, 1, "dpcd", set=SMALL)
+    assert done.returncode == 0, done.stderr[-3000:]
+    tables = sorted(path.relative_to(one) for path in one.glob("results/**/*.parquet"))
+    tables = [path for path in tables if "lanes" not in path.parts]
+    done = snakemake(two, 2, *map(str, tables), set=SMALL)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return one, two, tables
 
 
 def numbers(path: Path) -> pd.DataFrame:
@@ -56,9 +60,7 @@ def numbers(path: Path) -> pd.DataFrame:
 
 
 def test_cores_do_not_matter(finished):
-    one, two = finished
-    tables = sorted(path.relative_to(one) for path in one.glob("results/**/*.parquet"))
-    tables = [path for path in tables if "lanes" not in path.parts]
+    one, two, tables = finished
     assert len(tables) == 2 * 3 + 2  # and the timings, and a sweep of no problem
     for path in tables:
         pd.testing.assert_frame_equal(
@@ -140,13 +142,9 @@ def test_a_start_composes_what_it_is_asked_for_and_once(tmp_path):
     assert "dperm: composing 1 paper: dpcd" in first.stderr
     assert "composing" not in second.stderr
     assert "dp_cd" in second.stdout and "dp_gcd" not in second.stdout
-    assert dry("figures/smoke/dpcd/figure1.svg").returncode == 0
-    for targets in (("dpgcd",), ("all",), ("claims", "dpcd")):
-        done = dry(*targets)
-        assert done.returncode == 1
-        assert "conf/paper/dpgcd/paper.yaml: not valid YAML" in (
-            done.stdout + done.stderr
-        )
+    done = dry("claims", "dpcd")  # for the claims of all papers
+    assert done.returncode == 1
+    assert "conf/paper/dpgcd/paper.yaml: not valid YAML" in done.stdout + done.stderr
 
 
 def test_what_is_asked_for_together_or_apart_is_no_reason_to_run_again(finished):
@@ -204,18 +202,6 @@ def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path):
     assert "made all but" in log and "mtp: " in log
 
 
-def test_data_that_cannot_be_had_leave_an_empty_panel_and_exit_code_1(tmp_path):
-    missing = "paper.offline=[diabetes,electricity_norm] scale.keep.clip=2"
-    done = without_a_network(tmp_path, "dpcd", missing)
-    assert done.returncode == 1
-    assert (tmp_path / "figures/smoke/dpcd/figure2.svg").exists()
-    text = (tmp_path / "figures/smoke/dpcd/figure2.svg").read_text()
-    assert "data not available" in text and "openml" not in text
-    curves = pd.read_csv(tmp_path / "figures/smoke/dpcd/figure2.csv")
-    assert set(curves["panel"]) == {"diabetes"}
-    assert not (tmp_path / "results/smoke/dpcd/complete.txt").exists()
-
-
 @pytest.mark.slow
 def test_a_wheel_carries_the_configuration_and_the_snakefile(tmp_path):
     """Built, installed beside the dependencies of this environment, and run."""
@@ -224,11 +210,10 @@ def test_a_wheel_carries_the_configuration_and_the_snakefile(tmp_path):
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("dperm-*.whl")
     home = tmp_path / "venv"
-    venv.create(home, with_pip=True)
+    venv.create(home)
     python = home / "bin" / "python"
-    subprocess.run(
-        [python, "-m", "pip", "install", "-q", "--no-deps", wheel], check=True
-    )
+    install = ["uv", "pip", "install", "-q", "--offline", "--no-deps", "--python"]
+    subprocess.run([sys.executable, "-m", *install, python, wheel], check=True)
     # The dependencies come from this environment; dperm must come from the wheel.
     site = next(home.glob("lib/python*/site-packages"))
     outer = next(Path(path) for path in sys.path if path.endswith("site-packages"))

@@ -12,6 +12,8 @@ from dperm.audit.blackbox.search import Claim, audit
 from dperm.compare import search
 from dperm.solvers import hidden_number
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 CLAIM = Claim(epsilon=1.0, delta=0.01, seconds=1e9, runs=240)
 STEP = {"setting": {"steps": 1}, "delta": 0.01}
 RELATIONS = {"replace": "replace", "add-remove": "add_remove"}
