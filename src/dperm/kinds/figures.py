@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from dperm.present import drawing, looks
 from dperm.present.drawing import Drawing, Panels, Row, Rows, log_axes
 from dperm.present.intervals import student
 from dperm.present.looks import Look
+from dperm.present.tables import where
 
 log = logging.getLogger(__name__)
 TRUE = "true $\\epsilon$ "
@@ -41,13 +44,8 @@ def trajectories(config: Config, product: Product, problems: list[str]) -> Drawi
     """
     options = product.options
     _check(config, product)
-    found = results.load(
-        config,
-        problems,
-        options.get("leave_out", ()),
-        options.get("solvers"),
-        product.timed,
-    )
+    hidden, only = options.get("leave_out", ()), options.get("solvers")
+    found = results.load(config, problems, hidden, only, product.timed)
     titles = results.titles(config, problems)
     gone = {name: lost for name in problems if (lost := _lost(found[name]))}
     names = [name for name in problems if name not in gone]
@@ -55,13 +53,13 @@ def trajectories(config: Config, product: Product, problems: list[str]) -> Drawi
     if not names:
         drawing.empty(panels.axes[0], next(iter(gone.values())))
         return panels.figure, []
-    chosen = looks.of(_label(each, options) for name in names for each in found[name])
-    printed = _printed(config, options)
     swept = [results.load_sweep(config, name) for name in product.sweeps]
+    shown = [each for name in names for each in found[name]]
+    curves = _Curves(panels, product, _printed(config, options), swept, shown)
     for name, at in panels.over(names):
         title = TITLES[options.get("title", "privacy")](titles[name])
         at.set_title(title, pad=18)  # room for the panel's key
-        _panel(panels, at, found[name], product, chosen, printed, swept)
+        curves.draw(at, found[name])
     absent = "; ".join(f"{titles[name].title}: {why}" for name, why in gone.items())
     return panels.done(5, title=absent)
 
@@ -87,10 +85,10 @@ def _printed(config: Config, options: dict[str, Any]) -> pd.DataFrame:
 def _check(config: Config, product: Product) -> None:
     """Refuse an option or a choice that there is not, and seconds not measured."""
     options = product.options
-    where = f"conf/paper/{config.paper.name}/paper.yaml: figures: options"
-    found = [(f"{where}", key, OPTIONS) for key in options]
+    file = f"conf/paper/{config.paper.name}/paper.yaml: figures: options"
+    found = [(file, key, OPTIONS) for key in options]
     found += [
-        (f"{where}.{key}", options.get(key, known[0]), known)
+        (f"{file}.{key}", options.get(key, known[0]), known)
         for key, known in CHOICES.items()
     ]
     for place, value, known in found:
@@ -100,7 +98,7 @@ def _check(config: Config, product: Product) -> None:
                 f"{hint(str(value), known)}"
             )
     if options.get("x") == "seconds" and not product.timed:
-        raise ConfigError(f"{where}.x: seconds: expected timed: true beside options")
+        raise ConfigError(f"{file}.x: seconds: expected timed: true beside options")
 
 
 def _privacy(problem: Problem) -> str:
@@ -138,56 +136,137 @@ OPTIONS = (
 )
 
 
-def _label(result: Result, options: dict[str, Any]) -> str:
-    return options.get("names", {}).get(result.solver, result.label)
+@dataclass
+class _Curves:
+    """What the panels of a figure of trajectories have in common."""
 
+    panels: Panels
+    product: Product
+    printed: pd.DataFrame  #: cells of the paper
+    swept: Sequence[pd.DataFrame]  #: of readings of a solver's text
+    shown: InitVar[list[Result]]
 
-def _panel(
-    panels: Panels,
-    axes: Axes,
-    found: list[Result],
-    product: Product,
-    chosen: dict[str, Look],
-    printed: pd.DataFrame,
-    swept: Sequence[pd.DataFrame] = (),
-) -> None:
-    """The curves of one problem."""
-    options, calibration = product.options, product.calibration
-    ran = [result for result in found if result.ran(calibration)]
-    curves = [_curve(result, options, calibration) for result in ran]
-    tied = {each.solver: ties(each, calibration) for each in ran if options.get("ties")}
-    spanned = curves + [[{"x": passes}] for each in tied.values() for passes in each]
-    key: dict[str, str] = {}  # of the panel: by label, the true epsilon in words
-    for result in ran if swept else ():
-        _readings(panels, axes, result, product, swept[0], chosen)
-    for result, rows in zip(ran, curves, strict=True):
-        label, cost = _label(result, options), _cost(result, calibration)
-        look, key[label] = chosen[label], cost
-        panels.band(axes, rows, label, look, marks=8, shade=0.18, cost=cost)
-        for passes in tied.get(result.solver, ()):
-            _tie(panels, axes, result, product, look, passes)
-        if options.get("ends"):
-            # A dot where a run ends; a dotted line goes on to where the last one does
-            end = rows[-1]
-            colour = look["color"]
-            last = _last(spanned, options)
-            axes.plot([end["x"]], [end["mean"]], "o", color=colour, markersize=4)
-            if end["x"] < last:
-                axes.plot(
-                    [end["x"], last], [end["mean"]] * 2, ":", color=colour, lw=0.9
-                )
-    for result in found:
-        if result.diverged(calibration):
-            label = _label(result, options)
-            axes.plot([], [], label=label, **chosen[label])
-            key[label] = "all diverged"
-    axes.set(yscale="log", ylabel="relative error")
-    for result, rows in zip(ran, curves, strict=True):
-        _stars(panels, axes, result, rows[-1], printed)
-    if curves:
-        _finish(axes, spanned, options)
-    if key:
-        _key(axes, key)
+    def __post_init__(self, shown: list[Result]) -> None:
+        self.options, self.calibration = self.product.options, self.product.calibration
+        self.on_time = self.options.get("x") == "seconds"
+        self.looks = looks.of(self.label(result) for result in shown)
+
+    def label(self, result: Result) -> str:
+        return self.options.get("names", {}).get(result.solver, result.label)
+
+    def draw(self, axes: Axes, found: list[Result]) -> None:
+        """The curves of one problem."""
+        ran = [result for result in found if result.ran(self.calibration)]
+        curves = [self.curve(result) for result in ran]
+        tied: list[list[float]] = [[] for _ in ran]
+        if self.options.get("ties"):
+            tied = [ties(result, self.calibration) for result in ran]
+        x = [row["x"] for rows in curves for row in rows]
+        # where the longest run ends, in passes
+        last = max([*x, *chain.from_iterable(tied)], default=0.0)
+        key: dict[str, str] = {}  # of the panel: by label, the true epsilon in words
+        for result in ran if self.swept else ():
+            self.readings(axes, result)
+        for result, rows, others in zip(ran, curves, tied, strict=True):
+            label, cost = self.label(result), _cost(result, self.calibration)
+            look, key[label] = self.looks[label], cost
+            self.panels.band(axes, rows, label, look, marks=8, shade=0.18, cost=cost)
+            for passes in others:
+                self.tie(axes, result, passes)
+            if self.options.get("ends"):
+                # A dot where a run ends; a dotted line goes on to where the last does
+                place, color = [rows[-1]["mean"]], look["color"]
+                axes.plot([rows[-1]["x"]], place, "o", color=color, markersize=4)
+                if rows[-1]["x"] < last and not self.on_time:
+                    ends = [rows[-1]["x"], last]
+                    axes.plot(ends, place * 2, ":", color=color, lw=0.9)
+        for result in found:
+            if result.diverged(self.calibration):
+                label = self.label(result)
+                axes.plot([], [], label=label, **self.looks[label])
+                key[label] = "all diverged"
+        axes.set(yscale="log", ylabel="relative error")
+        for result, rows in zip(ran, curves, strict=True):
+            self.stars(axes, result, rows[-1])
+        if curves:
+            self.scale(axes, last, curves[0][0]["mean"])
+        if key:
+            _key(axes, key)
+
+    def curve(self, result: Result, passes: float | None = None) -> Rows:
+        """Mean, range and interval at each checkpoint, of the best number of passes."""
+        passes = result.best_passes(self.calibration) if passes is None else passes
+        runs = result.trajectories(self.calibration, passes)
+        label, rows, spent = self.label(result), list[Row](), dict[float, float]()
+        if self.on_time:
+            timed = result.clocked(self.calibration, passes)
+            spent = timed.groupby("checkpoint")["seconds"].mean().to_dict()
+        for checkpoint, group in runs.groupby("checkpoint"):
+            x = spent[checkpoint] if self.on_time else checkpoint
+            values = group["relative_error"].to_numpy()
+            rows.append(drawing.summary(result.problem, label, float(x), values))
+        return rows
+
+    def tie(self, axes: Axes, result: Result, passes: float) -> None:
+        """A thin line for a number of passes that ties with the one that is drawn."""
+        label, rows = self.label(result), self.curve(result, passes)
+        look = {**self.looks[label], "marker": ""}
+        x, mean = ([row[key] for row in rows] for key in ("x", "mean"))
+        style = {"color": look["color"], "linewidth": 0.7, "alpha": 0.8}
+        axes.plot(x, mean, label="other passes, as good", **style)
+        axes.plot(x[-1:], mean[-1:], "o", color=look["color"], markersize=2.5)
+        length = f"{passes:g} pass{'es' * (passes != 1)}"
+        for row in rows:
+            row |= {"algorithm": f"{label}, {length}", drawing.TIED: label}
+        self.panels.add(axes, rows, look)
+
+    def readings(self, axes: Axes, result: Result) -> None:
+        """The band between the means of several readings of a solver's text."""
+        swept, label = self.swept[0], self.label(result)
+        every = self.options.get("readings", {}).get(result.solver, {})
+        for key, readings in every.items():
+            of = {"problem": result.problem, "calibration": self.calibration}
+            part = where(swept[swept[key].isin(readings)], **of)
+            means = part.groupby(["checkpoint", key])["along"].mean().reset_index()
+            if means.empty or self.product.timed:
+                continue
+            name, look = f"{label}, readings", self.looks[label]
+            where_to = ("checkpoint", "along", result.problem, name)
+            rows = drawing.against(means, *where_to)
+            table = pd.DataFrame(rows)
+            for end in ("min", "max"):
+                style = {"color": look["color"], "linestyle": ":", "linewidth": 1.1}
+                axes.plot(table["x"], table[end], label=name, **style)
+            for row in rows:
+                row |= {"ci_low": np.nan, "ci_high": np.nan}  # readings are no sample
+            self.panels.add(axes, rows, look)
+
+    def stars(self, axes: Axes, result: Result, end: Row) -> None:
+        """What the paper prints for a run of so many passes, as a star at its end."""
+        label, look = str(end["algorithm"]), end["look"]
+        keys = {"problem": result.problem, "algorithm": label, "passes": end["x"]}
+        cells = where(self.printed, **{k: keys[k] for k in keys if k in self.printed})
+        edge: Any = {"markeredgecolor": "black", "markeredgewidth": 0.5}
+        star: Any = {"marker": "*", "markersize": 9, "linestyle": "none", **edge}
+        star |= {"color": look["color"], "clip_on": False, "zorder": 5}
+        for error in cells["error"]:
+            axes.plot([end["x"]], [error], label="as printed", **star)
+            row = {"panel": result.problem, "algorithm": f"{label}, published"}
+            self.panels.add(axes, [row | {"x": end["x"], "mean": error}], look)
+
+    def scale(self, axes: Axes, last: float, start: float) -> None:
+        """The axis of passes or seconds; on that of time the error of w = 0."""
+        if self.on_time:
+            # the start, at 0 seconds, has no place on a logarithmic axis
+            axes.set_xlabel("seconds")
+            axes.set_xscale("log", nonpositive="mask")
+            zero: Look = {"color": "0.6", "linewidth": 0.8, "linestyle": ":"}
+            axes.axhline(start, label="w = 0", **zero)
+            return
+        axes.set_xlabel("passes on data")
+        axes.set_xlim(0.0, 1.02 * last)
+        if not self.options.get("ends"):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _key(axes: Axes, key: dict[str, str]) -> None:
@@ -204,35 +283,6 @@ def _key(axes: Axes, key: dict[str, str]) -> None:
     place |= {"columnspacing": 1.0, "handletextpad": 0.4, "borderaxespad": 0.1}
     each = {tuple: HandlerTuple(ndivide=None, pad=0.3)}
     axes.legend(same.values(), texts, ncols=len(same), handler_map=each, **place)
-
-
-def _stars(
-    panels: Panels, axes: Axes, result: Result, end: Row, printed: pd.DataFrame
-) -> None:
-    """What the paper prints for a run of so many passes, as a star at its end."""
-    label, look = str(end["algorithm"]), end["look"]
-    ours = (printed["problem"] == result.problem) & (printed["algorithm"] == label)
-    if "passes" in printed:
-        ours &= printed["passes"] == end["x"]
-    star = {
-        "color": look["color"],
-        "markersize": 9,
-        "markeredgecolor": "black",
-        "markeredgewidth": 0.5,
-        "clip_on": False,
-        "zorder": 5,
-        "linestyle": "none",
-        "label": "as printed",
-    }
-    for error in printed.loc[ours, "error"]:
-        axes.plot([end["x"]], [error], marker="*", **star)
-        row = {
-            "panel": result.problem,
-            "algorithm": f"{label}, published",
-            "x": end["x"],
-            "mean": error,
-        }
-        panels.add(axes, [row], look)
 
 
 def ties(result: Result, calibration: str) -> list[float]:
@@ -254,83 +304,6 @@ def ties(result: Result, calibration: str) -> list[float]:
     return found
 
 
-def _tie(
-    panels: Panels,
-    axes: Axes,
-    result: Result,
-    product: Product,
-    look: Look,
-    passes: float,
-) -> None:
-    """A thin line for a number of passes that ties with the one that is drawn."""
-    label, look = _label(result, product.options), {**look, "marker": ""}
-    rows = _curve(result, product.options, product.calibration, passes)
-    x, mean = ([row[key] for row in rows] for key in ("x", "mean"))
-    style = {"color": look["color"], "linewidth": 0.7, "alpha": 0.8}
-    axes.plot(x, mean, label="other passes, as good", **style)
-    axes.plot(x[-1:], mean[-1:], "o", color=look["color"], markersize=2.5)
-    length = f"{passes:g} pass{'es' * (passes != 1)}"
-    for row in rows:
-        row |= {"algorithm": f"{label}, {length}", drawing.TIED: label}
-    panels.add(axes, rows, look)
-
-
-def _readings(
-    panels: Panels,
-    axes: Axes,
-    result: Result,
-    product: Product,
-    swept: pd.DataFrame,
-    chosen: dict[str, Look],
-) -> None:
-    """The band between the means of several readings of a solver's text."""
-    named = product.options.get("readings", {}).get(result.solver, {})
-    for key, readings in named.items():
-        ours = swept["problem"].eq(result.problem) & swept[key].isin(readings)
-        part = swept[ours & swept["calibration"].eq(product.calibration)]
-        means = part.groupby(["checkpoint", key])["along"].mean().unstack(key)
-        if means.empty or product.timed:
-            continue
-        label = _label(result, product.options)
-        look = chosen[label]
-        name = f"{label}, readings"
-        rows = drawing.against(
-            means.stack().rename("mean").reset_index(),
-            "checkpoint",
-            "mean",
-            result.problem,
-            name,
-        )
-        table = pd.DataFrame(rows)
-        for end in ("min", "max"):
-            style = {"color": look["color"], "linestyle": ":", "linewidth": 1.1}
-            axes.plot(table["x"], table[end], label=name, **style)
-        for row in rows:
-            row |= {"ci_low": np.nan, "ci_high": np.nan}  # readings are no sample
-        panels.add(axes, rows, look)
-
-
-def _curve(
-    result: Result,
-    options: dict[str, Any],
-    calibration: str,
-    passes: float | None = None,
-) -> Rows:
-    """Mean, range and interval at each checkpoint, of the best number of passes."""
-    passes = result.best_passes(calibration) if passes is None else passes
-    runs = result.trajectories(calibration, passes)
-    label, on_passes = _label(result, options), options.get("x", "passes") == "passes"
-    rows, spent = [], {}
-    if not on_passes:
-        timed = result.clocked(calibration, passes)
-        spent = timed.groupby("checkpoint")["seconds"].mean().to_dict()
-    for checkpoint, group in runs.groupby("checkpoint"):
-        x = checkpoint if on_passes else spent[checkpoint]
-        values = group["relative_error"].to_numpy()
-        rows.append(drawing.summary(result.problem, label, float(x), values))
-    return rows
-
-
 def _cost(result: Result, calibration: str) -> str:
     """The true epsilon of the runs, in words."""
     runs = result.trajectories(calibration, result.best_passes(calibration))
@@ -338,27 +311,6 @@ def _cost(result: Result, calibration: str) -> str:
     if not np.isfinite(true):
         return "no sound $\\epsilon$"
     return f"{TRUE}{true:.2g}"
-
-
-def _last(curves: list[Rows], options: dict[str, Any]) -> float:
-    """Where the longest run ends, in passes; 0 on an axis of time."""
-    if options.get("x") == "seconds":
-        return 0.0
-    return max(row["x"] for rows in curves for row in rows)
-
-
-def _finish(axes: Axes, curves: list[Rows], options: dict[str, Any]) -> None:
-    if options.get("x") == "seconds":
-        # the start, at 0 seconds, has no place on a logarithmic axis
-        axes.set_xlabel("seconds")
-        axes.set_xscale("log", nonpositive="mask")
-        zero: Look = {"color": "0.6", "linewidth": 0.8, "linestyle": ":"}
-        axes.axhline(curves[0][0]["mean"], label="w = 0", **zero)
-        return
-    axes.set_xlabel("passes on data")
-    axes.set_xlim(0.0, 1.02 * _last(curves, options))
-    if not options.get("ends"):
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def against_epsilon(config: Config, product: Product, problems: list[str]) -> Drawing:

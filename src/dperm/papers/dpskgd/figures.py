@@ -387,13 +387,9 @@ def _regime(axes: Axes, part: pd.DataFrame, band: float) -> None:
     axes.plot(bound.index, bound, **dashed)
     grey: Look = {"color": GREY, "alpha": 0.15, "linewidth": 0}
     axes.axhspan(1 / band, band, label="band of controls", **grey)
-    regime = {
-        "color": GREEN,
-        "alpha": 0.08,
-        "lw": 0,
-        "label": "regime of Section 4.3.2",
-    }
-    axes.axvspan(0.0, part["placement"].max(), **regime)
+    green: Look = {"color": GREEN, "alpha": 0.08, "linewidth": 0}
+    most = part["placement"].max()
+    axes.axvspan(0.0, most, label="regime of Section 4.3.2", **green)
     axes.set(yscale="log", xlabel="placement $a$: $|w^*_j| = M_j^a$")
     axes.set_ylabel("importance / uniform")
     places = [0.3, 1.0, 3.0, 10.0]

@@ -346,7 +346,7 @@ def enough(swept: pd.DataFrame, keys: list[str]) -> Rows:
             bands.append(max(row["band"] for row in part))
             others = [row["verdict"] for row in part if row["question"] != CONTROL]
             undecided.append(np.mean([each == "undecided" for each in others]))
-        row = {"transcripts": runs}
+        row: dict[str, Any] = {"transcripts": runs}
         row |= with_interval(np.array(bands), "band", "ci_low", "ci_high")
         rows.append(row | {"undecided": float(np.mean(undecided))})
     return rows

@@ -230,9 +230,11 @@ def last_round(
     )
     for at, part in groups(usable, ["problem", "solver"]):
         if at["problem"] in by_problem:
-            stages = (part[part["stage"] == name] for name in ("choose", "fresh"))
-            result = Result(*at.values(), plan.label(config, at["solver"]), *stages, "")
-            by_problem[at["problem"]].append(result)
+            choose, fresh = (
+                part[part["stage"] == name] for name in ("choose", "fresh")
+            )
+            names = (at["problem"], at["solver"], plan.label(config, at["solver"]))
+            by_problem[at["problem"]].append(Result(*names, choose, fresh, ""))
     return by_problem
 
 
@@ -274,8 +276,9 @@ def _of_problem(
             same = loaded is not None and same_law(loaded[0], first, second)
             one, other = terms[first], terms[second]
             finite = math.isfinite(one.strong) and math.isfinite(other.strong)
-            row = {"question": CONTROL_TUNED if same else question, "problem": name}
-            row |= {"first": ran[first].label, "second": ran[second].label}
+            row: dict[str, Any] = {"question": CONTROL_TUNED if same else question}
+            row |= {"problem": name, "first": ran[first].label}
+            row["second"] = ran[second].label
             row |= compared(known[first], known[second])
             row["predicted_convex"] = one.convex / other.convex
             row["predicted_strong"] = one.strong / other.strong if finite else math.nan
