@@ -47,24 +47,36 @@ def trajectories(config: Config, product: Product, problems: list[str]) -> Drawi
     hidden, only = options.get("leave_out", ()), options.get("solvers")
     found = results.load(config, problems, hidden, only, product.timed)
     titles = results.titles(config, problems)
-    gone = {name: lost for name in problems if (lost := _lost(found[name]))}
-    names = [name for name in problems if name not in gone]
-    panels = Panels(len(names), options.get("columns", 3))
-    if not names:
-        drawing.empty(panels.axes[0], next(iter(gone.values())))
-        return panels.figure, []
+    gone = {name: lost for name in problems if (lost := reason(found[name]))}
+    names, panels, absent = panels_of(problems, gone, titles, options.get("columns", 3))
     swept = [results.load_sweep(config, name) for name in product.sweeps]
     shown = [each for name in names for each in found[name]]
     curves = _Curves(panels, product, _printed(config, options), swept, shown)
-    for name, at in panels.over(names):
+    for name, at in zip(names, panels.axes, strict=False):
         title = TITLES[options.get("title", "privacy")](titles[name])
         at.set_title(title, pad=18)  # room for the panel's key
         curves.draw(at, found[name])
-    absent = "; ".join(f"{titles[name].title}: {why}" for name, why in gone.items())
     return panels.done(5, title=absent)
 
 
-def _lost(found: list[Result]) -> str:
+def panels_of(
+    problems: list[str], gone: dict[str, str], titles: dict[str, Problem], columns: int
+) -> tuple[list[str], Panels, str]:
+    """The problems that have data, their panels, and a line on the others.
+
+    Where none has any there is one empty panel that says why; ``gone`` says it by
+    problem.
+    """
+    names = [name for name in problems if name not in gone]
+    panels = Panels(len(names), columns)
+    if not names:
+        drawing.empty(panels.axes[0], next(iter(gone.values())))
+        return names, panels, ""
+    lines = (f"{titles[name].title}: {why}" for name, why in gone.items())
+    return names, panels, "; ".join(lines)
+
+
+def reason(found: list[Result]) -> str:
     """Why a problem has no panel; empty where it has one."""
     lost = [result for result in found if not result.available]
     if not lost:

@@ -6,7 +6,7 @@ import numpy as np
 
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config, Product
-from dperm.kinds.figures import TITLES
+from dperm.kinds.figures import TITLES, panels_of
 from dperm.papers.dpgcd import growing
 from dperm.pipeline import inputs
 from dperm.present import drawing, looks
@@ -26,13 +26,11 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Drawing
     titles = results.titles(config, problems)
     at = {name: plan.at_problem(config, name) for name in problems}
     status = {name: inputs.load_optimum_record(at[name], name) for name in problems}
-    gone = [name for name in problems if status[name].get("status") == "unavailable"]
-    there = [name for name in problems if name not in gone]
-    panels = Panels(len(there), product.options.get("columns", 3))
-    if not there:
-        drawing.empty(panels.axes[0], drawing.UNAVAILABLE)
-        return panels.figure, []
-    for name, axes in panels.over(there):
+    lost = [name for name in problems if status[name].get("status") == "unavailable"]
+    gone = dict.fromkeys(lost, drawing.UNAVAILABLE)
+    columns = product.options.get("columns", 3)
+    there, panels, absent = panels_of(problems, gone, titles, columns)
+    for name, axes in zip(there, panels.axes, strict=False):
         w = inputs.load_optimum(at[name]).w
         counts, edges = np.histogram(np.abs(w), bins=30)
         alpha = quasi_sparse(w)
@@ -51,8 +49,7 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Drawing
         panels.add(axes, rows, {"color": BLUE})
         line = {"panel": name, "algorithm": "alpha", "x": alpha}
         panels.add(axes, [line], {"color": PURPLE})
-    absent = ", ".join(titles[name].title for name in gone)
-    return panels.done(1, title=absent and f"{absent}: {drawing.UNAVAILABLE}")
+    return panels.done(1, title=absent)
 
 
 def quasi_sparse(w: np.ndarray, sparsity: int = SPARSITY) -> float:

@@ -12,6 +12,7 @@ from matplotlib.ticker import NullLocator
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
+from dperm.kinds.figures import panels_of, reason
 from dperm.papers.dpskgd import measures
 from dperm.pipeline import inputs
 from dperm.present import drawing, looks
@@ -79,16 +80,14 @@ def samplings(config: Config, product: Product, problems: list[str]) -> Drawing:
     tau-nice sampling stands at p / tau; methods that are no sketches are levels.
     """
     ran, titles = results.load(config, problems), results.titles(config, problems)
-    panels = Panels(len(problems), product.options.get("columns", 2))
-    for name, axis in panels.over(problems):
+    gone = {name: lost for name in problems if (lost := reason(ran[name]))}
+    columns = product.options.get("columns", 2)
+    names, panels, absent = panels_of(problems, gone, titles, columns)
+    for name, axis in zip(names, panels.axes, strict=False):
         axis.set_title(titles[name].title)
-        lost = [result.reason for result in ran[name] if not result.available]
-        if lost:
-            drawing.empty(axis, lost[0])
-        else:
-            p = len(inputs.load_optimum(plan.at_problem(config, name)).w)
-            _samplings(panels, axis, ran[name], product.calibration, p)
-    return panels.done(6 if len(problems) > 1 else 2)
+        p = len(inputs.load_optimum(plan.at_problem(config, name)).w)
+        _samplings(panels, axis, ran[name], product.calibration, p)
+    return panels.done(6, title=absent)
 
 
 def _samplings(
