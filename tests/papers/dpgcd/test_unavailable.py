@@ -22,3 +22,4 @@ def test_table_1_and_figure_2_have_no_trace(monkeypatch):
     (text,) = figure.axes[0].texts
     assert text.get_text().replace("\n", " ") == drawing.UNAVAILABLE
     assert rows == []
+    drawing.plt.close(figure)
