@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import importlib.util
 import json
@@ -35,7 +34,7 @@ from dperm.data.download import download, download_openml, file_name
 from dperm.data.readers import labels, read_files
 from dperm.data.synthetic import GENERATORS
 from dperm.store import closure
-from dperm.store.folders import sole_writer, whole_folder
+from dperm.store.folders import digest_of, sole_writer, whole_folder
 
 RECORD = "fetch.json"
 REMOTE = ("http", "openml")  # a second download may give what the first did not
@@ -456,18 +455,9 @@ def contents(dataset: Dataset, mirror: str | None = None) -> dict[str, str]:
 
 def _digest_of(path: Path) -> str:
     try:
-        known = path.stat()
-        state = (known.st_size, known.st_mtime_ns, known.st_ctime_ns, known.st_ino)
-        return _digest_at(path.absolute(), state)
+        return digest_of(path)
     except OSError:  # the source itself says what is wrong with it
         return ""
-
-
-@functools.lru_cache(1000)
-def _digest_at(path: Path, state: tuple[int, ...]) -> str:
-    """The digest of a file in one state: many problems may ask for the same."""
-    with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def describe(source: Source) -> str:

@@ -92,8 +92,9 @@ def adopt(config: schema.Config) -> Path:
             groups.setdefault(candidate.group, []).append(candidate)
     chosen = {group: _sample(of, EXTRA / len(groups)) for group, of in groups.items()}
     path = plan.results_folder(config, "adopted.json")
-    count = sum(map(len, chosen.values()))
-    meter = Meter(f"adopt, {len(groups)} groups", count, "replays", _cost(chosen))
+    replays = [one for sample in chosen.values() for one in sample]
+    count, cost = len(replays), sum(map(_seconds, replays))
+    meter = Meter(f"adopt, {len(groups)} groups", count, "replays", cost)
     verdicts = {}
     for group, members in groups.items():
         log.info("adopt: %s, %d of %d", _title(group), len(chosen[group]), len(members))
@@ -367,10 +368,6 @@ def _seconds(one: Candidate) -> float:
     return min(one.seconds, LONG) + 0.02
 
 
-def _cost(chosen: dict[Group, list[Candidate]]) -> float:
-    return sum(_seconds(one) for sample in chosen.values() for one in sample)
-
-
 def _lanes_of(one: Candidate, rows: pd.DataFrame) -> pd.DataFrame:
     """The points that are replayed: all, or the extremes and some between."""
     if not set(POINT) <= set(rows):
@@ -401,7 +398,9 @@ def _judged(
                 kept = kept.merge(points, on=POINT)
             apart = NAMED if one.stage == "sweep" else SAID
             difference = first_difference(kept, one.replay(points), apart)
-            verdict.replayed.append(_described(one, kept))
+            seeds = sorted(map(int, kept["seed"].unique()))
+            row = {"part": one.name, "seeds": seeds, "rows": len(kept)}
+            verdict.replayed.append(row)
             if difference:
                 verdict.difference = f"{one.name}: {difference}"
                 return verdict
@@ -409,11 +408,6 @@ def _judged(
     if not verdict.replayed:
         verdict.difference = "nothing of it could be read"
     return verdict
-
-
-def _described(one: Candidate, kept: pd.DataFrame) -> dict[str, Any]:
-    seeds = sorted(int(seed) for seed in kept["seed"].unique())
-    return {"part": one.name, "seeds": seeds, "rows": len(kept)}
 
 
 def first_difference(
@@ -424,7 +418,10 @@ def first_difference(
     Columns of ``apart`` are left out; -0.0 is not 0.0, NaN is NaN. The order of rows
     counts where they are no lanes.
     """
-    kept, fresh = (_ordered(table, apart) for table in (kept, _stored(fresh)))
+    buffer = io.BytesIO()  # as they would be read again
+    fresh.to_parquet(buffer, index=False)
+    fresh = store.unthreaded(buffer)
+    kept, fresh = (_ordered(table, apart) for table in (kept, fresh))
     if list(kept) != list(fresh):
         return f"columns {sorted(set(kept) ^ set(fresh))}"
     if len(kept) != len(fresh):
@@ -436,13 +433,6 @@ def first_difference(
             old, new = kept[name].tolist()[at], fresh[name].tolist()[at]
             return f"{name} at {_place(kept, at)}: {old!r} was kept, {new!r} is made"
     return ""
-
-
-def _stored(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows as they would be read again."""
-    buffer = io.BytesIO()
-    table.to_parquet(buffer, index=False)
-    return store.unthreaded(buffer)
 
 
 def _ordered(table: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import importlib.metadata
 import logging
 import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +79,11 @@ def complete(config: schema.Config) -> Path:
     written = [folder / "manifest.json", folder / "record.json"]
     seals.seal(config, "complete", written, config.made, rows)
     missing = {
-        " ".join(name) if name[0] == "sweep" else name[0]: _reason(table)
+        " ".join(name) if name[0] == "sweep" else name[0]: str(
+            table["reason"][lost].iloc[0]
+        )
         for name, table in tables.items()
-        if (table["status"] == "unavailable").any()
+        if (lost := table["status"] == "unavailable").any()
     }
     if missing:
         lines = [f"{problem}: {reason}" for problem, reason in missing.items()]
@@ -107,10 +109,6 @@ def _winners(config: schema.Config, folder: Path) -> Iterable[str]:
             best[problem] = min(best.get(problem, found), found)
     for problem, (error, name) in best.items():
         yield f"  {problem}: least relative error {error:.3g}, {name}"
-
-
-def _reason(table: pd.DataFrame) -> str:
-    return str(table.loc[table["status"] == "unavailable", "reason"].iloc[0])
 
 
 def _write(
@@ -180,7 +178,9 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
     return {
         "made": config.made,
         "platform": _platform(),
-        "packages": _packages(),
+        "packages": dict(
+            sorted((item.metadata["Name"], item.version) for item in distributions())
+        ),
         "configuration": {
             "overrides": given,
             "seed": config.seed,
@@ -239,12 +239,6 @@ def _seeds(table: pd.DataFrame) -> list[int]:
     if "seed" not in table or table["seed"].isna().all():
         return []
     return sorted(int(seed) for seed in table["seed"].dropna().unique())
-
-
-def _packages() -> dict[str, str]:
-    """Every package of the environment and its version."""
-    found = importlib.metadata.distributions()
-    return dict(sorted((item.metadata["Name"], item.version) for item in found))
 
 
 def _platform() -> dict[str, Any]:

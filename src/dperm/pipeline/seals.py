@@ -24,6 +24,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import conf_dirs, conf_file
 from dperm.store import closure
+from dperm.store.folders import digest_of, stamp
 
 log = logging.getLogger(__name__)
 
@@ -74,13 +75,13 @@ def seal(
         If a stage seals rows that it cannot have made.
     """
     sources = {_name(config, path): path for path in of if path.is_file()}
-    digests = {name: _digest(path)[:SHORT] for name, path in sources.items()}
+    digests = {name: digest_of(path)[:SHORT] for name, path in sources.items()}
     wrote = {}
     for path in written:
         if path.suffix == ".parquet" and by not in SOLVING:
             raise ValueError(f"{path}: {by} makes no rows, so it cannot seal them")
         folder, name = _place(config, path)
-        wrote[name] = _digest(path)
+        wrote[name] = digest_of(path)
     job = {"by": by, "made": made, "read": digests, "wrote": wrote}
     add(folder, {next(iter(wrote)): {**job, "versions": _versions()}})
 
@@ -106,7 +107,7 @@ def jobs_of(folder: Path) -> Jobs:
         If it is damaged.
     """
     path = folder / FILE
-    return _jobs(path, *_stamp(path)) if path.is_file() else {}
+    return _jobs(path, *stamp(path)) if path.is_file() else {}
 
 
 @functools.lru_cache(maxsize=64)
@@ -167,7 +168,7 @@ def check(
             _say_once()
             continue
         again = f"run `{_command(config, job['by'], path)}`"
-        if _digest(path) != job["wrote"][name]:
+        if digest_of(path) != job["wrote"][name]:
             raise ChangedError(
                 f"{path} was changed after {job['by']} made it: delete it and {again}"
             )
@@ -248,21 +249,7 @@ def _present(config: schema.Config, name: str) -> str:
         job = by_file(folder).get(own)
         if job is not None:
             return job["wrote"][own][:SHORT]
-    return _digest(path)[:SHORT] if path is not None and path.is_file() else ""
-
-
-def _digest(path: Path) -> str:
-    return _read(path, *_stamp(path))
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
-
-
-@functools.lru_cache(maxsize=4096)
-def _read(path: Path, *stamp: int) -> str:
-    return store.file_digest(path)
+    return digest_of(path)[:SHORT] if path is not None and path.is_file() else ""
 
 
 # --- names ----------------------------------------------------------------------------

@@ -210,7 +210,12 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
         read = _swept_files(config, name, what)
         every = tasks(config, name, what)
         found = parts.named()
-        todo = [task for task in every if not _is_kept(found.get(str(task[2])))]
+        todo = [
+            task
+            for task in every
+            if (part := found.get(str(task[2]))) is None
+            or store.read_or_drop(part) is None
+        ]
         reused = len(every) - len(todo)
         log.info("sweep %s: %d reused, %d to compute", name, reused, len(todo))
         _compute(config, name, what, todo, parts)
@@ -222,10 +227,6 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
         store.write_table(path, pd.concat(tables, ignore_index=True))
         seals.seal(config, "sweep", [path], digests.swept_at(config, name), read)
     return path
-
-
-def _is_kept(path: Path | None) -> bool:
-    return path is not None and store.read_or_drop(path) is not None
 
 
 def _swept_files(config: schema.Config, name: str, what: schema.Sweep) -> list[Path]:

@@ -193,14 +193,10 @@ def _chosen(config: schema.Config) -> Iterator[str]:
         names = ["calibration", "passes", *POINT]
         if "ok" in set(tuned["status"]) and ran["calibration"].notna().all():
             wanted = tuning.evaluated_settings(config.paper.evaluated, best(tuned))
-            ours, theirs = (_settings(table[names]) for table in (ran, wanted))
-            if ours != theirs:
+            settings = (table[names].itertuples(index=False) for table in (ran, wanted))
+            if len({frozenset(map(tuple, rows)) for rows in settings}) > 1:
                 path = folder / "evaluate.parquet"
                 yield f"{path} is of other settings than its tuning chose"
-
-
-def _settings(table: pd.DataFrame) -> set[tuple[Any, ...]]:
-    return {*table.itertuples(index=False, name=None)}
 
 
 def _timed(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterator[str]:

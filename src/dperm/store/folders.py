@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import platform
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from dperm.core.experiment.files import file_digest
 
 log = logging.getLogger(__name__)
 _HELD: list[Any] = []  # for as long as the process lives
@@ -135,6 +138,22 @@ def _tidy_folder(folder: Path) -> None:
             old.replace(folder)
     for new in folder.parent.glob(f".{folder.name}.*.new"):
         shutil.rmtree(new)
+
+
+def stamp(path: Path) -> tuple[int, ...]:
+    """What changes with a file."""
+    at = path.stat()
+    return at.st_mtime_ns, at.st_ctime_ns, at.st_size, at.st_ino
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file, which is read once in each state: many may ask for it."""
+    return _digest_at(path.absolute(), *stamp(path))
+
+
+@functools.lru_cache(4096)
+def _digest_at(path: Path, *_: int) -> str:
+    return file_digest(path)
 
 
 def write_archive(
