@@ -13,7 +13,7 @@ import dperm
 from dperm import PrivateSearch
 from dperm.compare import choosing
 from dperm.compare.estimators import DPClassifier, DPRegressor
-from dperm.compare.frames import expanded
+from dperm.compare.frames import TYPES, expanded
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.solvers import private_scales
@@ -107,7 +107,8 @@ def test_columns_are_the_same_for_any_data(frame, known):
         fits.append(model.fit(one, y))
     assert {tuple(one.names_) for one in fits} == {tuple(NAMES.split())}
     assert {one.coef_.shape for one in fits} == {(1, 9)}
-    assert {one.epsilon_.given for one in fits} == {("n",)}
+    types = () if known["bounds"] else (TYPES,)  # bounds name the columns of numbers
+    assert {one.epsilon_.given for one in fits} == {("n", *types)}
 
 
 def test_a_category_type_declares_nothing_unless_it_is_passed(frame):
@@ -222,7 +223,7 @@ def test_releases_stand_in_their_order_and_cost_what_was_asked_for(frame, solver
     doubt = events[0].doubt  # delta pays for it
     assert doubt == pytest.approx(1e-5, rel=1e-3)
     assert gaussian_epsilon(1 / events[0].noise_multiplier, 1e-4 - doubt) < 4.0
-    assert model.epsilon_.given == ("n",) and model.solver_ == solver
+    assert model.epsilon_.given == ("n", TYPES) and model.solver_ == solver
     assert [*model.names_] == [
         "age",
         "age=missing",

@@ -7,6 +7,7 @@ same data costs more, which ``dperm.Budget`` counts and ``dperm.PrivateSearch`` 
 from __future__ import annotations
 
 import math
+import re
 import secrets
 import sys
 import warnings
@@ -67,6 +68,7 @@ from dperm.core.privacy.ledger import (
     Ledger,
     N,
     NonPrivate,
+    moves_with_data,
     united,
 )
 from dperm.data.blocks import Held, Source, parquet
@@ -124,6 +126,8 @@ class DPLinear(BaseEstimator):
     release: bool = False
     neighbours: str = REPLACE
     _more = 0  # records of nothing, last in a fit that adds them
+    _order: np.ndarray | None = None  # in which the solver of such a fit gets records
+    _assumed: tuple[str, ...] = ()  # what was read off the data before the fit
 
     # --- from arrays to problems ------------------------------------------------------
 
@@ -194,25 +198,38 @@ class DPLinear(BaseEstimator):
             )
         if isinstance(X, str | Path):
             raise ValueError(f"X: expected an array, found the path {X}")
-        X = validate_data(
-            self,
-            self._framed(X, layout),
-            accept_sparse="csc",
-            dtype=dtype,
-            ensure_min_samples=2,
-            ensure_all_finite=False,
-        )
+        X = self._framed(X, layout)
+        how = {"accept_sparse": "csc", "dtype": dtype, "ensure_min_samples": 2}
+        try:
+            X = validate_data(self, X, ensure_all_finite=False, **how)
+        except ValueError as error:
+            raise ValueError(_without_entries(error)) from None
+        if sparse.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()  # an entry may come in parts, each within its bounds
         if self._layout:  # the frame's columns are known by its own names
             self.n_features_in_ = len(self._layout.columns)
             self.feature_names_in_ = np.array(self._layout.columns, dtype=object)
-        y = column_or_1d(y, warn=True)
+        y = column_or_1d(self._apart(y), warn=True)
+        if y.dtype == object and getattr(self, "classes", None) is not None:
+            known = frozenset(self._declared().tolist()).__contains__
+            kept = [one if frames.read(known, one, False) else None for one in y]
+            y = np.array(kept, dtype=object)
         check_consistent_length(X, y)
         return X, y
+
+    def _apart(self, y: Any) -> Any:
+        """Labels of a list by themselves: one text would make texts of all."""
+        is_list = isinstance(y, list | tuple)
+        if is_list and getattr(self, "classes", ()) is not None:
+            return np.array(y, dtype=object)
+        return y
 
     def _framed(self, X: Any, layout: frames.Layout | None = None) -> Any:
         """X, with the columns that declarations make of a data frame."""
         self._layout: frames.Layout | None = layout
         self.__dict__.pop("names_", None)
+        X = frames.as_numbers(X, self.bounds)
         if isinstance(X, pd.DataFrame):
             how = (self.categories, self.missing_columns, self.bounds)
             if how[:2] == (None, None) and not frames.texts(X):
@@ -371,6 +388,8 @@ class DPLinear(BaseEstimator):
             X = metrics.with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
         X = X if in_blocks else hidden_number.emptied(X, self._more)
+        if self._order is not None:
+            X, y = X[self._order], y[self._order]
         target = (self._epsilon / math.sqrt(count), self._delta)
         if in_blocks:
             X, loss = replace(X, positive=y), named(self.loss)
@@ -518,15 +537,18 @@ class DPLinear(BaseEstimator):
         self._check_release()
         number = hidden_number.event(self.epsilon)
         charge(self.epsilon, self.delta, (), ADD_REMOVE)
+        y = self._apart(y)
         m = hidden_number.noisy(len(y), number, None if self.release else seed)
         X, y, self._more = hidden_number.resized(X, y, m)
+        self._order = hidden_number.order(m, seed)
         try:
             self._fitted_replacing(X, y, seed, charged=True)
         finally:
-            self._more = 0  # nothing that is kept tells n
+            self._more, self._order = 0, None  # nothing that is kept tells n
         self._guarantee = added_or_removed(self.epsilon_, number)
         return self
 
+    @np.errstate(all="ignore")  # no warning may follow the records
     def _fitted_replacing(
         self, X: Any, y: Any, seed: int, charged: bool = False
     ) -> Self:
@@ -547,9 +569,14 @@ class DPLinear(BaseEstimator):
         found = self._calibrated(levels + first + fill, runs, goal)
         labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
         public = [on.public_information(found.ledger) for on, _ in runs]
-        known = (*united(*public), *labels, *read)
+        types = frames.assumed(
+            frame, self.categories, self.missing_columns, self.bounds
+        )
+        known = (*united(*public), *self._assumed, *labels, *types, *read)
         cost = self._epsilon if levels.events else found.true_epsilon
-        if not charged:
+        if charged:
+            charge(0.0, 0.0, moves_with_data(known), ADD_REMOVE)
+        else:
             charge(cost, self._delta, known)
         drawn = Exact() if self.release else private_scales.seeded(seed)
         if levels.events:
@@ -691,6 +718,7 @@ class DPLinear(BaseEstimator):
     def _read(self, X: Any) -> Any:
         """Records as the array (n, p) that the coefficients are for."""
         if self._layout:
+            X = frames.as_numbers(X, self.bounds)
             return check_array(frames.expanded(X, self._layout))
         how = {"accept_sparse": "csr", "dtype": np.float64}
         return validate_data(self, X, reset=False, **how)
@@ -959,7 +987,10 @@ class DPRegressor(RegressorMixin, DPLinear):
         self._check_loss(RESIDUAL)
         if isinstance(X, Blocks):
             return X, [None]
-        X, y = cleaned(X, self._label.applied(np.asarray(y, dtype=np.float64)))
+        if y.dtype.kind in "US":
+            raise ValueError("y: expected numbers, found an array of text")
+        numbers = frames.numbers(pd.Series(y, dtype=y.dtype))
+        X, y = cleaned(X, self._label.applied(numbers))
         return X, [y]
 
     def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
@@ -1059,10 +1090,10 @@ def fit(
         labels = np.asarray(y)
         signed = labels.dtype.kind not in "iuf" or len(np.unique(labels)) == 2
     kind = DPClassifier if signed else DPRegressor
-    model = kind(solver, epsilon=epsilon, **parameters).fit(X, y)
+    model = kind(solver, epsilon=epsilon, **parameters)
     if not told:
-        model._guarantee = model.epsilon_.assuming(metrics.TWO)
-    return model
+        model._assumed = (metrics.TWO,)
+    return model.fit(X, y)
 
 
 def _wider(method: contestants.Method, problem: Problem) -> Ledger:
@@ -1140,6 +1171,13 @@ def _finite(w: np.ndarray) -> np.ndarray:
         4,
     )
     return np.zeros_like(w)
+
+
+def _without_entries(error: ValueError) -> str:
+    """What scikit-learn says of an array, without what stands in it."""
+    if "could not convert" in str(error):
+        return "X: expected numbers, found text; a data frame may have columns of text"
+    return re.sub(r"array=.*\.\n", "", str(error), flags=re.DOTALL)
 
 
 def _numbers(values: Any) -> np.ndarray:

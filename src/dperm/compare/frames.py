@@ -24,6 +24,7 @@ from dperm.solvers.fits.secret import Normal
 
 OTHER = "other"  # the level of every value that is not declared
 PRIVATE = "private"  # gaps that a release finds
+TYPES = "types of columns"  # a guarantee's assumption, where they are not declared
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def found(
         As for ``private_levels.released``.
     """
     values = [_counted(frame[one]) for one in by.text]
-    missing = [int(np.isnan(_numbers(frame[one])).sum()) for one in by.gaps]
+    missing = [int(np.isnan(numbers(frame[one])).sum()) for one in by.gaps]
     levels, noisy = private_levels.released(values, missing, stated, normal)
     seen = private_levels.SEEN * stated.events[0].scale
     ends = {}
@@ -214,8 +215,13 @@ def _counted(column: pd.Series) -> dict[str, int]:
 
 def _name(value: Any) -> str:
     """A level's name of a value of text; none for what is missing or no word."""
-    is_word = isinstance(value, str | Number) and value == value
-    return str(value) if is_word and str(value) != OTHER else ""
+    is_word = isinstance(value, str | Number) and read(_is_equal, value, False)
+    name: str = read(str, value, "") if is_word else ""
+    return "" if name == OTHER else name
+
+
+def _is_equal(value: Any) -> bool:
+    return bool(value == value)
 
 
 def expanded(frame: Any, by: Layout) -> np.ndarray:
@@ -236,12 +242,12 @@ def expanded(frame: Any, by: Layout) -> np.ndarray:
             # indicators of the levels and of all else, shape (n, K + 1)
             levels = by.levels[one]
             places, last = {value: k for k, value in enumerate(levels)}, len(levels)
-            codes = [_read(places.__getitem__, value, last) for value in column]
+            codes = [read(places.__getitem__, value, last) for value in column]
             parts.append(np.eye(last + 1)[np.array(codes, dtype=int)])
             continue
-        numbers = _numbers(frame[one])
-        is_gap = np.isnan(numbers)
-        parts.append(np.where(is_gap, by.fills.get(one, np.nan), numbers))
+        values = numbers(frame[one])
+        is_gap = np.isnan(values)
+        parts.append(np.where(is_gap, by.fills.get(one, np.nan), values))
         parts += [is_gap] * (one in by.flags)
     return np.column_stack(parts).astype(float)
 
@@ -255,6 +261,23 @@ def texts(frame: pd.DataFrame) -> list[str]:
         if isinstance(kind, pd.CategoricalDtype)
         or (not is_numeric_dtype(kind) and any(one(kind) for one in is_text))
     ]
+
+
+def as_numbers(frame: Any, bounds: Any) -> Any:
+    """The frame with numbers in the columns that bounds name, whatever they hold."""
+    if not (isinstance(frame, pd.DataFrame) and isinstance(bounds, Mapping)):
+        return frame
+    return frame.assign(**{c: numbers(frame[c]) for c in texts(frame) if c in bounds})
+
+
+def assumed(frame: Any, *declared: Any) -> tuple[str, ...]:
+    """Types of a frame's columns, unless categories, gaps and bounds name them all."""
+    if not isinstance(frame, pd.DataFrame):
+        return ()
+    named = {*()}
+    for one in declared:
+        named |= {*one} if isinstance(one, Mapping | list) else {*()}
+    return () if named >= {*frame.columns} else (TYPES,)
 
 
 def refuse_others(frame: pd.DataFrame, declared: set[str]) -> None:
@@ -277,7 +300,7 @@ def _fills(gaps: Any) -> dict[str, float | None]:
         )
     made = dict(gaps) if isinstance(gaps, Mapping) else dict.fromkeys(gaps)
     for name, fill in made.items():
-        if fill is not None and not np.isfinite(_read(float, fill, np.nan)):
+        if fill is not None and not np.isfinite(read(float, fill, np.nan)):
             raise ValueError(
                 f"missing_columns: {name}: expected a number, found {fill!r}"
             )
@@ -303,16 +326,16 @@ def _levels(categories: Any) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def _numbers(column: pd.Series) -> np.ndarray:
+def numbers(column: pd.Series) -> np.ndarray:
     """As doubles; NaN for what is none."""
     if not is_numeric_dtype(column.dtype):
-        return np.array([_read(float, value, np.nan) for value in column])
+        return np.array([read(float, value, np.nan) for value in column])
     return column.to_numpy(dtype=float, na_value=np.nan)
 
 
-def _read(read: Callable[[Any], Any], value: Any, otherwise: Any) -> Any:
+def read(function: Callable[[Any], Any], value: Any, otherwise: Any) -> Any:
     """What a value reads as, whatever it is."""
     try:
-        return read(value)
-    except (TypeError, ValueError, OverflowError, KeyError):
+        return function(value)
+    except Exception:  # a record may hold anything, and may raise anything
         return otherwise

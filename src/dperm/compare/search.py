@@ -73,6 +73,7 @@ class PrivateSearch(BaseEstimator):
         self.estimator, self.param_grid = estimator, param_grid
         self.epsilon, self.random_state = epsilon, random_state
 
+    @np.errstate(all="ignore")  # no warning may follow the records
     def fit(self, X: Any, y: Any) -> Self:
         """Search on X (n, p) and y (n,).
 

@@ -8,9 +8,11 @@ of scale 1 / e (discrete, or rounded afterwards) is e-private. Let m be given. I
 the records of D and of D' differ in one: zeros in the one, the record in the other. If
 m <= n the first m of D' are those of D, or one of them is replaced by the record and
 those behind it move by a place, so that the last falls out. Either way they differ, as
-multisets, by replacing one. The method's law does not depend on the order of its
-records, and it is (epsilon, delta)-private under replacing one, for every m, of which
-alone its noise, its settings and its price may depend. So for every set S of outcomes
+multisets, by replacing one. The method gets them in an order that is drawn (``order``),
+so that its law does not depend on theirs: some methods cut records into batches as they
+stand, each of which a shift would change. It is (epsilon, delta)-private under
+replacing one, for every m, of which alone its noise, its settings and its price may
+depend. So for every set S of outcomes
 
 .. math:: P(m, S) \le e^{e} P'(m)\, (e^{\epsilon} P'(S | m) + \delta),
 
@@ -66,6 +68,12 @@ def _exactly(n: int, scale: float) -> int:
     dp.enable_features("contrib")
     space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
     return int(dp.m.make_laplace(*space, scale=scale)(n))
+
+
+def order(m: int, seed: int) -> np.ndarray:
+    """An order of m records, each as likely, by a fit's seed; (m,)."""
+    sequence = SeedSequence(seed, spawn_key=(len(STREAMS) + 2,))
+    return Generator(PCG64(sequence)).permutation(m)
 
 
 def resized(X: Any, y: Any, m: int) -> tuple[Any, np.ndarray, int]:

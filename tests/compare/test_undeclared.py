@@ -1,0 +1,171 @@
+"""What no single record may decide of a fit, whatever stands in it."""
+
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import dperm
+from dperm.compare import frames
+from dperm.compare.metrics import TWO
+from dperm.core.privacy.ledger import EXACT_MINIMA
+from dperm.solvers import hidden_number
+
+N = 400
+X = np.random.default_rng(0).uniform(-1.0, 1.0, (N, 2))
+Y = (X[:, 0] > 0).astype(int)
+GIVEN = {"epsilon": 5.0, "random_state": 0}
+
+
+def classifier(solver="dp_gd", **known):
+    return dperm.DPClassifier(solver, classes=(0, 1), **{**GIVEN, **known})
+
+
+def in_parts(count):
+    """X, whose first entry is stored as so many pieces of 1000 and one of the rest."""
+    cells = sparse.coo_array(X)
+    rows = np.append(cells.row, np.zeros(count, dtype=int))
+    columns = np.append(cells.col, np.zeros(count, dtype=int))
+    data = np.append(cells.data, np.full(count, 1e3))
+    by = np.argsort(columns, kind="stable")
+    ends = np.searchsorted(columns[by], [0, 1, 2])
+    return sparse.csc_array((data[by], rows[by], ends), shape=(N, 2))
+
+
+@pytest.mark.parametrize("known", [{}, {"bounds": (-1, 1)}, {"feature_scale": 1.0}])
+def test_an_entry_in_many_parts_counts_as_their_sum(known):
+    parts = in_parts(50_000)
+    assert not parts.has_canonical_format
+    whole = sparse.csc_array(parts.toarray())
+    before = parts.nnz
+    found, wanted = (classifier(**known).fit(one, Y) for one in (parts, whole))
+    assert np.array_equal(found._over, wanted._over)
+    assert np.array_equal(found.coef_, wanted.coef_)
+    assert parts.nnz == before  # the user's array stays as it was
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_a_text_among_labels_in_a_list_is_a_record_of_no_class(neighbours):
+    """NumPy makes texts of all labels then, so that none is of a declared class."""
+    how = {"feature_scale": 1.0, "delta": 1e-6, "neighbours": neighbours}
+    odd = ["a", *Y[1:].tolist()]
+    found = classifier(**how).fit(X, odd)
+    wanted = classifier(**how).fit(X, np.append(2, Y[1:]))
+    assert np.array_equal(found.coef_, wanted.coef_)
+
+
+@pytest.mark.parametrize(
+    "odd", [Decimal("sNaN"), "x", None, pytest.param(10**5000, id="huge"), [1], 1j]
+)
+def test_a_label_of_any_kind_raises_nothing(odd):
+    y = np.empty(N, dtype=object)
+    y[:] = Y
+    y[0] = odd
+    found = classifier(feature_scale=1.0).fit(X, y)
+    wanted = classifier(feature_scale=1.0).fit(X, np.append(2, Y[1:]))
+    assert np.array_equal(found.coef_, wanted.coef_)
+    y[1:] = X[1:, 0]
+    model = dperm.DPRegressor("dp_gd", feature_scale=1.0, label_scale=1.0, **GIVEN)
+    wanted = model.fit(X, np.append(np.nan, X[1:, 0])).coef_
+    assert np.array_equal(model.fit(X, y).coef_, wanted)
+
+
+@pytest.mark.parametrize(
+    "odd", [Decimal("sNaN"), pytest.param(10**5000, id="huge"), (1, 2), b"u", np.nan]
+)
+def test_a_value_of_any_kind_in_a_text_column_raises_nothing(odd):
+    words = pd.Series(["u", "v"] * (N // 2), dtype=object)
+    words.iat[0] = odd
+    model = classifier().fit(pd.DataFrame({"a": X[:, 0], "t": words}), Y)
+    assert [*model.names_] == ["a", "t=u", "t=v", "t=other"]
+
+
+def test_a_warning_does_not_follow_the_records():
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame.loc[5:200] = np.nan
+    frame.loc[0, "a"] = 1e308
+    how = {"feature_scale": 1e-3, "missing_columns": "private", "epsilon": 50.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = classifier(**how).fit(frame, Y)
+    assert "a=missing" in model.names_
+
+
+def test_types_of_columns_are_named_unless_all_are_declared():
+    frame = pd.DataFrame({"a": X[:, 0], "t": ["u", "v"] * (N // 2)})
+    ends, levels = {"a": (-1, 1)}, {"t": ["u", "v"]}
+    found = classifier().fit(frame, Y)
+    assert (
+        found.epsilon_.given == ("n", frames.TYPES) and not found.epsilon_.unconditional
+    )
+    assert classifier().fit(frame[["a"]], Y).epsilon_.given == ("n", frames.TYPES)
+    named = classifier(bounds=ends, categories=levels).fit(frame, Y)
+    assert named.epsilon_.given == ("n",)
+    assert classifier(bounds=ends).fit(frame[["a"]], Y).epsilon_.given == ("n",)
+
+
+def test_bounds_by_name_declare_a_column_of_numbers():
+    """A word in it, of which pandas makes a column of objects, is one gap."""
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    bounds, odd = {"a": (-1, 1), "b": (-1, 1)}, frame.astype(object)
+    frame.loc[0, "b"], odd.loc[0, "b"] = np.nan, "n/a"
+    models = [classifier(bounds=bounds).fit(one, Y) for one in (frame, odd)]
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+    assert [*models[0].names_] == [*models[1].names_] == ["a", "b"]
+
+
+@pytest.mark.parametrize("y", [Y, X[:, 0]])
+def test_an_error_says_nothing_of_an_entry(y):
+    secret = "Jane Doe"
+    with pytest.raises(ValueError, match="X: expected numbers, found text") as found:
+        dperm.fit(np.array([[secret, "1"]] * N), y)
+    assert secret not in str(found.value) and found.value.__suppress_context__
+    with pytest.raises(ValueError, match="Reshape your data") as found:
+        dperm.fit(np.full(N, 1.2345), y)
+    assert "1.2345" not in str(found.value)
+    with pytest.raises(ValueError, match="y: expected numbers") as found:
+        dperm.DPRegressor().fit(X, np.array([secret] * N))
+    assert secret not in str(found.value)
+
+
+def test_a_budget_names_all_that_its_fits_take_as_public():
+    ends = {"bounds": (-1, 1)}
+    with dperm.Budget(10.0, 0.1) as budget:
+        dperm.fit(X, Y, **ends)
+    assert TWO in budget.given
+    exact = {"setting": {"minima": "exact"}, "delta": 1e-6, **ends}
+    model = classifier("objective_perturbation", neighbours="add_remove", **exact)
+    with dperm.Budget(10.0, 0.1) as budget:
+        model.fit(X, Y)
+    assert EXACT_MINIMA in budget.given
+    assert budget.spent_epsilon == 5.0 and budget.spent_delta == 1e-6
+
+
+@pytest.mark.filterwarnings("ignore:X. 3 records")
+def test_records_come_in_an_order_that_is_drawn(monkeypatch):
+    """One record more in front would shift all batches of a method that cuts them."""
+    monkeypatch.setattr(hidden_number, "noisy", lambda n, *_: n)
+    rows, seen = np.array([[0.1], [0.2], [0.3]]), {}
+    model = dperm.DPRegressor(
+        "dp_ftrl", bounds=(-1, 1), label_bounds=(-1, 1), delta=1e-6, epsilon=1.0,
+        fit_intercept=False, neighbours="add_remove",
+    )  # fmt: skip
+    real = type(model)._problem
+
+    def kept(self, *given):
+        problem = real(self, *given)
+        seen.setdefault(tuple(np.ravel(problem.A)), 0)
+        seen[tuple(np.ravel(problem.A))] += 1
+        assert np.array_equal(-problem.offset, np.ravel(problem.A))  # y goes along
+        return problem
+
+    monkeypatch.setattr(type(model), "_problem", kept)
+    for seed in range(120):
+        model._seed = lambda seed=seed: seed
+        model.fit(rows, rows[:, 0])
+    counts = np.array([*seen.values()])
+    assert len(seen) == 6 and counts.max() <= 2.5 * counts.min()
+    assert model._order is None
