@@ -630,7 +630,8 @@ def _like(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]
     defaults, grids = settings()["defaults"], settings()["grids"]
     algorithm, names = section.algorithm, [section.name]
     if section.name not in grids and algorithm in solvers.places():
-        names += [name for name in grids if _section(name).algorithm == algorithm]
+        known = _algorithms(locate.conf_dirs()[0])
+        names += [name for name in grids if known[name] == algorithm]
     by_record = any(word in algorithm for word in RECORDWISE)
     others = {"lanes": "dp_svrg" if by_record else "dp_cd", "frank_wolfe": "dp_fw"}
     names.append(others.get(_family(section), ""))
@@ -641,6 +642,11 @@ def _like(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]
 def settings() -> dict[str, Any]:
     """The arena's ``work``, ``defaults`` and ``grids`` by solver's name."""
     return _contest(locate.conf_dirs()[0])
+
+
+@functools.cache
+def _algorithms(folder: Path) -> dict[str, str]:
+    return {name: _section(name).algorithm for name in _contest(folder)["grids"]}
 
 
 @functools.cache
