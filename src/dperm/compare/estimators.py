@@ -480,6 +480,7 @@ class DPLinear(BaseEstimator):
         noisy = private_scales.noisy_counts(columns, first, normal, k)
         found = private_scales.scales(noisy, first, n)
         if features and self._is_marked():
+            assert self._layout is not None
             marks = np.setdiff1d(some, self._layout.numeric)
             found[marks] = private_scales.shares(noisy[marks], first, n)
         size, scales = float(found[-1]) if label else 1.0, np.ones(p)

@@ -171,8 +171,9 @@ def read_costs(path: Path) -> dict[str, Cost]:
     try:
         with open(path, newline="", encoding="utf-8") as lines:
             return {
-                row["job"]: Cost(*(float(row[key]) for key in COLUMNS[1:]), True)
+                row["job"]: Cost(cpu, longest, peak, True)
                 for row in csv.DictReader(lines)
+                for cpu, longest, peak in [[float(row[key]) for key in COLUMNS[1:]]]
             }
     except (OSError, ValueError, KeyError, TypeError):
         return {}
