@@ -10,14 +10,18 @@ from dperm.audit.ladder import SMALL
 from dperm.audit.rungs import RUNGS
 from dperm.compare import audited as audited_choice
 from dperm.compare import contest
-from dperm.compare.audited import Paid
+from dperm.compare.audited import Paid, Searched
 from dperm.compare.contest import Able, Contest
+from dperm.compare.search import PrivateSearch
 from dperm.core.privacy.ledger import Ledger
 
 
 @pytest.fixture(params=audited_choice.SHAPES, ids=lambda shape: shape.loss)
 def shape(request):
     return request.param
+
+
+WHOLE = ("drawing", "choosing", "price", "searching")
 
 
 def rung(name, shape, **changes):
@@ -28,7 +32,7 @@ def rung(name, shape, **changes):
 
 def test_the_choice_keeps_what_it_is_priced_by_and_uses_it():
     found = audited_choice.findings(SMALL, 3)
-    assert {one.rung for one in found} == {*RUNGS, "drawing", "choosing", "price"}
+    assert {one.rung for one in found} == {*RUNGS, *WHOLE}
     assert not [one for one in found if one.caught]
     assert min(one.measured for one in found if one.rung == "sensitivity") > 0.999
 
@@ -86,3 +90,45 @@ def test_a_choice_by_exact_scores_is_seen(monkeypatch):
 def test_a_price_below_the_bound_is_seen(monkeypatch):
     monkeypatch.setattr(private_choice, "expected_runs", lambda eta, gamma: 1.0)
     assert audited_choice.price().caught
+
+
+def half_noise(real, self, runs, able, seed):
+    halved = [(k, noise / 2) for k, noise in able]
+    return real(self, runs, halved, seed)
+
+
+def runs_by_data(real, self, runs, able, seed):
+    drawn = real(self, runs, able, seed)
+    return drawn * 2 if abs(runs[0][0].problem.A).max() > 3 else drawn
+
+
+def in_score_free(real, self, runs, delta):
+    able, ledgers, cost = real(self, runs, delta)
+    return able, [Ledger(one.events[:-1]) for one in ledgers], cost
+
+
+def unpaid(real, self, runs, delta):
+    able, ledgers, cost = real(self, runs, delta)
+    return able, ledgers, cost / 2
+
+
+def another_run(real, self, runs, able, seed):
+    k, w = real(self, runs, able, seed)
+    return k, w + 1e-9
+
+
+@pytest.mark.parametrize(("name", "slip", "by"), [
+    ("_drawn", half_noise, "sensitivity"),
+    ("_priced", in_score_free, "count"),
+    ("_drawn", runs_by_data, "searching"),
+    ("_priced", unpaid, "searching"),
+    ("_best", another_run, "searching"),
+])  # fmt: skip
+def test_a_slip_of_a_search_is_seen(name, slip, by, monkeypatch):
+    shape, real = audited_choice.SHAPES[1], getattr(PrivateSearch, name)
+    changed = lambda self, *given: slip(real, self, *given)  # noqa: E731
+    monkeypatch.setattr(PrivateSearch, name, changed)
+    if by == "searching":
+        assert audited_choice.searching(shape).caught
+    else:
+        assert RUNGS[by](Ladder(Searched(shape), SMALL, 3)).caught

@@ -1,11 +1,13 @@
 """A search that is paid for inside epsilon."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dperm import Budget, BudgetError, DPClassifier, DPRegressor, PrivateSearch
 from dperm.accountants.private_choice import choice_epsilon
 from dperm.compare import search
+from dperm.compare.frames import TYPES
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -46,6 +48,14 @@ def test_the_run_with_the_least_noisy_loss_is_published():
         scores.append((one.best_params_["l2"], one.score(X, Y)))
     assert np.mean([l2 == 0.0 for l2, _ in scores]) > 0.5
     assert all(score > 0.5 for l2, score in scores if l2 == 0.0)
+
+
+def test_types_of_columns_are_named_unless_bounds_name_them():
+    frame, ends = pd.DataFrame(X, columns=["a", "b"]), {"a": (-1, 1), "b": (-1, 1)}
+    for bounds, types in (((-1, 1), (TYPES,)), (ends, ())):
+        model = DPRegressor("dp_gd", bounds=bounds, label_bounds=(-3, 3))
+        found = PrivateSearch(model, {"l2": [0.1]}, random_state=0).fit(frame, Y)
+        assert found.epsilon_.given == ("n", *types)
 
 
 def test_a_budget_counts_a_search_once():

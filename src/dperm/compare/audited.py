@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from sklearn.base import clone
 
 from dperm.accountants.private_choice import GAMMA
 from dperm.audit.climbing import Effort, Finding, Ladder
@@ -34,6 +35,7 @@ from dperm.compare import contest, contestants
 from dperm.compare.contest import Contest, Drawn, Prices, Seeds
 from dperm.compare.contestants import Contestant, Job, Setting, contestant
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
+from dperm.compare.search import PrivateSearch, scored
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.penalties import Penalty
@@ -244,6 +246,39 @@ class Paid(Subject):
         return ()
 
 
+class Searched(Paid):
+    """A run of ``PrivateSearch`` and its score, fitted from scratch."""
+
+    def __init__(self, shape: Shape):
+        super().__init__(shape)
+        self.name = f"a search, {shape.loss}"
+        known = {"feature_scale": 1.0, "fit_intercept": False, "delta": DELTA}
+        if self.real:
+            model: DPLinear = DPRegressor("dp_gd", label_scale=1.0, **known)
+        else:
+            model = DPClassifier("dp_gd", classes=(-1.0, 1.0), **known)
+        model.set_params(setting={"steps": 1})
+        grid = {"l2": [0.1, 0.2]}
+        self.search = PrivateSearch(model, grid, epsilon=EPSILON)
+        self.runs = self.prepared(self.base)
+        self.paid, ledgers, self.price = self.search._priced(self.runs, DELTA)
+        self.ledger, drawn = ledgers[0], self.search._drawn(self.runs, self.paid, 0)
+        self.job = next(one.job for one in drawn if one.choice == 0)
+
+    def prepared(self, data: Records) -> list[Any]:
+        """The runs of all points of the grid, on other data."""
+        search = self.search
+        models = [clone(search.estimator).set_params(**one) for one in search._grid()]
+        with few_records():
+            return [search._prepared(model, data.X, data.y) for model in models]
+
+    def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
+        """A run, not yet made."""
+        seeds = [int(one) for one in own.noise.integers(2**62, size=2)]
+        drawn = Drawn(0, self.seeded(seeds[0]), seeds[1])
+        return nullcontext(Run(self.prepared(data)[0][0], drawn))
+
+
 class Run:
     """One run of a choice."""
 
@@ -252,21 +287,15 @@ class Run:
 
     def make(self) -> None:
         """Make it and score it, as choices do, and keep what it releases."""
-        run = self.method.run
-
-        def kept(jobs: Any, measure: Any) -> dict[str, np.ndarray]:
-            return run(jobs, lambda W: {**measure(W), "weights": W.T})
-
-        self.method.run = kept  # type: ignore[method-assign]
-        seen = contest.run_and_score(self.method, [self.drawn], EPSILON, None)
-        self.weights, self.score = np.ravel(seen["weights"]), float(seen["score"][0])
+        self.score, self.weights = scored(self.method, self.drawn, EPSILON)
 
 
 def findings(effort: Effort, seed: int) -> list[Finding]:
     """What every rung finds of the private choice."""
-    subjects = [Paid(shape) for shape in SHAPES]
+    subjects = [*map(Paid, SHAPES), Searched(SHAPES[1])]
     climbed = [found for one in subjects for found in climb(Ladder(one, effort, seed))]
-    return [*climbed, drawing(subjects[0]), choosing(subjects[0], seed), price()]
+    whole = drawing(subjects[0]), choosing(subjects[0], seed), price()
+    return [*climbed, *whole, searching(SHAPES[1])]
 
 
 # --- choices as a whole ---------------------------------------------------------------
@@ -322,6 +351,31 @@ def choosing(subject: Paid, seed: int) -> Finding:
             (row,) = subject.contest._chosen(subject.method, choices, cost, EPSILON)
         wrong += row["run_seed"] != one.job.seed
     return Finding("choosing", wrong, 0.0, wrong > 0)
+
+
+def searching(shape: Shape) -> Finding:
+    """A search draws the same runs on other data, and publishes the least score's."""
+    subject = Searched(shape)
+    search, able = subject.search, subject.paid
+    extreme = subject.base.replaced(0, np.full(shape.p, LOUD), -1.0)
+    runs, others = subject.runs, subject.prepared(extreme)
+    wrong = 0
+    for seed in range(4):
+        drawn = search._drawn(runs, able, seed)
+        wrong += drawn != search._drawn(others, able, seed)
+        for one in drawn:
+            wanted = gaussian(streams(one.scored).noise, ())
+
+            def loud(kind: str, unit: Any, order: float, wanted: Any = wanted) -> Any:
+                return unit - 1e6 if np.array_equal(unit, wanted) else unit
+
+            with heard(loud):
+                k, w = search._best(runs, able, seed)
+            own = scored(runs[one.choice][0], one, EPSILON)[1]
+            wrong += k != one.choice or not np.array_equal(w, own)
+    theirs = max(bound(one, DELTA) for one in search._priced(runs, DELTA)[1])
+    wrong += not (1 - NEAR) * theirs <= subject.price <= EPSILON * (1 + 1e-9)
+    return Finding("searching", wrong, 0.0, wrong > 0)
 
 
 # --- the price ------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,14 +16,34 @@ from dperm.accountants.private_choice import (
     choice_epsilon,
     drawn_runs,
 )
+from dperm.compare import frames
 from dperm.compare.contest import INNER, Drawn, run_and_score, score_event
-from dperm.compare.contestants import Job
-from dperm.compare.estimators import REPLACE, DPLinear, silent, weights
+from dperm.compare.contestants import Contestant, Job, Measure
+from dperm.compare.estimators import REPLACE, DPLinear, silent
 from dperm.compare.guarantee import Choice, charge, check_target, use_seed
 from dperm.compare.metrics import CLASSES
 from dperm.core.privacy.ledger import Ledger, united
 
 SEARCHED = ("solver", "setting", "l1", "l2")  # under which losses stay comparable
+
+
+def scored(on: Contestant, drawn: Drawn, epsilon: float) -> tuple[float, np.ndarray]:
+    """The noisy score of one run of a choice within epsilon, and its weights (p,)."""
+    run, kept = on.run, list[np.ndarray]()
+
+    def keeping(jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
+        def both(W: np.ndarray) -> dict[str, np.ndarray]:
+            kept.append(W[0].copy())
+            return measure(W)
+
+        return run(jobs, both)
+
+    on.run = keeping  # type: ignore[method-assign]
+    try:
+        seen = run_and_score(on, [drawn], epsilon, None)
+    finally:
+        on.run = run  # type: ignore[method-assign]
+    return float(seen["score"][0]), kept[-1]
 
 
 class PrivateSearch(BaseEstimator):
@@ -88,20 +108,14 @@ class PrivateSearch(BaseEstimator):
         models = [clone(self.estimator).set_params(**one) for one in grid]
         runs = [self._prepared(model, X, y) for model in models]
         delta = models[0]._delta
-        score = Ledger((score_event(self.epsilon, delta),))
-        ways = [
-            lambda noise, on=on, setting=setting: on.ledger(setting, noise) + score
-            for on, setting in runs
-        ]
-        found = calibrate_choice(ways, self.epsilon, delta)
-        able = [(k, noise) for k, noise in enumerate(found) if noise is not None]
-        if not able:
-            raise ValueError(f"epsilon: no noise keeps a search to {self.epsilon:g}")
-        ledgers = [ways[k](noise) for k, noise in able]
-        given = united(*(runs[k][0].public_information(ways[k](z)) for k, z in able))
-        if getattr(models[0], "classes", ()) is None:
+        able, ledgers, cost = self._priced(runs, delta)
+        known = zip(able, ledgers, strict=True)
+        given = united(*(runs[k][0].public_information(one) for (k, _), one in known))
+        one = models[0]
+        types = frames.assumed(X, one.categories, one.missing_columns, one.bounds)
+        given = united(given, types)
+        if getattr(one, "classes", ()) is None:
             given = united(given, (CLASSES,))
-        cost = choice_epsilon(ledgers, delta)
         seed = secrets.randbits(62)
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31))
@@ -152,22 +166,44 @@ class PrivateSearch(BaseEstimator):
         found: tuple[Any, Mapping[str, float]] = runs[0]
         return found
 
+    def _priced(
+        self, runs: Any, delta: float
+    ) -> tuple[list[tuple[int, float]], list[Ledger], float]:
+        """Points that can pay, their noise and ledgers; and what the search costs."""
+        score = Ledger((score_event(self.epsilon, delta),))
+        ways = [
+            lambda noise, on=on, setting=setting: on.ledger(setting, noise) + score
+            for on, setting in runs
+        ]
+        found = calibrate_choice(ways, self.epsilon, delta)
+        able = [(k, noise) for k, noise in enumerate(found) if noise is not None]
+        if not able:
+            raise ValueError(f"epsilon: no noise keeps a search to {self.epsilon:g}")
+        ledgers = [ways[k](noise) for k, noise in able]
+        return able, ledgers, choice_epsilon(ledgers, delta)
+
+    def _drawn(
+        self, runs: Any, able: list[tuple[int, float]], seed: int
+    ) -> list[Drawn]:
+        """The runs that are made, each with its point; no record decides them."""
+        rng, every = np.random.default_rng(seed), []
+        for _ in range(drawn_runs(rng)):
+            k, noise = able[int(rng.integers(len(able)))]
+            own, score = (int(one) for one in rng.integers(2**62, size=2))
+            every.append(Drawn(k, Job(runs[k][1], noise, own), score))
+        return every
+
     def _best(
         self, runs: Any, able: list[tuple[int, float]], seed: int
     ) -> tuple[int, np.ndarray]:
         """Which point has the least noisy loss, and the weights of that run."""
-        rng = np.random.default_rng(seed)
         tried = []
-        for _ in range(drawn_runs(rng)):
-            k, noise = able[int(rng.integers(len(able)))]
-            own, scored = (int(one) for one in rng.integers(2**62, size=2))
-            on, setting = runs[k]
-            drawn = Drawn(0, Job(setting, noise, own), scored)
-            loss = float(run_and_score(on, [drawn], self.epsilon, None)["score"][0])
-            w = weights(on, setting, noise, own)  # the same run again, by its seed
+        for drawn in self._drawn(runs, able, seed):
+            on = runs[drawn.choice][0]
+            loss, w = scored(on, drawn, self.epsilon)
             if np.isfinite(w).all():  # the penalty is one of released weights
                 loss -= float(on.problem.penalty.value(w)[0])
-            tried.append((loss, k, np.where(np.isfinite(w), w, 0.0)))
+            tried.append((loss, drawn.choice, np.where(np.isfinite(w), w, 0.0)))
         _, k, w = min(tried, key=lambda one: one[0])
         return k, w
 
