@@ -48,13 +48,13 @@ types: $(VENV)/.done  ## mypy
 	mypy
 
 unit: $(VENV)/.done  ## unit tests
-	pytest -n $(JOBS) --dist worksteal
+	pytest -n $(JOBS) --dist loadfile
 
 bounds: $(VENV)/.done  ## unit tests with VERSIONS=lowest-direct (or highest) allowed
 	uv venv -q --clear -p $(PYTHON) build/$(VERSIONS)
 	uv pip install -q -p build/$(VERSIONS) --resolution $(VERSIONS) -e '.[dev]'
 	PATH="$(CURDIR)/build/$(VERSIONS)/bin:$$PATH" \
-	  python -m pytest -n $(JOBS) --dist worksteal
+	  python -m pytest -n $(JOBS) --dist loadfile
 
 smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids
 	snakemake -j $(JOBS) -q rules --config scale=smoke -- all

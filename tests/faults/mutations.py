@@ -33,7 +33,7 @@ FREE = re.compile(
     r"|paper\.yaml (figures|tables)\.\w+\.options\b.*"
     r"|paper\.yaml (figures|tables|sweeps|published|runs)\.\w+"
     r"|claims\.yaml \d+\.(options|provided|readings)\b.*)"
-    r"|problem/\w+\.yaml dataset\.name"
+    r"|problem/\w+\.yaml dataset\.(name|sources\.\d+\.loader)"  # any package's name
     r"|scale/\w+\.yaml (folder|keep\.\w+)"
 )
 # What Hydra reads of config.yaml, and we do not.

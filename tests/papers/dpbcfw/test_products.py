@@ -1,7 +1,6 @@
 """Every sweep at tiny sizes, and every figure and table that is made of them."""
 
 import itertools
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -80,19 +79,13 @@ FIGURES = list(compose(["paper=dpbcfw"]).paper.figures)
 TABLES = list(compose(["paper=dpbcfw"]).paper.tables)
 
 
-@cache
-def pictured(folder, name):
-    """The files of a figure, which is drawn once for all that look at it."""
-    overrides = [f"product={name}"]
-    if name == "figure9":
-        overrides.append("paper.figures.figure9.problems=[rcv1_train]")
-    return products.figure(configured(folder, *overrides))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures(swept, name):
-    written = pictured(swept, name)
+    overrides = [f"product={name}"]
+    if name == "figure9":
+        overrides.append("paper.figures.figure9.problems=[rcv1_train]")
+    written = products.figure(configured(swept, *overrides))
     sizes = {path.suffix: path.stat().st_size for path in written}
     sizes[".json"] *= 20  # without data it has but two braces
     assert set(sizes) == {".pdf", ".svg", ".png", ".csv", ".json"}
@@ -123,7 +116,11 @@ def rows_of(swept, name):
 
 def drawn(swept, name):
     """The data behind a figure, by panel, algorithm and x."""
-    csv = next(path for path in pictured(swept, name) if path.suffix == ".csv")
+    csv = next(
+        path
+        for path in products.figure(configured(swept, f"product={name}"))
+        if path.suffix == ".csv"
+    )
     return pd.read_csv(csv).set_index(["panel", "algorithm", "x"]).sort_index()
 
 
