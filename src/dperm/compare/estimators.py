@@ -513,7 +513,7 @@ class DPLinear(BaseEstimator):
                 f"neighbours: expected one of {', '.join(NEIGHBOURS)}, found "
                 f"{self.neighbours!r}"
             )
-        seed = self._seed()
+        seed = noise_seed(self.random_state)
         if self.epsilon == math.inf and self.solver == AUTO:
             return self._fitted_exactly(X, *self._arrays(X, y))
         if self.neighbours == REPLACE or self.epsilon == math.inf:
@@ -681,14 +681,6 @@ class DPLinear(BaseEstimator):
         last = np.zeros((len(whole), 1))
         last[-1] = self._constant * self._label.released
         return np.hstack((whole, last))
-
-    def _seed(self) -> int:
-        """Of this fit's noise; of the operating system unless it is asked for."""
-        if self.random_state is None:
-            return secrets.randbits(62)
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        use_seed(seed)
-        return seed
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         raise NotImplementedError
@@ -1119,6 +1111,15 @@ def _reads_off(method: contestants.Method) -> str:
     if chosen.get("probabilities") != "importance" or not chosen.get("blocks"):
         return ""
     return "its number of steps follows from the columns' scales, which it reads off"
+
+
+def noise_seed(random_state: Any) -> int:
+    """The seed of a fit's noise; of the operating system unless one is asked for."""
+    if random_state is None:
+        return secrets.randbits(62)
+    seed = int(check_random_state(random_state).randint(2**31))
+    use_seed(seed)
+    return seed
 
 
 @contextmanager

@@ -274,9 +274,8 @@ def assumed(frame: Any, *declared: Any) -> tuple[str, ...]:
     """Types of a frame's columns, unless categories, gaps and bounds name them all."""
     if not isinstance(frame, pd.DataFrame):
         return ()
-    named = {*()}
-    for one in declared:
-        named |= {*one} if isinstance(one, Mapping | list) else {*()}
+    lists = [one for one in declared if isinstance(one, Mapping | list)]
+    named = set[str]().union(*lists)
     return () if named >= {*frame.columns} else (TYPES,)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import check_random_state
 
 from dperm.accountants.private_choice import (
     calibrate_choice,
@@ -19,8 +17,8 @@ from dperm.accountants.private_choice import (
 from dperm.compare import frames
 from dperm.compare.contest import INNER, Drawn, run_and_score, score_event
 from dperm.compare.contestants import Contestant, Job, Measure
-from dperm.compare.estimators import REPLACE, DPLinear, silent
-from dperm.compare.guarantee import Choice, charge, check_target, use_seed
+from dperm.compare.estimators import REPLACE, DPLinear, noise_seed, silent
+from dperm.compare.guarantee import Choice, charge, check_target
 from dperm.compare.metrics import CLASSES
 from dperm.core.privacy.ledger import Ledger, united
 
@@ -116,10 +114,7 @@ class PrivateSearch(BaseEstimator):
         given = united(given, types)
         if getattr(one, "classes", ()) is None:
             given = united(given, (CLASSES,))
-        seed = secrets.randbits(62)
-        if self.random_state is not None:
-            seed = int(check_random_state(self.random_state).randint(2**31))
-            use_seed(seed)
+        seed = noise_seed(self.random_state)
         charge(cost, delta, given)
         with silent():
             k, w = self._best(runs, able, seed)

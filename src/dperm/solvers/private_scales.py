@@ -16,9 +16,9 @@ count as one column: a record is 1 in one of them and 0 in the others.
 The columns' root mean squares are post-processing of the counts. A column is *seen*
 where three neighbouring cells hold more than the noise of all cells of all columns
 explains: a rare column that is taken for one of :math:`2^{-40}` would have a weight of
-:math:`10^{12}`. At equal cost this
-comes nearer to the root mean square than the exponential mechanism for the median,
-which cannot see a column that is zero in half of the records.
+:math:`10^{12}`. At equal cost this comes nearer to the root mean square than the
+exponential mechanism for the median, which cannot see a column that is zero in half of
+the records.
 
 A fit divides columns and labels by what is released, and goes on as if 1 had been
 declared: what its solver releases, and what that costs, does not depend on the scales.
@@ -48,7 +48,6 @@ from dperm.solvers.fits.secret import Normal, Secret
 OCTAVES = np.arange(-48, 49)  # the exponents of the cells
 SHARES = (0.01, 0.3)  # of the squared budget, the least and the most
 CLEAR = 40.0  # n / (sqrt(k) times the noise of a count over its sensitivity) to pay for
-FLOOR = 1.0
 FALSE = 1e-3  # chance of a fit that any cell stands out by noise alone
 _LOWEST = int(OCTAVES[0])
 _SIZE = 2**63 - 1  # the bits of a double but for its sign
@@ -184,8 +183,8 @@ def scales(noisy: np.ndarray, stated: Ledger, n: int) -> np.ndarray:
 def shares(noisy: np.ndarray, stated: Ledger, n: int) -> np.ndarray:
     """Root mean squares of n records' columns of zeros and ones, (k,).
 
-    As least those of as many ones as the noise has standard deviations: a level that
-    the noise hides is not taken for one without records.
+    At least that of as many ones as the noise has as its standard deviation, so that
+    a level that the noise hides does not count as one without records.
     """
     ones = noisy[:, OCTAVES == 0][:, 0]
-    return np.sqrt(np.clip(ones, FLOOR * stated.events[0].scale, n) / n)
+    return np.sqrt(np.clip(ones, stated.events[0].scale, n) / n)
