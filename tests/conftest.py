@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,6 +33,17 @@ def raw_data(loss: str, n: int = 60, p: int = 5, seed: int = 0):
 def make_problem(loss: str, penalty: str = "elastic", **sizes) -> Problem:
     X, y = raw_data(loss, **sizes)
     return build("small", X, y, loss, PENALTIES[penalty], 1.0, 1e-4, "digest")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_other_paper():
+    """Forget a paper in a test's own folder: another file has one of the same name."""
+    yield
+    package = str(Path(sys.modules["dperm"].__file__).parent)
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("dperm.papers.") and package not in str(module.__file__):
+            del sys.modules[name]
+            sys.modules["dperm.store.closure"].known.cache_clear()
 
 
 @pytest.fixture(params=["logistic", "least_squares"])
