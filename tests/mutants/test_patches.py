@@ -69,7 +69,9 @@ def test_a_bug_that_does_not_fit_is_an_error():
         ("no_such_name", "clip"),
     ):
         with pytest.raises(PatchError, match=r"new: .*expected once, found"):
-            patched(plant("new", "dp_cd", "nothing", name, before, "x"))
+            patched(plant("new", "dp_cd", "nothing", name, f"{{{{{before} => x}}}}"))
+    with pytest.raises(ValueError, match=r"new: expected .* in every piece"):
+        plant("new", "dp_cd", "nothing", "clamp", "bound")
 
 
 TEXT = """
