@@ -181,11 +181,14 @@ class Panels:
     axes : list of Axes
     rows : list of dict
         Of all curves so far, in the order they were drawn.
+    columns : int
+        Of panels, no more than there are panels.
     """
 
     def __init__(
         self, count: int, columns: int = 3, size: tuple[float, float] | None = None
     ) -> None:
+        self.columns = min(columns, max(1, count))
         self.figure, self.axes = panels(max(1, count), columns)
         self.rows: Rows = []
         if size:
@@ -242,6 +245,22 @@ class Panels:
         points = zip(x, y, strict=True)
         rows = [summary(panel, name, float(a), np.array([b])) for a, b in points]
         return self.add(axes, rows, look)
+
+    def outer(self, height: float, ticks: bool = True, width: float = 9.0) -> None:
+        """Labels at the outer panels alone; inches of the figure and of a row.
+
+        Without ``ticks`` those of inner panels have no numbers either, since all panels
+        have the same scales.
+        """
+        for k, axes in enumerate(self.axes):
+            if k % self.columns:
+                axes.set_ylabel("")
+                axes.tick_params(axis="y", which="both", labelleft=ticks)
+            if k + self.columns < len(self.axes):
+                axes.set_xlabel("")
+                axes.tick_params(axis="x", which="both", labelbottom=ticks)
+        high = -(-len(self.axes) // self.columns)
+        self.figure.set_size_inches(width, height * high + 0.6)
 
     def done(self, columns: int = 1, **style: Any) -> Drawing:
         """The figure with a legend of all panels (``shared_legend``), and its rows."""

@@ -98,15 +98,6 @@ class Curves(Panels):
         for name, look in BASELINES.items():
             self.curve(axes, panel, name, runs[name], look)
 
-    def outer(self, columns: int, height: float) -> None:
-        """Labels at the outer panels alone, 9 inches wide and so high a row."""
-        for k, axes in enumerate(self.axes):
-            if k % columns:
-                axes.set_ylabel("")
-            if k + columns < len(self.axes):
-                axes.set_xlabel("")
-        self.figure.set_size_inches(9.0, height * -(-len(self.axes) // columns) + 0.6)
-
     def explained(self, columns: int = 0) -> Drawing:
         """The figure with a legend of so many columns, if any.
 
@@ -180,7 +171,7 @@ def samplings(config: Config, product: Product, problems: list[str]) -> Drawing:
                 panels.curve(axis, panel, label, chosen, look)
             finish(axis, title)
             axis.set_title(title, fontsize=8.5)
-    panels.outer(wide, 1.75)
+    panels.outer(1.75)
     return panels.done(4)
 
 
@@ -327,7 +318,7 @@ def samples(config: Config, product: Product, problems: list[str]) -> Drawing:
         axis.minorticks_off()
         axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.yaxis.set_major_formatter("{x:g}")
-    panels.outer(2, 2.6)
+    panels.outer(2.6)
     return panels.done(6)
 
 
@@ -504,7 +495,7 @@ def by_reading(lines: list[Line], x: str, label: str, count: int) -> Drawing:
             axis.set_title("")
         if axis.get_legend_handles_labels()[0] and k % 4 == 3:
             axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    panels.outer(4, 1.6)
+    panels.outer(1.6)
     panels.figure.supylabel("final loss / loss at 0", fontsize=9)
     return panels.explained()
 

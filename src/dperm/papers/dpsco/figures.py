@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.experiment import results
@@ -29,6 +29,7 @@ from dperm.papers.dpsco.rates import (
 )
 from dperm.present import drawing, looks
 from dperm.present.drawing import (
+    MARKERS,
     Drawing,
     Panels,
     Row,
@@ -43,6 +44,18 @@ from dperm.present.tables import where
 
 SLOPES = {-0.5: ":", -1.0: "--"}  # line styles of Table 1's exponents
 SHARE = "excess / initial risk"
+NORMS = (1.0, 1.1, 1.25, 1.5, 1.75, 2.0, math.inf)
+EPSILONS = {0.05: "#882255", 0.2: "#009E73", 1.0: "#D55E00", 8.0: "#0072B2"}
+PRICES: list[tuple[float, str, str, Look]] = [
+    (epsilon, kind, label, looks.look(*style))
+    for epsilon, kind, label, *style in (
+        (1.0, PAPER, r"$\epsilon$ = 1, published", EPSILONS[1.0], ":", "o"),
+        (1.0, STRICT, r"$\epsilon$ = 1, strict", EPSILONS[1.0], "-", "o"),
+        (8.0, PAPER, r"$\epsilon$ = 8, published", EPSILONS[8.0], ":", "s"),
+        (8.0, STRICT, r"$\epsilon$ = 8, strict", EPSILONS[8.0], "-", "s"),
+        (math.inf, "none", "no noise", "#000000", "--", "D"),
+    )
+]
 
 
 # --- what the figures share -----------------------------------------------------------
@@ -61,12 +74,29 @@ def _against(
     return against(group, x, y, panel, algorithm, _measured)
 
 
-def _look(solver: str) -> Look:
-    return looks.of([LABELS[solver]])[LABELS[solver]]
+def _look(solver: str, p: float | None = None) -> Look:
+    """The method's look; with p its own marker, darker away from the usual p."""
+    found = looks.of([LABELS[solver]])[LABELS[solver]]
+    if p is None:
+        return found
+    away = abs(1 / p - (1.0 if solver == "poly_sfw" else 0.5))
+    colour = to_hex(np.array(to_rgb(found["color"])) * (1 - 1.2 * away))
+    marker = MARKERS[NORMS.index(p) if p in NORMS else -1]
+    return found | {"color": colour, "marker": marker}
 
 
 def _title(solver: str, p: float) -> str:
     return f"{LABELS[solver]}, $p$ = {norm(p)}"
+
+
+def _methods(
+    panels: Panels, table: pd.DataFrame, pairs: Sequence[tuple[str, float]], y: str
+) -> Iterator[tuple[str, Axes, str, pd.DataFrame]]:
+    """A panel a (solver, p) against n: solver, axes, name in the data, and runs."""
+    for (solver, p), at in panels.over(pairs):
+        log_axes(at, "records n", y, title=_title(solver, p))
+        part = where(table, method=solver, p=float(p))
+        yield solver, at, f"{solver}, p = {norm(p)}", part
 
 
 def _headline(panels: Panels, table: pd.DataFrame, calibration: str) -> None:
@@ -82,17 +112,18 @@ def _headline(panels: Panels, table: pd.DataFrame, calibration: str) -> None:
 
 
 def _share_limits(panels: Panels, low: float | None = None, high: float = 0.0) -> None:
-    """The same limits of y for all panels, by default those that show everything."""
-    ends = np.array([at.get_ylim() for at in panels.axes])
-    low = max(ends[:, 0].min(), 1e-5) if low is None else low
+    """The same scales for all panels, by default those that show everything."""
+    ends = np.array([[*at.get_xlim(), *at.get_ylim()] for at in panels.axes])
+    low = max(ends[:, 2].min(), 1e-6) if low is None else low
     for at in panels.axes:
-        at.set_ylim(low, high or ends[:, 1].max())
+        at.set_xlim(ends[:, 0].min(), ends[:, 1].max())
+        at.set_ylim(low, high or ends[:, 3].max())
 
 
-def _keys(axes: Axes, lines: dict[str, str], **style: Any) -> None:
+def _keys(axes: Axes, lines: dict[str, str]) -> None:
     """Entries of the legend for line styles, which have no curve of their own."""
     for label, line in lines.items():
-        axes.plot([], [], color="0.4", linestyle=line, label=label, **style)
+        axes.plot([], [], color="0.4", linestyle=line, linewidth=1, label=label)
 
 
 # --- rates ----------------------------------------------------------------------------
@@ -101,66 +132,43 @@ def _keys(axes: Axes, lines: dict[str, str], **style: Any) -> None:
 def rates(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Excess over initial risk against n, one panel a (solver, p), a line a dimension.
 
-    ``options``: epsilon, panels as pairs of solver and p, columns.
+    ``options``: epsilon, panels as pairs of solver and p, columns. Grey lines have
+    Table 1's exponents.
     """
-    epsilon = float(product.options.get("epsilon", 1.0))
+    epsilon, pairs = float(product.options.get("epsilon", 1.0)), product.options
     kind = "none" if math.isinf(epsilon) else product.calibration
     table = where(together(config, product), epsilon=epsilon, calibration=kind)
-    pairs = product.options["panels"]
-    panels = Panels(len(pairs), product.options.get("columns", 3))
+    panels = Panels(len(pairs["panels"]), product.options.get("columns", 3))
     dimensions = sorted(table["d"].unique())
     look = dict(zip(dimensions, shades(len(dimensions), "-"), strict=True))
-    for (solver, p), at in panels.over(pairs):
-        part = where(table, method=solver, p=float(p))
+    for solver, at, panel, part in _methods(panels, table, pairs["panels"], SHARE):
         for d, group in part.groupby("d"):
-            curve = _against(group, "n", f"{solver}, p = {norm(p)}", f"d = {d:g}")
+            curve = _against(group, "n", panel, f"d = {d:g}")
             panels.band(at, curve, f"d = {d:g}", look[d])
-        _slopes(at, part, TERMS[solver])
-        log_axes(at, "records n", SHARE, title=_title(solver, p))
+        sizes = np.array([part["n"].min(), part["n"].max()], dtype=float)
+        for exponent in sorted(set(TERMS[solver])) if len(part) else ():
+            grey: Look = {"color": "0.6", "linewidth": 0.9, "zorder": 0}
+            grey |= {"linestyle": SLOPES[exponent], "label": f"$n^{{{exponent:g}}}$"}
+            at.plot(sizes, 1.5 * (sizes / sizes[0]) ** exponent, **grey)
     _headline(panels, table, product.calibration)
     _share_limits(panels)
-    return panels.done(5)
-
-
-def _slopes(axes: Axes, part: pd.DataFrame, exponents: Sequence[float]) -> None:
-    """Grey lines with Table 1's exponents through the panel's upper right."""
-    if part.empty:
-        return
-    sizes = np.array([part["n"].min(), part["n"].max()], dtype=float)
-    for exponent in sorted(set(exponents)):
-        ends = 1.5 * (sizes / sizes[0]) ** exponent
-        style: Look = {"linestyle": SLOPES[exponent], "linewidth": 0.9, "zorder": 0}
-        axes.plot(sizes, ends, color="0.6", **style)
-        text: Look = {"textcoords": "offset points", "fontsize": 6.5, "color": "0.45"}
-        axes.annotate(f"$n^{{{exponent:g}}}$", (sizes[1], ends[1]), (2, -3), **text)
-
-
-PRICES: list[tuple[float, str, str, Look]] = [
-    (epsilon, kind, label, looks.look(*style))
-    for epsilon, kind, label, *style in (
-        (1.0, PAPER, r"$\epsilon$ = 1, published", "#D55E00", ":", "o"),
-        (1.0, STRICT, r"$\epsilon$ = 1, strict", "#D55E00", "-", "o"),
-        (8.0, PAPER, r"$\epsilon$ = 8, published", "#0072B2", ":", "s"),
-        (8.0, STRICT, r"$\epsilon$ = 8, strict", "#0072B2", "-", "s"),
-        (math.inf, "none", "no noise", "#000000", "--", "D"),
-    )
-]
+    panels.outer(1.9, ticks=False)
+    return panels.done(7)
 
 
 def price(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Published, strict and no noise against n at one dimension."""
     table = where(together(config, product), d=product.options["d"])
-    panels = Panels(len(product.options["panels"]))
-    for (solver, p), at in panels.over(product.options["panels"]):
-        part = where(table, method=solver, p=float(p))
+    pairs = product.options["panels"]
+    panels = Panels(len(pairs))
+    for _, at, panel, part in _methods(panels, table, pairs, SHARE):
         for epsilon, kind, label, look in PRICES:
             some = where(part, epsilon=epsilon, calibration=kind)
-            panel, name = f"{solver}, p = {norm(p)}", f"epsilon = {epsilon:g}, {kind}"
+            name = f"epsilon = {epsilon:g}, {kind}"
             panels.band(at, _against(some, "n", panel, name), label, look)
-        at.axhline(0.5, color="0.6", linewidth=0.8, zorder=0)
-        log_axes(at, "records n", SHARE, title=_title(solver, p))
-    panels.figure.suptitle(f"$d$ = {product.options['d']}", fontsize=9)
+        at.axhline(BELOW, color="0.6", linewidth=0.8, zorder=0)
     _share_limits(panels)
+    panels.outer(2.2, ticks=False)
     return panels.done(5)
 
 
@@ -170,21 +178,21 @@ def dimension(config: Config, product: Product, problems: list[str]) -> Drawing:
     n = product.options["n"]
     n = n if n in set(table["n"]) else product.options["small"]
     table = table[(table["n"] == n) & (table["method"] != "noisy_sfw_all")]
-    panels = Panels(2, 2, size=(8.4, 3.0))
+    panels = Panels(2, 2)
     private = (float(product.options["epsilon"]), product.calibration)
     for (epsilon, kind), at in panels.over((private, (math.inf, "none"))):
         part = where(table, epsilon=epsilon, calibration=kind)
-        keys = part.groupby(["p", "method"], sort=True)
-        for ((p, solver), group), shade in zip(keys, shades(len(keys)), strict=True):
-            label = f"{LABELS[solver]}, p = {norm(p)}"
-            look = shade | {"linestyle": _look(solver)["linestyle"]}
-            curve = _against(group, "d", f"epsilon = {epsilon:g}", label)
-            panels.band(at, curve, label, look)
-        privacy = rf"$\epsilon$ = {epsilon:g}, strict"
-        privacy = "no noise" if math.isinf(epsilon) else privacy
-        log_axes(at, "dimension d", SHARE, title=f"{privacy}, $n$ = {n:,}")
+        for (p, solver), group in part.groupby(["p", "method"], sort=True):
+            name, label = f"{LABELS[solver]}, p = {norm(p)}", _title(solver, p)
+            curve = _against(group, "d", f"epsilon = {epsilon:g}", name)
+            panels.band(at, curve, label, _look(solver, p), shade=0.08)
+        privacy = "" if math.isinf(epsilon) else rf"$\epsilon$ = {epsilon:g}, "
+        title = f"{privacy}{NOISE[kind]}, $n$ = {n:,}"
+        log_axes(at, "dimension d", SHARE, title=title)
         ticks(at, part["d"].unique())
-    return panels.done(place="right upper", fontsize=7)
+    _share_limits(panels)
+    panels.outer(3.4, ticks=False)
+    return panels.done(5)
 
 
 def transition(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -195,7 +203,7 @@ def transition(config: Config, product: Product, problems: list[str]) -> Drawing
     dimensions = sorted(table["d"].unique())
     panels = Panels(len(dimensions), 2)
     strict = r"NoisySFW, $\epsilon$ = 1"
-    dot = {"color": "#CC79A7", "linestyle": "none", "marker": "D"}
+    dot = _look("poly_sfw") | {"linestyle": "none"}
     for d, at in panels.over(dimensions):
         for runs, solver, name, label, look in (
             (private, "noisy_sfw", strict, strict, _look("noisy_sfw")),
@@ -210,13 +218,13 @@ def transition(config: Config, product: Product, problems: list[str]) -> Drawing
             panels.band(at, curve, label, look)
             if name == strict:
                 _terms(panels, at, curve[-1]["mean"], d)
-        log_axes(at, "$p - 1$", SHARE)
-        noise = NOISE[product.calibration]
-        at.set_title(f"$d$ = {d:g}, $n$ = {table['n'].max():,}, {noise}")
+        log_axes(at, "$p - 1$", SHARE, title=f"$d$ = {d:g}")
         ticks(at, [NEAREST, 0.01, 0.1, 1.0], ["0", "0.01", "0.1", "1"])
-        at.set_ylim(bottom=max(at.get_ylim()[0], 1e-4))
-    panels.figure.set_size_inches(4.0 * len(dimensions) + 2.2, 3.2)
-    return panels.done(place="right center", fontsize=7)
+    n, noise = table["n"].max(), NOISE[product.calibration]
+    panels.figure.suptitle(f"$n$ = {n:,}, {noise}", fontsize=9)
+    _share_limits(panels)
+    panels.outer(3.2, ticks=False)
+    return panels.done(3)
 
 
 NEAREST = 2e-3  # where p = 1 stands on a logarithmic axis of p - 1
@@ -226,12 +234,14 @@ def _terms(panels: Panels, axes: Axes, last: float, d: float) -> None:
     """Privacy terms kappa sqrt(d) and (p - 1) sqrt(d), scaled to ``last`` at p = 2."""
     x = np.geomspace(NEAREST, 1.0, 60)
     upper, lower = privacy_terms(x, int(d))
-    for label, curve, line in (
-        (r"upper, $\kappa\sqrt{d}/(\epsilon n)$ (5.2)", upper, "--"),
-        (r"lower, $(p-1)\sqrt{d}/(\epsilon n)$ (5.4)", lower, ":"),
+    for name, curve, line, label in (
+        (r"upper, $\kappa\sqrt{d}/(\epsilon n)$ (5.2)", upper, "--", "upper"),
+        (r"lower, $(p-1)\sqrt{d}/(\epsilon n)$ (5.4)", lower, ":", "lower"),
     ):
+        theorem = {"upper": "5.2", "lower": "5.4"}[label]
+        label = f"{label} bound (Theorem {theorem}), scaled"
         look: Look = {"color": "0.5", "linestyle": line, "linewidth": 1}
-        panels.line(axes, f"d = {d:g}", label, x, curve * last, label, **look)
+        panels.line(axes, f"d = {d:g}", name, x, curve * last, label, **look)
 
 
 def quantiles(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -240,33 +250,29 @@ def quantiles(config: Config, product: Product, problems: list[str]) -> Drawing:
     panels = Panels(2, 2)
     for epsilon, at in panels.over(sorted(table["epsilon"].unique())):
         part = where(table, epsilon=epsilon)
-        keys = part.groupby(["method", "p"])
-        family = shades(max(3, len(keys)), "-")
-        for ((solver, p), group), look in zip(keys, family, strict=False):
+        for (solver, p), group in part.groupby(["method", "p"]):
             panel, label = f"epsilon = {epsilon:g}", _title(solver, p)
             rows: Rows = []
             for beta, middle, low, high in tail(group["share"].to_numpy()):
                 known = (panel, label, math.log(1 / beta), np.array([middle]))
                 ends = {"ci_low": low, "ci_high": high, "min": low, "max": high}
                 rows.append(drawing.summary(*known) | ends)
-            panels.band(at, rows, label, look)
+            panels.band(at, rows, label, _look(solver, p))
         kind = NOISE["none"]
         if math.isfinite(epsilon):
             kind = rf"$\epsilon$ = {epsilon:g}, {NOISE[product.calibration]}"
         runs = group["run"].nunique() * group["replicate"].nunique()
-        labels = {
-            "xlabel": r"$\log(1/\beta)$",
-            "ylabel": r"excess / initial, $1-\beta$",
-        }
-        at.set(title=f"{kind}, {runs:,} runs", **labels)
+        at.set(title=f"{kind}, {runs:,} runs", xlabel=r"$\log(1/\beta)$")
+        at.set(ylabel=rf"$1-\beta$ quantile of {SHARE}")
         at.set_ylim(bottom=0)
+    panels.outer(2.8, width=8.0)
     return panels.done(3)
 
 
 def runtime(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Seconds against n."""
     table = together(config, product)
-    panels = Panels(1, size=(7.6, 3.6))
+    panels = Panels(1, size=(7.6, 4.6))
     (at,) = panels.axes
     for solver in LABELS:
         part = where(table, method=solver)
@@ -280,14 +286,14 @@ def runtime(config: Config, product: Product, problems: list[str]) -> Drawing:
     d = config.paper.sweeps[product.sweeps[0]].options["d"]
     log_axes(at, "records n", "seconds, one core")
     at.set_title(f"$d$ = {d}, {NOISE[product.calibration]}")
-    return panels.done(place="right center", fontsize=7)
+    return panels.done(2)
 
 
 def bought(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Excess risk against the seconds spent; the size of n grows along a line."""
     table = together(config, product)
     epsilons = sorted(table["epsilon"].unique())
-    panels = Panels(len(epsilons), 2, size=(3.7 * len(epsilons), 3.4))
+    panels = Panels(len(epsilons), 2)
     for epsilon, at in panels.over(epsilons):
         for solver, name in LABELS.items():
             curve, panel = [], f"epsilon = {epsilon:g}"
@@ -295,8 +301,10 @@ def bought(config: Config, product: Product, problems: list[str]) -> Drawing:
                 seconds = float(group["seconds"].median())
                 curve.append(_measured(panel, name, seconds, group["share"].to_numpy()))
             panels.band(at, curve, name, _look(solver))
-        at.set_title(rf"$\epsilon$ = {epsilon:g}, strict")
-        log_axes(at, "seconds, one core", SHARE)
+        title = rf"$\epsilon$ = {epsilon:g}, {NOISE[product.calibration]}"
+        log_axes(at, "seconds, one core", SHARE, title=title)
+    _share_limits(panels)
+    panels.outer(3.2, ticks=False, width=8.0)
     return panels.done(4)
 
 
@@ -318,10 +326,11 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> Drawin
             style: Look = {"color": look["color"], "linestyle": ":", "linewidth": 1}
             name = f"p = {p:g}, shape of the bound"
             panels.line(at, panel, name, shape.index, shape, **style)
-        at.set_title(f"$d$ = {d:g}")
-        _keys(at, {"shape of the lower bound": ":"})
-        log_axes(at, "records n", "excess risk")
+        log_axes(at, "records n", "excess risk", title=f"$d$ = {d:g}")
+    _keys(panels.axes[0], {"shape of the lower bound, same colours": ":"})
     _headline(panels, table, product.calibration)
+    _share_limits(panels)
+    panels.outer(2.6, ticks=False)
     return panels.done(5)
 
 
@@ -337,10 +346,9 @@ def worst(table: pd.DataFrame, pairs: Sequence[tuple[str, float]]) -> Drawing:
     The theorem's bound stands beside every line that has learnt, moved to meet its
     first such point: slopes can be compared, levels cannot.
     """
-    panels = Panels(len(pairs), 4)
-    for (solver, p), at in panels.over(pairs):
-        part = where(table, method=solver, p=float(p))
-        panel = f"{solver}, p = {norm(p)}"
+    panels, norms = Panels(len(pairs), 2), [float(p) for _, p in pairs]
+    every = _methods(panels, table, pairs, "excess / that of $w$ = 0")
+    for p, (solver, at, panel, part) in zip(norms, every, strict=True):
         for epsilon, kind, label, look in PRICES:
             some = where(part, epsilon=epsilon, calibration=kind)
             name = f"epsilon = {epsilon:g}, {kind}"
@@ -349,17 +357,15 @@ def worst(table: pd.DataFrame, pairs: Sequence[tuple[str, float]]) -> Drawing:
             if len(learnt) > 1:
                 x = np.geomspace(learnt[0]["x"], learnt[-1]["x"], 20)
                 d = float(part["d"].iloc[0])
-                y = [bound(solver, float(p), epsilon, float(n), d) for n in x]
-                y = np.array(y) * (learnt[0]["mean"] / y[0])
+                y = np.array([bound(solver, p, epsilon, float(n), d) for n in x])
+                y *= learnt[0]["mean"] / y[0]
                 style: Look = {"linestyle": "-.", "linewidth": 0.8}
                 style["color"] = look["color"]
                 panels.line(at, panel, f"{name}, bound", x, y, **style)
         at.axhline(BELOW, color="0.6", linestyle=(0, (1, 3)), linewidth=1)
-        at.set(xscale="log", yscale="log", title=_title(solver, p), xlabel="records n")
-    for at in panels.axes[::4]:
-        at.set_ylabel("worst excess / that of $w$ = 0")
-    _keys(panels.axes[0], {"the theorem's bound, moved": "-."}, linewidth=0.8)
+    _keys(panels.axes[0], {"the theorem's bound, moved to the first point": "-."})
     _share_limits(panels, min(at.get_ylim()[0] for at in panels.axes), 1.5)
+    panels.outer(1.8, ticks=False)
     return panels.done(3)
 
 
@@ -376,28 +382,25 @@ def unlearnable(config: Config, product: Product, problems: list[str]) -> Drawin
 def hidden(table: pd.DataFrame, calibration: str) -> Drawing:
     """Excess over that of w = 0 against the bias, in units of what epsilon hides."""
     norms, targets = sorted(table["p"].unique()), sorted(table["epsilon"].unique())
-    panels = Panels(len(norms), 4)
+    panels = Panels(len(norms), 2)
     for p, at in panels.over(norms):
         part = where(table, p=p)
-        for epsilon, look in zip(targets, shades(len(targets), "-"), strict=True):
+        for epsilon, marker in zip(targets, MARKERS, strict=False):
+            colour = EPSILONS.get(epsilon, "#000000")
             for kind, line in ((calibration, "-"), ("none", ":")):
                 some = where(part, epsilon=epsilon, calibration=kind)
-                known = (
-                    "constant",
-                    "share",
-                    f"p = {p:g}",
-                    f"epsilon = {epsilon:g}, {kind}",
-                )
+                panel, name = f"p = {p:g}", f"epsilon = {epsilon:g}, {kind}"
+                known = ("constant", "share", panel, name)
                 label = rf"$\epsilon$ = {epsilon:g}" if kind == calibration else "_"
-                panels.mean(at, some, *known, look | {"linestyle": line}, label)
+                panels.mean(at, some, *known, looks.look(colour, line, marker), label)
         at.axhline(1.0, color="0.4", linestyle="--", linewidth=0.9)
-        at.set_xscale("log")
+        at.set(xscale="log", title=f"$p$ = {p:g}", ylabel="excess / that of $w$ = 0")
+        at.set_xlabel(r"bias over $\sqrt{d\,\log(1/\delta)} \, / \, (\epsilon n)$")
         ticks(at, part["constant"].unique())
-        at.set(xlabel=r"$c$, the bias over what $\epsilon$ hides", title=f"$p$ = {p:g}")
     _share_limits(panels, 0)
-    panels.axes[0].set_ylabel("excess / that of $w$ = 0")
-    keys = {f"{calibration} noise": "-", "no noise": ":", "$w$ = 0": "--"}
+    keys = {NOISE[calibration]: "-", NOISE["none"]: ":", "$w$ = 0": "--"}
     _keys(panels.axes[0], keys)
+    panels.outer(2.3, ticks=False)
     return panels.done(6)
 
 
@@ -408,8 +411,7 @@ def real(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Test loss against epsilon; no noise stands at the right."""
     table = results.load_sweep(config, product.sweeps[0])
     names = list(dict.fromkeys(table["problem"]))
-    panels = Panels(len(names), 2, size=(4.2 * len(names), 3.4))
-    titles = results.titles(config, names)
+    panels, titles = Panels(len(names), 2), results.titles(config, names)
     for name, at in panels.over(names):
         part = where(table, problem=name)
         at.set_title(titles[name].title)
@@ -418,23 +420,22 @@ def real(config: Config, product: Product, problems: list[str]) -> Drawing:
             drawing.empty(at, str(lost["reason"].iloc[0]))
             continue
         _losses(panels, at, part, name)
-    keys = {"strict noise": "-", "published noise": ":", "$w$ = 0": "--"}
-    _keys(panels.axes[0], keys)
+    _keys(panels.axes[0], {NOISE[STRICT]: "-", NOISE[PAPER]: ":", "$w$ = 0": "--"})
+    panels.outer(3.2)
     return panels.done(4)
 
 
 def _losses(panels: Panels, axes: Axes, part: pd.DataFrame, panel: str) -> None:
     finite = part.loc[np.isfinite(part["epsilon"]), "epsilon"]
     right = 4 * float(finite.max())
-    keys = part.groupby(["p", "method"])
-    for ((p, solver), group), look in zip(keys, shades(len(keys)), strict=True):
-        label = _title(solver, p)
+    for (p, solver), group in part.groupby(["p", "method"]):
+        label, look = _title(solver, p), _look(solver, p)
         for kind, line in ((STRICT, "-"), (PAPER, ":")):
             some = group[group["calibration"].isin([kind, "none"])]
             some = some.assign(epsilon=some["epsilon"].clip(upper=right))
             curve = _against(some, "epsilon", panel, f"{label}, {kind}", "excess")
-            shown = label if kind == STRICT else "_"
-            panels.band(axes, curve, shown, look | {"linestyle": line})
+            shown, style = label if kind == STRICT else "_", look | {"linestyle": line}
+            panels.band(axes, curve, shown, style, shade=0.06)
     axes.axhline(math.log(2), color="0.4", linestyle="--", linewidth=0.9)
     axes.set_xscale("log")
     every = [*sorted(finite.unique()), right]
