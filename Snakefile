@@ -6,18 +6,18 @@ HERE = os.path.dirname(os.path.realpath(workflow.main_snakefile))  # or workflow
 sys.path.insert(0, os.path.join(HERE, "src"))  # of a checkout
 import shlex
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import forecast, startup
+from dperm.pipeline import forecast, graph
 from dperm.pipeline.graph import STAGES
 from dperm.store.folders import refuse_second
 
-PAPERS = startup.papers_of(sys.argv, available("paper"))
+PAPERS = graph.papers_of(sys.argv, available("paper"))
 try:
-    OVERRIDES = startup.overrides(config, sys.argv)
-    GRAPH = startup.load_graph(PAPERS, OVERRIDES)
+    OVERRIDES = graph.overrides(config, sys.argv)
+    GRAPH = graph.load_graph(PAPERS, OVERRIDES)
 except ConfigError as error:
     sys.exit(str(error))
 
-shell.prefix(startup.prefix(HERE))
+shell.prefix(graph.prefix(HERE))
 RUN = shlex.join(OVERRIDES)
 RESULTS, LOGS = GRAPH.below("results"), GRAPH.below("logs")
 TARGETS = GRAPH.targets()
@@ -44,11 +44,11 @@ onstart:  # the kernel frees it, however this process ends
         refuse_second(".snakemake/dperm.lock")
     except RuntimeError as error:
         raise WorkflowError(str(error))
-    startup.begin(workflow)
+    graph.begin(workflow)
 
 
 onsuccess:
-    print(startup.answers(sys.argv, RESULTS, PAPERS))
+    print(graph.answers(sys.argv, RESULTS, PAPERS))
 
 
 wildcard_constraints:
@@ -90,7 +90,7 @@ rule fetch:
         run=RUN,
         # Any will do: with "output", another of them is no reason to run again.
         problem=lambda names, output: GRAPH.problem_of(names.dataset),
-        attempt=lambda names: startup.attempt(names.dataset),
+        attempt=lambda names: graph.attempt(names.dataset),
     shell:
         "python -P -m dperm fetch problem={params.problem} data.required=false"
         " {params.run} > {log} 2>&1"
@@ -123,7 +123,7 @@ for stage in ("prepare", "optimum", "solve", "sweep", "timing"):
         params:
             digest=digest(stage),
             command=f"python -P -m dperm {stage}",
-            key=startup.keys,
+            key=graph.keys,
             workers=lambda names, threads, stage=stage: (
                 COSTS.workers("/".join([stage, *names]), threads)
             ),
@@ -173,7 +173,7 @@ rule audit_part:
     threads: threads("audit")
     params:
         digest=digest("audit"),
-        key=lambda names: startup.audit_key(names.part),
+        key=lambda names: graph.audit_key(names.part),
         run=RUN,
     shell:
         "python -P -m dperm audit {params.key} workers={threads} {params.run} > {log} 2>&1"

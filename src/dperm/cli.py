@@ -57,7 +57,7 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "pipeline.verify:main",
             "check results by their seals, and make some of them again",
         ),
-        "crate": ("pipeline.crate:main", "write runs as a Workflow Run RO-Crate"),
+        "crate": ("pipeline.completion:main", "write runs as a Workflow Run RO-Crate"),
         "plan": (
             "pipeline.forecast:main",
             "how long a run takes on so many cores, and why",
@@ -77,11 +77,11 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         "sweep": ("pipeline.stages:sweep", "run the sweeps of a paper"),
         "audit": ("pipeline.auditing:audit", "audit a solver's privacy"),
         "privacy": (
-            "pipeline.prices:report",
+            "pipeline.auditing:report",
             "what a setting costs, the noise it needs",
         ),
         "adopt": (
-            "pipeline.adopt:adopt",
+            "pipeline.verify:adopt",
             "keep rows of older code where a sample has the same bits",
         ),
         "arena --peers": (
@@ -150,6 +150,7 @@ LOUD = re.compile(
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 DRAWN = (".png", ".pdf", ".svg", ".csv", ".md")  # files of figures and tables
 GROUPS = ("paper", "problem", "solver", "scale")
+PAPER = re.compile(r"(paper=)([\w,-]+)")
 STAGE_HELP = """
   any key of the configuration: product=figure1 problem.privacy.epsilon=2 seed=7
 flags, which are Hydra's:
@@ -271,9 +272,7 @@ def run_stage(command: Command, arguments: list[str]) -> None:
     """
     _log()
     if any(argument.startswith("-") for argument in arguments):
-        from dperm import flags
-
-        flags.run(functools.partial(_composed, command), arguments)
+        run_by_hydra(functools.partial(_composed, command), arguments)
     else:
         _composed(command, arguments)
 
@@ -345,6 +344,54 @@ def run(function: Callable[..., Any], given: Any) -> None:
 
     with threadpool_limits(1):
         function(given)
+
+
+def run_by_hydra(stage: Callable[[list[str]], Any], arguments: list[str]) -> None:
+    """Call a stage on the overrides of every job that Hydra makes of a command line.
+
+    Each job's overrides are composed again by :mod:`dperm.core.experiment.config`, so
+    that a stage sees the same configuration with and without Hydra's flags.
+    """
+    import hydra
+    from hydra.core.hydra_config import HydraConfig
+
+    register()
+    sys.argv[1:] = [in_folders(word) for word in arguments]
+
+    @hydra.main(
+        version_base="1.3", config_path=str(locate.conf_dir()), config_name="config"
+    )
+    def job(_: Any) -> None:
+        given = HydraConfig.get().overrides.task
+        stage([re.sub(r"^(paper=[\w-]+)/paper$", r"\1", text) for text in given])
+
+    job()
+
+
+@functools.cache
+def register() -> None:
+    """Give Hydra the typed classes and the reader's own folder."""
+    from hydra.core.config_store import ConfigStore
+    from hydra.core.plugins import Plugins
+    from hydra.plugins.search_path_plugin import SearchPathPlugin
+
+    from dperm.core.experiment import schema
+
+    class OwnFolder(SearchPathPlugin):
+        def manipulate_search_path(self, search_path: Any) -> None:
+            for folder in locate.conf_dirs()[:-1]:
+                search_path.prepend("own", f"file://{folder}", anchor="main")
+
+    ConfigStore.instance().store(name="schema", node=schema.Config)
+    Plugins.instance().register(OwnFolder)
+
+
+def in_folders(override: str) -> str:
+    """The override as Hydra has to read it: a paper is a folder of its own."""
+    found = PAPER.fullmatch(override)
+    if found is None:
+        return override
+    return found[1] + ",".join(f"{name}/paper" for name in found[2].split(","))
 
 
 # --- papers, files and Snakemake's options --------------------------------------------

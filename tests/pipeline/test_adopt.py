@@ -19,8 +19,8 @@ import yaml
 
 import dperm
 from dperm.core.experiment.tune import Meter
-from dperm.pipeline import adopt
-from dperm.pipeline.adopt import first_difference
+from dperm.pipeline import verify
+from dperm.pipeline.verify import first_difference
 
 PAPER = {
     "name": "kept",
@@ -283,9 +283,9 @@ def test_what_a_sweep_says_of_its_noise_is_compared():
             return lanes(seed=[1, 2], true_epsilon=[1.0, 1.1])
 
     meter = Meter("adopt", 1, "replays", 1.0)
-    assert "true_epsilon" in adopt._judged([Kept()], [Kept()], meter).difference
+    assert "true_epsilon" in verify._compared([Kept()], [Kept()], meter).difference
     Kept.stage = "evaluate"  # whose rows say it anew when they are read
-    assert not adopt._judged([Kept()], [Kept()], meter).difference
+    assert not verify._compared([Kept()], [Kept()], meter).difference
 
 
 def test_a_negative_zero_is_another_bit_and_nan_is_the_same():

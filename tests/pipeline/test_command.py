@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from commands import dperm
-from dperm import flags
+from dperm import cli
 from dperm.cli import COMMANDS, function_of, main, papers
 from dperm.core.experiment.locate import available
 
@@ -73,7 +73,7 @@ def test_several_values_of_a_group_and_one_line_of_refusal():
 def test_flags_keep_the_overrides_for_the_record(monkeypatch):
     seen = []
     monkeypatch.setattr(sys, "argv", ["dperm tune"])
-    flags.run(seen.append, ["-m", "paper=dpcd,dpgcd", "seed=3"])
+    cli.run_by_hydra(seen.append, ["-m", "paper=dpcd,dpgcd", "seed=3"])
     assert seen == [[f"paper={name}", "seed=3"] for name in ("dpcd", "dpgcd")]
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from dperm import flags
+from dperm import cli
 from dperm.core.experiment import config, locate
 from dperm.core.experiment.config import compose, read
 from dperm.core.experiment.locate import ConfigError
@@ -32,9 +32,9 @@ def hydra(overrides, group=None):
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
 
-    flags.register()
+    cli.register()
     others = [f"~{other}" for other in config.CHOSEN if group and other != group]
-    chosen = [*map(flags.in_folders, overrides), *others]
+    chosen = [*map(cli.in_folders, overrides), *others]
     with initialize_config_dir(str(locate.conf_dir()), version_base="1.3"):
         composed = hydra_compose("config", chosen)
     return OmegaConf.to_object(composed[group] if group else composed)

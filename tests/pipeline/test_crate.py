@@ -13,7 +13,7 @@ import urllib3
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment.locate import ConfigError
-from dperm.pipeline import crate
+from dperm.pipeline import completion
 from dperm.pipeline.graph import Graph
 
 CONTEXT = "https://w3id.org/ro/crate/1.1/context"
@@ -41,7 +41,8 @@ def ran(tmp_path, monkeypatch):
     store.write_text(Path("results/tiny/table2.csv"), "mean\n0.5\n")
     store.write_text(Path("results/tiny/own/dp_cd/tune.parquet"), "rows")
     store.write_text(Path("figures/tiny/curves.svg"), "<svg/>")
-    monkeypatch.setattr(crate, "_require_of_now", lambda papers: None)
+    monkeypatch.setattr(completion, "load_graph", lambda *_: None)
+    monkeypatch.setattr(completion, "require_of_now", lambda *_: None)
     return tmp_path
 
 
@@ -49,7 +50,7 @@ def ran(tmp_path, monkeypatch):
 def made(ran):
     """Its crate."""
     pytest.importorskip("rocrate")
-    return crate.crate(["tiny"], Path("crate.zip"))
+    return completion.crate(["tiny"], Path("crate.zip"))
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ def test_a_run_without_records_is_refused(ran):
     with pytest.raises(
         ConfigError, match=r"record\.json is not there: run `dperm tiny`"
     ):
-        crate.crate(["tiny"], Path("crate.zip"))
+        completion.crate(["tiny"], Path("crate.zip"))
     assert not Path("crate.zip").exists()
 
 
@@ -149,10 +150,10 @@ def test_runs_of_other_code_are_refused(ran, monkeypatch):
     pytest.importorskip("rocrate")
     monkeypatch.undo()
     monkeypatch.chdir(ran)
-    monkeypatch.setattr(crate.startup, "load_graph", lambda *_: Graph(""))
+    monkeypatch.setattr(completion, "load_graph", lambda *_: Graph(""))
     monkeypatch.setattr(Graph, "rows_digest", lambda self, paper: "of now")
     with pytest.raises(
         ConfigError, match="other code or configuration: run `dperm tiny`"
     ):
-        crate.crate(["tiny"], Path("crate.zip"))
+        completion.crate(["tiny"], Path("crate.zip"))
     assert not Path("crate.zip").exists()

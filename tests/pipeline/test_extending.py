@@ -301,13 +301,13 @@ def test_an_accountant_makes_those_stale_that_name_it(copy):
 
 def test_noise_is_found_under_a_calibration_of_ones_own(configured, capsys, tmp_path):
     """Its module lies beside ``conf/``, where solvers of one's own do."""
-    from dperm.pipeline import prices
+    from dperm.pipeline import auditing
 
     (tmp_path / "twice_as_much.py").write_text(CALIBRATION)
     sys.path.append(str(tmp_path))
     try:
         config = configured("setting.passes=2", "setting.calibration=twice_as_much")
-        prices.report(config)
+        auditing.report(config)
     finally:
         sys.path.remove(str(tmp_path))
         sys.modules.pop("twice_as_much", None)

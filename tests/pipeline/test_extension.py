@@ -18,8 +18,8 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.lanes import Lanes
 from dperm.pipeline import checks as configured
 from dperm.pipeline import digests
+from dperm.pipeline.graph import overrides
 from dperm.pipeline.runtable import run_table
-from dperm.pipeline.startup import overrides
 from dperm.store import closure
 from solvers import checks
 

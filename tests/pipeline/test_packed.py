@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment import files as store
-from dperm.pipeline import packed, seals, startup
+from dperm.pipeline import graph, packed, seals
 from dperm.pipeline.completion import digest_rows
 from dperm.pipeline.graph import Graph
 
@@ -49,7 +49,7 @@ def planning(monkeypatch):
     """Sets what the configuration and code of now ask for."""
 
     def plan(**other):
-        monkeypatch.setattr(packed.startup, "load_graph", lambda *_: planned(**other))
+        monkeypatch.setattr(packed, "load_graph", lambda *_: planned(**other))
         monkeypatch.setattr(packed, "verified", lambda *_: None)
 
     plan()
@@ -364,7 +364,7 @@ def test_a_kill_while_files_are_moved_is_mended(ran, elsewhere, monkeypatch, mov
     replace, count = Path.replace, iter(range(moves))
 
     def killing(self, target):
-        if startup.UNPACKED in str(self) and next(count, None) is None:
+        if graph.UNPACKED in str(self) and next(count, None) is None:
             os.kill(os.getpid(), signal.SIGKILL)
         return replace(self, target)
 
@@ -374,7 +374,7 @@ def test_a_kill_while_files_are_moved_is_mended(ran, elsewhere, monkeypatch, mov
         packed.unpack(elsewhere)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
-    left = f".{store.NODE}.{process}{startup.UNPACKED}"
+    left = f".{store.NODE}.{process}{graph.UNPACKED}"
     assert [path.name for path in Path().glob(".*")] == [left]
     command = [sys.executable, "-P", "-m", "dperm", "verify", "no_such_paper"]
     subprocess.run(command, capture_output=True)

@@ -5,13 +5,13 @@ import math
 import pytest
 
 from dperm.core.experiment.locate import ConfigError
-from dperm.pipeline import prices
+from dperm.pipeline import auditing
 
 
 @pytest.fixture
 def priced(configured, capsys):
     def run(*overrides):
-        prices.report(configured("setting.passes=2", *overrides))
+        auditing.report(configured("setting.passes=2", *overrides))
         return capsys.readouterr().out
 
     return run

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ import dperm
 from dperm.core.experiment import config, locate
 from dperm.core.experiment import files as store
 from dperm.core.experiment.locate import ConfigError
-from dperm.pipeline import digests, graph, runtable, startup
+from dperm.pipeline import digests, graph, runtable
 from dperm.store import closure
 
 PAPERS = ["dpbcfw", "dpcd", "dpgcd"]
@@ -51,26 +52,26 @@ MINE = Path(__file__).parents[2] / "docs/examples/mine"
 @pytest.mark.parametrize("program", ["snakemake", "/x/bin/snakemake",
                                      "/x/snakemake/__main__.py"])  # fmt: skip
 def test_papers_asked_for(program, line, found):
-    assert startup.papers_of([program, *shlex.split(line)], PAPERS) == found
+    assert graph.papers_of([program, *shlex.split(line)], PAPERS) == found
 
 
 def test_overrides_reach_a_shell_as_they_are():
     given = ["a=$HOME *", "b=x|touch y", "c='it''s'", 'd="x, y"', "e=`id`;f", "g=\\n"]
     settings = {"scale": "smoke", "set": shlex.join(given)}
-    found = startup.overrides(settings)
+    found = graph.overrides(settings)
     assert found == ["scale=smoke", *given]
     echo = ["bash", "-c", f"printf '%s\\n' {shlex.join(found)}"]
     done = subprocess.run(echo, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == found
     stripped = {**settings, "set": settings["set"].strip("'")}  # as Snakemake does
     command = ["dperm", f"set={settings['set']}", "-n"]
-    assert startup.overrides(stripped, command) == found
+    assert graph.overrides(stripped, command) == found
     with pytest.raises(ConfigError, match="--config: set: a='b: expected quotes"):
-        startup.overrides({"set": "a='b"})
+        graph.overrides({"set": "a='b"})
 
 
 def test_who_is_not_snakemake_asks_for_all():
-    assert startup.papers_of(["pytest", "dpcd"], PAPERS) == PAPERS
+    assert graph.papers_of(["pytest", "dpcd"], PAPERS) == PAPERS
 
 
 def test_only_what_is_asked_for_is_read(monkeypatch):
@@ -196,14 +197,14 @@ def composed(mine, monkeypatch):
 
 
 def start(papers=("mine",), overrides=("scale=smoke",)):
-    return startup.load_graph(list(papers), list(overrides))
+    return graph.load_graph(list(papers), list(overrides))
 
 
 def test_a_kept_graph_is_the_composed_one(composed, capsys):
     first = start()
     assert "dperm: composing 1 paper: mine" in capsys.readouterr().err
     second = start()
-    assert second == first and second.to_json() == first.to_json()
+    assert second == first and asdict(second) == asdict(first)
     assert len(composed) == 1 and capsys.readouterr().err == ""
 
 
@@ -271,7 +272,7 @@ def test_another_folder_of_configuration_makes_a_new_one(mine, composed, monkeyp
 @pytest.mark.parametrize("damage", ["cut", "empty", "edited", "list", "no text"])
 def test_a_damaged_one_is_made_anew(composed, damage):
     first = start()
-    (path,) = startup.FOLDER.glob("*.json")
+    (path,) = graph.FOLDER.glob("*.json")
     text = path.read_text()
     content = json.loads(text)
     content["graph"]["jobs"] = {}
@@ -297,13 +298,13 @@ def test_an_edit_while_composing_is_not_kept(mine, monkeypatch):
 
     monkeypatch.setattr(runtable, "run_table", edited)
     start()
-    assert not list(startup.FOLDER.glob("*.json"))
+    assert not list(graph.FOLDER.glob("*.json"))
 
 
 def test_a_refused_configuration_is_not_kept(mine):
     with pytest.raises(ConfigError):
         start(overrides=["scale=smoke", "problem.privacy.epsilon=0"])
-    assert not startup.FOLDER.exists()
+    assert not graph.FOLDER.exists()
 
 
 def test_an_edit_of_a_solver_while_composing_is_not_kept(mine, monkeypatch):
@@ -316,13 +317,13 @@ def test_an_edit_of_a_solver_while_composing_is_not_kept(mine, monkeypatch):
 
     monkeypatch.setattr(runtable, "run_table", edited)
     start()
-    assert not list(startup.FOLDER.glob("*.json"))
+    assert not list(graph.FOLDER.glob("*.json"))
 
 
 def test_two_at_once_leave_one_whole_table(mine):
     code = (
-        "from dperm.pipeline import startup;"
-        "print(startup.load_graph(['mine'], ['scale=smoke']).digests['claims'])"
+        "from dperm.pipeline import graph;"
+        "print(graph.load_graph(['mine'], ['scale=smoke']).digests['claims'])"
     )
     found = []
 
@@ -336,14 +337,14 @@ def test_two_at_once_leave_one_whole_table(mine):
     for thread in threads:
         thread.join()
     assert found[0] == found[1] != ""
-    assert [path.suffix for path in startup.FOLDER.iterdir()] == [".json"]
+    assert [path.suffix for path in graph.FOLDER.iterdir()] == [".json"]
 
 
 def test_old_ones_go(composed, monkeypatch):
-    monkeypatch.setattr(startup, "KEPT", 2)
+    monkeypatch.setattr(graph, "KEPT", 2)
     for seed in range(4):
         start(overrides=["scale=smoke", f"seed={seed}"])
-    assert len(list(startup.FOLDER.glob("*.json"))) == 2
+    assert len(list(graph.FOLDER.glob("*.json"))) == 2
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -354,15 +355,15 @@ def test_a_folder_that_may_only_be_read(mine, composed):
 
 
 def test_a_place_that_cannot_be_written_is_no_error(mine, composed):
-    startup.FOLDER.parent.mkdir()
-    startup.FOLDER.write_text("a file")
+    graph.FOLDER.parent.mkdir()
+    graph.FOLDER.write_text("a file")
     assert start() == start() and len(composed) == 2
 
 
 def test_a_warm_start_imports_no_solver(mine):
     code = (
-        "import sys; from dperm.pipeline import forecast, graph, startup;"
-        "startup.load_graph(['mine'], ['scale=smoke']);"
+        "import sys; from dperm.pipeline import forecast, graph;"
+        "graph.load_graph(['mine'], ['scale=smoke']);"
         "print([m for m in ('numba', 'scipy', 'matplotlib', 'hydra', 'pandas')"
         " if m in sys.modules])"
     )
@@ -385,11 +386,11 @@ def test_the_tables_of_the_audit_are_those_it_makes():
 def test_a_data_set_that_was_not_to_be_had_is_asked_for_again(tmp_path):
     folder = tmp_path / "fetched/x"
     folder.mkdir(parents=True)
-    assert startup.attempt("x", str(tmp_path)) == 0
+    assert graph.attempt("x", str(tmp_path)) == 0
     (folder / "fetch.json").write_text(json.dumps({"status": "ok"}))
-    assert startup.attempt("x", str(tmp_path)) == 0
+    assert graph.attempt("x", str(tmp_path)) == 0
     (folder / "fetch.json").write_text(json.dumps({"status": "unavailable"}))
-    assert startup.attempt("x", str(tmp_path)) > 0
+    assert graph.attempt("x", str(tmp_path)) > 0
 
 
 @pytest.mark.parametrize("stage", ["stages", "inputs", "products"])

@@ -1,25 +1,44 @@
-"""The audit stage: one solver, or a table of them all."""
+"""What a setting costs, ``dperm privacy``; the audit of one solver, or a table of all.
+
+Keys of ``dperm privacy``: ``problem``, ``solver``, ``setting.passes``, and
+``setting.noise_multiplier`` to price a noise of one's own. Sizes come from the prepared
+data.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pandas as pd
+from tabulate import tabulate
 
+from dperm.accountants.intervals import epsilon_interval
 from dperm.accountants.random_stopping import converted, renyi_curve, tuned_epsilon
 from dperm.audit import ladder
+from dperm.core import calibrations, solvers
+from dperm.core.calibrations import PAPER, STRICT
+from dperm.core.erm.problem import Problem
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.config import with_paper
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.core.privacy.calibration import Calibration
-from dperm.pipeline import seals
+from dperm.core.lanes import trials
+from dperm.core.privacy.accounting import epsilon, unconditional
+from dperm.core.privacy.calibration import Calibration, calibrate
+from dperm.core.privacy.ledger import Event, Ledger, NonPrivate, as_set, moves_with_data
+from dperm.core.privacy.mechanisms import STUDY
+from dperm.core.solvers.capabilities import obstacle
+from dperm.pipeline import inputs, seals
 from dperm.present import tables as writing
+from dperm.solvers.fits.scaled import Scaled
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +64,15 @@ CAPTIONS = {
     " stopping, Papernot and Steinke 2022), by three distributions of their number."
     " This accounting is in Rényi terms; renyi_epsilon is that of one run.",
 }
+
+HEAD = (
+    "noise from",
+    "noise multiplier",
+    "published accountant",
+    "true epsilon, from",
+    "to",
+    "nothing but n public",
+)
 
 
 def audit(config: schema.Config) -> list[Path]:
@@ -189,3 +217,151 @@ PRODUCTS: dict[str, Callable[[schema.Config], writing.Table]] = {
     "controls": _controls,
     "tuning": _tuning,
 }
+
+
+# --- prices -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Request:
+    """A solver on a problem, for so many passes."""
+
+    problem: Problem
+    module: ModuleType
+    options: Any
+    passes: float
+
+    @property
+    def count(self) -> int:
+        """Steps."""
+        steps: int = self.module.steps(self.problem, self.passes, self.options)
+        return steps
+
+    @property
+    def length(self) -> str:
+        """How long a run is, in words."""
+        return f"{self.passes:g} passes = {self.count} steps"
+
+    def kinds(self, known: Sequence[str]) -> Sequence[str]:
+        """Calibrations it can be priced under, of those of a paper."""
+        return known
+
+    def noise(self, kind: str) -> tuple[str, Ledger]:
+        """The noise of a calibration, in words, and its ledger."""
+        problem = self.problem
+        if solvers.family(self.module) == "lanes":
+            found = trials.noise(problem, self.module, self.options, self.passes, kind)
+            return f"{found.noise_multiplier:.5g}", found.ledger
+        goal = (problem.epsilon, problem.delta, kind)
+        noise = self.module.noise(problem, self.count, self.options, *goal)
+        return "see below", noise.ledger.assuming(*problem.given)
+
+    def ledger(self, noise: float, kind: str) -> Ledger:
+        """The ledger under a noise multiplier."""
+        ledger: Ledger = self.module.ledger(
+            self.problem, self.count, noise, self.options, kind
+        )
+        return ledger.assuming(*self.problem.given)
+
+
+class Fitted(Request):
+    """A method without passes: all of its setting stands in its options."""
+
+    @cached_property
+    def at(self) -> Scaled:
+        """The problem in units of its public scales."""
+        return Scaled(self.problem)
+
+    @property
+    def length(self) -> str:
+        """Its options."""
+        return str(self.options)
+
+    def kinds(self, known: Sequence[str]) -> Sequence[str]:
+        """No paper has printed a formula for it."""
+        return (STRICT,)
+
+    def noise(self, kind: str) -> tuple[str, Ledger]:
+        """The least that the strict accountant proves."""
+        goal = (self.problem.epsilon, self.problem.delta, STRICT)
+        found = calibrate(lambda noise: self.ledger(noise, kind), *goal)
+        return f"{found.noise_multiplier:.5g}", found.ledger
+
+    def ledger(self, noise: float, kind: str) -> Ledger:
+        """The ledger under a noise multiplier."""
+        ledger: Ledger = self.module.ledger(self.at, noise, self.options)
+        return ledger.assuming(*self.problem.given)
+
+
+def report(config: schema.Config) -> None:
+    """Print the cost of the noise under both accountants, and the ledger.
+
+    Raises
+    ------
+    ConfigError
+        If the data are unavailable, or the solver does not solve problems.
+    """
+    request = _request(config)
+    problem, further = request.problem, {config.setting.calibration}
+    further -= {*calibrations.OURS}
+    kinds = request.kinds([*config.paper.calibrations, *further])
+    target = f"epsilon = {problem.epsilon:g}, delta = {problem.delta:.4g}"
+    print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")
+    print(f"{request.length}; target {target}")
+    print("Neighbouring data sets differ by replacing one record.\n")
+    rows = [_row(request, kind, *request.noise(kind)) for kind in kinds]
+    own = config.setting.noise_multiplier
+    if own is not None:
+        ledger = request.ledger(own, config.setting.calibration)
+        rows.append(_row(request, "given", f"{own:.5g}", ledger))
+    print(tabulate(rows, headers=HEAD, floatfmt=".5g"))
+    print("\nTrue epsilon: proved to lie between the two, for some mechanism with that")
+    print("ledger the lower, for every one at most the upper.")
+    if any(math.isinf(row[-2]) for row in rows):
+        print("inf: no sound bound is known for a release of that ledger.")
+    ledger = request.noise(config.setting.calibration)[1]
+    print(f"\nEpsilon given public {as_set(ledger.given)}.")
+    moving = moves_with_data(ledger.given)
+    if moving:
+        print(f"Not charged for: {', '.join(moving)}; without that, infinite.")
+    print(f"{STUDY}\n")
+    for event in ledger.events:
+        print(_line(event))
+        print(f"    {event.source}")
+
+
+def _request(config: schema.Config) -> Request:
+    module = solvers.load(config.solver.algorithm)
+    options = solvers.make_options(module, config.solver.options)
+    kind = solvers.family(module)
+    if kind == "streams":
+        raise ConfigError(
+            f"solver={config.solver.name}: it reads a stream of records, not a problem"
+        )
+    problem = inputs.load_problem(config)
+    if problem is None:
+        raise ConfigError(f"problem {config.problem.name}: its data are unavailable")
+    made = Fitted if kind == "fits" else Request
+    request = made(problem, module, options, config.setting.passes)
+    reason = ""
+    if kind == "lanes":
+        reason = obstacle(module, options, config.problem, problem.is_sparse)
+    elif isinstance(request, Fitted):
+        reason = module.refuses(options, request.at)
+    if reason:
+        raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
+    return request
+
+
+def _row(request: Request, kind: str, noise: str, ledger: Ledger) -> tuple:
+    delta = request.problem.delta
+    ends = epsilon_interval(ledger, delta)
+    costs = (epsilon(ledger, delta, PAPER), *ends, unconditional(ledger, delta))
+    return kind, noise, *costs
+
+
+def _line(event: Event) -> str:
+    kind = type(event).__name__
+    if isinstance(event, NonPrivate):
+        return f"{kind} x {event.count}: {event.unit}"
+    return f"{kind} x {event.count}: scale {event.scale:.5g} in units of {event.unit}"

@@ -127,7 +127,6 @@ def overall(agreed: Iterable[Agreement], one: Path, other: Path) -> Level:
 
 
 def _level(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> Level:
-    """How far two tables agree."""
     if not any(_differing(one, other)):
         return Level.BITS
     if set(one.columns) != set(other.columns):
@@ -333,7 +332,6 @@ def _share_run(table: pd.DataFrame) -> float:
 
 
 def _choices_text(table: pd.DataFrame) -> str:
-    """The table of choices, and a line on all of it."""
     same, chosen = table["same"].sum(), table["chosen"].sum()
     ran = ", ".join(f"{table[key].mean():.0%}" for key in ("ran_a", "ran_b"))
     text = tabulate(table, "keys", "pipe", showindex=False, floatfmt=".3f")

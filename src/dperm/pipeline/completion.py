@@ -4,18 +4,21 @@
 ``record.json`` is all that is needed to make it again, and to tell if it was: the
 composed configuration, the platform and the versions of all packages, every seed, and
 digests of data, optima, solver code and rows (without timings and provenance). It names
-no folder.
+no folder. ``dperm crate`` makes a Workflow Run RO-Crate of the two and of nothing else,
+for archives that read such (https://w3id.org/ro/wfrun/workflow/0.5); it needs
+``dperm[crate]``.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import hashlib
 import logging
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from importlib.metadata import distributions
 from pathlib import Path
@@ -23,23 +26,47 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import data
+from dperm import __version__, data
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, schema
+from dperm.core.experiment import locate, plan, schema
+from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import PROVENANCE
 from dperm.pipeline import digests, forecast, inputs, products, seals
+from dperm.pipeline.graph import Graph, load_graph
 
 log = logging.getLogger(__name__)
 
 Tables = Mapping[str, pd.DataFrame]  # by path below the paper's folder
 AXES = ("passes", "step", "clip")  # of a setting
 _NOT_KEPT = ("problem=", "solver=", "data.", "output.")  # choices, and places
+LICENCE = "https://spdx.org/licenses/BSD-3-Clause"
+PROFILES = {
+    "Process Run Crate": "https://w3id.org/ro/wfrun/process/0.5",
+    "Workflow Run Crate": "https://w3id.org/ro/wfrun/workflow/0.5",
+    "Workflow RO-Crate": "https://w3id.org/workflowhub/workflow-ro-crate/1.0",
+}
+ENVIRONMENT = ("environment.yml", "requirements.lock")
+TYPES = {
+    ".csv": "text/csv",
+    ".json": "application/json",
+    ".lock": "text/plain",
+    ".md": "text/markdown",
+    ".pdf": "application/pdf",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain",
+    ".yml": "application/yaml",
+}
 
 
 class IncompleteError(RuntimeError):
     """Something could not be made; the text says what and why."""
+
+
+class ArchiveError(RuntimeError):
+    """Results that are not packed or not unpacked; the text says why, in one line."""
 
 
 def complete(config: schema.Config) -> Path:
@@ -132,10 +159,11 @@ def _write(
 
 
 def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
-    """What a reader of the committed figures wants to know of the run behind them."""
     rows = pd.concat(tables)
     spent = rows["seconds"].sum()
     started = os.environ.get("DPERM_STARTED")  # by the Snakefile, the same clock
+    jobs = forecast.recorded(Path("logs", config.scale.folder)).items()
+    cpu = [cost.cpu for job, cost in jobs if config.paper.name in job.split("/")]
     return {
         "paper": config.paper.name,
         "scale": config.scale.name,
@@ -148,17 +176,8 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
         "runs": len(rows),
         "solver_seconds": round(float(spent), 1),
         "wall_seconds": round(time.monotonic() - float(started)) if started else None,
-        "cpu_seconds": _cpu_seconds(config),
+        "cpu_seconds": round(sum(cpu), 1) if cpu else None,  # of jobs as they ran last
     }
-
-
-def _cpu_seconds(config: schema.Config) -> float | None:
-    """Of the paper's jobs, each as it ran last; None where none was recorded."""
-    known = forecast.recorded(Path("logs", config.scale.folder))
-    own = [
-        cost.cpu for job, cost in known.items() if config.paper.name in job.split("/")
-    ]
-    return round(sum(own), 1) if own else None
 
 
 # --- the record -----------------------------------------------------------------------
@@ -171,13 +190,21 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
         name: configuration.read("problem", name, given)
         for name in plan.problem_names(config)
     }
+    folder = Path(config.data.dir)
     by = {
         name: configuration.read("solver", name, given)
         for name in sorted({solver for _, solver in plan.runs(config)})
     }
     return {
         "made": config.made,
-        "platform": _platform(),
+        "platform": {  # as far as numbers may depend on it
+            "machine": machine(),
+            "processor": _processor(),
+            "system": f"{platform.system()} {platform.release()}",
+            "libc": " ".join(platform.libc_ver()),
+            "python": f"{platform.python_implementation()} {platform.python_version()}",
+            "compiler": platform.python_compiler(),
+        },
         "packages": dict(
             sorted((item.metadata["Name"], item.version) for item in distributions())
         ),
@@ -190,14 +217,28 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
             "solvers": {name: asdict(found) for name, found in by.items()},
         },
         "digests": {
-            "data": _known(_data, config, problems, "prepared", "meta"),
-            "optima": _known(_optimum, config, problems, "optimum", "optimum"),
+            # A paper of sweeps may not need all of its problems.
+            "data": {
+                name: _data(config, name)
+                for name in problems
+                if (folder / "prepared" / name / "meta.json").is_file()
+            },
+            "optima": {
+                name: _optimum(config, name)
+                for name in problems
+                if (folder / "optimum" / name / "optimum.json").is_file()
+            },
             "solvers": {
                 name: digests.lanes(found.algorithm) for name, found in by.items()
             },
             "rows": {name: digest_rows(table) for name, table in tables.items()},
         },
-        "seeds": {name: _seeds(table) for name, table in tables.items()},
+        "seeds": {
+            name: sorted(map(int, table["seed"].dropna().unique()))
+            if "seed" in table
+            else []
+            for name, table in tables.items()
+        },
     }
 
 
@@ -209,17 +250,24 @@ def digest_rows(table: pd.DataFrame) -> str:
     return hashlib.sha256(names.encode() + rows.tobytes()).hexdigest()
 
 
-def _known(
-    read: Callable[[schema.Config, str], dict[str, Any]],
-    config: schema.Config,
-    problems: Iterable[str],
-    kind: str,
-    file: str,
-) -> dict[str, Any]:
-    """What was made of the problems; a paper of sweeps may not need it of them all."""
-    folder = Path(config.data.dir, kind)
-    made = (name for name in problems if (folder / name / f"{file}.json").is_file())
-    return {name: read(config, name) for name in made}
+def require_of_now(graph: Graph, paper: str, top: Path = Path()) -> None:
+    """Refuse rows that the present code and configuration did not make.
+
+    ``top`` is the folder that results and data lie in.
+    """
+    folder = top / f"{graph.below('results')}{paper}"
+    record = store.known_json(folder / "record.json") or {}
+    again = f"run `dperm {paper}` first"
+    if record.get("made") != graph.rows_digest(paper):
+        raise ArchiveError(
+            f"{folder / 'record.json'} is of no run, or of one of other code or "
+            f"configuration: {again}"
+        )
+    for name in graph.rows(paper):
+        path = top / name
+        known = record["digests"]["rows"].get(path.relative_to(folder).as_posix())
+        if known != digest_rows(store.read_table(path)):
+            raise ArchiveError(f"{name} has other rows than its record says: {again}")
 
 
 def _data(config: schema.Config, problem: str) -> dict[str, Any]:
@@ -235,24 +283,6 @@ def _optimum(config: schema.Config, problem: str) -> dict[str, Any]:
     return {key: found.get(key) for key in ("digest", "w_digest", "value", "gap")}
 
 
-def _seeds(table: pd.DataFrame) -> list[int]:
-    if "seed" not in table or table["seed"].isna().all():
-        return []
-    return sorted(int(seed) for seed in table["seed"].dropna().unique())
-
-
-def _platform() -> dict[str, Any]:
-    """Machine and system as far as numbers may depend on them."""
-    return {
-        "machine": machine(),
-        "processor": _processor(),
-        "system": f"{platform.system()} {platform.release()}",
-        "libc": " ".join(platform.libc_ver()),
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "compiler": platform.python_compiler(),
-    }
-
-
 def _processor() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
@@ -265,3 +295,163 @@ def _processor() -> str:
 def machine() -> str:
     """Class of the machine, for timings; nothing that identifies it."""
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+
+
+# --- the crate ------------------------------------------------------------------------
+
+
+def crate(papers: list[str], path: Path) -> Path:
+    """Write the crate of papers' runs at full scale, a ZIP archive.
+
+    Raises
+    ------
+    ConfigError
+        If a paper was not run, or by other code, or the library is not there.
+    """
+    try:
+        from rocrate.rocrate import ROCrate
+    except ImportError as error:
+        raise ConfigError("dperm crate needs `pip install 'dperm[crate]'`") from error
+    runs = {name: _records(name) for name in papers}
+    graph = load_graph(papers, [])
+    for paper in papers:
+        try:
+            require_of_now(graph, paper)
+        except ArchiveError as error:
+            raise ConfigError(str(error)) from error
+    archive = ROCrate(version="1.1")
+    archive.name = f"dperm: runs of {', '.join(papers)}"
+    archive.description = (
+        "Papers on differentially private convex optimisation, run again: figures and "
+        "tables, and the record of the runs that made them"
+    )
+    archive.license = LICENCE
+    archive.root_dataset["conformsTo"] = [
+        _named(
+            archive, PROFILES[name], "CreativeWork", name, version=PROFILES[name][-3:]
+        )
+        for name in PROFILES
+    ]
+    workflow = _workflow(archive)
+    actions = [
+        _action(archive, workflow, name, *records) for name, records in runs.items()
+    ]
+    archive.root_dataset["mentions"] = actions
+    with store.whole(path) as beside:
+        archive.write_zip(beside)
+    return path
+
+
+def _records(paper: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    records = []
+    for name in ("manifest.json", "record.json"):
+        path = Path("results", paper, name)
+        if not path.is_file():
+            raise ConfigError(f"{path} is not there: run `dperm {paper}` first")
+        records.append(store.read_json(path))
+    return records[0], records[1]
+
+
+def _workflow(archive: Any) -> Any:
+    """The Snakefile, and the environment it runs in."""
+    root = locate.home()
+    properties = {"name": "dperm", "version": __version__, "license": LICENCE}
+    workflow = archive.add_workflow(
+        root / "Snakefile",
+        "Snakefile",
+        main=True,
+        lang="snakemake",
+        properties=properties,
+    )
+    archive.root_dataset["conformsTo"] = [archive.get(one) for one in PROFILES.values()]
+    workflow["softwareRequirements"] = [
+        _file(archive, root / name, name) for name in ENVIRONMENT
+    ]
+    return workflow
+
+
+def _action(
+    archive: Any,
+    workflow: Any,
+    paper: str,
+    manifest: dict[str, Any],
+    record: dict[str, Any],
+) -> Any:
+    """The run of a paper: what it read, what it left."""
+    commits = ", ".join(manifest["commit"])
+    properties = {
+        "name": f"dperm {paper}",
+        "description": f"{manifest['runs']} runs on {manifest['machine']}, by commit "
+        f"{commits}, {manifest['solver_seconds']:g} seconds of solvers",
+        "endTime": manifest["date"],
+    }
+    read = [
+        _named(
+            archive,
+            f"#{paper}-{kind}-{name}",
+            "PropertyValue",
+            f"{kind} {name}",
+            value=value,
+        )
+        for kind, name, value in _inputs(manifest, record)
+    ]
+    left = [_file(archive, path, str(path)) for path in _outputs(paper)]
+    return archive.add_action(workflow, f"#run-{paper}", read, left, properties)
+
+
+def _inputs(
+    manifest: dict[str, Any], record: dict[str, Any]
+) -> Iterator[tuple[str, str, Any]]:
+    """Kind, name and value of all that determined the rows."""
+    yield "seed", "master", manifest["master_seed"]
+    digests = record["digests"]
+    for name, known in digests["data"].items():
+        yield "data", name, known["dataset_digest"]
+    for name, known in digests["optima"].items():
+        yield "optimum", name, known["digest"]
+    for kind, values in (
+        ("solver", digests["solvers"]),
+        ("platform", record["platform"]),
+        ("package", record["packages"]),
+    ):
+        for name, value in values.items():
+            yield kind, name, value
+
+
+def _outputs(paper: str) -> list[Path]:
+    """Figures, tables and records; rows are in the archive of ``dperm results``."""
+    folders = (Path("results", paper), Path("figures", paper))
+    every = (path for folder in folders for path in sorted(folder.glob("[!.]*")))
+    return [path for path in every if path.is_file() and path.suffix in TYPES]
+
+
+def _file(archive: Any, path: Path, name: str) -> Any:
+    content = path.read_bytes()
+    properties = {
+        "name": name,
+        "contentSize": str(len(content)),
+        "encodingFormat": TYPES[path.suffix],
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+    return archive.add_file(path, name, properties=properties)
+
+
+def _named(
+    archive: Any, identifier: str, kind: str, name: str, **properties: Any
+) -> Any:
+    from rocrate.model.contextentity import ContextEntity
+
+    properties = {"@type": kind, "name": name, **properties}
+    return archive.add(ContextEntity(archive, identifier, properties=properties))
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What follows ``dperm crate``."""
+    parser.add_argument("papers", nargs="*", help="papers that were run (default all)")
+    parser.add_argument("-o", "--output", type=Path, default=Path("results/crate.zip"))
+
+
+def main(options: argparse.Namespace) -> None:
+    """``dperm crate``: write ``results/crate.zip``."""
+    papers = options.papers or available("paper")
+    print(f"{crate(papers, options.output)}: the runs of {', '.join(papers)}")

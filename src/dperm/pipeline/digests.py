@@ -140,7 +140,6 @@ def swept(
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Every string within a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

@@ -32,8 +32,7 @@ from typing import NamedTuple
 from dperm.core.experiment import files as store
 from dperm.core.experiment.locate import ConfigError, available, hint
 from dperm.core.experiment.validation import one_of
-from dperm.pipeline import startup
-from dperm.pipeline.graph import STAGES, Graph
+from dperm.pipeline.graph import STAGES, Graph, load_graph
 
 START = 1.0  # CPU seconds until a stage begins its own work
 GOAL = 45.0  # CPU seconds of a thread: what takes longer gets more threads
@@ -294,7 +293,8 @@ def tasks(graph: Graph, costs: Costs, ends: Sequence[str] = ()) -> dict[str, Tas
     jobs = {
         name: job
         for name, job in graph.jobs.items()
-        if needed.intersection(job.outputs) and not _is_there(job.outputs[0])
+        if needed.intersection(job.outputs)
+        and not (job.outputs[0].startswith("data/") and Path(job.outputs[0]).exists())
     }
     maker = {file: name for name, job in jobs.items() for file in job.outputs}
     after = {
@@ -305,10 +305,6 @@ def tasks(graph: Graph, costs: Costs, ends: Sequence[str] = ()) -> dict[str, Tas
         name: Task(name, after[name], costs.of(name), costs.threads(name))
         for name in jobs
     }
-
-
-def _is_there(file: str) -> bool:
-    return file.startswith("data/") and Path(file).exists()
 
 
 def plan(jobs: dict[str, Task], costs: Costs, cores: int) -> Plan:
@@ -364,7 +360,7 @@ def main(options: argparse.Namespace) -> None:
     if options.write and (files or set(named) - {"all"}):
         raise ConfigError("dperm plan --write: expected no papers or files, but all")
     chosen = papers if files or "all" in named else named or papers
-    graph = startup.load_graph(chosen, [f"scale={options.scale}"])
+    graph = load_graph(chosen, [f"scale={options.scale}"])
     outputs = [file for job in graph.jobs.values() for file in job.outputs]
     for file in set(files).difference(outputs):
         raise ConfigError(
@@ -392,13 +388,10 @@ def write(graph: Graph, known: dict[str, Cost], plans: list[Plan]) -> None:
         (job, round(cost.cpu, 2), round(cost.longest, 2), round(cost.peak))
         for job, cost in sorted(known.items())
     ]
-    costs = pd.DataFrame(rows, columns=COLUMNS)
-    kept = pd.DataFrame([each.row() for each in plans])
-    for path, table in (
-        (costs_path(graph), costs),
-        (costs_path(graph).with_name("plan.csv"), kept),
-    ):
-        store.write_text(path, table.to_csv(index=False))
+    costs, kept = pd.DataFrame(rows, columns=COLUMNS), [each.row() for each in plans]
+    path = costs_path(graph)
+    store.write_text(path, costs.to_csv(index=False))
+    store.write_text(path.with_name("plan.csv"), pd.DataFrame(kept).to_csv(index=False))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -453,14 +446,10 @@ def summary(
             f"{len(jobs) - known} estimated",
             tabulate([each.row() for each in plans], "keys", "pipe"),
             f"critical path on {chosen.cores} cores, {chosen.critical:.0f} seconds:\n"
-            + _listed(shown),
+            + "\n".join(
+                f"{job.wall:8.1f} s on {job.threads:2d}  {job.name}" for job in shown
+            ),
             "most work:\n"
             + "\n".join(f"{job.cost.cpu:8.1f} CPU s  {job.name}" for job in longest),
         ]
-    )
-
-
-def _listed(jobs: list[Task]) -> str:
-    return "\n".join(
-        f"{job.wall:8.1f} s on {job.threads:2d}  {job.name}" for job in jobs
     )

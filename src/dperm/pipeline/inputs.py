@@ -33,8 +33,9 @@ from dperm.core.privacy.ledger import (
 from dperm.core.solvers.capabilities import obstacle
 from dperm.data import archives
 from dperm.data.fetching import FetchRecord, fetched_folder
-from dperm.pipeline import checks, digests, seals, startup
+from dperm.pipeline import checks, digests, seals
 from dperm.pipeline.cluster import spread
+from dperm.pipeline.graph import load_graph
 from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
@@ -321,7 +322,6 @@ def _certified(problem: Problem) -> Optimum:
 def _described(
     config: schema.Config, problem: Problem, optimum: Optimum
 ) -> dict[str, Any]:
-    """What ``optimum.json`` says."""
     start = float(problem.objective(np.zeros(problem.p))[0])
     return {
         "status": "ok",
@@ -370,14 +370,13 @@ def bundle(config: schema.Config) -> Path:
 
 
 def _datasets(config: schema.Config) -> dict[str, schema.Dataset]:
-    graph = startup.load_graph(available("paper"), [f"scale={config.scale.name}"])
+    graph = load_graph(available("paper"), [f"scale={config.scale.name}"])
     problems = {graph.problem_of(name) for name in graph.dataset_of.values()}
     sections = [configuration.read("problem", name).dataset for name in problems]
     return {dataset.name: dataset for dataset in sections}
 
 
 def _entry(dataset: schema.Dataset, record: FetchRecord) -> dict[str, Any]:
-    """What the bundle says of a data set."""
     return {
         "title": dataset.title,
         "status": record.status,

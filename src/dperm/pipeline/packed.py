@@ -26,8 +26,9 @@ from typing import Any
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import seals, startup
-from dperm.pipeline.graph import Graph
+from dperm.pipeline import seals
+from dperm.pipeline.completion import ArchiveError, require_of_now
+from dperm.pipeline.graph import UNPACKED, Graph, load_graph, tidy
 from dperm.store.folders import write_archive
 
 HEAD, SIGNATURE = "RESULTS.json", "RESULTS.sig"
@@ -40,10 +41,6 @@ MOST = 2.0  # GiB of an archive's files, unless --limit allows more
 PLACES = ("output.", "data.")  # overrides that no archive may bring
 PLACED = {"output.results": "results", "output.figures": "figures", "data.dir": "data"}
 SHARE = 0.01  # of the lanes that are run again
-
-
-class ArchiveError(RuntimeError):
-    """Results that are not packed or not unpacked; the text says why, in one line."""
 
 
 # --- pack -----------------------------------------------------------------------------
@@ -81,7 +78,7 @@ def pack(
         If ``dperm verify`` refuses the results.
     """
     _require_no_places(overrides)
-    graph = startup.load_graph(papers or available("paper"), overrides)
+    graph = load_graph(papers or available("paper"), overrides)
     rows = [file for paper in graph.papers for file in graph.rows(paper)]
     names = graph.ancestors(rows if papers else [*rows, *graph.audits()])
     for name in names:
@@ -161,28 +158,6 @@ def _records(graph: Graph) -> dict[str, bool]:
     return dict.fromkeys(needed, True) | dict.fromkeys(further, False)
 
 
-def require_of_now(graph: Graph, paper: str, top: Path = Path()) -> None:
-    """Refuse rows that the present code and configuration did not make.
-
-    ``top`` is the folder that results and data lie in.
-    """
-    from dperm.pipeline.completion import digest_rows
-
-    folder = top / f"{graph.below('results')}{paper}"
-    record = store.known_json(folder / "record.json") or {}
-    again = f"run `dperm {paper}` first"
-    if record.get("made") != graph.rows_digest(paper):
-        raise ArchiveError(
-            f"{folder / 'record.json'} is of no run, or of one of other code or "
-            f"configuration: {again}"
-        )
-    for name in graph.rows(paper):
-        path = top / name
-        known = record["digests"]["rows"].get(path.relative_to(folder).as_posix())
-        if known != digest_rows(store.read_table(path)):
-            raise ArchiveError(f"{name} has other rows than its record says: {again}")
-
-
 def stages(graph: Graph) -> dict[str, str]:
     """Digests of code and configuration behind all that an archive holds."""
     data = ("prepare/", "optimum/", "audit/")
@@ -233,7 +208,7 @@ def unpack(
         _require_wanted(path, head, graph)
         if not replace:
             _require_no_others(path, head["files"])
-        work = Path(f".{store.NODE}.{os.getpid()}{startup.UNPACKED}")
+        work = Path(f".{store.NODE}.{os.getpid()}{UNPACKED}")
         try:
             for name, known in head["files"].items():
                 _take(archive, name, known, work)
@@ -314,7 +289,7 @@ def _require_head(head: Any) -> None:
 
 def _require_same_code(path: Path, head: dict[str, Any]) -> Graph:
     theirs = head["stages"]
-    graph = startup.load_graph(head["papers"], head["overrides"])
+    graph = load_graph(head["papers"], head["overrides"])
     ours = stages(graph)
     every = {*ours, *theirs}
     other = sorted(key for key in every if ours.get(key) != theirs.get(key))
@@ -508,7 +483,7 @@ def replaying(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> None:
     """``dperm results pack`` and ``dperm results unpack``."""
-    startup.tidy()
+    tidy()
     again = (options.replay, options.seed)
     if options.action == "pack":
         what = _papers_and_overrides(options.what)

@@ -72,7 +72,6 @@ def table(config: schema.Config) -> list[Path]:
 
 
 def _made(config: schema.Config, kind: str) -> list[Path]:
-    """Make the products that are chosen, and seal each."""
     from dperm.pipeline import digests  # which reads this module
 
     written = []

@@ -334,11 +334,11 @@ def appendix(
 
 def _minutes(configs: Iterable[schema.Config]) -> Callable[[list[str]], float]:
     """CPU minutes that files take, by what is recorded of the jobs behind them."""
-    from dperm.pipeline import startup
     from dperm.pipeline.forecast import Costs
+    from dperm.pipeline.graph import load_graph
 
     every = {each.paper.name: f"scale={each.scale.name}" for each in configs}
-    graph = startup.load_graph([*every], [*every.values()][:1])
+    graph = load_graph([*every], [*every.values()][:1])
     costs = Costs(graph)
     maker = {file: name for name, job in graph.jobs.items() for file in job.outputs}
 

@@ -36,7 +36,7 @@ Use = tuple[str, ...]  # a name of the module and attributes; or "" and a dotted
 
 EXPERIMENT = "dperm.core.experiment"
 PLUMBING = (
-    *("dperm.cli", "dperm.flags", "dperm.store", "dperm.pipeline.cluster"),
+    *("dperm.cli", "dperm.store", "dperm.pipeline.cluster"),
     *(f"{EXPERIMENT}.{name}" for name in ("config", "locate", "schema", "validation")),
     f"{EXPERIMENT}.files",
     # The arrays' digests are in the keys of what is made of them.
