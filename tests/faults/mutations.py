@@ -12,7 +12,7 @@ import functools
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +231,7 @@ class Judge:
             section = config.read(group, name)
             checks.solver(section)
             return repr(section)
-        made = runtable.run_table([paper], [f"scale={scale}"]).to_json()
+        made = asdict(runtable.run_table([paper], [f"scale={scale}"]))
         extra = config.read(group, name.removesuffix("/paper"))
         if group == "paper":  # of a grid its points count, which the table has
             runs = {key: replace(run, grid={}) for key, run in extra.runs.items()}

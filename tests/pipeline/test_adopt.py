@@ -106,6 +106,9 @@ class Project:
         """Run one stage after the other, in one process."""
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "src")}
         environment.pop("DPERM_CONF", None)
+        # Machine code is kept by what the kernels' rooms hold, apart from ours.
+        environment.pop("NUMBA_CACHE_DIR", None)
+        environment["XDG_CACHE_HOME"] = str(self.folder.parent / "cache")
         words = [[stage, *WHERE, *given] for stage, *given in commands]
         return subprocess.run(
             [sys.executable, "-c", COMMANDS, json.dumps(words)], cwd=self.folder,
@@ -131,20 +134,22 @@ class Project:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A project whose lanes and sweeps have run."""
-    project = Project(tmp_path_factory.mktemp("made")).make()
+    """A project whose lanes and sweeps have run, as it was left."""
+    folder = tmp_path_factory.mktemp("made")
+    project = Project(folder / "work").make()
     first = [[stage] for stage in ("fetch", "prepare", "optimum", "sweep")]
     pairs = itertools.product(("dp_cd", "own"), ("tune", "evaluate"))
     done = project.run_all(*first, *([s, f"solver={name}"] for name, s in pairs))
     assert done.returncode == 0, done.stderr[-2000:]
-    return project
+    return Project(shutil.copytree(project.folder, folder / "kept"))
 
 
 @pytest.fixture
-def project(made, tmp_path):
-    """A copy of it, to be edited."""
-    shutil.copytree(made.folder, tmp_path / "copy")
-    return Project(tmp_path / "copy")
+def project(made):
+    """The same to be edited, in the folder whose machine code Numba has kept."""
+    work = made.folder.with_name("work")
+    shutil.rmtree(work)
+    return Project(shutil.copytree(made.folder, work))
 
 
 DP_CD = "src/dperm/core/lanes/dp_cd.py"
