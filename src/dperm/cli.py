@@ -49,7 +49,7 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "audit the privacy of a function of yours",
         ),
         "anchors": (
-            "report.anchors:main",
+            "report.claims:main",
             "show every claim beside the sentence of the paper's text",
         ),
         "results": ("pipeline.packed:main", "pack the rows of a run, or unpack them"),

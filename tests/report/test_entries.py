@@ -53,7 +53,8 @@ def test_rows_are_counted_by_a_column():
 )
 def test_a_place_names_its_figure(config, place, expected):
     row = ROW | {"place": place, "reason": ""}
-    assert entries._evidence(config, row)["figures"] == expected
+    (found,) = entries.entries(config, entries.complete(pd.DataFrame([row])))
+    assert found["figures"] == expected
 
 
 def test_a_number_has_its_interval():

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from dperm.accountants.random_stopping import tuned_epsilon
 from dperm.core.privacy import Gaussian, Ledger
 from dperm.core.privacy.strict import gaussian_epsilon
-from dperm.report import selection
+from dperm.report import page
 
 from .conftest import write
 
@@ -28,10 +28,10 @@ def tuned(config, monkeypatch):
     meta = Path(config.data.dir, "prepared", "california_norm", "meta.json")
     meta.parent.mkdir(parents=True)
     meta.write_text(json.dumps({"n": 20640}))
-    selection._target.cache_clear()
+    page._target.cache_clear()
     write(config, "table2", pd.DataFrame(ROWS, columns=COLUMNS))
-    monkeypatch.setattr(selection, "papers", lambda _: [config])
-    return selection.selection(config)
+    monkeypatch.setattr(page, "papers", lambda _: [config])
+    return page.selection(config)
 
 
 def test_bias_is_fresh_over_tuning(tuned):
@@ -50,23 +50,23 @@ def test_an_honest_choice_is_priced_by_the_size_of_the_grid(tuned):
 
 
 def test_a_table_of_best_settings_was_chosen_over_all_passes(config, monkeypatch):
-    monkeypatch.setattr(selection, "papers", lambda _: [config])
+    monkeypatch.setattr(page, "papers", lambda _: [config])
     rows = pd.DataFrame([ROWS[0], ROWS[2]], columns=COLUMNS)
     write(config, "table2", rows)
-    assert set(selection.selection(config)["trials"]) == {5000}
+    assert set(page.selection(config)["trials"]) == {5000}
 
 
 def test_without_data_the_price_stays_open(config, monkeypatch):
-    monkeypatch.setattr(selection, "papers", lambda _: [config])
-    selection._target.cache_clear()
+    monkeypatch.setattr(page, "papers", lambda _: [config])
+    page._target.cache_clear()
     write(config, "table2", pd.DataFrame(ROWS, columns=COLUMNS))
-    assert selection.selection(config)["tuned_epsilon"].isna().all()
+    assert page.selection(config)["tuned_epsilon"].isna().all()
 
 
 def test_the_answer_counts_what_came_out_higher_and_prices_the_choice(tuned):
-    text = selection.in_words(tuned)
+    text = page.bias_in_words(tuned)
     assert "in 67% of 3 chosen settings, by a factor of 1.2 in the median" in text
     assert "among 1,000 settings" in text
     price = tuned["tuned_epsilon"].iloc[0]
     assert f"raises epsilon from 1 to {price:.3g}." in text
-    assert selection.in_words(tuned.iloc[:0]) == ""
+    assert page.bias_in_words(tuned.iloc[:0]) == ""

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment import schema
-from dperm.report import anchors, claims, rules, worlds
+from dperm.report import claims, judging, rules
 from dperm.report.evidence import (
     CAVEAT,
     NOT,
@@ -143,15 +143,9 @@ def test_a_wrong_file_costs_its_claim_and_not_the_stage(judge):
 
 def outcome(judge, table, only=None, monkeypatch=None, **options):
     evidence, found = judge(table, **options)
-    function = rules.function_of(evidence.config, "ratio")
-    given = evidence.claim.options
     if only is not None:
-        monkeypatch.setattr(worlds, "worlds", lambda *_: only)
-
-    def again(other):
-        return rules.applied(function, given, other)
-
-    return worlds.tried(evidence, given, again, found, ())
+        monkeypatch.setattr(judging, "worlds", lambda *_: only)
+    return judging.tried(evidence, "ratio", evidence.claim.options, found)
 
 
 def test_a_clear_lead_notices_what_makes_it_false_or_empty(judge):
@@ -164,36 +158,34 @@ def test_a_clear_lead_notices_what_makes_it_false_or_empty(judge):
 
 
 def test_a_copy_and_a_symmetric_exchange_are_no_worlds(judge, monkeypatch):
-    copy = worlds.World("a copy", lambda table, _: table.copy(), always=True)
-    swap = worlds.World(
+    copy = judging.World("a copy", lambda table, _: table.copy(), always=True)
+    swap = judging.World(
         "problems exchanged",
         lambda t, _: t.assign(problem=t["problem"].map({"a": "b", "b": "a"})),
         always=True,
     )
     found = outcome(judge, BOTH, [copy, swap], monkeypatch, **AHEAD)
-    assert found == worlds.Outcome()
+    assert found == judging.Outcome()
 
 
 def test_what_is_not_noticed_is_missed(judge, monkeypatch):
-    lucky = worlds.World(
+    lucky = judging.World(
         "twice as far ahead",
         lambda t, _: t.assign(fresh_mean=t["fresh_mean"].where(t["mean"] > 0.1, 0.01)),
         always=True,
     )
     found = outcome(judge, CLEAR, [lucky], monkeypatch, **AHEAD)
     assert found.missed == ("twice as far ahead",)
-    false = worlds.World("no lead", lambda t, _: t.assign(fresh_mean=0.3))
+    false = judging.World("no lead", lambda t, _: t.assign(fresh_mean=0.3))
     found = outcome(judge, CLEAR, [false], monkeypatch, **AHEAD)
-    assert found == worlds.Outcome(("no lead",), ("no lead",))
+    assert found == judging.Outcome(("no lead",), ("no lead",))
 
 
 def test_a_claim_that_misses_what_it_should_says_nothing(judge):
-    from dperm.report import judging
-
     _, found = judge(CLEAR, **AHEAD)
-    silent = judging._silenced(found, worlds.Outcome(("a", "b"), ("a",)))
+    silent = judging._silenced(found, judging.Outcome(("a", "b"), ("a",)))
     assert silent.verdict == NOTHING and "does not notice: b" in silent.reason
-    assert judging._silenced(found, worlds.Outcome(("a",), ("a",))) == found
+    assert judging._silenced(found, judging.Outcome(("a",), ("a",))) == found
 
 
 # --- the authors ----------------------------------------------------------------------
@@ -228,7 +220,7 @@ TEXT = "Before. The error of\nDP-CD falls, and that of DP-SGD does\nnot. After."
 
 
 def test_an_anchor_finds_its_sentence_and_no_altered_one():
-    key = anchors.key("The error of DP-CD falls, and that of DP-SGD does not.")
-    assert anchors.find(TEXT, key).startswith("The error of DP-CD falls")
-    assert anchors.find(TEXT.replace("falls", "rises"), key) == ""
-    assert anchors.find(TEXT.replace("error", "errors"), key) == ""
+    key = claims.anchor_key("The error of DP-CD falls, and that of DP-SGD does not.")
+    assert claims.anchored(TEXT, key).startswith("The error of DP-CD falls")
+    assert claims.anchored(TEXT.replace("falls", "rises"), key) == ""
+    assert claims.anchored(TEXT.replace("error", "errors"), key) == ""

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment.config import compose
-from dperm.report import worth
+from dperm.report import reports
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return worth.table(compose([])).set_index(["paper", "method"])
+    return reports.true_epsilons(compose([])).set_index(["paper", "method"])
 
 
 def test_the_committed_numbers_are_those_of_the_tables(rows):
@@ -53,7 +53,7 @@ def test_the_lower_bound_is_that_of_the_claim(rows):
 
 
 def test_pages_state_the_bounds_of_the_picture(rows):
-    bounds = worth._label(rows.reset_index().iloc[-1])
+    bounds = reports._label(rows.reset_index().iloc[-1])
     assert rows.index[-1] == ("dpbcfw", "DP-BCFW")
     least = bounds.rpartition(" ")[2]
     for page in ("README.md", "docs/article/article.md", "docs/papers/dpbcfw.md"):
@@ -63,7 +63,7 @@ def test_pages_state_the_bounds_of_the_picture(rows):
 
 
 def test_first_author_and_year():
-    assert worth.author("Lou, Cheung (2020), IEEE, doi 10.1109/x.2020") == "Lou 2020"
+    assert reports.author("Lou, Cheung (2020), IEEE, doi 10.1109/x.2020") == "Lou 2020"
 
 
 def test_the_answer_names_noise_that_is_too_much_and_too_little():
@@ -74,11 +74,11 @@ def test_the_answer_names_noise_that_is_too_much_and_too_little():
             ("b", "broken", 20.0, 1234.5, 12.3, 0, 5),
             ("b", "unbounded", 0.8, 0.9, math.nan, 3, 5),
         ],
-        columns=worth.COLUMNS,
+        columns=reports.WORTH,
     )
-    first, second, third = worth.in_words(data, {"a": "A 2022", "b": "B 2020"})
+    first, second, third = reports.worth_in_words(data, {"a": "A 2022", "b": "B 2020"})
     assert first.startswith("2 of 4 methods")
     assert second.endswith("costs: wasted of A 2022 (0.1 to 0.4).")
     assert "broken of B 2020 (20 to 1,200; proved: at least 12), unbounded" in third
     assert "0.8 to 0.9; lower bound not computed; no bound in 3 of 5 settings" in third
-    assert worth.in_words(data.iloc[:0], {}) == []
+    assert reports.worth_in_words(data.iloc[:0], {}) == []

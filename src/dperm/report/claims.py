@@ -8,10 +8,16 @@ nothing.
 
 from __future__ import annotations
 
+import argparse
+import hashlib
 import re
+import textwrap
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -251,26 +257,18 @@ def entries(config: schema.Config, claims: pd.DataFrame) -> list[Row]:
         figure whose number its place has.
     """
     rows = claims[claims["paper"] == config.paper.name].to_dict("records")
-    return [row | _evidence(config, row) for row in rows]
-
-
-def _evidence(config: schema.Config, row: Row) -> dict[str, list[Any]]:
-    """Figures and tables that a claim was read from, as far as they are there.
-
-    A figure too whose number the claim's place has.
-    """
-    read = {"figures": list[Any](), "results": list[Any]()}
-    for top, paper, name in _FILE.findall(row["reason"]):
-        if top == "results":
-            read[top].append(plan.results_folder(config, paper, f"{name}.csv"))
-        elif paper == config.paper.name:
-            read[top].append(name)
-    placed = [f"figure{number}" for number in _FIGURE.findall(row["place"])]
-    names = dict.fromkeys([*read["figures"], *placed])
-    return {
-        "figures": [name for name in names if name in config.paper.figures],
-        "files": [path for path in dict.fromkeys(read["results"]) if path.is_file()],
-    }
+    for row in rows:
+        figures, files = list[str](), list[Path]()
+        for top, paper, name in _FILE.findall(row["reason"]):
+            if top == "results":
+                files.append(plan.results_folder(config, paper, f"{name}.csv"))
+            elif paper == config.paper.name:
+                figures.append(name)
+        figures += [f"figure{number}" for number in _FIGURE.findall(row["place"])]
+        known = [one for one in dict.fromkeys(figures) if one in config.paper.figures]
+        there = [path for path in dict.fromkeys(files) if path.is_file()]
+        row |= {"figures": known, "files": there}
+    return rows
 
 
 def counted(rows: list[Row], key: str) -> dict[str, int]:
@@ -312,11 +310,7 @@ def tallies(data: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
         pairs = [[sum(e["short"] == v) for e in (stated, printed)] for v in FIVE]
         of_both = len(stated), len(printed)
         if any(of_both):
-            yield paper, [_sum(*each) for each in (*pairs, of_both)]
-
-
-def _sum(stated: int, printed: int) -> str:
-    return f"{stated} + {printed}" if printed else str(stated)
+            yield paper, [f"{a} + {b}" if b else f"{a}" for a, b in (*pairs, of_both)]
 
 
 def summary(data: pd.DataFrame) -> str:
@@ -353,3 +347,81 @@ def markdown(data: pd.DataFrame) -> str:
         header = ["", "kind", "place", "claim", "verdict", "found", "id"]
         parts += [f"## {paper}", grid(header, lines)]
     return "\n\n".join(parts) + "\n"
+
+
+# --- anchors: which sentence of a paper a claim stands for ----------------------------
+#
+# The papers' sentences are not part of this project. A claim names its section, and how
+# many letters and digits its sentence has, with a digest. A sentence of which one word
+# was altered is not found.
+
+
+def anchor_key(sentence: str) -> str:
+    """The key of a sentence: its length and its digest, both of letters and digits.
+
+    Line breaks, hyphens, ligatures and capitals make no difference.
+
+    >>> anchor_key("DP-CD runs faster.") == anchor_key("DPCD Runs faster")
+    True
+    """
+    text, _ = _letters(sentence)
+    return f"{len(text)}-{_digest(text)}"
+
+
+def anchored(text: str, key: str) -> str:
+    """The sentence of that key in a text, in the text's own words; empty if none."""
+    length, digest = key.split("-")
+    letters, places = _letters(text)
+    size = int(length)
+    for start in range(len(letters) - size + 1):
+        if _digest(letters[start : start + size]) == digest:
+            return " ".join(text[places[start] : places[start + size - 1] + 1].split())
+    return ""
+
+
+def _letters(text: str) -> tuple[str, list[int]]:
+    """Letters and digits of a text in lower case, and where each of them stands."""
+    kept = [
+        (letter, place)
+        for place, sign in enumerate(text)
+        for letter in unicodedata.normalize("NFKC", sign).lower()
+        if letter.isalnum()
+    ]
+    return "".join(letter for letter, _ in kept), [place for _, place in kept]
+
+
+def _digest(letters: str) -> str:
+    return hashlib.sha256(letters.encode()).hexdigest()[:16]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Of ``dperm anchors``."""
+    parser.add_argument("folder", type=Path, help="with the papers' texts, <paper>.txt")
+    parser.add_argument("--key", metavar="SENTENCE", help="print its key, and stop")
+
+
+def main(options: argparse.Namespace) -> None:
+    """Print every anchored claim beside its sentence, or the key of a sentence.
+
+    Raises ConfigError if the folder lacks a paper's text, or that a sentence.
+    """
+    if options.key:
+        print(anchor_key(options.key))
+        return
+    wrapped = partial(textwrap.fill, width=88, subsequent_indent=" " * 12)
+    lost = 0
+    for config in papers(configuration.compose([])):
+        path = options.folder / f"{config.paper.name}.txt"
+        for claim in load(config):
+            if claim.anchor is None:
+                continue
+            if not path.is_file():
+                text = f"{path}: no such file; expected the paper's text there"
+                raise ConfigError(text)
+            sentence = anchored(path.read_text("utf-8"), claim.anchor.sentence)
+            lost += not sentence
+            print(f"{config.paper.name}, {claim.place}")
+            print(f"  claim:    {wrapped(claim.claim)}")
+            print(f"  sentence: {wrapped(sentence or 'NOT FOUND')}\n")
+    if lost:
+        raise ConfigError(f"{lost} anchors name no sentence of these texts")

@@ -153,7 +153,7 @@ class Evidence:
         They are what ``where`` lists of each column, or the claim's ``expects``, whose
         keys may join columns ("problem, algorithm"); empty if neither says.
         """
-        columns = [each] if isinstance(each, str) else each or []
+        columns = several(each)
         where, expects = where or {}, self.claim.expects if self.claim else {}
         listed = [
             [
@@ -166,7 +166,7 @@ class Evidence:
         covered = {column for values in listed for column in values[0]}
         for column in columns:
             if column not in covered:
-                listed.append([{column: each} for each in _several(where.get(column))])
+                listed.append([{column: each} for each in several(where.get(column))])
         groups = [
             {k: v for one in combined for k, v in one.items()}
             for combined in itertools.product(*listed)
@@ -179,7 +179,7 @@ class Evidence:
             for group in groups
             if columns
             and all(
-                group[column] in _several(where.get(column, group[column]))
+                group[column] in several(where.get(column, group[column]))
                 for column in columns
                 if not isinstance(where.get(column), dict)
             )
@@ -187,7 +187,7 @@ class Evidence:
 
     def lost(self, rows: pd.DataFrame, where: Where, each: Each = None) -> list[str]:
         """Values that ``where`` lists, of columns without groups, that have no row."""
-        columns = [each] if isinstance(each, str) else each or []
+        columns = several(each)
         without = self.claim.without if self.claim else {}
         return [
             f"{column} {one}"
@@ -226,8 +226,8 @@ class Printed(Evidence):
         raise MissingError(f"the paper does not print {file}")
 
 
-def _several(value: Any) -> list[Any]:
-    """What a column may be, as a list; nothing for a text within it."""
+def several(value: Any) -> list[Any]:
+    """One value or several, as a list; none for None or a text within a value."""
     if value is None or isinstance(value, dict):
         return []
     return value if isinstance(value, list) else [value]
@@ -306,8 +306,8 @@ def matching(table: pd.DataFrame, where: dict[str, Any], name: str) -> pd.DataFr
             text = table[column].astype(str)
             table = table[text.str.contains(str(value["contains"]), regex=False)]
         else:
-            several = value if isinstance(value, list) else [value]
-            table = table[table[column].isin(several)]
+            values = value if isinstance(value, list) else [value]
+            table = table[table[column].isin(values)]
     return table
 
 
@@ -385,8 +385,7 @@ def groups(rows: pd.DataFrame, each: Each) -> Iterator[Any]:
     if each is None:
         yield "", rows
         return
-    columns = [each] if isinstance(each, str) else each
-    for keys, group in rows.groupby(columns, sort=False):
+    for keys, group in rows.groupby(several(each), sort=False):
         yield worded(keys), group
 
 

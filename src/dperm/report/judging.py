@@ -1,19 +1,22 @@
 """The claims stage: every claim of every paper, judged from the result files.
 
 No verdict is written by hand, and a missing result is a verdict too. What holds is put
-to the controls of its rule. For tables of tuned means ``power.csv`` and ``noticed.csv``
-say which other noise, and which wrong tables, would have been noticed.
+to the controls of its rule, and to wrong worlds. For tables of tuned means
+``power.csv`` and ``noticed.csv`` say which other noise, and which wrong tables, would
+have been noticed.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dperm.core.experiment import files as store
@@ -23,7 +26,7 @@ from dperm.core.experiment.locate import available
 from dperm.core.experiment.validation import paper_file
 from dperm.kinds.law import DRAWN
 from dperm.pipeline import seals
-from dperm.report import cells, rules, worlds
+from dperm.report import cells, rules
 from dperm.report.claims import (
     CAUSES,
     READINGS,
@@ -47,14 +50,18 @@ from dperm.report.evidence import (
     UNDECIDED,
     UNTESTED,
     AbsentError,
+    Alteration,
     Evidence,
     Finding,
     Verdict,
+    groups,
+    intervals,
+    several,
     slopes_under,
     slopes_worded,
     worded,
 )
-from dperm.report.rules import applied
+from dperm.report.rules import Options, applied
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +73,6 @@ COLUMNS = [
 ]
 WRITTEN = ("claims.csv", "claims.md", "power.csv", "noticed.csv")
 Row = dict[str, Any]
-NO_WORLDS = worlds.Outcome()
 FEW = 2  # names that a reason lists
 LEVEL = 0.05  # at which a pooled ratio leaves 1 out
 
@@ -122,7 +128,9 @@ def judged(config: schema.Config, bench: bool = True) -> Iterator[Row]:
         findings, outcomes = {}, []
         for name, options in readings(claim).items():
             found = _controlled(evidence, claim.rule, options)
-            outcome = _benched(evidence, claim.rule, options, found, bench)
+            outcome = Outcome()
+            if bench and found.verdict in HELD:
+                outcome = tried(evidence, claim.rule, options, found)
             findings[name] = _silenced(found, outcome)
             outcomes.append(outcome)
         held = [one for one in findings.values() if one.verdict in HELD]
@@ -136,7 +144,7 @@ def _row(
     claim: schema.Claim,
     finding: Finding,
     note: str,
-    outcome: worlds.Outcome = NO_WORLDS,
+    outcome: Outcome,
 ) -> Row:
     """A finding with its claim; the note explains a verdict, and does not judge."""
     number, reason = finding.reproduced, finding.reason
@@ -199,7 +207,7 @@ def _cells(evidence: Evidence, claim: schema.Claim) -> Iterator[Row]:
             cause="" if is_other else (causes or [claim.cause])[0],
         )
         says = " ".join(note["says"] for note in notes)
-        yield _row(evidence, cell, finding, says)
+        yield _row(evidence, cell, finding, says, Outcome())
 
 
 def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Finding:
@@ -232,19 +240,7 @@ def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Findi
     return replace(finding, control="; ".join(texts))
 
 
-def _benched(
-    evidence: Evidence, name: str, options: Row, found: Finding, bench: bool
-) -> worlds.Outcome:
-    """What a claim that holds notices of the wrong worlds."""
-    if not bench or found.verdict not in HELD:
-        return NO_WORLDS
-    function = rules.function_of(evidence.config, name)
-    controls = {control.name for control in rules.controls_of(function)}
-    judge = partial(applied, function, options)
-    return worlds.tried(evidence, options, judge, found, controls)
-
-
-def _silenced(found: Finding, outcome: worlds.Outcome) -> Finding:
+def _silenced(found: Finding, outcome: Outcome) -> Finding:
     """A claim that does not notice what it should says nothing."""
     if not outcome.missed:
         return found
@@ -291,6 +287,295 @@ def _under_readings(findings: dict[str, Finding]) -> Finding:
 def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
     return f"{', '.join(names[:FEW])}{more}"
+
+
+# --- wrong worlds: what a claim that holds would have noticed -------------------------
+#
+# A world alters the tables of a claim as a plausible mistake would. A claim *should
+# notice* one that leaves its evidence impossible, exchanges what it compares, or makes
+# its words false; it *notices* one in which it no longer holds, or says what is
+# missing.
+
+METHODS = ("algorithm", "constants", "solver", "method", "sampling")
+DATA = ("problem", "panel", "dataset", "data")
+LOST = 12  # groups of a claim at most that are lost in turn
+STEP = 10 ** (1 / 3)  # from one step of a grid to the next
+Columns = Callable[[pd.DataFrame, str], list[str]]  # of a table and its file
+
+
+@dataclass(frozen=True)
+class World:
+    """A way to be wrong."""
+
+    name: str
+    change: Alteration  #: what becomes of a table, given its file
+    #: whether a claim whose numbers it touches should notice it, be its words true or
+    #: not
+    always: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Names of the worlds that a claim should notice, and of those that it does."""
+
+    should: tuple[str, ...] = ()
+    noticed: tuple[str, ...] = ()
+
+    @property
+    def missed(self) -> tuple[str, ...]:
+        """What it should notice and does not."""
+        return tuple(name for name in self.should if name not in self.noticed)
+
+
+def tried(evidence: Evidence, rule: str, options: Options, found: Finding) -> Outcome:
+    """Judge a claim in every wrong world that touches its numbers.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        That the finding rests on.
+    rule, options : str, dict
+        Of the claim. Worlds that are among the rule's controls were tried already, and
+        the claim failed in them.
+    found : Finding
+        In the world as it is.
+    """
+    function = rules.function_of(evidence.config, rule)
+    controls = {control.name for control in rules.controls_of(function)}
+    should: dict[str, bool] = {}
+    noticed: dict[str, bool] = {}
+
+    def judge(change: Alteration, exact: bool = False) -> Finding:
+        other = replace(evidence, used=[], altered=change, trusted=exact)
+        return applied(function, options, other)
+
+    for world in worlds(evidence, options):
+        if world.name in controls:
+            should[world.name] = noticed[world.name] = True
+            continue
+        seen = judge(world.change)
+        if _numbers(seen) == _numbers(found):
+            continue
+        name = world.name.partition(":")[0]  # all groups that are lost are one world
+        worse = seen.verdict not in HELD or (
+            found.verdict == REPRODUCED and seen.verdict != REPRODUCED
+        )
+        notices = worse or bool(set(seen.missing) - set(found.missing))
+        noticed[name] = noticed.get(name, True) and notices
+        should[name] = (
+            should.get(name, False)
+            or world.always
+            or judge(_exact(world.change), exact=True).verdict in (NOT, NOTHING)
+        )
+    return Outcome(*(tuple(n for n in d if d[n]) for d in (should, noticed)))
+
+
+def _exact(change: Alteration) -> Alteration:
+    """The same without intervals."""
+    return lambda table, file: _without_intervals(change(table, file))
+
+
+def _numbers(found: Finding) -> tuple[Any, ...]:
+    """What was found whatever the groups are called: a symmetric exchange is none."""
+    numbers = sorted(re.findall(r"-?\d[\d.e+-]*", found.reason))
+    return found.verdict, len(found.missing), tuple(numbers)
+
+
+def worlds(evidence: Evidence, options: Options) -> Iterator[World]:
+    """All worlds that may touch a claim with these options."""
+    named = _named(options, METHODS)
+    sets = _named(options | (evidence.claim.expects if evidence.claim else {}), DATA)
+    pairs = (("over", "under"), ("first", "second"))
+    ahead = options.get("need") != "any" and any(  # one of the other, everywhere
+        all(_named(options.get(one), METHODS) for one in pair) for pair in pairs
+    )
+    yield World("names exchanged", _exchange(METHODS, named), always=ahead)
+    yield World("data sets exchanged", _exchange(DATA, sets))
+    yield from _lost(evidence, options)
+    yield World("half empty", lambda table, _: _emptied(table, options), always=True)
+    yield World(
+        "intervals of no width", lambda table, _: _without_intervals(table), True
+    )
+    yield World("fresh runs are tuning runs", _repeated, always=True)
+    for factor, way in ((1.01, "low"), (0.99, "high")):
+        yield World(f"optimum 1 % too {way}", _other_optimum(evidence, factor))
+    yield World("steps off by one", _times(_called(lambda name: name == "step"), STEP))
+    yield World("passes off by one", _next_passes)
+    yield World("true epsilons doubled", _times(_called(_is_epsilon), 2.0))
+    yield World("bounds x 10", _times(_called(lambda name: "bound" in name), 10.0))
+    for shift in (-0.25, 0.25):
+        yield World(f"exponents {shift:+g}", _shifted(shift))
+    for factor in (0.7, 1.4):
+        yield World(f"noise x {factor}", _noisier(factor))
+        for name in named or [""]:
+            change = _times(lambda t, _: rules.measured(t, options), factor, name)
+            yield World(f"errors{name and f' of {name}'} x {factor}", change)
+    for factor, word in ((10.0, "x 10"), (0.1, "/ 10")):
+        for name in named:
+            change = _times(_seconds(evidence), factor, name)
+            yield World(f"seconds of {name} {word}", change)
+
+
+def _named(options: Any, columns: tuple[str, ...]) -> list[str]:
+    """Values that options give to one of these columns, in order."""
+    found: list[str] = []
+    if isinstance(options, dict):
+        for key, value in options.items():
+            if isinstance(value, dict):
+                found += _named(value, columns)
+            elif key in columns:
+                found += [str(one) for one in several(value)]
+    return list(dict.fromkeys(found))
+
+
+def _exchange(columns: tuple[str, ...], named: list[str]) -> Alteration:
+    """Two values under each other's names: one of the claim's, and another."""
+
+    def change(table: pd.DataFrame, file: str) -> pd.DataFrame:
+        for column in columns:
+            if column in table:
+                there = [str(one) for one in table[column].unique()]
+                first = [name for name in named if name in there][:1] or there[:1]
+                others = [name for name in named if name in there and name not in first]
+                if columns is DATA:  # one of which the claim does not speak, first
+                    others = [name for name in there if name not in named] + others
+                others += [name for name in there if name not in first]
+                if first and others:
+                    pair = {first[0]: others[0], others[0]: first[0]}
+                    return table.assign(**{column: table[column].replace(pair)})
+        return table
+
+    return change
+
+
+def _lost(evidence: Evidence, options: Options) -> Iterator[World]:
+    """Without each of the groups that the claim expects; of many, some."""
+    each = options.get("each")
+    if not isinstance(each, str | list):
+        return
+    expected = list(evidence.expected(each, options.get("where")))
+    for lost in expected[:: len(expected) // LOST + 1]:
+
+        def change(table: pd.DataFrame, file: str, lost: str = lost) -> pd.DataFrame:
+            if not set(several(each)) <= set(table):
+                return table
+            kept = [part for name, part in groups(table, each) if name != lost]
+            return pd.concat(kept) if kept else table.iloc[:0]
+
+        yield World(f"a group lost: {lost}", change, always=True)
+
+
+def _emptied(table: pd.DataFrame, options: Options) -> pd.DataFrame:
+    """Every second row without what was measured."""
+    named = [one for one in options.values() if isinstance(one, str)]
+    columns = {*rules.measured(table, options), *named} & set(table)
+    columns = {c for c in columns if table[c].dtype.kind in "fiu"} - {
+        options.get("each")
+    }
+    table = table.astype(dict.fromkeys(columns, float))
+    table.loc[np.arange(len(table)) % 2 == 1, sorted(columns)] = np.nan
+    return table
+
+
+def _without_intervals(table: pd.DataFrame) -> pd.DataFrame:
+    """Every interval shrunk to its middle."""
+    ends: dict[str, pd.Series] = {}
+    for low, high in intervals(table):
+        ends |= dict.fromkeys((low, high), (table[low] + table[high]) / 2)
+    laws = {name: table["q0.5"] for name in table if name.startswith("q0.")}
+    return table.assign(**ends | laws)
+
+
+def _repeated(table: pd.DataFrame, file: str) -> pd.DataFrame:
+    return table.assign(fresh_mean=table["mean"]) if "fresh_mean" in table else table
+
+
+def _other_optimum(evidence: Evidence, factor: float) -> Alteration:
+    def change(table: pd.DataFrame, file: str) -> pd.DataFrame:
+        if "fresh_mean" not in table and _axis(evidence, file, "y") != "relative error":
+            return table
+        columns = rules.measured(table, {})
+        columns = [name for name in columns if name not in ("std", "error")]
+        return table.assign(**{c: (1 + table[c]) / factor - 1 for c in columns})
+
+    return change
+
+
+def _called(which: Callable[[str], bool]) -> Columns:
+    return lambda table, _: [name for name in table if which(name)]
+
+
+def _is_epsilon(name: str) -> bool:
+    return "epsilon" in name and "target" not in name and name != "epsilon"
+
+
+def _next_passes(table: pd.DataFrame, file: str) -> pd.DataFrame:
+    """Every number of passes under the name of the next; the last has no name."""
+    if "passes" not in table or table["passes"].dtype.kind not in "fi":
+        return table
+    known = sorted(table["passes"].unique())
+    following = dict(zip(known, [*known[1:], np.nan], strict=True))
+    moved = table.assign(passes=table["passes"].map(following))
+    return moved.dropna(subset=["passes"])
+
+
+def _shifted(shift: float) -> Alteration:
+    def change(table: pd.DataFrame, file: str) -> pd.DataFrame:
+        columns = [c for c in table if re.match(r"exponent", c)]
+        if columns and {"ci_low", "ci_high"} <= set(table):
+            columns += ["ci_low", "ci_high"]
+        return table.assign(**{c: table[c] + shift for c in columns})
+
+    return change
+
+
+def _noisier(factor: float) -> Alteration:
+    change = cells.noisier(factor)
+    return lambda table, _: change(table) if "noise_factor" in table else table
+
+
+def _seconds(evidence: Evidence) -> Columns:
+    timed = {
+        how.get("file", claim.options["file"])
+        for claim in evidence.siblings
+        if claim.rule == "cells"
+        for how in claim.options["cells"].values()
+        if how["kind"] == "seconds"
+    }
+
+    def columns(table: pd.DataFrame, file: str) -> list[str]:
+        named = [name for name in table if "seconds" in name]
+        if _axis(evidence, file, "x") == "seconds":
+            named.append("x")
+        return named or (rules.measured(table, {}) if file in timed else [])
+
+    return columns
+
+
+def _times(which: Columns, factor: float, method: str = "") -> Alteration:
+    """Columns times a factor, in the rows of one method, or in all."""
+
+    def change(table: pd.DataFrame, file: str) -> pd.DataFrame:
+        columns = [c for c in which(table, file) if table[c].dtype.kind in "fi"]
+        column = next((one for one in METHODS if one in table), None)
+        own = table[column].astype(str) == method if method and column else True
+        return table.assign(
+            **{
+                c: table[c].where(~(table[c].notna() & own), table[c] * factor)
+                for c in columns
+            }
+        )
+
+    return change
+
+
+def _axis(evidence: Evidence, file: str, axis: str) -> str:
+    """What the axis of a figure says; empty for a table."""
+    path = Path(evidence.path(file)).with_suffix(".json")
+    if not (file.startswith("figures/") and path.is_file()):
+        return ""
+    panels = json.loads(path.read_text(encoding="utf-8")).values()
+    return str(next((panel.get(axis, "") for panel in panels), ""))
 
 
 # --- what printed tables would notice -------------------------------------------------

@@ -6,27 +6,32 @@ method to take. Figures are the files that drawing wrote, with links to their da
 
 from __future__ import annotations
 
+import functools
 import logging
+import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
+from scipy.optimize import brentq
 
+from dperm.accountants.random_stopping import tuned_epsilon
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, schema
+from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import available
+from dperm.core.experiment.validation import number as evaluated
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.data.fetching import taken_as_it_came
 from dperm.pipeline import seals
 from dperm.present.tables import short
-from dperm.report import worth
 from dperm.report.claims import (
     FIVE,
     HEADLINE,
@@ -41,8 +46,15 @@ from dperm.report.claims import (
 )
 from dperm.report.evidence import read_or_empty
 from dperm.report.judging import table
-from dperm.report.reports import REPORTS, bottom, noticing
-from dperm.report.selection import in_words, selection
+from dperm.report.reports import (
+    NOISE_TABLES,
+    REPORTS,
+    author,
+    bottom,
+    noticing,
+    true_epsilons,
+    worth_in_words,
+)
 
 log = logging.getLogger(__name__)
 
@@ -51,54 +63,6 @@ MARKS = dict(zip(FIVE, "✓◐✗?–", strict=True))
 CLASSES = dict(zip(FIVE, ("yes", "caveat", "no", "open", "apart"), strict=True))
 ARENA = "arena"  # the folder of the comparison of methods
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One figure: its caption, the files that Git holds, and what draws it again."""
-
-    key: str  # paper/name
-    caption: str
-    links: dict[str, str]
-    command: str
-
-    @property
-    def id(self) -> str:
-        """Its name in the page's addresses."""
-        return slug("f", self.key)
-
-    @property
-    def name(self) -> str:
-        """Its name within the paper."""
-        return self.key.partition("/")[2]
-
-
-@dataclass(frozen=True)
-class Paper:
-    """What the page shows of one paper."""
-
-    name: str
-    title: str
-    reference: str
-    thresholds: str
-    claims: list[Row]
-    figures: list[Figure]
-    bottom: str
-    report: Path
-    noise: Path  # the table of true epsilons
-    manifest: Row
-
-    @property
-    def author(self) -> str:
-        """The first author and the year; of what is no paper the title."""
-        short_title = self.title.partition(":")[0]
-        return worth.author(self.reference) if self.counted else short_title
-
-    @property
-    def counted(self) -> dict[str, int]:
-        """How many of its own claims have which verdict."""
-        headline = [each for each in self.claims if each["kind"] in HEADLINE]
-        return counted(headline, "short")
 
 
 def report(config: schema.Config) -> list[Path]:
@@ -125,14 +89,13 @@ def page(
     """The whole page as text; ``folder`` is where links start from."""
     claims = complete(claims)
     every = [_paper(paper, claims, folder) for paper in papers(config)]
-    every.sort(key=lambda paper: not paper.counted)  # the arena comes last
-    listed = [claim for paper in every for claim in paper.claims]
+    every.sort(key=lambda paper: not paper["counted"])  # the arena comes last
+    listed = [claim for paper in every for claim in paper["claims"]]
     kinds = list(KINDS)
     listed.sort(key=lambda claim: (not claim["first"], kinds.index(claim["kind"])))
     counts = {key: counted(listed, key) for key in ("paper", "kind", "short")}
     counts["short"] = {key: n for key in FIVE if (n := counts["short"].get(key))}
     headline = [claim for claim in listed if claim["kind"] in HEADLINE]
-    judged = [paper for paper in every if paper.counted]
     ranked = leaderboard(config)
     audits = plan.results_folder(config, "audit")
     css, script = (
@@ -141,10 +104,10 @@ def page(
     )
     template = _environment(folder).get_template("page.html")
     return template.render(
-        papers=judged,
+        papers=[paper for paper in every if paper["counted"]],
         every=every,
-        authors={paper.name: paper.author for paper in every},
-        arena=next((paper for paper in every if paper.name == ARENA), None),
+        authors={paper["name"]: paper["author"] for paper in every},
+        arena=next((paper for paper in every if paper["name"] == ARENA), None),
         advice=_advice(plan.results_folder(config, ARENA, "advice.csv")),
         claims=listed,
         counts=counts,
@@ -156,16 +119,16 @@ def page(
         classes=CLASSES,
         kinds=KINDS,
         judged=plan.results_folder(config, "claims.csv").is_file(),
-        selection=in_words(chosen),
+        selection=bias_in_words(chosen),
         audits=sorted(audits.glob("*.md")),
         scale=config.scale.name,
         versions=store.versions(),
         css=css,
         script=script,
         worth=_link(plan.figures_folder(config, "worth.png"), folder),
-        epsilons=worth.in_words(
-            worth.table(config),
-            {paper.name: worth.author(paper.reference) for paper in every},
+        epsilons=worth_in_words(
+            true_epsilons(config),
+            {paper["name"]: author(paper["reference"]) for paper in every},
         ),
     )
 
@@ -183,7 +146,7 @@ def _environment(folder: Path) -> Environment:
         "noticing": noticing,
         "number": number,
         "titled": _titled,
-        "link": partial(_link, folder=folder),
+        "link": functools.partial(_link, folder=folder),
     }
     return environment
 
@@ -197,26 +160,33 @@ def _link(path: Path, folder: Path) -> str:
     return os.path.relpath(path, folder) if path.is_file() else ""
 
 
-def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> Paper:
+def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> Row:
+    """What the page shows of one paper, by the names of the template."""
     paper = config.paper
-    results = plan.results_folder(config, paper.name)
-    noise = worth.TABLES.get(paper.name, "noise")
-    return Paper(
-        name=paper.name,
-        title=paper.title,
-        reference=paper.reference,
-        thresholds=paper.thresholds,
-        claims=entries(config, claims),
-        figures=list(figures(config, folder)),
-        bottom=bottom(paper.name, claims),
-        report=REPORTS / f"{paper.name}.md",
-        noise=results / f"{noise}.csv",
-        manifest=store.known_json(results / "manifest.json") or {},
-    )
+    results, listed = plan.results_folder(config, paper.name), entries(config, claims)
+    headline = [each for each in listed if each["kind"] in HEADLINE]
+    title = paper.title.partition(":")[0]
+    return {
+        "name": paper.name,
+        "title": paper.title,
+        "author": author(paper.reference) if headline else title,
+        "thresholds": paper.thresholds,
+        "reference": paper.reference,
+        "claims": listed,
+        "counted": counted(headline, "short"),  # of its own claims
+        "figures": list(figures(config, folder)),
+        "bottom": bottom(paper.name, claims),
+        "report": REPORTS / f"{paper.name}.md",
+        "noise": results / f"{NOISE_TABLES.get(paper.name, 'noise')}.csv",
+        "manifest": store.known_json(results / "manifest.json") or {},
+    }
 
 
-def figures(config: schema.Config, folder: Path) -> Iterator[Figure]:
-    """The figures of a paper that were drawn; ``folder`` is where links start from."""
+def figures(config: schema.Config, folder: Path) -> Iterator[Row]:
+    """The figures of a paper that were drawn; ``folder`` is where links start from.
+
+    Each with its caption, the files that Git holds, and what draws it again.
+    """
     paper, small = config.paper, config.scale.folder
     of_scale = f" --config scale={config.scale.name}" if small else ""
     for name, product in paper.figures.items():
@@ -226,12 +196,14 @@ def figures(config: schema.Config, folder: Path) -> Iterator[Figure]:
         }
         if all(links.values()):
             file = Path("figures", small, paper.name, f"{name}.png").as_posix()
-            yield Figure(
-                key=f"{paper.name}/{name}",
-                caption=without_latex(product.caption),
-                links=links,
-                command=f"dperm {file}{of_scale}",
-            )
+            yield {
+                "key": f"{paper.name}/{name}",
+                "id": slug("f", paper.name, name),
+                "name": name,
+                "caption": without_latex(product.caption),
+                "links": links,
+                "command": f"dperm {file}{of_scale}",
+            }
 
 
 def leaderboard(config: schema.Config) -> pd.DataFrame:
@@ -278,3 +250,96 @@ def _advice(path: Path) -> list[Row]:
         {"loss": loss, "rows": group.rename(columns={"from": "low"}).to_dict("records")}
         for loss, group in data.groupby("loss", sort=False)
     ]
+
+
+# --- selection bias: what tuning promised, what fresh runs give, what a choice costs --
+
+FRESH = ["fresh_mean", "fresh_ci_low", "fresh_ci_high"]
+CELL = ["paper", "table", "calibration", "problem", "algorithm", "passes"]
+SELECTION = [*CELL, "mean", *FRESH, "bias", "epsilon", "trials", "tuned_epsilon"]
+
+
+def selection(config: schema.Config) -> pd.DataFrame:
+    """One row for every tuned cell of every paper.
+
+    ``bias`` is the fresh mean over the tuning mean, ``trials`` the size of the grid it
+    was chosen from, ``tuned_epsilon`` the cost of choosing among that many by random
+    stopping, ``epsilon`` the target that leaves this out.
+    """
+    rows = [row for paper in papers(config) for row in _chosen(paper)]
+    return pd.DataFrame(rows, columns=SELECTION)
+
+
+def _chosen(config: schema.Config) -> Iterator[Row]:
+    paper = config.paper
+    sizes = {  # points of every algorithm's grid, by number of passes
+        plan.label(config, name): Counter(
+            point["passes"]
+            for point in grid.thin(grid.points(run.grid), config.scale.keep)
+        )
+        for name, run in paper.runs.items()
+    }
+    for name, product in paper.tables.items():
+        table = read_or_empty(plan.results_folder(config, paper.name, f"{name}.csv"))
+        if not {*CELL[3:], "mean", *FRESH} <= set(table.columns):
+            continue
+        known = table.dropna(subset=["mean", "fresh_mean"])
+        whole = not known.duplicated(["problem", "algorithm"]).any()
+        for row in known.to_dict("records"):
+            of = sizes.get(row["algorithm"], Counter())
+            trials = of.total() if whole else of[row["passes"]]
+            epsilon, delta = _target(row["problem"], config.data.dir)
+            yield {
+                **row,
+                "paper": paper.name,
+                "table": name,
+                "calibration": product.calibration,
+                "bias": row["fresh_mean"] / row["mean"] if row["mean"] > 0 else None,
+                "epsilon": epsilon,
+                "trials": trials,
+                "tuned_epsilon": _cost(epsilon, delta, trials),
+            }
+
+
+@functools.cache
+def _target(problem: str, folder: str) -> tuple[float, float | None]:
+    """Epsilon and delta of a problem; no delta where it needs an n that is not here."""
+    privacy = configuration.read("problem", problem).privacy
+    meta = Path(folder, "prepared", problem, "meta.json")
+    n = store.read_json(meta).get("n") if meta.is_file() else None
+    if n is None and isinstance(privacy.delta, str):
+        return privacy.epsilon, None
+    return privacy.epsilon, evaluated(privacy.delta, n or 1, f"{problem}: delta")
+
+
+@functools.cache
+def _cost(epsilon: float, delta: float | None, trials: int) -> float | None:
+    """Epsilon of a choice among so many Gaussian releases of that epsilon."""
+    if delta is None or math.isinf(epsilon) or trials < 1:
+        return None
+    if trials == 1:
+        return epsilon
+    mu = brentq(lambda x: gaussian_epsilon(x, delta) - epsilon, 1e-9, 1e3, xtol=1e-12)
+    one = Ledger((Gaussian(1.0, 1 / mu, 1, "a run", "its target"),))
+    return tuned_epsilon(one, delta, trials, "geometric")
+
+
+def bias_in_words(selected: pd.DataFrame) -> str:
+    """What fresh runs and an honest choice change, in a sentence; empty without any."""
+    bias = selected["bias"].dropna()
+    if bias.empty:
+        return ""
+    text = (
+        "Fresh runs have larger errors than the tuning runs in "
+        f"{(bias > 1).mean():.0%} of {len(bias)} chosen settings, by a factor of "
+        f"{bias.median():.3g} in the median and {bias.max():.3g} at most."
+    )
+    priced = selected.dropna(subset="tuned_epsilon")
+    if len(priced):
+        dearest = priced.loc[(priced["tuned_epsilon"] / priced["epsilon"]).idxmax()]
+        text += (
+            f" A private choice among {dearest['trials']:,g} settings, by random "
+            "stopping (Papernot and Steinke 2022, Theorem 2), raises epsilon from "
+            f"{dearest['epsilon']:g} to {dearest['tuned_epsilon']:.3g}."
+        )
+    return text

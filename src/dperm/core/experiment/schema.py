@@ -250,7 +250,7 @@ class Paper(Section):
 
 @dataclass
 class Anchor(Section):
-    """The sentence that a claim stands for (``dperm.report.anchors``)."""
+    """The sentence that a claim stands for (``dperm.report.claims``)."""
 
     section: Text
     sentence: Annotated[str, Field(pattern="^[0-9]+-[0-9a-f]{16}$")]
