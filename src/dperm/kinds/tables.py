@@ -120,11 +120,7 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
     of the tuning or that of five new runs of its choice; ``start``, the error of w = 0;
     ``half``, the median with half as many settings over the median.
     """
-    (name,) = product.sweeps
-    swept = results.load_sweep(config, name)
-    swept = swept[swept["problem"].isin(problems)]
-    if "relative_error" in swept:
-        swept = swept.dropna(subset="relative_error")
+    swept = swept_errors(config, product, problems)
     ran = results.load(config, problems, solvers=swept["solver"].unique())
     solvers = {
         (each.problem, each.solver): each for found in ran.values() for each in found
@@ -133,7 +129,8 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
     rows: Rows = []
     for at, part in groups(swept, [*keys, "noise_factor"]):
         result = solvers[at["problem"], at["solver"]]
-        at |= {"algorithm": result.label, "start": _start(result)}
+        at_zero = where(result.evaluated, checkpoint=0)["relative_error"]
+        at |= {"algorithm": result.label, "start": float(at_zero.iloc[0])}
         # with draws that settings share, and with draws of their own
         for name, own in law.DRAWN.items():
             rows += [at | {"draws": name} | row for row in _law_rows(part, own)]
@@ -142,11 +139,6 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
     front = [key for key in names if key in data]
     data = data[[*front, *(key for key in data if key not in front)]]
     return Table(data, readable(data.drop(columns=law.quantile_columns())))
-
-
-def _start(result: Result) -> float:
-    at_zero = result.evaluated[result.evaluated["checkpoint"] == 0]
-    return float(at_zero["relative_error"].iloc[0])
 
 
 def _law_rows(part: pd.DataFrame, own: bool) -> Iterator[dict[str, Any]]:
@@ -234,9 +226,14 @@ def rankings(config: Config, product: Product, problems: list[str]) -> Table:
 def _published_law(
     config: Config, product: Product, problems: list[str]
 ) -> pd.DataFrame:
+    return where(swept_errors(config, product, problems), noise_factor=1.0)
+
+
+def swept_errors(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """The rows of the product's sweep that have an error, of some problems."""
     swept = results.load_sweep(config, product.sweeps[0])
-    swept = swept[swept["problem"].isin(problems) & (swept["noise_factor"] == 1.0)]
-    return swept.dropna(subset="relative_error") if "relative_error" in swept else swept
+    table = swept[swept["problem"].isin(problems)]
+    return table.dropna(subset="relative_error") if "relative_error" in table else table
 
 
 def powers(config: Config, product: Product, problems: list[str]) -> Table:
@@ -249,8 +246,7 @@ def powers(config: Config, product: Product, problems: list[str]) -> Table:
     swept, options = results.load_sweep(config, product.sweeps[0]), product.options
     rows: Rows = []
     for axis, held in options["axes"].items():
-        part = where(swept, **held) if held else swept
-        for at, group in groups(part, options["keys"]):
+        for at, group in groups(where(swept, **(held or {})), options["keys"]):
             means = group.groupby(axis)[options["values"]].mean()
             row = {"axis": axis} | at | {"from": means.index[0], "to": means.index[-1]}
             for name in options["values"]:

@@ -59,7 +59,7 @@ def plain(cell: Any) -> str:
     return re.sub(r"<(?=[\w/!?])", "&lt;", " ".join(str(cell).split()))
 
 
-def made_of(rows: Rows) -> Table:
+def made_of(rows: Rows | pd.DataFrame) -> Table:
     """A table of rows, ten digits of them in the data and three to read."""
     data = pd.DataFrame(rows)
     return Table(data, readable(data))
@@ -78,7 +78,10 @@ def readable(
 
 def where(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
     """The rows whose columns have these values."""
-    return table[np.all([table[key] == value for key, value in values.items()], axis=0)]
+    kept = np.ones(len(table), dtype=bool)
+    for key, value in values.items():
+        kept &= (table[key] == value).to_numpy()
+    return table[kept]
 
 
 def groups(

@@ -39,15 +39,18 @@ from dperm.report.evidence import (
     interval,
     matching,
     rounded,
+    worded,
 )
 
 PUBLISHED = 1.0  # the noise factor of what is printed
 FACTORS = (0.7, 0.8, 1.25, 1.4)
 FAR = (0.5, 2.0)  # not of every table
 LEAST, FRESH = PRINTS
+ALONE = 0.05  # level of one test, which needs no correction
 EXTREME = 40.0  # standard deviations; as good as impossible
 LEVELS = 200  # at which a law is read to compare it with others
 Key = tuple[Any, ...]
+Row = dict[str, Any]  # of a table, as ``to_dict`` gives it, or options
 Change = Callable[[pd.DataFrame], pd.DataFrame]
 
 
@@ -107,7 +110,7 @@ class Cell:
 def with_laws(
     evidence: Evidence,
     printed: pd.DataFrame,
-    options: dict[str, Any],
+    options: Row,
     change: Change | None = None,
 ) -> dict[Key, Cell]:
     """The cells of a printed table that have a law.
@@ -161,7 +164,7 @@ def with_laws(
     return found
 
 
-def half_unit(value: float, options: dict[str, Any]) -> float:
+def half_unit(value: float, options: Row) -> float:
     """Half a unit of the last digit of a printed number."""
     decimals = options.get("decimals")
     if decimals is None:
@@ -346,8 +349,6 @@ def grouped(found: dict[Key, Cell]) -> dict[str, list[Cell]]:
 
 # --- cells by their kind --------------------------------------------------------------
 
-Row = Any  # of a published table, as ``to_dict`` gives it
-
 
 class Judged(NamedTuple):
     """A cell and what was found; ``other`` marks what no run of ours can speak to."""
@@ -402,10 +403,8 @@ def deviation(
     (with a caveat within ``ROUGH``), undecided if alone it would not be. A test that
     would notice neither three times it nor a third says nothing.
     """
-    half, text = (
-        (ours["fresh_ci_high"] - ours["fresh_ci_low"]) / 2,
-        _text(row, published),
-    )
+    half = (ours["fresh_ci_high"] - ours["fresh_ci_low"]) / 2
+    text = _text(row, published)
     if not half > 0:
         reason = "our runs all end at w = 0, so that nothing varies"
         return Finding(UNTESTED, reason, published=text)
@@ -469,7 +468,6 @@ _ALL = (count, seconds, deviation, exact, formula, mark)
 KINDS = {each.__name__: each for each in _ALL}
 LAW = "law"  # a mean of a tuned setting, judged with all others of its table
 STAR = "star"  # marks the least mean of several, 1 in the column
-ALONE = 0.05  # level of one test, which needs no correction
 PRINTING = {
     LEAST: "a tuning with five transcripts prints",
     FRESH: "five new runs of what a tuning chose print",
@@ -477,9 +475,7 @@ PRINTING = {
 ERRORS = ["errors x 0.7", "errors x 1.4"]  # of which a law must notice one
 
 
-def judged(
-    evidence: Evidence, printed: pd.DataFrame, options: dict[str, Any]
-) -> Iterator[Judged]:
+def judged(evidence: Evidence, printed: pd.DataFrame, options: Row) -> Iterator[Judged]:
     """Every cell.
 
     Parameters
@@ -503,24 +499,27 @@ def judged(
             yield _one(evidence, row, column, how, options)
 
 
-def law_options(
-    column: str, how: dict[str, Any], options: dict[str, Any]
-) -> dict[str, Any]:
+def law_options(column: str, how: Row, options: Row) -> Row:
     """What ``with_laws`` takes, of a column and its table."""
     names = {"file": options["file"], "keys": options["keys"], "column": column}
     return {"prints": options.get("prints", LEAST), **names, **how}
 
 
-def _by_law(
-    evidence: Evidence, printed: pd.DataFrame, how: dict[str, Any]
-) -> Iterator[Judged]:
-    column, level = how["column"], how["level"]
-    says = PRINTING[how["prints"]]
+def _laws(
+    evidence: Evidence, printed: pd.DataFrame, how: Row
+) -> tuple[dict[Key, Cell], str]:
+    """Of ``with_laws``, and why there is no law for a cell that has none."""
     try:
         found = with_laws(evidence, printed, how)
-        missing = f"{evidence.path(how['file'])} has no law for it"
     except AbsentError as error:
-        found, missing = {}, str(error)
+        return {}, str(error)
+    return found, f"{evidence.path(how['file'])} has no law for it"
+
+
+def _by_law(evidence: Evidence, printed: pd.DataFrame, how: Row) -> Iterator[Judged]:
+    column, level = how["column"], how["level"]
+    says = PRINTING[how["prints"]]
+    found, missing = _laws(evidence, printed, how)
     verdicts = verdicts_by_law(found, level)
     corrected = holm({key: cell.probability for key, cell in found.items()})
     altered = {  # each is one test, which needs no correction
@@ -552,18 +551,14 @@ def _by_law(
 
 
 def _by_star(
-    evidence: Evidence, printed: pd.DataFrame, star: str, how: dict[str, Any]
+    evidence: Evidence, printed: pd.DataFrame, star: str, how: Row
 ) -> Iterator[Judged]:
     """Every star: whether that cell prints the least of its row, by their laws.
 
     Reproduced where it does in 95 % of tunings, not where in fewer than ``level``; in
     between it is a tie. ``column`` of the options is that of the means.
     """
-    try:
-        found = with_laws(evidence, printed, how)
-        missing = f"{evidence.path(how['file'])} has no law for it"
-    except AbsentError as error:
-        found, missing = {}, str(error)
+    found, missing = _laws(evidence, printed, how)
     for row in printed[printed[star] == 1].to_dict("records"):
         *of, mine = key = tuple(row[name] for name in how["keys"])
         chances = least({k: c for k, c in found.items() if [*k[:-1]] == of})
@@ -586,8 +581,8 @@ def _one(
     evidence: Evidence,
     row: Row,
     column: str,
-    how: dict[str, Any],
-    options: dict[str, Any],
+    how: Row,
+    options: Row,
 ) -> Judged:
     given = dict(how)
     kind, only = given.pop("kind"), given.pop("only", None)
@@ -617,7 +612,7 @@ def _one(
         return Judged(row, column, Finding(UNTESTED, reason, published=text))
 
 
-def _largest(evidence: Evidence, names: Row, given: dict[str, Any], file: str) -> float:
+def _largest(evidence: Evidence, names: Row, given: Row, file: str) -> float:
     """The largest number of the rows behind a tick; takes its options off ``given``."""
     file = given.pop("file", file)
     value, per = given.pop("value"), given.pop("per", None)
@@ -628,7 +623,7 @@ def _largest(evidence: Evidence, names: Row, given: dict[str, Any], file: str) -
     return float(found.max())
 
 
-def _ours(evidence: Evidence, names: Row, options: dict[str, Any]) -> Row:
+def _ours(evidence: Evidence, names: Row, options: Row) -> Row:
     """Our row for a published one.
 
     Raises AbsentError or MissingError if there is none; if it is empty.
@@ -640,10 +635,7 @@ def _ours(evidence: Evidence, names: Row, options: dict[str, Any]) -> Row:
     table = matching(evidence.table(file), renamed | options.get("also", {}), file)
     known = table.dropna(axis=1, how="all")
     if len(table) != 1 or not set(renamed) < set(known.columns):
-        text = " ".join(
-            f"{each:g}" if isinstance(each, float) else str(each)
-            for each in names.values()
-        )
+        text = worded(names.values(), " ")
         raise AbsentError(f"{evidence.path(file)} has no result for {text}")
     found = table.iloc[0].to_dict()
     numbers = [each for each in found.values() if isinstance(each, float)]

@@ -95,17 +95,14 @@ def claims(config: schema.Config) -> list[Path]:
         log.info("%s", line)
     written = [folder / name for name in WRITTEN]
     tables = [path for path in read if path.suffix in (".csv", ".parquet")]
-    seals.seal(config, "claims", written, of=[*tables, *_texts(config)])
+    texts = [  # the claims of the papers, and what these print
+        path
+        for each in papers(config)
+        for name in (each.paper.claims, *each.paper.published.values())
+        if name and (path := paper_file(each.paper, name))
+    ]
+    seals.seal(config, "claims", written, of=[*tables, *texts])
     return written
-
-
-def _texts(config: schema.Config) -> Iterator[Path]:
-    """The claims of the papers, and what these print."""
-    for each in papers(config):
-        for name in (each.paper.claims, *each.paper.published.values()):
-            path = paper_file(each.paper, name) if name else None
-            if path is not None:
-                yield path
 
 
 def table(config: schema.Config, bench: bool = True) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment.config import compose
-from dperm.papers.dpbcfw import figures, judged
+from dperm.papers.dpbcfw import figures, outcomes
 from dperm.pipeline import products
 from papers.dpbcfw.test_products import write
 
@@ -33,17 +33,17 @@ def test_a_private_curve_below_fw_is_explained(ours, told):
 def swept():
     """Runs of all families whose loss is told by their keys."""
     points = itertools.product((0.5, 2.0), ("mean", "sum"), ("total", "iteration"))
-    plain = {**judged.PLAIN, "own": False, "iterations": 20}
+    plain = {**outcomes.PLAIN, "own": False, "iterations": 20}
     rows = []
     for eta, objective, per in points:
         at = {**plain, "radius": eta, "objective": objective, "per": per}
         rows.append({**at, "method": "fw", "relative": 0.9})
         rows.append({**at, "method": "dp_fw", "relative": 0.8})
         rows += [{**at, "method": "dp_bcfw", "nodes": K, "relative": 1 / K}
-                 for K in judged.NODES]  # fmt: skip
-        for key, values in judged.FAMILIES.values():
+                 for K in outcomes.NODES]  # fmt: skip
+        for key, values in outcomes.FAMILIES.values():
             rows += [{**at, "method": "dp_bcfw", key: value, "relative": 0.5}
-                     for value in values if value != judged.PLAIN[key]]  # fmt: skip
+                     for value in values if value != outcomes.PLAIN[key]]  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -68,4 +68,4 @@ def test_data_that_cannot_be_had_are_said_and_left_out(tmp_path):
     written = products.figure(config)
     svg = next(path for path in written if path.suffix == ".svg").read_text()
     assert "data not available" in svg
-    assert judged.every(config, ["readings_real"]).empty
+    assert outcomes.every(config, ["readings_real"]).empty

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment.config import compose
-from dperm.papers.dpbcfw import judged, sweeps
+from dperm.papers.dpbcfw import outcomes, sweeps
 from dperm.papers.dpbcfw.runs import (
     Reading,
     Setting,
@@ -114,22 +114,22 @@ def around(*means, spread=0.01, draws=6):
     ],
 )
 def test_an_order_must_hold_and_be_learnt(means, holds, worst):
-    row = judged.ordered(around(*means), "{}").row()
+    row = outcomes.ordered(around(*means), "{}").row()
     assert row["holds"] == holds
     assert worst in (None, row["worst"])
     assert row["drop"] == pytest.approx(1 - means[-1])
 
 
 def test_flatness_is_measured_against_the_drop():
-    assert judged.flat(around(0.5, 0.52, spread=0.001)).row()["holds"] == "yes"
-    assert judged.flat(around(0.5, 0.57, spread=0.001)).row()["holds"] == "no"
-    cheap = judged.flat(around(0.99, 0.9905, spread=1e-4)).row()
+    assert outcomes.flat(around(0.5, 0.52, spread=0.001)).row()["holds"] == "yes"
+    assert outcomes.flat(around(0.5, 0.57, spread=0.001)).row()["holds"] == "no"
+    cheap = outcomes.flat(around(0.99, 0.9905, spread=1e-4)).row()
     assert (cheap["holds"], cheap["without_learning"]) == ("no", "yes")
 
 
 def test_a_single_draw_decides_nothing():
     for means in ((0.7, 0.1), (0.7, 0.9)):
-        row = judged.ordered(around(*means, draws=1)).row()
+        row = outcomes.ordered(around(*means, draws=1)).row()
         assert row["holds"] == row["without_learning"] == "undecided"
 
 
@@ -137,7 +137,7 @@ def test_a_single_draw_decides_nothing():
     ("means", "holds"), [((0.99, 0.98), "no"), ((0.7, 0.1), "undecided")]
 )
 def test_draws_that_are_alike_speak_against_a_sentence_alone(means, holds):
-    assert judged.ordered(around(*means, spread=0)).row()["holds"] == holds
+    assert outcomes.ordered(around(*means, spread=0)).row()["holds"] == holds
 
 
 def runs_of(curves, **keys):
@@ -168,7 +168,7 @@ def jittered(table):
     ("ours", "read", "own"), [(0.6, "no", "yes"), (0.3, "no", "no"), (0.9, "no", "no")]
 )
 def test_figure_3_lies_between_two(ours, read, own):
-    rows = judged._private(jittered(private(ours, 0.8, 0.5)))
+    rows = outcomes._private(jittered(private(ours, 0.8, 0.5)))
     assert [row["holds"] for row in rows] == [read, own]
     assert rows[1]["dp_fw"] == "of its own paper"
 
@@ -177,7 +177,7 @@ def against_n(exponent, falling_in_K=True):
     """Excess K^-+0.1 n^exponent over a truth of 0."""
     curves = [({"method": "dp_fw", "nodes": 1}, 1.0)]
     curves += [({"method": "dp_bcfw", "nodes": K}, K ** (-0.1 if falling_in_K else 0.1))
-               for K in judged.NODES]  # fmt: skip
+               for K in outcomes.NODES]  # fmt: skip
     parts = [
         runs_of(curves, n=n).assign(scale=(n / 100.0) ** exponent)
         for n in (100, 200, 400)
@@ -188,23 +188,23 @@ def against_n(exponent, falling_in_K=True):
 
 
 def test_figure_4_falls_with_n_and_with_nodes():
-    assert judged.figure4(against_n(-0.3)).row()["holds"] == "yes"
-    assert judged.figure4(against_n(0.2)).row()["holds"] == "no"
-    assert judged.figure4(against_n(-0.3, falling_in_K=False)).row()["holds"] == "no"
+    assert outcomes.figure4(against_n(-0.3)).row()["holds"] == "yes"
+    assert outcomes.figure4(against_n(0.2)).row()["holds"] == "no"
+    assert outcomes.figure4(against_n(-0.3, falling_in_K=False)).row()["holds"] == "no"
 
 
 @pytest.mark.parametrize(("exponent", "holds"), [(-0.667, "yes"), (-0.3, "no")])
 def test_the_rate_is_the_exponent_of_the_excess(exponent, holds):
-    row = judged.rate(against_n(exponent)).row()
+    row = outcomes.rate(against_n(exponent)).row()
     assert row["holds"] == holds
-    assert row["margin"] + judged.RATE == pytest.approx(exponent, abs=0.01) or (
+    assert row["margin"] + outcomes.RATE == pytest.approx(exponent, abs=0.01) or (
         row["worst"].startswith("falls")
     )
 
 
 def test_an_excess_below_0_has_no_exponent():
     table = against_n(-0.667).assign(truth=5.0)
-    assert judged.rate(table).row()["without_learning"] == "undecided"
+    assert outcomes.rate(table).row()["without_learning"] == "undecided"
 
 
 def test_figure_1_orders_by_the_chance_in_the_step():
@@ -212,8 +212,8 @@ def test_figure_1_orders_by_the_chance_in_the_step():
               (("elementary", 0.3), ("tau-nice", 0.5), ("(K, tau), published", 0.7),
                ("(K, tau), corrected", 0.6))]  # fmt: skip
     table = jittered(runs_of(curves))
-    assert judged.figure1(table, "as printed").row()["holds"] == "yes"
-    assert judged.figure1(table, "right").row()["holds"] == "no"
+    assert outcomes.figure1(table, "as printed").row()["holds"] == "yes"
+    assert outcomes.figure1(table, "right").row()["holds"] == "no"
 
 
 # --- in words -------------------------------------------------------------------------
@@ -228,16 +228,16 @@ def rows_with(*holds):
 
 
 def test_a_sentence_counts_readings():
-    (row,) = judged.sentences(rows_with("yes", "no", "undecided")).to_dict("records")
+    (row,) = outcomes.sentences(rows_with("yes", "no", "undecided")).to_dict("records")
     assert (row["tried"], row["holding"], row["undecided"]) == (3, 1, 1)
     assert "under 1 of 3 readings (eta 0)" in row["sentence"]
-    (none,) = judged.sentences(rows_with("no", "no")).to_dict("records")
+    (none,) = outcomes.sentences(rows_with("no", "no")).to_dict("records")
     assert "under none of 2 readings" in none["sentence"]
 
 
 def test_a_reading_holds_if_it_does_on_all_data():
     data = rows_with("yes", "no").assign(reading="eta 1", data=["a", "b"])
-    (row,) = judged.sentences(data).to_dict("records")
+    (row,) = outcomes.sentences(data).to_dict("records")
     assert (row["tried"], row["holding"], row["holding_somewhere"]) == (1, 0, 1)
     assert "on all 2 data sets" in row["sentence"]
     assert "1 on one data set at least" in row["sentence"]
@@ -246,6 +246,6 @@ def test_a_reading_holds_if_it_does_on_all_data():
 def test_the_reading_in_words():
     row = {"ball": float("inf"), "objective": "sum", "per": "iteration",
            "iterations": 20, "holds": "no"}  # fmt: skip
-    told = judged.in_words(row)
+    told = outcomes.in_words(row)
     assert told["reading"] == "eta ||x_true||_1, sum, epsilon an iteration, T 20"
     assert replace(Reading(), per="iteration").per == row["per"]

@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator
 
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
-from dperm.papers.dpbcfw import judged, outcomes
+from dperm.papers.dpbcfw import outcomes
 from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES, central, last, read, where
 from dperm.present import drawing, looks
 from dperm.present.drawing import (
@@ -484,7 +484,7 @@ def by_reading(lines: list[Line], x: str, label: str, count: int) -> Drawing:
         for algorithm, part, look in curves(runs):
             rows = against(part, x, "relative", panel, algorithm)
             panels.band(axis, rows, algorithm, look, shade=0.0)
-        for height in (1.0, 1.0 - judged.LEARNT):
+        for height in (1.0, 1.0 - outcomes.LEARNT):
             axis.axhline(height, color="0.6", linewidth=0.7, zorder=0)
         axis.set(xscale="log", ylim=(0.0, TOP), xlabel=label, ylabel=title)
         axis.set_title(f"{WORDS[objective]}, {WORDS[per]}", fontsize=9)
@@ -503,7 +503,7 @@ def by_reading(lines: list[Line], x: str, label: str, count: int) -> Drawing:
 def of_workers(table: pd.DataFrame) -> list[Line]:
     """Figures 5 to 8."""
     lines: list[Line] = [("figure 5", "Figure 5", table, _of_nodes)]
-    for figure in judged.FAMILIES:
+    for figure in outcomes.FAMILIES:
         curves = partial(_of_family, figure=figure)
         lines.append((f"figure {figure}", f"Figure {figure}", table, curves))
     return lines
@@ -520,9 +520,9 @@ def of_private(table: pd.DataFrame) -> list[Line]:
 
 def _of_nodes(runs: pd.DataFrame) -> list[Curve]:
     """FW, DP-FW and each K."""
-    plain = {key: value for key, value in judged.PLAIN.items() if key != "nodes"}
+    plain = {key: value for key, value in outcomes.PLAIN.items() if key != "nodes"}
     ours = where(runs, method="dp_bcfw", **plain)
-    family = zip(judged.NODES, shades(len(judged.NODES)), strict=True)
+    family = zip(outcomes.NODES, shades(len(outcomes.NODES)), strict=True)
     return [
         ("FW", where(runs, method="fw"), BASELINES["FW"]),
         ("DP-FW", where(runs, method="dp_fw", own=False), BASELINES["DP-FW"]),
@@ -532,7 +532,7 @@ def _of_nodes(runs: pd.DataFrame) -> list[Curve]:
 
 def _of_family(runs: pd.DataFrame, figure: str) -> list[Curve]:
     """The curves of Figure 6, 7 or 8."""
-    parts, name = judged.family(runs, figure), FAMILIES[judged.FAMILIES[figure][0]]
+    parts, name = outcomes.family(runs, figure), FAMILIES[outcomes.FAMILIES[figure][0]]
     pairs = zip(parts.items(), shades(len(parts)), strict=True)
     return [(name(value), part, look) for (value, part), look in pairs]
 

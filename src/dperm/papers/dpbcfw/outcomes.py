@@ -1,9 +1,19 @@
-"""What the sweeps left, as figures and tables read it; no solver is woken."""
+"""What the sweeps left, as figures and tables read it; no solver is woken.
+
+What the figures of Lou and Cheung 2020 say is judged under each reading. A sentence is
+a list of margins, numbers that are negative where it holds, one for every draw of the
+data; losses are those at the end over f(0). That something was learnt is a margin as
+well: the best private curve must fall by ``learnt``. A figure holds under a reading if
+the 95 % intervals of all its mean margins lie below 0, and fails if one lies above.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -12,6 +22,7 @@ import pandas as pd
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config
 from dperm.present.intervals import power, student
+from dperm.present.tables import Rows, groups, where
 
 OBJECTIVES = ("mean", "sum")  # equation 4
 BUDGETS = ("total", "iteration")  # whose epsilon
@@ -28,14 +39,6 @@ def read(config: Config, name: str) -> pd.DataFrame:
 def last(table: pd.DataFrame) -> pd.DataFrame:
     """The last row of every run."""
     return table[table["iteration"] == table["iterations"]]
-
-
-def where(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
-    """The rows that have these values."""
-    mask = np.ones(len(table), dtype=bool)
-    for key, value in values.items():
-        mask &= (table[key] == value).to_numpy()
-    return table[mask]
 
 
 def central(noise: str) -> str:
@@ -166,11 +169,11 @@ def claim_starts(margins: pd.DataFrame) -> pd.DataFrame:
     A claim holds at an epsilon if its mean margin is below 0.
     """
     rows = []
-    for (claim, noise), group in margins.groupby(["claim", "noise"], sort=False):
+    for row, group in groups(margins, ["claim", "noise"]):
         means = group.groupby("epsilon")["margin"].mean()
         holds = (means < 0)[::-1].cumprod()[::-1].astype(bool)
         first = float(means.index[holds][0]) if holds.any() else math.nan
-        rows.append({"claim": claim, "noise": noise, "epsilon": first})
+        rows.append(row | {"epsilon": first})
     return pd.DataFrame(rows)
 
 
@@ -264,14 +267,13 @@ def gap_exponents(swept: pd.DataFrame) -> pd.DataFrame:
     ``left`` the gap at the end over that of x = 0.
     """
     rows = []
-    keys = ["panel", "sampling"]
-    for values, part in swept.groupby(keys, sort=False):
+    for row, part in groups(swept, ["panel", "sampling"]):
         runs = [run for _, run in part.groupby("replicate")]
         fits = np.array([exponent(run["iteration"], run["gap"]) for run in runs])
         ends = np.array([run["gap"].iloc[-1] / run["start"].iloc[-1] for run in runs])
         t, p_min = runs[0]["iteration"].to_numpy(), float(part["p_min"].iloc[0])
         bounds = np.array([bound(int(each), p_min, 1.0, 0.0) for each in t])
-        row = dict(zip(keys, values, strict=True)) | {"p_min": p_min}
+        row |= {"p_min": p_min}
         row |= with_interval("exponent", fits) | {"bound_exponent": power(t, bounds)[0]}
         rows.append(row | {"left": float(ends.mean()), "steps": int(t[-1])})
     return pd.DataFrame(rows)
@@ -287,10 +289,7 @@ def approximation_summary(swept: pd.DataFrame) -> pd.DataFrame:
     """
     keys, tables = [*RUN, "release"], []
     for _, of_run in swept.groupby(RUN, sort=False):
-        rows = [
-            dict(zip(keys, values, strict=True)) | _approximation(part)
-            for values, part in of_run.groupby(keys, sort=False)
-        ]
+        rows = [at | _approximation(part) for at, part in groups(of_run, keys)]
         rho_g, rho_l = (
             next(row["rho"] for row in rows if row["release"] == name)
             for name in RELEASES
@@ -347,3 +346,436 @@ def sketch_exponents(swept: pd.DataFrame) -> pd.DataFrame:
             row | with_interval("exponent", fits) | with_interval("ratio", ratios)
         )
     return pd.DataFrame(rows)
+
+
+# --- what the figures say, judged under each reading ----------------------------------
+
+LEARNT = 0.25  # of f(0)
+FLAT = 0.1  # of the drop: "almost unaffected"
+REASONABLE = 0.25  # of FW's drop: "within a reasonable range"
+RATE = -0.47  # of the excess in n; Theorem 4's is -2/3, and has logarithms
+READING = ("ball", "objective", "per", "iterations")
+NODES = (2, 4, 8, 16)
+PLAIN: dict[str, Any] = {"epsilon": 1.0, "split": 0.5, "sketch": 80, "nodes": 4}
+FAMILIES: dict[str, tuple[str, tuple[float, ...]]] = {  # what a flat figure varies
+    "6": ("epsilon", (0.001, 0.01, 0.1, 1.0, 10.0)),
+    "7": ("split", (0.1, 0.3, 0.5, 0.7, 0.9)),
+    "8": ("sketch", (8, 40, 80, 400, 800)),
+}
+SENTENCES = {  # in our words
+    "1": "the smaller the smallest chance of a coordinate, the higher the loss",
+    "2": "more nodes end lower, without noise",
+    "3": "DP-BCFW ends above FW and below DP-FW, DP-FW above FW",
+    "4": "the excess risk falls with n, and with the number of nodes",
+    "4, rate": "the excess risk falls about like n^(-2/3) for every K",
+    "5": "more nodes end lower",
+    "6": "epsilon from 0.001 to 10 hardly matters",
+    "7": "the split of the budget hardly matters",
+    "8": "the length of a sketched feature hardly matters, down to 1 %",
+    "9": "more nodes end lower on real data",
+    "9, range": "DP-BCFW with K = 16 ends within a reasonable range of FW",
+}
+STATED = {  # chances in the step: the order that Figure 1 then ought to show
+    "as printed": ("elementary", "tau-nice", "(K, tau), published"),
+    "right": ("elementary", "(K, tau), corrected", "tau-nice"),
+}
+COLUMNS = [
+    *("figure", "reading", "data", "eta", "objective", "epsilon_per", "T", "holds"),
+    *("drop", "drop_low", "drop_high", "without_learning", "worst"),
+    *("margin", "margin_low", "margin_high", "replicates"),
+]
+NAMED = 4  # readings that a sentence names
+Where = dict[str, Any]
+ONE: Where = {"method": "dp_bcfw"}
+ALONE: Where = {"method": "fw"}
+BASELINES: dict[str, Where] = {  # of Figure 3: what its FW may be
+    "FW": ALONE,
+    "FW of K vertices": {"method": "bcfw", "update": "published"},
+    "FW of K vertices over K": {"method": "bcfw", "update": "feasible"},
+}
+DP_FW = {False: "as DP-BCFW's", True: "of its own paper"}  # whose noise it has
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Margins of a sentence, and how far its best private curve fell."""
+
+    margins: dict[str, np.ndarray]  #: by what must hold
+    #: shape (replicates,); 1 less the loss over f(0) of the lowest curve
+    drop: np.ndarray
+
+    def row(self, learnt: float = LEARNT) -> dict[str, Any]:
+        """Whether it holds, its drop and the margin that is worst, with intervals."""
+        every = {f"falls by {learnt:g} f(0)": learnt - self.drop, **self.margins}
+        means = {key: with_interval("margin", each) for key, each in every.items()}
+        worst = max(
+            means, key=lambda key: (means[key]["margin_low"] > 0, means[key]["margin"])
+        )
+        draws, others = len(self.drop), [means[key] for key in self.margins]
+        return {
+            "holds": _holds(means.values(), draws),
+            **with_interval("drop", self.drop),
+            "without_learning": _holds(others, draws),
+            "worst": worst,
+            **means[worst],
+            "replicates": draws,
+        }
+
+
+def _holds(margins: Iterable[dict[str, float]], draws: int) -> str:
+    """``yes``, ``no`` or ``undecided`` of margins with their intervals.
+
+    A single draw has no interval, and decides nothing. Draws that are all alike speak
+    against a sentence, but not for it.
+    """
+    ends = [(each["margin_low"], each["margin_high"]) for each in margins]
+    if draws > 1 and any(low > 0 for low, _ in ends):
+        return "no"
+    return "yes" if all(low < high < 0 for low, high in ends) else "undecided"
+
+
+# --- what the figures say -------------------------------------------------------------
+
+
+def ends(runs: pd.DataFrame, **keys: Any) -> np.ndarray:
+    """Final losses over f(0) of one curve, by replicate."""
+    return where(runs, **keys).sort_values("replicate")["relative"].to_numpy()
+
+
+def of_nodes(runs: pd.DataFrame, method: str = "dp_bcfw") -> dict[int, np.ndarray]:
+    """Ends by K; of Algorithm 2 with all else as ``PLAIN`` has it."""
+    plain = {**PLAIN, "method": method} if method == "dp_bcfw" else {"method": method}
+    return {K: ends(runs, **{**plain, "nodes": K}) for K in NODES}
+
+
+def family(runs: pd.DataFrame, figure: str) -> dict[float, pd.DataFrame]:
+    """The runs of Figure 6, 7 or 8, by the value that they differ in."""
+    key, values = FAMILIES[figure]
+    plain = {**PLAIN, "method": "dp_bcfw"}
+    return {value: where(runs, **{**plain, key: value}) for value in values}
+
+
+def _lowest(curves: Iterable[np.ndarray]) -> np.ndarray:
+    """The curve that is lowest on average."""
+    return min(curves, key=lambda values: values.mean())
+
+
+def ordered(curves: dict[Any, np.ndarray], name: str = "K = {}") -> Sentence:
+    """Each curve ends below the one before it."""
+    steps = {
+        f"{name.format(b)} below {name.format(a)}": curves[b] - curves[a]
+        for a, b in pairwise(curves)
+    }
+    return Sentence(steps, 1.0 - _lowest(curves.values()))
+
+
+def flat(curves: dict[Any, np.ndarray]) -> Sentence:
+    """The spread between the curves is at most ``FLAT`` of the drop to the lowest."""
+    drop = 1.0 - _lowest(curves.values())
+    highest = max(curves.values(), key=lambda values: values.mean())
+    margin = highest - (1.0 - drop) - FLAT * drop
+    return Sentence({f"spread at most {FLAT:g} of the drop": margin}, drop)
+
+
+def figure1(runs: pd.DataFrame, chances: str) -> Sentence:
+    """The larger the smallest chance in the step, the lower the loss."""
+    names = STATED[chances]
+    curves = {name: ends(runs, sampling=name) for name in reversed(names)}
+    return replace(ordered(curves, "{}"), drop=1.0 - curves[names[0]])
+
+
+def figure2(runs: pd.DataFrame) -> Sentence:
+    """More nodes end lower without noise, Algorithm 2 as published."""
+    return ordered(of_nodes(runs, "bcfw"))
+
+
+def figure3(
+    runs: pd.DataFrame,
+    as_itself: bool,
+    ours: Where = ONE,
+    baseline: Where = ALONE,
+) -> Sentence:
+    """DP-BCFW lies between FW and DP-FW, which may have the noise of its own paper.
+
+    ``ours`` says which DP-BCFW, ``baseline`` what stands for FW.
+    """
+    end, alone = ends(runs, **ours), ends(runs, **baseline)
+    theirs = ends(runs, method="dp_fw", own=as_itself)
+    margins = {
+        "above FW": alone - end,
+        "DP-FW above FW": alone - theirs,
+        "below DP-FW": end - theirs,
+    }
+    return Sentence(margins, 1.0 - end)
+
+
+def figure5(runs: pd.DataFrame) -> Sentence:
+    """More nodes end lower."""
+    return ordered(of_nodes(runs))
+
+
+def figure9(runs: pd.DataFrame) -> Sentence:
+    """K = 16 falls short of FW by at most ``REASONABLE`` of FW's drop."""
+    alone, ours = ends(runs, method="fw"), of_nodes(runs)[max(NODES)]
+    short = ours - alone - REASONABLE * (1.0 - alone)
+    return Sentence({f"within {REASONABLE:g} of FW's drop": short}, 1.0 - ours)
+
+
+def _excess(runs: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], np.ndarray]:
+    """Excess over f(x_true), over f(0), by algorithm: a row a replicate, a column n.
+
+    And the drop of the best K at the largest n.
+    """
+    over = ((runs["loss"] - runs["truth"]) / runs["start"]).rename("excess")
+    table = runs.assign(excess=over)
+    ours = where(table, method="dp_bcfw")
+    parts = {"DP-FW": where(table, method="dp_fw")}
+    parts |= {f"K = {K}": where(ours, nodes=K) for K in NODES}
+    curves = {
+        name: part.pivot(index="replicate", columns="n", values="excess")
+        for name, part in parts.items()
+    }
+    most = where(ours, n=runs["n"].max())
+    return curves, 1.0 - _lowest(ends(most, nodes=K) for K in NODES)
+
+
+def figure4(runs: pd.DataFrame) -> Sentence:
+    """The excess falls with n for all, and with K at every n."""
+    curves, drop = _excess(runs)
+    margins: dict[str, np.ndarray] = {}
+    for name, table in curves.items():
+        for a, b in pairwise(table.columns):
+            step = table[b].to_numpy() - table[a].to_numpy()
+            margins[f"{name}: n = {b} below n = {a}"] = step
+    for a, b in pairwise(NODES):
+        step = curves[f"K = {b}"] - curves[f"K = {a}"]
+        for n in step:
+            margins[f"n = {n}: K = {b} below K = {a}"] = step[n].to_numpy()
+    return Sentence(margins, drop)
+
+
+def rate(runs: pd.DataFrame) -> Sentence:
+    """The excess falls at least like n^``RATE`` for every K.
+
+    There is an exponent for each draw, NaN where an excess is not positive.
+    """
+    curves, drop = _excess(runs)
+    margins = {}
+    for K in NODES:
+        table = curves[f"K = {K}"]
+        logs = np.log(table.columns.to_numpy(float))
+        apart = logs - logs.mean()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            exponents = np.log(table.to_numpy()) @ apart / (apart @ apart)
+        margins[f"K = {K}: exponent at most {RATE:g}"] = exponents - RATE
+    return Sentence(margins, drop)
+
+
+# --- the table of readings: under which of them each figure holds ---------------------
+
+
+def every(config: Config, sweeps: list[str]) -> pd.DataFrame:
+    """A row for every figure, reading and data set; ``COLUMNS``.
+
+    Parameters
+    ----------
+    sweeps : list of str
+        Those that were run, in any order; a figure without its own is left out.
+    """
+    rows: Rows = []
+    for name, judge in _SOURCES.items():
+        if name not in sweeps:
+            continue
+        table = read(config, name)
+        table = where(table, status="ok") if "status" in table else table
+        rows += judge(table) if len(table) else []
+    data = pd.DataFrame([in_words(row) for row in rows])
+    return data.reindex(columns=COLUMNS)
+
+
+def _rows(
+    swept: pd.DataFrame,
+    figure: str,
+    judge: Callable[[pd.DataFrame], Sentence],
+    by: Iterable[str] = (),
+    **more: str,
+) -> Rows:
+    """A row for every reading, and for every data set where ``by`` separates them."""
+    keys = [*by, *(key for key in READING if key in swept)]
+    return [
+        {"figure": f"Figure {figure}", **known, **judge(runs).row(), **more}
+        for known, runs in groups(swept, keys)
+    ]
+
+
+def _figure1(table: pd.DataFrame) -> Rows:
+    """Figure 1; on the box and the ball of radius ||x_true||_1 where no eta is said."""
+    if "ball" not in table:
+        table = last(table).assign(ball=math.inf)
+    shares = zip(table["density"], table["active"], strict=True)
+    data = [f"features {100 * a:g} %, variable {100 * b:g} %" for a, b in shares]
+    table, by, rows = table.assign(data=data), ["constraint", "data"], list[Any]()
+    for chances in STATED:
+        judge = partial(figure1, chances=chances)
+        rows += _rows(table, "1", judge, by, chances=chances)
+    return rows
+
+
+def _workers(table: pd.DataFrame) -> Rows:
+    """Figures 2 and 5 to 8, of one draw of the data; Figure 2 has no noise."""
+    quiet = where(table, objective="mean", per="total")
+    rows = _rows(quiet.drop(columns=["objective", "per"]), "2", figure2)
+    rows += _rows(table, "5", figure5)
+    for figure in FAMILIES:
+        rows += _rows(table, figure, partial(_flat, figure=figure))
+    return rows
+
+
+def _flat(runs: pd.DataFrame, figure: str) -> Sentence:
+    return flat({value: ends(part) for value, part in family(runs, figure).items()})
+
+
+def _sized(table: pd.DataFrame) -> pd.DataFrame:
+    """With the size of the data in words."""
+    sizes = zip(table["d"], table["density"], strict=True)
+    return table.assign(data=[f"d = {d:g}, {100 * each:g} %" for d, each in sizes])
+
+
+def _private(table: pd.DataFrame) -> Rows:
+    """Figure 3, a row for each data set and either noise of DP-FW."""
+    rows: Rows = []
+    for as_itself, noise in DP_FW.items():
+        judge = partial(figure3, as_itself=as_itself)
+        rows += _rows(_sized(table), "3", judge, ["data"], dp_fw=noise)
+    return rows
+
+
+def _axes(table: pd.DataFrame) -> Rows:
+    """Figure 3 by update, noise of the indices, DP-FW's noise and what FW is."""
+    table, rows = _sized(table), list[dict[str, Any]]()
+    axes = groups(where(table, **ONE), ["update", "noise"], sort=True)
+    for (at, _), (name, baseline), (as_itself, theirs) in product(
+        axes, BASELINES.items(), DP_FW.items()
+    ):
+        known: Any = {"as_itself": as_itself, "ours": ONE | at, "baseline": baseline}
+        more = at | {"dp_fw": theirs, "baseline": name}
+        rows += _rows(table, "3", partial(figure3, **known), ["data"], **more)
+    return rows
+
+
+def _real(table: pd.DataFrame) -> Rows:
+    """Figure 9: its order and its range, a row for each data set."""
+    table, by = table.assign(data=table["problem"]), ["data", "share"]
+    return _rows(table, "9", figure5, by) + _rows(table, "9, range", figure9, by)
+
+
+_SOURCES = {
+    "samplings": _figure1,
+    "readings_samplings": _figure1,
+    "readings": _workers,
+    "readings_private": _private,
+    "readings_axes": _axes,
+    # Figures 2 and 5 to 8 where K vertices are divided by K
+    "readings_feasible": lambda table: [
+        row | {"update": "feasible"} for row in _workers(table)
+    ],
+    "readings_samples": lambda table: [
+        *_rows(table, "4", figure4),
+        *_rows(table, "4, rate", rate),
+    ],
+    "readings_real": _real,
+}
+
+
+# --- in words -------------------------------------------------------------------------
+
+
+def in_words(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its reading in words and the columns' names for readers."""
+    if row.get("constraint") == "box":
+        eta = "max |x_true|"
+    elif "share" in row:
+        eta = f"{row['share']:g} ||w*||_1"
+    else:
+        eta = f"{row['ball']:g}" if math.isfinite(row["ball"]) else "||x_true||_1"
+    row = {**row, "eta": eta, "epsilon_per": row.get("per"), "T": row.get("iterations")}
+    return {**row, "reading": ", ".join(_parts(row))}
+
+
+def _parts(row: dict[str, Any]) -> Iterator[str]:
+    if "constraint" in row:
+        yield row["constraint"]
+    yield f"eta {row['eta']}"
+    if row.get("objective"):
+        yield row["objective"]
+        yield f"epsilon {'in total' if row['per'] == 'total' else 'an iteration'}"
+    yield f"T {row['T']:g}"
+    if "chances" in row:
+        yield f"p_min in the step {row['chances']}"
+    if row.get("update") == "feasible":
+        yield "K vertices over K"
+    if "dp_fw" in row:
+        yield f"DP-FW's noise {row['dp_fw']}"
+    if "noise" in row:
+        yield f"indices' noise {row['noise']}"
+    if row.get("baseline", "FW") != "FW":
+        yield f"beside {row['baseline']}"
+
+
+def sentences(data: pd.DataFrame) -> pd.DataFrame:
+    """One row a figure: readings tried, under how many it holds, and a sentence.
+
+    A figure holds under a reading if it does on all data sets that were tried.
+    """
+    ranks, rows = {"yes": 0, "undecided": 1, "no": 2}, []
+    for figure, part in data.groupby("figure", sort=False):
+        ranked = part.assign(rank=part["holds"].map(ranks))
+        ranked = ranked.sort_values(["rank", "margin"])
+        one = ranked.drop_duplicates("reading", keep="last").set_index("reading")
+        one = one.loc[part["reading"].unique()].reset_index()
+        counts = {
+            "tried": len(one),
+            "holding": int((one["holds"] == "yes").sum()),
+            "undecided": int((one["holds"] == "undecided").sum()),
+            "learning": int((one["drop"] >= LEARNT).sum()),
+            "holding_without_learning": int((one["without_learning"] == "yes").sum()),
+            "holding_somewhere": part.loc[part["holds"] == "yes", "reading"].nunique(),
+        }
+        sentence = _sentence(str(figure), part, one, counts)
+        rows.append({"figure": figure, **counts, "sentence": sentence})
+    return pd.DataFrame(rows)
+
+
+def _sentence(
+    figure: str, part: pd.DataFrame, one: pd.DataFrame, counts: dict[str, int]
+) -> str:
+    held = one[one["holds"] == "yes"].sort_values("drop", ascending=False)
+    sets = part["data"].nunique() if "data" in part else 0
+    on_all = f"; on all {sets} data sets" if sets > 1 else ""
+    start = f"{figure} ({SENTENCES[figure.removeprefix('Figure ')]}{on_all}): "
+    if len(held):
+        named = "; ".join(held["reading"][:NAMED])
+        more = f" and {len(held) - NAMED} more" if len(held) > NAMED else ""
+        return (
+            f"{start}holds with a drop of at least {LEARNT:g} f(0) under "
+            f"{len(held)} of {len(one)} readings ({named}{more}); elsewhere "
+            f"{_why(one[one['holds'] != 'yes'])}."
+        )
+    somewhere = f", {counts['holding_somewhere']} on one data set at least"
+    return (
+        f"{start}holds under none of {len(one)} readings with a drop of at least "
+        f"{LEARNT:g} f(0) ({counts['undecided']} undecided, "
+        f"{counts['holding_without_learning']} if nothing need be learnt"
+        f"{somewhere if on_all else ''}); {_why(one)}."
+    )
+
+
+def _why(one: pd.DataFrame) -> str:
+    """How many readings learn too little, and what fails first where they learn."""
+    learns = one[one["drop"] >= LEARNT]
+    text = f"{len(one) - len(learns)} learn too little"
+    if learns.empty:
+        return text
+    reasons = learns["worst"].value_counts()[:2].items()
+    most = "; ".join(f"{name} ({count})" for name, count in reasons)
+    return f"{text}, and in {len(learns)} it is most often this that fails: {most}"

@@ -6,9 +6,9 @@ import pandas as pd
 
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
-from dperm.papers.dpbcfw import judged, outcomes
+from dperm.papers.dpbcfw import outcomes
 from dperm.papers.dpbcfw.outcomes import last, read
-from dperm.present.tables import Table, readable
+from dperm.present.tables import Table, made_of, readable
 
 
 def _mean(table: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFrame:
@@ -100,7 +100,7 @@ def readings(config: Config, product: Product, problems: list[str]) -> Table:
 
     ``options``: ``held``, whether rows of readings that fail are left out.
     """
-    data = judged.every(config, product.sweeps)
+    data = outcomes.every(config, product.sweeps)
     if product.options.get("held"):
         data = data[data["holds"] != "no"]
     columns = ["figure", "reading", "data", "holds", "drop", "worst", "margin"]
@@ -109,7 +109,7 @@ def readings(config: Config, product: Product, problems: list[str]) -> Table:
 
 def reading_sentences(config: Config, product: Product, problems: list[str]) -> Table:
     """The same in one sentence a figure."""
-    data = judged.sentences(judged.every(config, product.sweeps))
+    data = outcomes.sentences(outcomes.every(config, product.sweeps))
     return Table(data, data[["figure", "tried", "learning", "holding", "sentence"]])
 
 
@@ -132,7 +132,7 @@ def privacy(config: Config, product: Product, problems: list[str]) -> Table:
     if "given" in table:
         public = table.groupby(keys, sort=False)["given"].first()
         data = data.merge(public.reset_index(), on=keys, how="left")
-    return Table(data, readable(data))
+    return made_of(data)
 
 
 def sensitivity(config: Config, product: Product, problems: list[str]) -> Table:
@@ -144,14 +144,13 @@ def sensitivity(config: Config, product: Product, problems: list[str]) -> Table:
         table[f"of_{name}"] = table["found"] / table[name]
     keys = ["release", "nodes", "update"]
     values = ["found", "strict", "published", "of_strict", "of_published"]
-    data = table.groupby(keys, sort=False)[values].max().reset_index()
-    return Table(data, readable(data))
+    return made_of(table.groupby(keys, sort=False)[values].max().reset_index())
 
 
 def rates(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of Algorithm 1's gap in t beside those of Theorem 1's bound."""
-    data = outcomes.gap_exponents(results.load_sweep(config, product.sweeps[0]))
-    return Table(data, readable(data))
+    swept = results.load_sweep(config, product.sweeps[0])
+    return made_of(outcomes.gap_exponents(swept))
 
 
 def proposition1(config: Config, product: Product, problems: list[str]) -> Table:
@@ -164,11 +163,10 @@ def proposition1(config: Config, product: Product, problems: list[str]) -> Table
 def approximation(config: Config, product: Product, problems: list[str]) -> Table:
     """Errors of partial gradient and oracle over what Assumption 2 allows."""
     swept = results.load_sweep(config, product.sweeps[0])
-    data = outcomes.approximation_summary(swept)
-    return Table(data, readable(data))
+    return made_of(outcomes.approximation_summary(swept))
 
 
 def sketch(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of what sketching does to a partial gradient, in m and in n."""
-    data = outcomes.sketch_exponents(results.load_sweep(config, product.sweeps[0]))
-    return Table(data, readable(data))
+    swept = results.load_sweep(config, product.sweeps[0])
+    return made_of(outcomes.sketch_exponents(swept))

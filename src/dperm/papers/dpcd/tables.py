@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import results, schema
+from dperm.core.experiment import results
+from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.sweeps import problem_of
+from dperm.kinds.tables import swept_errors
 from dperm.papers.dpcd import bounds
 from dperm.present.intervals import student, t_quantile
 from dperm.present.tables import (
@@ -45,9 +47,7 @@ STEPS = (
 )
 
 
-def utility(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def utility(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 1 in numbers: the terms that the utility bounds compare."""
     rows: Rows = []
     for name in problems:
@@ -57,9 +57,7 @@ def utility(
     return made_of(rows)
 
 
-def runtime(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def runtime(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 3: seconds of a lone run for each number of passes."""
     left_out = product.options.get("leave_out", ())
     found = results.load(config, problems, left_out, timed=product.timed)
@@ -93,7 +91,7 @@ def runtime(
     return Table(data, shown)
 
 
-def lead(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def lead(config: Config, product: Product, problems: list[str]) -> Table:
     """How far DP-CD is ahead of DP-SGD under the published and the strict accountant.
 
     Each at its best number of passes; tuning means as the paper reports them, and fresh
@@ -115,14 +113,12 @@ def lead(config: schema.Config, product: schema.Product, problems: list[str]) ->
     return made_of(rows)
 
 
-def ablation(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def ablation(config: Config, product: Product, problems: list[str]) -> Table:
     """Fresh errors of DP-CD by what it is made of, beside DP-SGD's.
 
     A row for each problem, calibration, order, iterate and kind of thresholds.
     """
-    swept = _swept(config, product, problems)
+    swept = swept_errors(config, product, problems)
     setting = ["passes", "step", "clip"]
     return made_of(
         [
@@ -132,14 +128,14 @@ def ablation(
     )
 
 
-def gain(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def gain(config: Config, product: Product, problems: list[str]) -> Table:
     """DP-CD's lead over DP-SGD as a product of factors, one part of it at a time.
 
     ``factor`` is the error before over the error after, with its 95 % interval; that
     of all steps is their product. ``alone`` is what the part is worth on average over
     all other choices (geometric mean).
     """
-    swept, rows = _swept(config, product, problems), list[dict[str, Any]]()
+    swept, rows = swept_errors(config, product, problems), list[dict[str, Any]]()
     for name, ran in _ran(config, problems).items():
         for calibration in config.paper.calibrations if "DP-SGD" in ran else ():
             start = ran["DP-SGD"].final(calibration)["relative_error"].to_numpy()
@@ -165,7 +161,12 @@ def chain(sgd: np.ndarray, swept: pd.DataFrame) -> Rows:
         after = where(swept, **at)["relative_error"].to_numpy()
         if len(after) < 2:
             return []
-        alone = _worth(swept, key) if key else math.nan
+        alone = math.nan
+        if key:  # what it is worth on average over all other choices
+            others = [name for name in KEYS if name != key]
+            means = swept.groupby([*others, key])["relative_error"].mean().unstack(key)
+            logs = np.log(means[START[key]] / means[SHIPPED[key]])
+            alone = float(np.exp(logs.mean()))
         rows.append(_factor(name, before, after) | {"alone": alone})
         before = after
     return [*rows, _factor("all", sgd, before) | {"alone": math.nan}]
@@ -175,13 +176,6 @@ def _factor(name: str, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
     row = {"part": name, "before": before.mean(), "after": after.mean()}
     names = ("factor", "ci_low", "ci_high")
     return row | dict(zip(names, ratio(before, after), strict=True))
-
-
-def _worth(swept: pd.DataFrame, key: str) -> float:
-    """What a part is worth on average over all other choices (geometric mean)."""
-    others = [name for name in KEYS if name != key]
-    means = swept.groupby([*others, key])["relative_error"].mean().unstack(key)
-    return float(np.exp(np.log(means[START[key]] / means[SHIPPED[key]]).mean()))
 
 
 def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
@@ -197,29 +191,25 @@ def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
     return math.exp(logs), math.exp(logs - half), math.exp(logs + half)
 
 
-def thresholds(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def thresholds(config: Config, product: Product, problems: list[str]) -> Table:
     """Section 5.1: one threshold for all coordinates beside adapted ones."""
     return _variants(config, product, problems, THRESHOLDS)
 
 
-def algorithm1(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def algorithm1(config: Config, product: Product, problems: list[str]) -> Table:
     """Algorithm 1 as printed, uniform draws and averages, beside DP-SGD."""
     return _variants(config, product, problems, PRINTED, ["DP-SGD"])
 
 
 def _variants(
-    config: schema.Config,
-    product: schema.Product,
+    config: Config,
+    product: Product,
     problems: list[str],
     variants: dict[str, dict[str, str]],
     solvers: Sequence[str] = (),
 ) -> Table:
     """Fresh errors of variants of the sweep, and of solvers that were evaluated."""
-    swept, kind = _swept(config, product, problems), product.calibration
+    swept, kind = swept_errors(config, product, problems), product.calibration
     rows: Rows = []
     for name, ran in _ran(config, problems).items():
         part = where(swept, problem=name, calibration=kind)
@@ -232,18 +222,7 @@ def _variants(
     return made_of(rows)
 
 
-def _swept(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> pd.DataFrame:
-    """The rows of the product's sweep that have an error, of some problems."""
-    swept = results.load_sweep(config, product.sweeps[0])
-    table = swept[swept["problem"].isin(problems)]
-    return table.dropna(subset="relative_error") if "relative_error" in table else table
-
-
-def _ran(
-    config: schema.Config, problems: list[str]
-) -> dict[str, dict[str, results.Result]]:
+def _ran(config: Config, problems: list[str]) -> dict[str, dict[str, results.Result]]:
     """The results that there are, by problem and label."""
     found = results.load(config, problems)
     return {
@@ -259,9 +238,7 @@ def _mean(rows: pd.DataFrame) -> dict[str, float]:
     return {"mean": values.mean(), "ci_low": low, "ci_high": high, "runs": len(values)}
 
 
-def lower_bound(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def lower_bound(config: Config, product: Product, problems: list[str]) -> Table:
     """Theorem 4.1: excess over that of w = 0, and over the bound without a constant."""
     rows: Rows = []
     keys = ["p", "n", "epsilon", "constant", "calibration"]
@@ -273,16 +250,14 @@ def lower_bound(
     return made_of(rows)
 
 
-def private_constants(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def private_constants(config: Config, product: Product, problems: list[str]) -> Table:
     """Section 5.2 by how the constants are come by, after DP-SGD itself.
 
     ``lead`` is DP-SGD's error over that of the row, with its 95 % interval; ``given``,
     what the true epsilon takes as public.
     """
     every, rows = _ran(config, problems), list[dict[str, Any]]()
-    swept = _swept(config, product, problems)
+    swept = swept_errors(config, product, problems)
     for known, part in groups(swept, ["problem", "calibration"]):
         ran = every[known["problem"]]
         if "DP-SGD" not in ran:

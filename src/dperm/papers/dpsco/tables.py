@@ -10,25 +10,8 @@ import pandas as pd
 
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
-from dperm.papers.dpsco.rates import (
-    EASY,
-    KEYS,
-    LABELS,
-    RATES,
-    TERMS,
-    bound_exponent,
-    by_replicate,
-    growth,
-    instanced,
-    interval,
-    norm,
-    of_dimension,
-    of_risk,
-    of_time,
-    start,
-    tail,
-    together,
-)
+from dperm.papers.dpsco import rates
+from dperm.papers.dpsco.rates import EASY, KEYS, LABELS, instanced, together
 from dperm.present.tables import (
     Table,
     groups,
@@ -48,9 +31,9 @@ def exponents(config: Config, product: Product, problems: list[str]) -> Table:
     for at, group in groups(instanced(config, product), [*KEYS, "instance", "d"]):
         instance, method = at.pop("instance"), at["method"]
         names = ("statistical_exponent", "privacy_exponent")
-        row = at | dict(zip(names, TERMS[method], strict=True))
-        row |= {"bound": RATES[method]} | of_risk(group, "n")
-        row |= {"bound_exponent": bound_exponent(row, "n"), "instance": instance}
+        row = at | dict(zip(names, rates.TERMS[method], strict=True))
+        row |= {"bound": rates.RATES[method]} | rates.of_risk(group, "n")
+        row |= {"bound_exponent": rates.bound_exponent(row, "n"), "instance": instance}
         rows.append(row | {"worst_bias": _bias(group)})
     data = _sorted(rows, "d")
     lines = []
@@ -84,7 +67,7 @@ def _named(at: dict[str, Any]) -> dict[str, str]:
     private = not math.isinf(at["epsilon"])
     return {
         "algorithm": LABELS[at["method"]],
-        "p": norm(at["p"]),
+        "p": rates.norm(at["p"]),
         "epsilon": f"{at['epsilon']:g}" if private else "no noise",
         "noise": at["calibration"] if private else "",
     }
@@ -111,9 +94,11 @@ def dimension_exponents(config: Config, product: Product, problems: list[str]) -
     for at, group in groups(instanced(config, product), [*KEYS, "instance"]):
         instance = at.pop("instance")
         # the initial risk of the hard instances depends on d
-        row = at | of_dimension(group, "share" if instance == EASY else "excess")
-        row |= {"bound_exponent": bound_exponent(row, "d"), "instance": instance}
-        rows.append(row | {"table1_exponent": bound_exponent(row, "d", printed=True)})
+        row = at | rates.of_dimension(group, "share" if instance == EASY else "excess")
+        row |= {"bound_exponent": rates.bound_exponent(row, "d"), "instance": instance}
+        rows.append(
+            row | {"table1_exponent": rates.bound_exponent(row, "d", printed=True)}
+        )
     data = _sorted(rows)
     for row in data.to_dict("records"):
         line = _named(row) | {"instance": row["instance"], "n": f"{row['n']:g}"}
@@ -124,7 +109,7 @@ def dimension_exponents(config: Config, product: Product, problems: list[str]) -
             cells += [f"{row[key]:.2f}" for key in ends]
         names = ("d", "exponent of d", "of the bound", "of Table 1")
         line |= dict(zip(names, cells, strict=True))
-        lines.append(line | {"Table 1": growth(row["method"], row["p"])})
+        lines.append(line | {"Table 1": rates.growth(row["method"], row["p"])})
     return Table(data, pd.DataFrame(lines))
 
 
@@ -133,7 +118,7 @@ def starts(config: Config, product: Product, problems: list[str]) -> Table:
     rows, lines = [], []
     for at, group in groups(together(config, product), [*KEYS, "d"]):
         means = group.groupby("n")["share"].mean()
-        rows.append(at | start(means) | {"largest": means.index.max()})
+        rows.append(at | rates.start(means) | {"largest": means.index.max()})
     data = pd.DataFrame(rows).sort_values([*KEYS, "d"], ignore_index=True)
     for at, group in groups(data, KEYS):
         line = _named(at)
@@ -157,7 +142,7 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
     data = pd.DataFrame([row for at in targets for row in costs(*at, config.seed)])
     shown = readable(data)
     shown["algorithm"] = [LABELS[name] for name in data["algorithm"]]
-    shown["p"] = [norm(p) for p in data["p"]]
+    shown["p"] = [rates.norm(p) for p in data["p"]]
     return Table(data, shown)
 
 
@@ -173,7 +158,7 @@ def peers(config: Config, product: Product, problems: list[str]) -> Table:
     table = together(config, product)
     rows, texts = [], []
     for at, group in groups(table, ["method", "epsilon", "n"], sort=True):
-        power = of_time(where(table, method=at["method"]))
+        power = rates.of_time(where(table, method=at["method"]))
         row = {"algorithm": LABELS[at.pop("method")], "p": group["p"].iloc[0], **at}
         row["seconds"] = group["seconds"].median()
         row |= dict(zip(POWER, power, strict=True))
@@ -189,7 +174,7 @@ def peers(config: Config, product: Product, problems: list[str]) -> Table:
 def _share(group: pd.DataFrame, column: str = "share", name: str = "") -> dict:
     """The mean of a column and its interval, which one run does not have."""
     names = (name or column, "ci_low", "ci_high")
-    return with_interval(group[column], *names, interval=interval)
+    return with_interval(group[column], *names, interval=rates.interval)
 
 
 def tails(config: Config, product: Product, problems: list[str]) -> Table:
@@ -199,7 +184,7 @@ def tails(config: Config, product: Product, problems: list[str]) -> Table:
         values = group["share"].to_numpy()
         middle = float(np.median(values))
         known = {"algorithm": LABELS[at.pop("method")], **at, "runs": len(values)}
-        for beta, *found in tail(values, (0.1, 0.01, 0.001)):
+        for beta, *found in rates.tail(values, (0.1, 0.01, 0.001)):
             cells = (beta, middle, *found, found[0] / middle)
             rows.append(known | dict(zip(names, cells, strict=True)))
     return _table(rows, *names)
@@ -268,7 +253,7 @@ def corollary72_rates(config: Config, product: Product, problems: list[str]) -> 
     inside = table[_needed(table["d"], table["n"], table["epsilon"]) <= table["n"]]
     return made_of(
         [
-            at | of_risk(group, "n") | {"bound_exponent": -0.5}
+            at | rates.of_risk(group, "n") | {"bound_exponent": -0.5}
             for at, group in groups(inside, [*KEYS, "d"], sort=True)
         ]
     )
@@ -324,7 +309,7 @@ def empirical(config: Config, product: Product, problems: list[str]) -> Table:
 def _slopes(group: pd.DataFrame, axis: str, column: str) -> np.ndarray:
     """Exponents of each replicate, of the geometric mean over all other axes."""
     logs = np.log(group[column]).groupby([group["replicate"], group[axis]]).mean()
-    return by_replicate(np.exp(logs).reset_index(), axis, column)
+    return rates.by_replicate(np.exp(logs).reset_index(), axis, column)
 
 
 def estimator(config: Config, product: Product, problems: list[str]) -> Table:
@@ -349,8 +334,8 @@ def nonsmooth(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of n for losses that bend, beside those of Proposition 7.3's bound."""
     rows, keys = [], ["loss", "p", "epsilon", "calibration", "d"]
     for at, group in groups(instanced(config, product), keys, sort=True):
-        row = at | of_risk(group, "n")
-        proved = bound_exponent(row | {"method": "phased_sgd"}, "n")
+        row = at | rates.of_risk(group, "n")
+        proved = rates.bound_exponent(row | {"method": "phased_sgd"}, "n")
         rows.append(row | {"bound_exponent": proved, "worst_bias": _bias(group)})
     return made_of(rows)
 
@@ -360,6 +345,8 @@ def nonsmooth_time(config: Config, product: Product, problems: list[str]) -> Tab
     rows = []
     table = results.load_sweep(config, product.sweeps[0])
     for at, group in groups(table, ["loss", "n"], sort=True):
-        power = dict(zip(POWER, of_time(where(table, loss=at["loss"])), strict=True))
+        power = dict(
+            zip(POWER, rates.of_time(where(table, loss=at["loss"])), strict=True)
+        )
         rows.append(at | {"seconds": group["seconds"].median()} | power)
     return made_of(rows)

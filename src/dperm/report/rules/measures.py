@@ -422,17 +422,17 @@ def fewer(
 # --- what solutions look like ---------------------------------------------------------
 
 
-def _even(table: pd.DataFrame, options: Options) -> pd.DataFrame:
-    return constant(table, ["mean"], 1.0)
-
-
 def _near_zero(table: pd.DataFrame, options: Options) -> pd.DataFrame:
     first = table.groupby("panel")["x"].transform("min") == table["x"]
     return table.assign(mean=first.astype(float) * 1000)
 
 
 @rule(
-    Control("parameters spread evenly", having("at_most"), _even),
+    Control(
+        "parameters spread evenly",
+        having("at_most"),
+        lambda table, _: constant(table, ["mean"], 1.0),
+    ),
     Control("all parameters near 0", having("at_least"), _near_zero),
     each=REQUIRED,
 )
@@ -762,7 +762,6 @@ def agree(
     return Finding(verdict, f"right in {right} of {len(decided)} decided rows", found)
 
 
-ALONE = 0.05  # of a control, which is one test
 OTHERS = ("w = 0", "noise x 0.7", "noise x 1.4", "errors x 0.7", "errors x 1.4")
 
 
@@ -789,17 +788,9 @@ def pooled(
     cells are apart from their laws; with a caveat where only the ratio differs, within
     ``CLOSE``. The controls are other noise, as measured.
     """
-    how: dict[str, Any] = {
-        "file": file,
-        "keys": keys,
-        "column": column,
-        "decimals": decimals,
-        "digits": digits,
-        "spread": spread,
-        "redrawn": redrawn or {},
-        "draws": draws,
-        "prints": prints,
-    }
+    how: Rows = {"file": file, "keys": keys, "column": column, "spread": spread}
+    how |= {"decimals": decimals, "digits": digits, "redrawn": redrawn or {}}
+    how |= {"draws": draws, "prints": prints}
     printed = results.published(evidence.config, published)
     found = cells.with_laws(evidence, printed, how, cells.CHANGES.get(change))
     group = cells.grouped(found).get(problem)
@@ -807,7 +798,7 @@ def pooled(
         raise AbsentError(f"{evidence.path(file)} has no law for {problem}")
     seen = cells.pooled(group)
     close = 1 / CLOSE <= seen.ratio.value <= CLOSE
-    differs = seen.probability < (ALONE if change else level)
+    differs = seen.probability < (cells.ALONE if change else level)
     verdict = REPRODUCED if not differs else CAVEAT if close else NOT
     chance = cells.apart(group)
     verdict = NOT if chance < level else verdict
@@ -856,7 +847,7 @@ def in_law(
     few = (
         REPRODUCED if not outside else CAVEAT if 20 * len(outside) <= len(kept) else NOT
     )
-    verdict = few if chance >= ALONE else NOT
+    verdict = few if chance >= cells.ALONE else NOT
     which = f" ({'; '.join(outside[:2])})" if outside else ""
     missing = len(printed) - len(found)
     lost = f"; {missing} cells have no law" if missing else ""
