@@ -10,8 +10,8 @@ record may move from -1 to 1, so the mean moves by 2/n.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from dperm.audit.blackbox.domain import Domain
-from dperm.audit.blackbox.search import Claim, audit
+from dperm.audit.blackbox import Claim, audit
+from dperm.audit.functions import Domain
 
 
 def mean(X, y, seed, size=1.0):

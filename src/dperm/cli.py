@@ -45,7 +45,7 @@ class Command(NamedTuple):
 _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     OPTIONS: {
         "audit module:function": (
-            "audit.blackbox.command:main",
+            "audit.blackbox:main",
             "audit the privacy of a function of yours",
         ),
         "anchors": (

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dperm.audit.blackbox.domain import Domain
-from dperm.audit.blackbox.search import Claim
+from dperm.audit.blackbox import Claim
+from dperm.audit.functions import Domain
 
 EPSILON = 1.0
 DELTA = 1e-6

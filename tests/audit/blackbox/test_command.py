@@ -9,7 +9,7 @@ import pytest
 
 from commands import dperm
 from dperm import cli
-from dperm.audit.blackbox.command import NOT_REFUTED, REFUSED, REFUTED
+from dperm.audit.blackbox import NOT_REFUTED, REFUSED, REFUTED
 
 MINE = """
 from pathlib import Path

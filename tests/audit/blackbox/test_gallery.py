@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm.audit.blackbox.recording import Target, quiet, recorded
-from dperm.audit.blackbox.search import audit
+from dperm.audit.blackbox import audit
+from dperm.audit.functions import Target, quiet, recorded
 from dperm.core.privacy.strict import gaussian_delta
 
 from .gallery import CASES, DELTA, EPSILON, SIGMA, SOUND

@@ -7,15 +7,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm.audit.blackbox import affine
-from dperm.audit.blackbox.domain import Data, Domain, Pair
-from dperm.audit.blackbox.events import judge, learn
-from dperm.audit.blackbox.recording import RefusedError, Target, numbers, recorded, run
-from dperm.audit.subjects import LAWS
+from dperm.audit.functions import (
+    Domain,
+    Pair,
+    RefusedError,
+    Target,
+    numbers,
+    recorded,
+    run,
+)
+from dperm.audit.proofs import compare_laws, judge, learn
+from dperm.audit.subjects import LAWS, Records
 from dperm.core.privacy.strict import gaussian_epsilon
 
-DATA = Data(np.array([[0.5], [1.0]]), np.zeros(2))
-OTHER = Data(np.array([[0.5], [0.0]]), np.zeros(2))
+DATA = Records(np.array([[0.5], [1.0]]), np.zeros(2))
+OTHER = Records(np.array([[0.5], [0.0]]), np.zeros(2))
 
 SOURCES = {
     "old functions": lambda seed: np.random.laplace(0, 1, 2),
@@ -73,7 +79,7 @@ def pair(first=DATA, second=OTHER):
 
 def compared(fit, delta=0.0):
     with recorded():
-        return affine.compare(Target(fit), pair(), 1, delta, 1e-3)
+        return compare_laws(Target(fit), pair(), 1, delta, 1e-3)
 
 
 def test_the_law_of_a_gaussian_release_is_exact():

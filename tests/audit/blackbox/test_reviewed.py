@@ -2,8 +2,8 @@
 
 import pytest
 
-from dperm.audit.blackbox.domain import Domain
-from dperm.audit.blackbox.search import Claim, audit
+from dperm.audit.blackbox import Claim, audit
+from dperm.audit.functions import Domain
 
 from . import reviewed
 from .gallery import DELTA, EPSILON

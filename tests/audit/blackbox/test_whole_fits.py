@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dperm import DPRegressor, PrivateSearch
-from dperm.audit.blackbox.domain import Domain
-from dperm.audit.blackbox.search import Claim, audit
+from dperm.audit.blackbox import Claim, audit
+from dperm.audit.functions import Domain
 from dperm.compare import search
 from dperm.solvers import hidden_number
 

@@ -1,31 +1,41 @@
-"""The search for neighbours that refute an epsilon, within a budget of seconds.
+"""Audit of other people's code: any ``fit(X, y, seed)`` against its stated epsilon.
 
-Pairs are ranked by how far outputs move under the same noise; where laws are exact, so
-is the verdict. The worst pairs are run on fresh noise, twice as often each round: an
-event is chosen on all runs so far and counted on new ones. An exception is an output.
+Nothing is known of the function but what it returns and, where it draws from numpy's
+generators, its noise. Pairs of neighbours are ranked by how far outputs move under the
+same noise; where laws are exact, so is the verdict. The worst pairs are run on fresh
+noise, twice as often each round: an event is chosen on all runs so far and counted on
+new ones. An exception is an output. ``dperm audit module:function`` is the command.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import math
+import re
+import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dperm.audit.blackbox import affine, events
-from dperm.audit.blackbox.domain import Data, Domain, Pair
-from dperm.audit.blackbox.events import WIDE, Judged, plain, scale_of
-from dperm.audit.blackbox.recording import (
+from dperm.audit import proofs
+from dperm.audit.functions import (
+    NORMS,
+    RELATIONS,
+    Domain,
     Fit,
+    Pair,
     RefusedError,
-    Run,
     Target,
+    load,
     quiet,
     recorded,
 )
-
-Array = np.ndarray
+from dperm.audit.proofs import WIDE, plain, scale_of
+from dperm.audit.subjects import Array, Records
 
 SLACK = 1e-3  # relative, of an epsilon that is computed and not counted
 FEW = 24  # pairs of the first glance
@@ -38,6 +48,17 @@ SHARE = 12  # of what is left of the budget, at most one in so many goes into a 
 FLOOR = 1e-9  # of a spread
 STEP = 0.1  # share of a step that counts as spread: few runs may show none by chance
 LENIENT = 0.5  # level of bounds that only rank pairs
+
+PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
+NOT_REFUTED, REFUTED, REFUSED = 0, 1, 2  # exit codes
+LARGEST = 10**4  # records, features
+FEATURES = (1, 2, 4)  # the last for extreme records: few sums of two overflow
+
+DESCRIPTION = "Try to refute that fit(X, y, seed) is (epsilon, delta)-private."
+EPILOG = """
+exit code: 0 not refuted, 1 refuted, 2 cannot be audited
+not refuted is not private: docs/howto/audit.md says how to read a verdict
+"""
 
 
 @dataclass(frozen=True)
@@ -79,13 +100,14 @@ class Claim:
 class Verdict:
     """What an audit found."""
 
-    refuted: bool
+    refuted: bool = False
     #: proved lower bound, at the claim's delta and confidence; infinite where frozen
     #: noise shows that none would do
-    epsilon: float
-    pair: Pair | None  #: the neighbours it was found on
-    proof: str  #: the event and its counts, or what moved under frozen noise
-    frozen: bool  #: whether the proof is one of frozen noise
+    epsilon: float = 0.0
+    pair: Pair | None = None  #: the neighbours it was found on
+    #: the event and its counts, or what moved under frozen noise
+    proof: str = "no event told neighbours apart"
+    frozen: bool = False  #: whether the proof is one of frozen noise
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     runs: int = 0
@@ -111,7 +133,7 @@ def audit(fit: Fit, claim: Claim, domain: Domain, seed: int = 0) -> Verdict:
     Parameters
     ----------
     fit : callable
-        ``fit(X, y, seed)``; see :class:`.running.Target`.
+        ``fit(X, y, seed)``; see :class:`.functions.Target`.
 
     Returns
     -------
@@ -144,7 +166,7 @@ class Search:
         self.domain, self.seed = domain, seed
         self.began, self.tests, self.notes = time.process_time(), 0, list[str]()
         self.rng = np.random.Generator(np.random.PCG64([seed, 1]))
-        self.best, self.replayed = _nothing(), False
+        self.best, self.replayed = Verdict(), False
         self.stage, self.start = GLANCE, (0.0, 0)  # seconds and runs at its start
         self.size, self.raised = 0, ""  # numbers of an output; what the last run raised
         self.clue = ""  # noise whose scale depends on the data
@@ -188,9 +210,10 @@ class Search:
         if self.replayed:
             self._lawful(ranked[: stage.lawful])
         self._clear_cut(ranked[: stage.clear])
-        # count how often it raises where one of two neighbours makes it
+        # count how often it raises, which leaves no numbers, where one of two does
         for pair, text in self.raising[: stage.raising]:
-            event = events.Event(f"it raises {text}", _no_numbers, 1.0, 0.0, True)
+            bare: proofs.Statistic = lambda w: np.isnan(w).all(axis=1)  # noqa: E731
+            event = proofs.Event(f"it raises {text}", bare, 1.0, 0.0, True)
             if self.best.refuted:
                 break
             self._judge(Candidate(pair, 0.0), self._least(), event)
@@ -200,7 +223,7 @@ class Search:
 
     def _ordinary_too(self, pairs: list[Pair]) -> None:
         """Whether ordinary records refute as well; both are told."""
-        odd, self.best = self.best, _nothing()
+        odd, self.best = self.best, Verdict()
         self._pass(pairs, ASIDE)
         assert odd.pair is not None
         if self.best.refuted:
@@ -239,11 +262,11 @@ class Search:
             self.size = max(self.size, run.output.size)
         return ""
 
-    def _outputs(self, data: Data, seeds: list[int]) -> Array:
+    def _outputs(self, data: Records, seeds: list[int]) -> Array:
         """Outputs on seeds, (m, k); what raised or is too short ends in NaN."""
         outputs = np.full((len(seeds), self.size), np.nan)
         for k, seed in enumerate(seeds):
-            run: Run = self.target(data, seed)
+            run = self.target(data, seed)
             outputs[k, : run.output.size] = run.output[: self.size]
             self.raised = run.raised
         return outputs
@@ -333,7 +356,7 @@ class Search:
         for candidate in ranked:
             try:
                 given = (self.seed, self.claim.delta, level)
-                found = affine.compare(self.target, candidate.pair, *given)
+                found = proofs.compare_laws(self.target, candidate.pair, *given)
             except np.linalg.LinAlgError:
                 continue
             if found is None:
@@ -414,28 +437,26 @@ class Search:
         one, two = (np.concatenate(c) for c in (candidate.first, candidate.second))
         halves, total = (slice(None, None, 2), slice(1, None, 2)), 0.0
         for here, there in (halves, halves[::-1]):
-            event = events.learn(one[here], two[here], LENIENT, self.claim.delta)
+            event = proofs.learn(one[here], two[here], LENIENT, self.claim.delta)
             judged = (one[there], two[there], LENIENT, self.claim.delta)
-            total += events.judge(event, *judged).raw
+            total += proofs.judge(event, *judged).raw
         return -total
 
-    def _event(self, candidate: Candidate) -> events.Event:
-        given = np.concatenate(candidate.first), np.concatenate(candidate.second)
-        return events.learn(*given, 0.1, self.claim.delta)
-
     def _judge(
-        self, candidate: Candidate, count: int, event: events.Event | None = None
+        self, candidate: Candidate, count: int, event: proofs.Event | None = None
     ) -> None:
         """Count an event on fresh runs; the best one of those before, if not given."""
-        event = event or self._event(candidate)
+        if event is None:
+            known = np.concatenate(candidate.first), np.concatenate(candidate.second)
+            event = proofs.learn(*known, 0.1, self.claim.delta)
         self._more(candidate, count)
         self.tests += 1
         fresh, level = (
             (candidate.first[-1], candidate.second[-1]),
             self._level(self.tests),
         )
-        found = events.judge(event, *fresh, level, self.claim.delta)
-        self._keep(found.epsilon, candidate.pair, event_text(found), fresh)
+        found = proofs.judge(event, *fresh, level, self.claim.delta)
+        self._keep(found.epsilon, candidate.pair, found.text, fresh)
 
     def _more(self, candidate: Candidate, count: int) -> None:
         for data, kept in (
@@ -443,24 +464,6 @@ class Search:
             (candidate.pair.second, candidate.second),
         ):
             kept.append(self._outputs(data, self._seeds(count)))
-
-
-def _nothing() -> Verdict:
-    return Verdict(False, 0.0, None, "no event told neighbours apart", False)
-
-
-def _no_numbers(outputs: Array) -> Array:
-    """Runs that raised: they have no numbers."""
-    return np.isnan(outputs).all(axis=1)
-
-
-def event_text(judged: Judged) -> str:
-    """An event and its counts in words."""
-    event = judged.event
-    return (
-        f"{event.text}: {judged.on_first} of {judged.runs} runs on D,"
-        f" {judged.on_second} of {judged.runs} on D'"
-    )
 
 
 # --- how badly a pair fares under frozen noise, for the order of the search -----------
@@ -503,3 +506,199 @@ def _hidden(one: Array, two: Array) -> float:
     if not 1 < one.shape[1] <= WIDE:
         return 0.0
     return float(_moved(*(side[:, 1:] - side[:, :1] for side in (one, two))).max())
+
+
+# --- the command ---------------------------------------------------------------------
+
+
+def main(given: argparse.Namespace) -> None:
+    """Audit the function that the command line names."""
+    try:
+        _within("--epsilon", given.epsilon, 0, math.inf)
+        if given.delta:
+            _within("--delta", given.delta, 0, 1)
+        _within("--confidence", given.confidence, 0.5, 1)
+        _within("--seconds", given.seconds, 0, math.inf)
+        claim = Claim(given.epsilon, given.delta, given.confidence, given.seconds)
+        domains = _domains(given)
+        verdict, domain = _best(load(given.function), claim, domains, given.seed)
+    except RefusedError as error:
+        print(f"dperm audit: {error}", file=sys.stderr)
+        raise SystemExit(REFUSED) from error
+    name = re.sub(r"[^\w.]+", "-", given.function).strip("-.")
+    folder = Path(given.out or f"results/audit/functions/{name}")
+    text = verdict_text(given.function, claim, domain, verdict, folder)
+    save(folder, verdict, {**vars(given), "relation": domain.relation}, text)
+    print(text)
+    raise SystemExit(REFUTED if verdict.refuted else NOT_REFUTED)
+
+
+def _best(
+    fit: Fit, claim: Claim, domains: list[Domain], seed: int
+) -> tuple[Verdict, Domain]:
+    """The verdict on the first domain that refutes, or the largest bound.
+
+    Raises RefusedError if the function runs on none of them.
+    """
+    each = replace(claim, seconds=claim.seconds / len(domains))
+    found: list[tuple[Verdict, Domain]] = []
+    for domain in domains:
+        try:
+            found.append((audit(fit, each, domain, seed), domain))
+        except RefusedError:
+            if domain is domains[-1] and not found:
+                raise
+        if found and found[-1][0].refuted:
+            break
+    best = max(found, key=lambda one: (one[0].refuted, one[0].epsilon))
+    best[0].seconds = sum(verdict.seconds for verdict, _ in found)
+    best[0].runs = sum(verdict.runs for verdict, _ in found)
+    return best
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What follows ``dperm audit``."""
+    parser.description = DESCRIPTION
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add = parser.add_argument
+    add("function", type=_place, help="module:function or path.py:function")
+    add("--epsilon", type=float, required=True, help="what it claims, above 0")
+    add("--delta", type=float, default=0.0, help="what it claims, from 0; default 0")
+    add("--n", type=int, default=8, help="records; default 8")
+    add("--p", type=int, help="features; default 1, 2, and 4 without bounds")
+    add(
+        "--x-bound",
+        type=_range,
+        metavar="B or LOW:HIGH",
+        help="features that it assumes: -B to B; none given: any number",
+    )
+    add(
+        "--y-bound", type=_range, metavar="B or LOW:HIGH", help="labels that it assumes"
+    )
+    add("--labels", type=_labels, metavar="A,B,...", help="labels, if just so many")
+    add(
+        "--norm",
+        choices=sorted(NORMS),
+        default="linf",
+        help="norm of a record's features that B bounds; default linf, each feature",
+    )
+    add("--relation", choices=RELATIONS, default="replace", help="neighbours")
+    add("--seconds", type=float, default=45.0, help="of computing; default 45")
+    add("--confidence", type=float, default=0.999, help="of a refutation; 0.999")
+    add("--seed", type=int, default=0, help="of the audit; default 0")
+    add("--out", help="folder; default results/audit/functions/<function>")
+
+
+def _place(text: str) -> str:
+    if not PLACE.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected module:function")
+    return text
+
+
+def _range(text: str) -> tuple[float, float]:
+    try:
+        ends = [float(part) for part in text.split(":")]
+    except ValueError:
+        ends = []
+    low, high = (-ends[0], ends[0]) if len(ends) == 1 else (ends or [0, 0])[:2]
+    if len(ends) > 2 or not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected B > 0 or LOW:HIGH")
+    return low, high
+
+
+def _labels(text: str) -> tuple[float, ...]:
+    try:
+        found = tuple(sorted({float(part) for part in text.split(",")}))
+    except ValueError:
+        found = ()
+    if len(found) < 2 or not np.isfinite(found).all():
+        raise argparse.ArgumentTypeError(f"{text!r}: expected numbers, as in -1,1")
+    return found
+
+
+def _within(name: str, value: float, low: float, high: float) -> None:
+    if not low < value < high:
+        raise RefusedError(
+            f"{name} {value:g}: expected more than {low:g}, less than {high:g}"
+        )
+
+
+def _domains(given: argparse.Namespace) -> list[Domain]:
+    for name, least, most in (("n", 2, LARGEST), ("p", 1, LARGEST), ("seed", 0, 2**62)):
+        value = getattr(given, name)
+        if value is not None and not least <= value <= most:
+            raise RefusedError(f"--{name} {value}: expected {least} to {most}")
+    if given.labels and given.y_bound:
+        raise RefusedError("--labels and --y-bound: expected one of them")
+    if given.norm != "linf" and given.x_bound is None:
+        raise RefusedError(f"--norm {given.norm}: expected --x-bound with it")
+    y, listed = given.labels or given.y_bound, bool(given.labels)
+    rest = (given.x_bound, given.norm, y, listed, given.relation)
+    features = FEATURES if given.p is None else (given.p,)
+    domains = [Domain(given.n, p, *rest) for p in features]
+    return [d for d in domains if given.p or not d.bounded or d.p < FEATURES[-1]]
+
+
+# --- the verdict ----------------------------------------------------------------------
+
+
+def verdict_text(
+    function: str, claim: Claim, domain: Domain, verdict: Verdict, folder: Path
+) -> str:
+    """The verdict in a few lines."""
+    sign = "=" if math.isinf(verdict.epsilon) else ">="
+    how = f"by counting, with confidence {claim.confidence:g}"
+    if verdict.frozen:
+        how = "by frozen noise: the output is affine in it, checked on fresh draws"
+    lines = [
+        f"{'REFUTED' if verdict.refuted else 'not refuted'}: {function},"
+        f" claimed epsilon {claim.epsilon:g} at delta {claim.delta:g}",
+        f"  proved: epsilon {sign} {verdict.epsilon:.4g} at delta"
+        f" {claim.delta:g}, {how}",
+        f"  proof: {verdict.proof}",
+    ]
+    if verdict.pair is not None:
+        lines.append(
+            f"  neighbours: {verdict.pair.text} (n = {domain.n}, p = {domain.p}),"
+            f" {folder}/neighbours.npz"
+        )
+    lines += [f"  note: {note}" for note in verdict.notes]
+    lines.append(f"  {verdict.runs} runs in {verdict.seconds:.1f} seconds of computing")
+    return "\n".join(lines)
+
+
+def save(folder: Path, verdict: Verdict, given: dict[str, Any], text: str) -> None:
+    """Write the verdict, and the neighbours as CSV and as arrays.
+
+    Parameters
+    ----------
+    folder : Path
+        Is made.
+    given : dict
+        The arguments, kept beside the verdict.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "verdict.txt").write_text(text + "\n", encoding="utf-8")
+    bare = replace(verdict, pair=None, outputs=None)
+    plain = {**asdict(bare), "arguments": given}
+    plain["epsilon"] = (
+        str(verdict.epsilon) if math.isinf(verdict.epsilon) else verdict.epsilon
+    )
+    spelt = json.dumps(plain, indent=1) + "\n"
+    (folder / "verdict.json").write_text(spelt, encoding="utf-8")
+    if verdict.pair is None:
+        return
+    first, second = verdict.pair.first, verdict.pair.second
+    whole = folder / "neighbours.npz"
+    np.savez(whole, X=first.X, y=first.y, X_prime=second.X, y_prime=second.y)
+    if verdict.outputs is not None:
+        counted, other = verdict.outputs
+        np.savez(folder / "outputs.npz", D=counted, D_prime=other)
+    for name, data in (("D", first), ("D_prime", second)):
+        names = ",".join([*(f"x{j + 1}" for j in range(data.X.shape[1])), "y"])
+        rows = np.column_stack([data.X, data.y]).tolist()
+        (folder / f"{name}.csv").write_text(
+            "\n".join([names, *(",".join(map(repr, row)) for row in rows)]) + "\n",
+            encoding="utf-8",
+        )

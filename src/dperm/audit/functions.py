@@ -1,0 +1,546 @@
+"""A function under test: its neighbours, and its runs with a record of what it drew.
+
+While :func:`recorded` is open, ``numpy.random`` hands out generators that note every
+draw, and take its numbers from a script if there is one. Python's ``random`` and the
+system's entropy are made repeatable too, but are not noted number by number.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import io
+import itertools
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from dperm.audit.subjects import Array, Draw, Records
+from dperm.core.experiment import locate
+
+Row = tuple[Array, float]  # features and label
+
+NORMS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
+RELATIONS = ("replace", "add-remove")
+LOUD = (1.0, 1e3)  # sizes of records where no bound is declared
+HUGE = 1e200  # whose square overflows
+FINITE = (1e308, -1e308, 1e-200, 5e-324)  # numbers that arithmetic trips over
+NOT_FINITE = (np.nan, np.inf, -np.inf)
+ALIKE, ALTERNATING = 1, 2  # of Domain._bases
+COMPANIES = (  # sizes of features and of labels of those beside an extreme record
+    (1.0, 1e3, ALTERNATING),
+    (1.0, 1.0, ALTERNATING),
+    (1e3, 1e3, ALTERNATING),
+    (1.0, 1e3, ALIKE),
+)
+QUIET = 1e-3  # size of a small one, relative to the bound
+SHOWN = 4  # features of a record that are printed
+
+
+# Methods whose draws are no noise of known scale: what they decide is not replayed.
+OTHERS = """
+random integers choice permutation permuted shuffle bytes uniform random_sample rand
+randint random_integers tomaxint beta binomial chisquare dirichlet f gamma geometric
+hypergeometric logseries lognormal multinomial negative_binomial
+noncentral_chisquare noncentral_f pareto poisson power rayleigh standard_cauchy
+standard_gamma standard_t triangular vonmises wald weibull zipf
+multivariate_hypergeometric
+"""
+
+
+# --- neighbours within what a function assumes of its data ----------------------------
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Neighbours, and in words what differs."""
+
+    first: Records
+    second: Records
+    text: str
+
+    @property
+    def largest(self) -> float:
+        """Size of the largest number; NaN if there is one."""
+        parts = (self.first.X, self.first.y, self.second.X, self.second.y)
+        return float(np.max([np.abs(part).max(initial=0.0) for part in parts]))
+
+    @property
+    def finite(self) -> bool:
+        """Whether all numbers are."""
+        return bool(np.isfinite(self.largest))
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a function assumes of its data, and who is a neighbour."""
+
+    #: n, p: records and features
+    n: int = 8
+    p: int = 2
+    #: range of every feature; None if the function takes any number
+    x: tuple[float, float] | None = None
+    #: {"l1", "l2", "linf"}; norm that a record's features keep below the larger end of
+    #: the range
+    norm: str = "linf"
+    #: range of the labels, or the labels themselves where there are just so many
+    y: tuple[float, ...] | None = None
+    labels: bool = False  #: whether ``y`` lists all labels
+    relation: str = "replace"  #: {"replace", "add-remove"}
+
+    def pairs(self, rng: np.random.Generator) -> list[Pair]:
+        """Neighbours worth trying, each once, one of each kind of data in turn."""
+        return self._in_turn((1.0,) if self.bounded else LOUD, rng)
+
+    def extremes(self, rng: np.random.Generator) -> list[Pair]:
+        """Neighbours of which one record is extreme where no bound is declared.
+
+        Finite ones come first, then those of :data:`HUGE` numbers throughout, then
+        records that hold NaN or infinity.
+        """
+        if self.bounded:
+            return []
+        pairs = []
+        for base in self._companies(rng):
+            own = base.X[0], float(base.y[0])
+            for record in self._extreme_records():
+                both = (own, record) if self.relation == "replace" else (record, own)
+                pairs.append(self._pair(base, 0, *both))
+        finite = [pair for pair in pairs if pair.finite]
+        rest = [pair for pair in pairs if not pair.finite]
+        huge = [pair for pair in self._in_turn((HUGE,), rng) if pair.largest > 1e6]
+        return finite + huge + rest
+
+    @property
+    def bounded(self) -> bool:
+        """Whether features and labels both are."""
+        return self.x is not None and self.y is not None
+
+    def _in_turn(
+        self, sizes: tuple[float, ...], rng: np.random.Generator
+    ) -> list[Pair]:
+        groups = [
+            [
+                self._pair(base, position, one, two)
+                for position in sorted({0, self.n - 1})
+                for one, two in self._exchanges(size, rng)
+            ]
+            for size in sizes
+            for base in self._bases(size, rng)
+        ]
+        turns = itertools.chain.from_iterable(itertools.zip_longest(*groups))
+        return list({_key(pair): pair for pair in turns if pair is not None}.values())
+
+    def _pair(self, base: Records, at: int, one: Row, two: Row) -> Pair:
+        """One record stands in D; another in its place, or none, in D'."""
+        first, place = base.replaced(at, *one), f"record {at + 1} of {self.n}"
+        if self.relation == "replace":
+            text = f"{place}: {_record_text(two)} on D' in place of {_record_text(one)}"
+            return Pair(first, base.replaced(at, *two), text)
+        return Pair(
+            first,
+            Records(np.delete(first.X, at, axis=0), np.delete(first.y, at)),
+            f"{place}: {_record_text(one)} not on D'",
+        )
+
+    def _exchanges(
+        self, size: float, rng: np.random.Generator
+    ) -> Iterator[tuple[Row, Row]]:
+        loud, ends = self._loud(size), self._ends(size)
+        zero = self._fit(np.zeros(self.p), size)
+        for x, other in loud:
+            for y in ends:
+                yield (x, y), (other, y)
+                yield (zero, y), (x, y)
+                yield (x, y), (zero, y)
+            yield (x, ends[-1]), (x, ends[0])
+            yield (x, ends[0]), (other, ends[-1])
+        yield (zero, ends[-1]), (zero, ends[0])
+        yield (zero, ends[-1]), (self._fit(QUIET * loud[0][0], size), ends[-1])
+        for _ in range(4):
+            x, other = (self._random(size, rng) for _ in range(2))
+            yield (x, float(rng.choice(ends))), (other, float(rng.choice(ends)))
+
+    def _bases(self, size: float, rng: np.random.Generator) -> Iterator[Records]:
+        """Zeros, duplicates, two opposite halves, random records."""
+        ends, (high, low) = self._ends(size), self._loud(size)[0]
+        alternating = np.arange(self.n) % 2
+        zero = self._fit(np.zeros(self.p), size)
+        middle = ends[0] if self.labels else 0.5 * (ends[0] + ends[-1])
+        yield Records(np.tile(zero, (self.n, 1)), np.full(self.n, middle))
+        yield Records(np.tile(high, (self.n, 1)), np.full(self.n, ends[-1]))
+        yield Records(
+            np.where(alternating[:, None], high, low),
+            np.where(alternating, ends[-1], ends[0]),
+        )
+        X = np.array([self._random(size, rng) for _ in range(self.n)])
+        yield Records(X, rng.choice(ends, self.n))
+
+    def _companies(self, rng: np.random.Generator) -> Iterator[Records]:
+        """Ordinary records, small and loud, alternating or alike, by an extreme one."""
+        for x_size, y_size, kind in COMPANIES:
+            X = list(self._bases(x_size, rng))[kind].X
+            yield Records(X, list(self._bases(y_size, rng))[kind].y)
+
+    # --- records ----------------------------------------------------------------------
+
+    def _range(self, size: float) -> tuple[float, float]:
+        return (-size, size) if self.x is None else self.x
+
+    def _ends(self, size: float) -> tuple[float, ...]:
+        return (-size, size) if self.y is None else self.y
+
+    def _loud(self, size: float) -> list[tuple[Array, Array]]:
+        """Records at the ends of the range, each with its opposite."""
+        low, high = self._range(size)
+        place = np.arange(self.p)
+        kinds = (place >= 0, place % 2 == 0, place < self.p / 2, place < self.p - 1)
+        signs = [np.where(kind, 1.0, -1.0) for kind in kinds]
+        corners = [
+            (np.where(s > 0, high, low), np.where(s > 0, low, high)) for s in signs
+        ]
+        middle = np.clip(0.0, low, high)
+        for j in range(min(self.p, 4)):
+            axis = np.arange(self.p) == j
+            corners.append((np.where(axis, high, middle), np.where(axis, low, middle)))
+        pairs = [(self._fit(a, size), self._fit(b, size)) for a, b in corners]
+        keys = [a.tobytes() + b.tobytes() for a, b in pairs]
+        return [pair for k, pair in enumerate(pairs) if keys[k] not in keys[:k]]
+
+    def _extreme_records(self) -> Iterator[Row]:
+        """Every feature with every label, where one of both is extreme."""
+        plain, wild = [self._fit(np.zeros(self.p), 1.0), self._loud(1.0)[0][0]], []
+        if self.x is None:
+            signs = 1.0 - 2.0 * (np.arange(self.p) % 2)
+            wild = [np.full(self.p, value) for value in FINITE + NOT_FINITE]
+            wild += [value * signs for value in (FINITE[0], np.inf) if self.p > 1]
+        ends, odd = self._ends(1.0), tuple[float, ...]()
+        if self.y is None:
+            ends, odd = (*ends, 0.0), FINITE + NOT_FINITE
+        yield from itertools.product(wild, ends + odd)
+        yield from itertools.product(plain, odd)
+
+    def _random(self, size: float, rng: np.random.Generator) -> Array:
+        low, high = self._range(size)
+        return self._fit(low + (high - low) * rng.random(self.p), size)
+
+    def _fit(self, x: Array, size: float) -> Array:
+        """The record within the range and the norm."""
+        low, high = self._range(size)
+        x = np.clip(x, low, high)
+        if self.x is None:
+            return x
+        length, bound = np.linalg.norm(x, NORMS[self.norm]), max(abs(low), abs(high))
+        return x * min(1.0, bound / length) if length > 0 else x
+
+
+def _record_text(record: Row) -> str:
+    x = [f"{value:g}" for value in record[0][:SHOWN]]
+    x += ["..."] if len(record[0]) > SHOWN else []
+    return f"x = ({', '.join(x)}), y = {record[1]:g}"
+
+
+def _key(pair: Pair) -> bytes:
+    parts = (pair.first.X, pair.first.y, pair.second.X, pair.second.y)
+    return b"|".join(part.tobytes() for part in parts)
+
+
+# --- what a run draws ----------------------------------------------------------------
+
+
+@dataclass
+class Record:
+    """What one run drew."""
+
+    #: numbers of unit scale to hand out instead, as long as they fit
+    script: Sequence[Array] = ()
+    draws: list[Draw] = field(default_factory=list)
+    #: methods and modules that decided something without being noted
+    others: set[str] = field(default_factory=set)
+
+    def noise(self, kind: str, unit: Any, loc: Any, scale: Any) -> Any:
+        """The draw, noted; of the script's numbers where there are some."""
+        at, shape = len(self.draws), np.shape(unit)
+        if at < len(self.script) and self.script[at].shape == shape:
+            unit = self.script[at] if shape else float(self.script[at])
+        elif self.script:
+            self.others.add("another sequence of draws")
+        self.draws.append(
+            Draw(kind, np.array(unit, dtype=float), scale=np.asarray(scale))
+        )
+        return loc + scale * unit
+
+
+class _Now:
+    """The record and the seed of the run under way."""
+
+    record, seed, made = Record(), 0, 0
+
+    def fresh(self) -> list[int]:
+        """A seed for a generator that was asked for without one."""
+        self.made += 1
+        return [self.seed, self.made]
+
+
+_now = _Now()
+
+
+def _shape(size: Any, *parameters: Any) -> Any:
+    """The shape of a draw: ``size``, or what the parameters broadcast to."""
+    return np.broadcast(*parameters).shape or None if size is None else size
+
+
+class _Noted:
+    """Methods that stand before those of a generator of numpy's."""
+
+    normal: Callable[..., Any]
+
+    def standard_normal(self, size: Any = None, *_: Any, **__: Any) -> Any:
+        return self.normal(size=size)
+
+    def randn(self, *shape: int) -> Any:
+        return self.normal(size=shape or None)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        unit = super().standard_exponential(_shape(size, scale))  # type: ignore[misc]
+        return _now.record.noise("exponential", unit, 0.0, scale)
+
+    def standard_exponential(self, size: Any = None, *_: Any, **__: Any) -> Any:
+        return self.exponential(size=size)
+
+
+def _located(law: str) -> Callable[..., Any]:
+    def draw(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        unit = getattr(super(_Noted, self), law)(0.0, 1.0, _shape(size, loc, scale))
+        return _now.record.noise(law, unit, loc, scale)
+
+    return draw
+
+
+def _not_replayed(name: str) -> Callable[..., Any]:
+    def draw(self: Any, *args: Any, **named: Any) -> Any:
+        _now.record.others.add(name)
+        return getattr(super(_Noted, self), name)(*args, **named)
+
+    return draw
+
+
+for _name in ("normal", "laplace", "logistic", "gumbel"):
+    setattr(_Noted, _name, _located(_name))
+for _name in OTHERS.split():
+    setattr(_Noted, _name, _not_replayed(_name))
+
+
+class Generator(_Noted, np.random.Generator):
+    """``numpy.random.Generator`` with a record."""
+
+
+class RandomState(_Noted, np.random.RandomState):
+    """``numpy.random.RandomState`` with a record."""
+
+    def __init__(self, seed: Any = None):
+        if isinstance(seed, np.random.BitGenerator):
+            super().__init__(seed)
+            return
+        bits = np.random.MT19937(0)  # numpy would ask the system for a seed first
+        bits._legacy_seeding(_now.fresh() if seed is None else seed)  # type: ignore[attr-defined]
+        super().__init__(bits)
+
+
+def default_rng(seed: Any = None) -> Any:
+    """``numpy.random.default_rng`` with a record; without a seed, one of the run's."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, np.random.BitGenerator):
+        return Generator(seed)
+    return Generator(np.random.PCG64(_now.fresh() if seed is None else seed))
+
+
+_everyone = RandomState(0)  # behind np.random.normal and its neighbours
+_entropy = random.Random(0)  # behind the system's
+
+
+def _urandom(count: int) -> bytes:
+    _now.record.others.add("the system's entropy (secrets)")
+    return _entropy.randbytes(count)
+
+
+def _replacements() -> Iterator[tuple[Any, str, Any]]:
+    hidden = np.random.mtrand._rand  # type: ignore[attr-defined]
+    for name in dir(np.random):
+        if getattr(getattr(np.random, name), "__self__", None) is hidden:
+            yield np.random, name, getattr(_everyone, name)
+    for made in (Generator, RandomState, default_rng):
+        yield np.random, made.__name__, made
+    yield np.random.mtrand, "_rand", _everyone
+    yield random, "_urandom", _urandom
+
+
+@contextmanager
+def recorded() -> Iterator[None]:
+    """Put the recording generators in the place of numpy's."""
+    with ExitStack() as stack:
+        for place in list(_replacements()):
+            stack.enter_context(mock.patch.object(*place))
+        yield
+
+
+@contextmanager
+def run(
+    seed: int, script: Sequence[Array] = (), careful: bool = False
+) -> Iterator[Record]:
+    """One run: every source of randomness starts anew from the seed.
+
+    ``careful`` also looks whether Python's ``random`` was used, which takes time.
+    """
+    _now.record, _now.seed, _now.made = Record(script), seed, 0
+    _everyone.seed(seed % 2**32)
+    random.seed(seed)
+    _entropy.seed(seed)
+    before = random.getstate() if careful else None
+    yield _now.record
+    if careful and random.getstate() != before:
+        _now.record.others.add("Python's random")
+
+
+Fit = Callable[[Array, Array, Any], Any]
+
+GENERATORS = ("rng", "generator")  # names of a third parameter that wants a generator
+
+
+class RefusedError(ValueError):
+    """What cannot be audited; the text says why, in one line."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its output (k,), which is empty where it raised, and what it drew."""
+
+    output: Array
+    raised: str
+    record: Record
+
+
+class Target:
+    """``fit`` on given data and noise.
+
+    Parameters
+    ----------
+    fit : callable
+        ``fit(X, y, seed)`` returns numbers: an array, several, or an object with
+        ``coef_``. A third parameter called ``rng`` gets a generator.
+    """
+
+    def __init__(self, fit: Fit):
+        self.fit, self.runs = fit, 0
+        self.wants_generator = _third(fit) in GENERATORS
+
+    def __call__(
+        self,
+        data: Records,
+        seed: int,
+        script: Sequence[Array] = (),
+        careful: bool = False,
+    ) -> Run:
+        """Run once, on copies of the data; see :func:`run`."""
+        self.runs += 1
+        with run(seed, script, careful) as record:
+            given = default_rng(seed) if self.wants_generator else seed
+            try:
+                value = self.fit(data.X.copy(), data.y.copy(), given)
+            except Exception as error:  # what the code of others may raise
+                text = f"{type(error).__name__}: {error}".split("\n")[0]
+                return Run(np.empty(0), text, record)
+        return Run(numbers(value), "", record)
+
+    def repeats(self, data: Records) -> bool:
+        """Whether a seed fixes the output, whatever ran before."""
+        first, _, again = (self(data, seed).output for seed in (11, 12, 11))
+        return first.tobytes() == again.tobytes()
+
+
+def _third(fit: Fit) -> str:
+    try:
+        names = list(inspect.signature(fit).parameters)
+    except (TypeError, ValueError):
+        return ""
+    return names[2] if len(names) > 2 else ""
+
+
+@contextmanager
+def quiet() -> Any:
+    """Drop what the code of others warns of and prints."""
+    with (
+        warnings.catch_warnings(),
+        np.errstate(all="ignore"),
+        redirect_stdout(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def numbers(value: Any) -> Array:
+    """All numbers of an output, flat.
+
+    Raises RefusedError if it holds something that is no number.
+    """
+    if hasattr(value, "coef_"):
+        value = [value.coef_, getattr(value, "intercept_", ())]
+    if isinstance(value, dict):
+        value = [value[key] for key in sorted(value)]
+    if isinstance(value, list | tuple):
+        return np.concatenate([np.empty(0), *map(numbers, value)])
+    try:
+        return np.ravel(np.asarray(value, dtype=float)) + 0.0  # -0.0 is 0.0
+    except (TypeError, ValueError) as error:
+        kind = type(value).__name__
+        raise RefusedError(f"the output: expected numbers, found {kind}") from error
+
+
+def load(place: str) -> Fit:
+    """The function that ``module:name`` or ``path.py:name`` names.
+
+    Raises RefusedError if there is no such module or function, or its module does not
+    import.
+    """
+    module, _, name = place.rpartition(":")
+    try:
+        loaded = _by_path(module) if module.endswith(".py") else _by_name(module)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".split("\n")[0]
+        raise RefusedError(f"{place}: {module} does not import: {text}") from error
+    fit: Any = loaded
+    for part in name.split("."):
+        fit = getattr(fit, part, None)
+    if not callable(fit):
+        raise RefusedError(
+            f"{place}: expected a function {name} in {module}, found none"
+        )
+    return fit
+
+
+def _by_name(module: str) -> Any:
+    locate.conf_dirs()  # the folder beside one's own conf/ joins the path
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    return importlib.import_module(module)
+
+
+def _by_path(module: str) -> Any:
+    path = Path(module).resolve()
+    sys.path.append(str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded
