@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from dperm.report import evidence as verdicts
+from dperm.report import judging
 from dperm.report.rules import measures
 
 from .conftest import write
@@ -46,8 +47,9 @@ def test_the_instance_on_which_a_bound_is_tight_is_named():
     every = tuple(
         verdicts.slope_of(name, one) for name, one in zip("ab", found, strict=True)
     )  # fmt: skip
-    assert verdicts.slopes_worded(
-        verdicts.slopes_under("the box", every), True
-    ).endswith("tight 1, beaten 1, exceeded 0 (tight: the box, a)")
+    one = verdicts.Finding(verdicts.REPRODUCED, "it holds", found[0], slopes=every)
+    under = judging._under_readings({"the box": one})
+    worded = verdicts.slopes_worded(under.slopes, True)
+    assert worded.endswith("tight 1, beaten 1, exceeded 0 (tight: the box, a)")
     assert "not tight" not in verdicts.slopes_worded(every[1:], False)
     assert verdicts.slope_of("a", measures.Estimate(1.0, 0.9, 1.1)) is None

@@ -85,7 +85,10 @@ def law(
     """
     rng = np.random.default_rng(SEED)
     tables = [arrays(part) for _, part in rows.groupby("passes", sort=True)]
-    kept = _best([errors.mean(axis=1) for errors, _ in tables], most)
+    centres = [errors.mean(axis=1) for errors, _ in tables]
+    ranked = np.sort(np.concatenate(centres))
+    limit = ranked[-1] if most is None else ranked[min(most, len(ranked)) - 1]
+    kept = [np.flatnonzero(each <= limit) for each in centres]
     runs, means, picks = [], [], []
     for (errors, numbers), keep in zip(tables, kept, strict=True):
         if not len(keep):
@@ -126,13 +129,6 @@ def arrays(part: pd.DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     errors = np.where(lost, np.inf, ordered["relative_error"].to_numpy())
     counts = {name: ordered[name].to_numpy(float).reshape(shape) for name in COUNTS}
     return errors.reshape(shape), counts
-
-
-def _best(means: list[np.ndarray], most: int | None) -> list[np.ndarray]:
-    """Of each table the rows that are among the best of all."""
-    every = np.sort(np.concatenate(means))
-    limit = every[-1] if most is None else every[min(most, len(every)) - 1]
-    return [np.flatnonzero(table <= limit) for table in means]
 
 
 def quantile_columns() -> list[str]:

@@ -39,9 +39,16 @@ def relative_error(config: Config, product: Product, problems: list[str]) -> Tab
     options = product.options
     found = results.load(config, problems, options.get("leave_out", ()))
     rows: Rows = []
-    for name in problems:
-        for result in found[name]:
-            rows += _error_rows(result, product.calibration)
+    for result in (each for name in problems for each in found[name]):
+        known = {"problem": result.problem, "algorithm": result.label}
+        if not result.available:
+            rows.append(known)
+            continue
+        for chosen in result.chosen(product.calibration).to_dict("records"):
+            fresh = result.final(product.calibration, chosen["passes"])
+            row = known | {key: chosen[key] for key in ("passes", "mean", "std")}
+            row |= with_interval(fresh["relative_error"].to_numpy(), *FRESH)
+            rows.append(row | {key: chosen[key] for key in ("step", "clip")})
     data = pd.DataFrame(rows)
     if "published" in options:
         names = {f"relative_error_{key}": f"published_{key}" for key in ("mean", "std")}
@@ -66,19 +73,6 @@ def relative_error(config: Config, product: Product, problems: list[str]) -> Tab
             line[f"{row['passes']:g} passes"] = cell
         lines.append(line)
     return Table(data, pd.DataFrame(lines))
-
-
-def _error_rows(result: Result, calibration: str) -> Rows:
-    if not result.available:
-        return [{"problem": result.problem, "algorithm": result.label}]
-    rows: Rows = []
-    known = {"problem": result.problem, "algorithm": result.label}
-    for chosen in result.chosen(calibration).to_dict("records"):
-        fresh = result.final(calibration, chosen["passes"])["relative_error"]
-        row = known | {key: chosen[key] for key in ("passes", "mean", "std")}
-        row |= with_interval(fresh.to_numpy(), *FRESH)
-        rows.append(row | {key: chosen[key] for key in ("step", "clip")})
-    return rows
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
@@ -265,18 +259,13 @@ def theorem(config: Config, product: Product, problems: list[str]) -> Table:
     """
     swept = results.load_sweep(config, product.sweeps[0])
     known = swept[swept["problem"].isin(problems)]
-    rows: Rows = []
+    rows, names = list[dict[str, Any]](), ("excess", "excess_low", "excess_high")
     known = known.dropna(subset="start") if "start" in known else known.iloc[:0]
     for at, group in groups(known, ["problem", "case"]):
-        fixed = group.iloc[0][product.options["shown"]].to_dict()
-        rows.append(at | fixed | _excess(group))
+        row = at | group.iloc[0][product.options["shown"]].to_dict()
+        row |= dict.fromkeys([*names, "excess_max"], math.nan)
+        runs = group.get("excess", pd.Series(dtype=float)).dropna().to_numpy()
+        if len(runs):
+            row |= with_interval(runs, *names) | {"excess_max": runs.max()}
+        rows.append(row)
     return made_of(rows)
-
-
-def _excess(group: pd.DataFrame) -> dict[str, float]:
-    """Mean of the runs, its 95 % interval and the largest; missing without any."""
-    names = ("excess", "excess_low", "excess_high", "excess_max")
-    runs = group.get("excess", pd.Series(dtype=float)).dropna().to_numpy()
-    if not len(runs):
-        return dict.fromkeys(names, math.nan)
-    return with_interval(runs, *names[:3]) | {"excess_max": runs.max()}

@@ -152,11 +152,15 @@ def with_laws(
             law = known.loc[(*key, PUBLISHED)]
             logs = np.log(law[quantiles].to_numpy(float))
             spread = options.get("redrawn", {}).get(key[0], options["spread"])
+            middle, own = logs[len(logs) // 2], _deviation(logs, scores)
+            wider = middle + spread * scores  # by a normal spread besides
+            if own >= spread / 100:
+                wider = middle + math.hypot(1.0, spread / own) * (logs - middle)
             found[key] = Cell(
                 key,
                 row[column],
                 half_unit(row[column], options),
-                _wider(logs, scores, spread),
+                wider,
                 scores,
                 _moves(known, key),
                 float(law["start"]),
@@ -175,14 +179,6 @@ def half_unit(value: float, options: Row) -> float:
 def _deviation(logs: np.ndarray, scores: np.ndarray) -> float:
     low, high = np.interp(ndtri([0.025, 0.975]), scores, logs)
     return float(high - low) / (2 * ndtri(0.975))
-
-
-def _wider(logs: np.ndarray, scores: np.ndarray, spread: float) -> np.ndarray:
-    """Quantiles of the law with a normal spread besides."""
-    middle, own = logs[len(logs) // 2], _deviation(logs, scores)
-    if own < spread / 100:
-        return middle + spread * scores
-    return middle + math.hypot(1.0, spread / own) * (logs - middle)
 
 
 def _moves(known: pd.DataFrame, key: Key) -> float:

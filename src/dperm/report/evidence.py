@@ -15,7 +15,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -75,12 +75,9 @@ class Estimate:
         if not (self.value > 0 and other.value > 0):
             raise MissingError(f"no ratio of {self.value:g} and {other.value:g}")
         ratio = self.value / other.value
-        spread = math.exp(math.hypot(self._relative(), other._relative()))
+        halves = ((each.high - each.low) / 2 / each.value for each in (self, other))
+        spread = math.exp(math.hypot(*halves))
         return Estimate(ratio, ratio / spread, ratio * spread)
-
-    def _relative(self) -> float:
-        """Half the interval's width over the value."""
-        return (self.high - self.low) / 2 / self.value
 
 
 @dataclass
@@ -563,7 +560,11 @@ def together(
     verdicts = {name: target.verdict(each) for name, each in known.items()}
     dull = CAVEAT if need == "all" else UNDECIDED  # there, and decides nothing
     others = [PENDING if name in absent else dull for name in lost]
-    verdict = _combined([*verdicts.values(), *others], need)
+    ordered = sorted([*verdicts.values(), *others], key=WORSE.index)
+    at = {"any": 0, "all": len(ordered) - 1}.get(str(need))
+    if at is None:  # the worst that a share reaches
+        at = max(math.ceil(float(need) * len(ordered)), 1) - 1
+    verdict = ordered[at] if at < len(ordered) else NOT
     parts = [
         f"expected {target}",
         *_missing(lost),
@@ -573,15 +574,6 @@ def together(
     missing = tuple(name or "all" for name in lost)
     near = tuple(filter(None, (slope_of(name, each) for name, each in known.items())))
     return Finding(verdict, "; ".join(parts), decisive, "", "", missing, near)
-
-
-def _combined(verdicts: list[Verdict], need: str | float) -> Verdict:
-    """The worst for "all", the best for "any", else the worst that a share reaches."""
-    ordered = sorted(verdicts, key=WORSE.index)
-    if need in ("any", "all"):
-        return ordered[0 if need == "any" else -1]
-    at = max(math.ceil(float(need) * len(ordered)), 1)
-    return ordered[at - 1] if at <= len(ordered) else NOT
 
 
 def _missing(lost: dict[str, MissingError]) -> Iterator[str]:
@@ -666,14 +658,6 @@ def slope_of(group: str, found: Estimate) -> Slope | None:
     beaten, over = high < found.rate - slack, low > found.rate + slack
     return Slope(
         group, excluded, "beaten" if beaten else "exceeded" if over else "tight"
-    )
-
-
-def slopes_under(reading: str, slopes: Iterable[Slope]) -> tuple[Slope, ...]:
-    """Slopes under a reading of the claim, whose name stands before the group's."""
-    return tuple(
-        replace(each, group=", ".join(filter(None, (reading, each.group))))
-        for each in slopes
     )
 
 

@@ -57,7 +57,6 @@ from dperm.report.evidence import (
     groups,
     intervals,
     several,
-    slopes_under,
     slopes_worded,
     worded,
 )
@@ -276,8 +275,11 @@ def _under_readings(findings: dict[str, Finding]) -> Finding:
     controls = [f"{name}: {f.control}" for name, f in findings.items() if f.control]
     reason = f"{holding} ({len(held)} of {len(findings)}). {shown}: {first.reason}"
     control = "; ".join(controls)
-    every = (slopes_under(name, each.slopes) for name, each in findings.items())
-    near = tuple(one for each in every for one in each)
+    near = tuple(  # a reading's name stands before the group's
+        replace(slope, group=", ".join(filter(None, (name, slope.group))))
+        for name, each in findings.items()
+        for slope in each.slopes
+    )
     return Finding(verdict, reason, first.reproduced, "", control, missing, near)
 
 
@@ -343,7 +345,11 @@ def tried(evidence: Evidence, rule: str, options: Options, found: Finding) -> Ou
     noticed: dict[str, bool] = {}
 
     def judge(change: Alteration, exact: bool = False) -> Finding:
-        other = replace(evidence, used=[], altered=change, trusted=exact)
+        def alter(table: pd.DataFrame, file: str) -> pd.DataFrame:
+            table = change(table, file)
+            return _without_intervals(table) if exact else table
+
+        other = replace(evidence, used=[], altered=alter, trusted=exact)
         return applied(function, options, other)
 
     for world in worlds(evidence, options):
@@ -362,14 +368,9 @@ def tried(evidence: Evidence, rule: str, options: Options, found: Finding) -> Ou
         should[name] = (
             should.get(name, False)
             or world.always
-            or judge(_exact(world.change), exact=True).verdict in (NOT, NOTHING)
+            or judge(world.change, exact=True).verdict in (NOT, NOTHING)
         )
     return Outcome(*(tuple(n for n in d if d[n]) for d in (should, noticed)))
-
-
-def _exact(change: Alteration) -> Alteration:
-    """The same without intervals."""
-    return lambda table, file: _without_intervals(change(table, file))
 
 
 def _numbers(found: Finding) -> tuple[Any, ...]:
@@ -656,7 +657,15 @@ def noticed(config: schema.Config) -> Iterator[Row]:
     for evidence, printed, place, how in _tables(config):
         of = {"paper": evidence.config.paper.name, "table": place}
         of |= {"prints": how["prints"]}
-        for name, change in _changes(how).items():
+        changes: dict[str, cells.Change | None] = {"none": None, **cells.CHANGES}
+        if strict := how.get("strict", {}):
+            factors = ", ".join(f"{name} x {f:g}" for name, f in strict.items())
+            name = f"noise of strict accounting, about ({factors})"
+            changes[name] = cells.noisier(strict)
+        if "exchanged" in how:
+            first, second = how["exchanged"]
+            changes[f"{first} and {second} exchanged"] = cells.exchanged(first, second)
+        for name, change in changes.items():
             try:
                 known = cells.with_laws(evidence, printed, how, change)
             except AbsentError:
@@ -673,19 +682,6 @@ def noticed(config: schema.Config) -> Iterator[Row]:
                     "problems_noticed": len(which),
                     "which": ", ".join(which),
                 }
-
-
-def _changes(how: Row) -> dict[str, cells.Change | None]:
-    """As is, and wrong in one way each."""
-    changes: dict[str, cells.Change | None] = {"none": None, **cells.CHANGES}
-    if strict := how.get("strict", {}):
-        factors = ", ".join(f"{name} x {factor:g}" for name, factor in strict.items())
-        name = f"noise of strict accounting, about ({factors})"
-        changes[name] = cells.noisier(strict)
-    if "exchanged" in how:
-        first, second = how["exchanged"]
-        changes[f"{first} and {second} exchanged"] = cells.exchanged(first, second)
-    return changes
 
 
 def _differs(group: list[cells.Cell]) -> bool:

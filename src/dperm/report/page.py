@@ -11,7 +11,7 @@ import logging
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +113,11 @@ def page(
         counts=counts,
         totals=counted(headline, "short"),
         board=ranked.to_dict("records"),
-        unverified=_unverified(ranked["problem"].unique()),
+        unverified=[  # data from outside without a declared digest
+            _titled(name)
+            for name in ranked["problem"].unique()
+            if taken_as_it_came(configuration.read("problem", name).dataset)
+        ],
         verdicts=FIVE,
         marks=MARKS,
         classes=CLASSES,
@@ -229,15 +233,6 @@ def leaderboard(config: schema.Config) -> pd.DataFrame:
         of=groups["mean"].transform("size"),
         tied=data["ci_low"] <= groups["ci_high"].transform("first"),
     )
-
-
-def _unverified(problems: Iterable[str]) -> list[str]:
-    """Titles of problems whose data came from outside without a declared digest."""
-    return [
-        _titled(name)
-        for name in problems
-        if taken_as_it_came(configuration.read("problem", name).dataset)
-    ]
 
 
 def _advice(path: Path) -> list[Row]:

@@ -242,7 +242,13 @@ def _statements(module: str, definition: str) -> list[Statement]:
     assert source is not None
     if definition:
         return source.definitions[definition]
-    return [*source.effects, *_registered(module, source)]
+    registered = (  # by a base of theirs as they are made
+        statement
+        for statements in source.definitions.values()
+        for statement in statements
+        if any(_hooks(module, base) for base in statement.bases)
+    )
+    return [*source.effects, *registered]
 
 
 def _packages(module: str) -> Iterator[Name]:
@@ -262,16 +268,6 @@ def _idle(module: str, source: Source) -> Iterator[Name]:
         other = ".".join(to) if _source(".".join(to)) else to[0]
         if _source(other) is not None and not _is_plumbing((other, "")):
             yield other, ""
-
-
-def _registered(module: str, source: Source) -> list[Statement]:
-    """Classes that a base of theirs registers as they are made."""
-    return [
-        statement
-        for statements in source.definitions.values()
-        for statement in statements
-        if any(_hooks(module, base) for base in statement.bases)
-    ]
 
 
 def _hooks(module: str, base: Use) -> bool:
@@ -684,9 +680,6 @@ class _Reader:
         self._fields(node, ("decorator_list", "returns"))
         self._call(node.args, node.body)
 
-    def _lambda(self, node: ast.Lambda) -> None:
-        self._call(node.args, [node.body])
-
     def _call(self, args: ast.arguments, body: list) -> None:
         """Arguments, whose defaults and annotations belong outside, and the body."""
         self.spell(args)
@@ -734,7 +727,7 @@ _SPECIAL: dict[type, Callable[[_Reader, Any], None]] = {
     ast.Name: _Reader._name,
     ast.Constant: _Reader._constant,
     ast.Attribute: _Reader._attribute,
-    ast.Lambda: _Reader._lambda,
+    ast.Lambda: lambda reader, node: reader._call(node.args, [node.body]),
     ast.ClassDef: _Reader._class,
     ast.ExceptHandler: _Reader._handler,
     ast.Global: _Reader._outer,

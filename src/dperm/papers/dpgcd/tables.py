@@ -150,14 +150,13 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
             rows.append(row | strict_noise(kinds))
     data = pd.DataFrame(rows)
     shown = readable(data.drop(columns="epsilon_if_claim_held"), _short)
-    shown["true_epsilon"] = [_cost(row) for row in rows]
+    shown["true_epsilon"] = [
+        number(row["true_epsilon"])
+        if np.isfinite(row["true_epsilon"])
+        else f"no sound bound ({number(row['epsilon_if_claim_held'])})"
+        for row in rows
+    ]
     return Table(data, shown)
-
-
-def _cost(row: dict[str, Any]) -> str:
-    if np.isfinite(row["true_epsilon"]):
-        return number(row["true_epsilon"])
-    return f"no sound bound ({number(row['epsilon_if_claim_held'])})"
 
 
 def mechanisms(config: Config, product: Product, problems: list[str]) -> Table:

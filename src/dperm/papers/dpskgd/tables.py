@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -177,7 +178,7 @@ def reading(config: Config, product: Product, problems: list[str]) -> Table:
     )
     lines = [
         *_answers(rows),
-        *(_rank_line(row) for row in bounds.rank_correlations(theorem_rows)),
+        *_rank_lines(theorem_rows),
         *(_regime_line(row) for row in measures.fitted(regimes)),
         *(_alignment_line(row) for row in measures.alignment(blocks)),
     ]
@@ -359,13 +360,18 @@ def _regime_line(row: dict[str, Any]) -> dict[str, str]:
     return _cells(what, f"{number(row['exponent'])} {interval}", *of_rows)
 
 
-def _rank_line(row: dict[str, Any]) -> dict[str, str]:
-    return {
-        "what": f"{row['problem']}: rank correlation of bound and error, "
-        f"{row['methods']} methods",
-        "convex row": number(row["convex"], 2),
-        "strongly convex row": number(row["strongly_convex"], 2),
-    }
+def _rank_lines(theorem_rows: Rows) -> Iterator[dict[str, str]]:
+    """Spearman's correlation of bounds and errors; empty where a bound is infinite."""
+    table = pd.DataFrame(theorem_rows, columns=None if theorem_rows else ["problem"])
+    for name, group in table.groupby("problem", sort=False):
+        what = f"{name}: rank correlation of bound and error, {len(group)} methods"
+        line = {"what": what}
+        for key in ("convex", "strongly_convex"):
+            usable = np.isfinite(group[key]).all() and len(group) > 2
+            ranks = group[f"rank_{key}"], group["rank_excess"]
+            found = np.corrcoef(*ranks)[0, 1] if usable else math.nan
+            line[f"{key.replace('_', ' ')} row"] = number(found, 2)
+        yield line
 
 
 def _alignment_line(row: dict[str, Any]) -> dict[str, str]:

@@ -270,23 +270,6 @@ def beside_errors(
     return rows
 
 
-def rank_correlations(rows: Rows) -> Rows:
-    """How well the order of the bounds is the order of the errors, by problem.
-
-    Spearman's, of the ranks of ``beside_errors``; NaN where a bound is infinite.
-    """
-    correlations = []
-    frame = pd.DataFrame(rows, columns=None if rows else ["problem"])
-    for name, group in frame.groupby("problem", sort=False):
-        row: dict[str, Any] = {"problem": name, "methods": len(group)}
-        for key in ("convex", "strongly_convex"):
-            usable = np.isfinite(group[key]).all() and len(group) > 2
-            ranks = group[f"rank_{key}"], group["rank_excess"]
-            row[key] = np.corrcoef(*ranks)[0, 1] if usable else math.nan
-        correlations.append(row)
-    return correlations
-
-
 def over_single_uniform(
     config: Config, name: str, results: list[Result], calibration: str
 ) -> dict[str, Rows]:

@@ -116,21 +116,16 @@ def exchanged(first: str, second: str) -> OptionsMap:
 
 def narrowed(key: str) -> OptionsMap:
     """The claim about the rows that an option names."""
-
-    def narrow(options: Options) -> Options:
-        return options | {"where": {**(options.get("where") or {}), **options[key]}}
-
-    return narrow
+    return lambda options: (
+        options | {"where": {**(options.get("where") or {}), **options[key]}}
+    )
 
 
 def having(*keys: str) -> OptionsMap:
     """Applies where the claim has one of these options."""
-
-    def chosen(options: Options) -> Options | None:
-        there = any(options.get(each) is not None for each in keys)
-        return options if there else None
-
-    return chosen
+    return lambda options: (
+        options if any(options.get(each) is not None for each in keys) else None
+    )
 
 
 # --- other tables ---------------------------------------------------------------------
@@ -164,12 +159,9 @@ def copied(table: pd.DataFrame, options: Options) -> pd.DataFrame:
 
 def scaled(factor: float) -> TableMap:
     """What is judged, times a factor."""
-
-    def alter(table: pd.DataFrame, options: Options) -> pd.DataFrame:
-        columns = _judged(table, options)
-        return table.assign(**{each: factor * table[each] for each in columns})
-
-    return alter
+    return lambda table, options: table.assign(
+        **{each: factor * table[each] for each in _judged(table, options)}
+    )
 
 
 def _inverted(table: pd.DataFrame, options: Options) -> pd.DataFrame:
