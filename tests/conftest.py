@@ -21,6 +21,23 @@ PENALTIES = {
     "box": Penalty(l2=0.01, lower=-0.02, upper=0.03),
 }
 
+# Files that take a minute or so: whichever came last would leave other workers idle.
+LONG = (
+    *("test_workflow", "test_ladder", "test_bits", "test_seals", "test_extending"),
+    *("test_notebooks", "test_gallery", "test_contest", "test_products", "test_adopt"),
+)
+
+
+def pytest_configure(config):
+    """Workers take files in the order below, not those of the most tests first."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items):
+    """The longest files first."""
+    places = {stem: place for place, stem in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONG)))
+
 
 def raw_data(loss: str, n: int = 60, p: int = 5, seed: int = 0):
     """Imbalanced features and labels of either kind."""

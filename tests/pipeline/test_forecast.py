@@ -3,6 +3,7 @@
 import json
 import re
 import resource
+import shutil
 import subprocess
 import sys
 
@@ -23,8 +24,7 @@ from dperm.pipeline.forecast import (
     Costs,
     Task,
 )
-from dperm.pipeline.graph import STAGES, Graph
-from dperm.pipeline.runtable import run_table
+from dperm.pipeline.graph import STAGES, Graph, load_graph
 
 TSV = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time"
 
@@ -249,8 +249,7 @@ def test_threads_shorten_what_divides_and_no_longest_part():
 # --- the Snakefile's ------------------------------------------------------------------
 
 
-def test_its_jobs_are_the_snakefile_s(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_its_jobs_are_the_snakefile_s(whole):
     command = [
         sys.executable,
         "-m",
@@ -266,8 +265,7 @@ def test_its_jobs_are_the_snakefile_s(tmp_path, monkeypatch):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     listed = dict(re.findall(r"^(\w+) +(\d+)$", done.stdout, re.MULTILINE))
     rules = {name: int(count) for name, count in listed.items()}
-    table = run_table(available("paper"), ["scale=smoke"])
-    jobs = forecast.tasks(table, Costs(table, {}))
+    jobs = forecast.tasks(whole, Costs(whole, {}))
     stages = pd.Series([job.stage for job in jobs.values()]).value_counts()
     draws = [count for name, count in rules.items() if name.startswith("draw_")]
     assert stages["draw"] == sum(draws)
@@ -278,14 +276,32 @@ def test_its_jobs_are_the_snakefile_s(tmp_path, monkeypatch):
     assert all(every.issuperset(job.after) for job in jobs.values())
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder in which the graph of all papers is kept, and the graph."""
+    folder = tmp_path_factory.mktemp("kept")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return folder, load_graph(available("paper"), ["scale=smoke"])
+
+
+@pytest.fixture
+def whole(kept, tmp_path, monkeypatch):
+    """The graph of all papers; it is kept in the folder that is worked in."""
+    shutil.copytree(kept[0] / ".snakemake", tmp_path / ".snakemake")
+    monkeypatch.chdir(tmp_path)
+    return kept[1]
+
+
 def planned(monkeypatch, capsys, *words):
     monkeypatch.setattr(sys, "argv", ["dperm", "plan", "--scale", "smoke", *words])
     cli.main()
     return capsys.readouterr().out
 
 
-def test_the_command_writes_plans_and_costs_if_it_is_to(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_writes_plans_and_costs_if_it_is_to(
+    whole, tmp_path, monkeypatch, capsys
+):
     logged(tmp_path / "logs/smoke", "solve/dpcd/diabetes/dp_cd", 1000.0)
     said = planned(monkeypatch, capsys, "-j", "4")
     assert "1 recorded" in said and "solve/dpcd/diabetes/dp_cd" in said
@@ -305,12 +321,10 @@ def test_the_command_writes_plans_and_costs_if_it_is_to(tmp_path, monkeypatch, c
     assert kept["solve/dpcd/diabetes/dp_cd"].cpu == 1000.0
 
 
-def test_the_plan_of_a_figure_has_the_jobs_behind_it(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_plan_of_a_figure_has_the_jobs_behind_it(whole, monkeypatch, capsys):
     figure = "figures/smoke/dpcd/figure1.png"
-    graph = run_table(available("paper"), ["scale=smoke"])
-    needed = set(graph.ancestors([figure]))
-    behind = {name for name, job in graph.jobs.items() if needed & set(job.outputs)}
+    needed = set(whole.ancestors([figure]))
+    behind = {name for name, job in whole.jobs.items() if needed & set(job.outputs)}
     assert any(name.startswith("solve/dpcd") for name in behind)
     said = planned(monkeypatch, capsys, figure)
     work = said.partition("most work:")[2]
@@ -326,8 +340,9 @@ def test_the_plan_of_a_figure_has_the_jobs_behind_it(tmp_path, monkeypatch, caps
         (["dpcd", "--write"], "expected no papers or files"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(tmp_path, monkeypatch, capsys, words, error):
-    monkeypatch.chdir(tmp_path)
+def test_what_cannot_be_planned_is_refused(
+    whole, tmp_path, monkeypatch, capsys, words, error
+):
     with pytest.raises(SystemExit) as refused:
         planned(monkeypatch, capsys, *words)
     assert error in str(refused.value)

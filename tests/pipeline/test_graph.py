@@ -20,9 +20,9 @@ ONLY = (  # of the sweeps and tables that are of no problem, none
 SMALL = ("paper=dpcd", *ONLY, "scale.keep.clip=2")
 
 
-@pytest.fixture(scope="module", params=["smoke", "full"])
+@pytest.fixture(scope="module", params=available("scale"))
 def whole(request):
-    """The graph of all papers at a scale."""
+    """The graph of all papers at a scale; the README begins with quickstart."""
     return runtable.run_table(available("paper"), [f"scale={request.param}"])
 
 
@@ -61,14 +61,22 @@ def test_what_everything_ends_in_is_made_of_all(whole):
     assert set(whole.job("audit", "tuning").inputs) == tuned
 
 
+def test_sweeps_start_from_tunings_that_their_paper_has(whole):
+    for paper in whole.papers:
+        known = {job.outputs[0] for job in whole.of_paper(paper, "solve")}
+        for job in whole.of_paper(paper, "sweep"):
+            tuned = {path for path in job.inputs if path.endswith("tune.parquet")}
+            assert tuned <= known
+
+
 def test_a_graph_survives_its_json(whole):
     assert Graph.from_json(asdict(whole)) == whole
 
 
 def test_stages_called_by_themselves_ask_for_the_digests_of_the_graph(whole):
     """A solver on a problem of every paper, its sweeps and timings."""
-    if not whole.folder:
-        pytest.skip("the same functions at the other scale")
+    if whole.folder != "smoke":
+        pytest.skip("the same functions at the other scales")
     for paper in whole.papers:
         config = configuration.compose([f"paper={paper}", "scale=smoke"])
         jobs = {name: job for name, job in whole.jobs.items() if f"/{paper}" in name}
