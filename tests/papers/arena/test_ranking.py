@@ -60,6 +60,18 @@ def test_a_pick_is_as_sure_as_the_data_sets_agree():
     assert "100%\n1.1x" in texts and len(rows) == 3
 
 
+def test_a_method_has_learnt_where_it_beats_the_floor_of_a_problem_that_it_can_do():
+    cells = ranking.cells(table(THREE))
+    known = pd.DataFrame(
+        {"loss": "logistic", "floor": [0.15, 0.2, 0.0], "zero": 0.3}, index=[*THREE]
+    )  # a floor of 0 is no floor: zero counts
+    found = ranking.learnt(ranking.with_floor(cells, known, ()), known["loss"])
+    shares = found.set_index("algorithm")["mean"]
+    assert shares.to_dict() == {"A": 2 / 3, "B": 1 / 3, "C": 0.0}
+    assert found.set_index("algorithm")["cells"].to_dict() == {"A": 3, "B": 3, "C": 2}
+    assert (found["ci_low"] <= found["mean"]).all() and {*found["x"]} == {1.0}
+
+
 def test_a_gap_is_no_place_in_a_cell():
     errors = ranking.cells(table(THREE))
     found = ranking.shares(errors)

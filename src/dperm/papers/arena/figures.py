@@ -1,4 +1,4 @@
-"""Figures of the arena: maps, curves, critical differences, knobs."""
+"""Figures of the arena: guide, maps, curves, prices, critical differences, knobs."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from dperm.present.drawing import Drawing, Panels, Rows, log_axes
 
 SEEN = 0.1  # share of draws, below which nothing is written
 LOW, HIGH = -2.0, 2.0  # log10 of the error over that at w = 0, the ends of colours
+LEADERS = 4  # of a loss, that have a colour among the curves
 
 
 def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -93,33 +94,62 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     methods = ranking.standing(every)["algorithm"].tolist()
     wide = min(3, len(epsilons))
     high = -(-len(epsilons) // wide)
-    figure, axes = plt.subplots(
-        high,
-        wide,
-        figsize=(10.0 if wide > 1 else 5.0, high * (1.6 + 0.16 * len(names)) + 0.4),
-        squeeze=False,
-        sharey=True,
-    )
+    size = (10.0 if wide > 1 else 5.0, high * (1.6 + 0.14 * len(names)) + 0.4)
+    figure, axes = plt.subplots(high, wide, figsize=size, squeeze=False, sharey=True)
     rows: Rows = []
-    for at in axes.flat[len(epsilons) :]:
-        at.axis("off")
     for at, epsilon in zip(axes.flat, epsilons, strict=False):
         some = ranking.cells(table, tuning, public, epsilon)
         some = some.droplevel(["data", "epsilon"]).reindex(index=names, columns=methods)
         shown = np.log10(some.div(known.loc[names, "zero"], axis=0))
         image = _heat(at, shown, names, "RdYlBu_r", (LOW, HIGH))
+        worse = some.gt(known.loc[names, "floor"], axis=0)
         for k, j in zip(*np.nonzero(shown.isna()), strict=True):
             at.plot([j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.7", linewidth=0.7)
-        worse = some.gt(known.loc[names, "floor"], axis=0)
         for k, j in zip(*np.nonzero(worse), strict=True):
             at.plot(j, k, "kx", markersize=3, markeredgewidth=0.6)
         at.set_title(f"$\\epsilon$ = {epsilon:g}")
         for (name, method), value in some.stack().items():
             rows.append(_row(f"{name}, epsilon {epsilon:g}", method, epsilon, value))
-    bar = figure.colorbar(image, ax=axes, location="top", shrink=0.5, extend="both")
-    bar.set_label("log10 of error over that of w = 0: blue is better than w = 0")
-    bar.ax.set_box_aspect(0.04)
+    spare = list(axes.flat[len(epsilons) :])
+    for at in spare:
+        at.axis("off")
+    label = "error over that of w = 0\n(blue is better)"
+    _bar(image, label, ax=spare or axes, location="top", aspect=25)
+    if spare:
+        key = "dot: least error of the row\n\ncross: worse than w = 0\nor the mean"
+        key += "\n\nstroke: the method cannot do it"
+        spare[0].text(
+            0.5, 0.97, key, transform=spare[0].transAxes, va="top", ha="center"
+        )
     return figure, rows
+
+
+def learnt(config: Config, product: Product, problems: list[str]) -> Drawing:
+    """Share of problems on which a method beats w = 0 and the mean, a panel a loss.
+
+    The map in small: a shade and a percentage for each method at each epsilon.
+    """
+    known, left = sizes(config), product.options.get("synthetic", ())
+    tuning = str(product.options.get("tuning", "grid"))
+    errors = ranking.cells(outcomes.contest(config), tuning)
+    found = ranking.learnt(ranking.with_floor(errors, known, left), known["loss"])
+    figure, axes = plt.subplots(1, len(LOSSES), figsize=(9.0, 4.8), squeeze=False)
+    for at, loss in zip(axes.flat, LOSSES, strict=True):
+        own = found[found["panel"] == loss]
+        if own.empty:
+            drawing.empty(at, f"no data set: {loss}")
+            continue
+        table = own.pivot_table(index="algorithm", columns="x", values="mean")
+        table = table.loc[table.mean(axis=1).sort_values(ascending=False).index]
+        at.imshow(table, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
+        at.grid(False)
+        at.set_yticks(range(len(table)), table.index)
+        at.set_xticks(range(table.shape[1]), [f"{one:g}" for one in table])
+        at.set(xlabel=r"true $\epsilon$", title=loss)
+        for (k, j), share in np.ndenumerate(table):
+            how: Any = {"ha": "center", "va": "center", "fontsize": 8}
+            at.text(j, k, f"{share:.0%}", color="w" if share > 0.6 else "k", **how)
+    return figure, found.to_dict("records")
 
 
 def _row(panel: str, method: Any, x: float, value: float) -> dict[str, Any]:
@@ -150,23 +180,39 @@ def _heat(
     return image
 
 
+def _bar(image: Any, label: str, step: float = 1.0, **place: Any) -> None:
+    """The key of colours of logarithms, with a number instead of every logarithm."""
+    low, high = image.get_clim()
+    every = np.arange(low, high + step / 2, step)
+    extend = "both" if low < 0 else "max"
+    bar = image.figure.colorbar(image, ticks=every, extend=extend, **place)
+    bar.set_ticklabels([f"{float(f'{10**one:.1g}'):g}" for one in every])
+    bar.set_label(label)
+
+
 def curves(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Relative error against epsilon, a panel a problem, with floors; 95 % bands."""
+    """Relative error against epsilon, a panel a problem; the leaders have a colour.
+
+    These are the ``LEADERS`` methods of each loss with the least mean share of rank.
+    """
     table, known = outcomes.contest(config), sizes(config)
     tuning = str(product.options.get("tuning", "grid"))
     some = table[table["tuning"] == tuning]
     some = some[some["public_scales"].astype(bool)]
     some = some[some["status"] == "ok"]
     names = [name for name in known.index if (some["problem"] == name).any()]
-    columns = min(product.options.get("columns", 4), len(names))
-    size = 2.3 * columns, 1.9 * -(-len(names) // columns) + 1.0
-    panels = Panels(len(names), columns, size)
+    panels = Panels(len(names), product.options.get("columns", 3))
+    errors = ranking.cells(table, tuning)
+    loss = known["loss"].reindex(errors.index.get_level_values("problem")).to_numpy()
+    by_loss = [ranking.standing(errors[loss == one]) for one in LOSSES]
+    first = {name for one in by_loss for name in one["algorithm"][:LEADERS]}
+    grey = {"color": "0.75", "linestyle": "-", "zorder": 1}
     look = looks.of(some["algorithm"].unique())
     for name, at in panels.over(names):
         own = some[some["problem"] == name]
         zero = float(known.loc[name, "zero"])
-        log_axes(at, "", "", title=name)
-        at.axhline(zero, color="0.5", linewidth=0.8, linestyle=":", label="w = 0")
+        log_axes(at, r"true $\epsilon$", "relative error", title=name)
+        at.axhline(zero, color="0.3", linewidth=0.8, linestyle=":", label="w = 0")
         least = own["mean"].clip(lower=ranking.FLOOR).min()
         at.set_ylim(least / 3, 10 * zero)
         for method, line in own.groupby("algorithm", sort=False):
@@ -174,13 +220,22 @@ def curves(config: Config, product: Product, problems: list[str]) -> Drawing:
             line["min"] = line["ci_low"].clip(lower=ranking.FLOOR)
             line = line.assign(x=line["epsilon"], max=line["ci_high"])
             rows = line[drawing.COLUMNS].to_dict("records")
-            panels.band(at, rows, str(method), look[str(method)], shade=0.06)
-    for k, at in enumerate(panels.axes):
-        if k % columns == 0:
-            at.set_ylabel("relative error")
-        if k + columns >= len(names):
-            at.set_xlabel(r"true $\epsilon$")
+            ahead, shown = str(method) in first, str(method)
+            style = look[shown] if ahead else grey
+            shown = shown if ahead else "other methods"
+            panels.band(at, rows, shown, style, shade=0.06 * ahead)
+    panels.outer(1.5)
     return panels.done(5)
+
+
+STEPS = {  # of the price of an honest fit
+    "given": "scales given",
+    "private": "private scales",
+    "found": "private scales and categories",
+    "release": "private scales, noise for release",
+    "diffprivlib": "diffprivlib",
+}
+MOST = 1e4  # times what can be gained, the end of the axis
 
 
 def price(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -188,22 +243,23 @@ def price(config: Config, product: Product, problems: list[str]) -> Drawing:
     runs = results.load_sweep(config, "price")
     runs = runs[runs["status"] == "ok"]
     names = [*dict.fromkeys(runs["frame"])]
-    shown = ["given", "private", "found", "release", "diffprivlib"]
-    panels = Panels(len(names), min(product.options.get("columns", 5), len(names)))
-    shades = drawing.shades(len(shown))
+    panels = Panels(len(names), product.options.get("columns", 2))
+    looked = [*drawing.shades(len(STEPS) - 1), looks.look("#D55E00", "-", "x")]
     for name, at in panels.over(names):
         own = runs[runs["frame"] == name]
-        log_axes(at, r"$\epsilon$", "", title=name)
-        at.axhline(
-            1.0, color="0.5", linewidth=0.8, linestyle=":", label="best constant"
-        )
-        for step, look in zip(shown, shades, strict=True):
-            some = own[own["step"] == step].assign(excess=own["excess"].clip(1e-4, 1e4))
+        title = name.replace("_", " ")
+        log_axes(at, r"$\epsilon$", "excess / gain", title=title)
+        at.axhline(1.0, color="0.3", linewidth=1.2, label="best constant")
+        for (step, label), look in zip(STEPS.items(), looked, strict=True):
+            some = own[own["step"] == step]
+            some = some.assign(excess=some["excess"].clip(1e-4, MOST))
             if len(some):
-                panels.mean(at, some, "epsilon", "excess", name, step, look)
-        at.set_ylim(3e-3, 30)
-    panels.axes[0].set_ylabel("excess loss over what can be gained")
-    return panels.done(6)
+                known = ("epsilon", "excess", name, step, look, label)
+                panels.mean(at, some, *known, shade=0.08)
+        at.set_ylim(3e-3, 2 * MOST)
+        drawing.ticks(at, own["epsilon"].unique())
+    panels.outer(1.5, ticks=False)
+    return panels.done(3)
 
 
 def ranks(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -248,11 +304,11 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
             f" {name} ",
             ha="right" if k < count / 2 else "left",
             va="center",
-            fontsize=7,
+            fontsize=8,
         )
     for k in range(1, count + 1):
         at.plot([k, k], [0, 0.12], color="k", linewidth=0.8)
-        at.text(k, 0.2, str(k), ha="center", va="bottom", fontsize=7)
+        at.text(k, 0.2, str(k), ha="center", va="bottom", fontsize=8)
     level = 1.0
     values = found.to_numpy()
     for k in range(count if math.isfinite(least) else 0):
@@ -284,9 +340,7 @@ def knobs(config: Config, product: Product, problems: list[str]) -> Drawing:
     labels = {name: outcomes.label(name) for name in errors.columns}
     errors = errors.rename(columns=labels)
     families = list(dict.fromkeys(errors.index.get_level_values("family")))
-    figure, axes = plt.subplots(
-        1, len(families), figsize=(4.6 * len(families), 4.4), squeeze=False
-    )
+    figure, axes = plt.subplots(1, len(families), figsize=(9.2, 4.4), squeeze=False)
     rows: Rows = []
     for at, family in zip(axes.flat, families, strict=True):
         own = errors.loc[family].dropna(axis=1, how="all")
@@ -294,13 +348,18 @@ def knobs(config: Config, product: Product, problems: list[str]) -> Drawing:
         points = [
             f"p {p:g}, M {m:g}, active {a:g}, corr. {c:g}" for p, m, a, c in own.index
         ]
-        image = _heat(at, shown, points, "viridis_r", (0.0, 1.5))
-        at.set_title(f"{family}: times the least error")
+        axis = own.index.to_frame()
+        vary = axis.loc[:, axis.nunique() > 1].rename(columns={"imbalance": "spread"})
+        names = [
+            ", ".join(f"{key} {value:g}" for key, value in line.items())
+            for line in vary.to_dict("records")
+        ]
+        image = _heat(at, shown, names, "viridis_r", (0.0, 1.5))
+        at.set_title(family)
         rows += [
             _row(f"{family}, {points[k]}", method, k, float(value))
             for k, line in enumerate(own.to_numpy())
             for method, value in zip(own.columns, line, strict=True)
         ]
-    bar = figure.colorbar(image, ax=axes, shrink=0.7, extend="max")
-    bar.set_label("log10 of error over the least")
+    _bar(image, "error over the least", 0.5, ax=axes, shrink=0.7)
     return figure, rows

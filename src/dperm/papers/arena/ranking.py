@@ -533,6 +533,35 @@ def with_floor(
     return some.assign(**{FLOOR_METHOD: np.where(floor > 0, floor, zero)})
 
 
+def learnt(errors: pd.DataFrame, loss: pd.Series) -> pd.DataFrame:
+    """Share of cells in which each method is below the floor, by loss and epsilon.
+
+    Parameters
+    ----------
+    errors : DataFrame
+        Of ``with_floor``.
+    loss : Series
+        Of each problem.
+
+    Returns
+    -------
+    DataFrame
+        panel (the loss), algorithm, x (epsilon), mean, min and max, which are the mean
+        too, and ci_low and ci_high over data sets.
+    """
+    names = errors.index.get_level_values("problem")
+    keys = [loss.reindex(names).to_numpy(), errors.index.get_level_values("epsilon")]
+    rows = []
+    for method, column in errors.drop(columns=FLOOR_METHOD).items():
+        below = column.lt(errors[FLOOR_METHOD]).where(column.notna()).astype(float)
+        for (panel, epsilon), some in below.groupby(keys, sort=False):
+            if some.notna().any():
+                row = {"panel": panel, "algorithm": method, "x": epsilon}
+                found = _mean("mean", some.dropna())
+                rows.append(row | found | dict.fromkeys(("min", "max"), found["mean"]))
+    return pd.DataFrame(rows)
+
+
 def _constant(
     others: pd.DataFrame, sizes: pd.DataFrame, mine: pd.DataFrame
 ) -> pd.DataFrame:
