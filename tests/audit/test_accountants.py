@@ -5,10 +5,10 @@ import pytest
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian
 from dperm.accountants.noisy_max import NoisyMax
 from dperm.audit import families, registry
-from dperm.audit.accountants import accountants, bounds
 from dperm.audit.climbing import Effort, Ladder
-from dperm.audit.controls import lane
-from dperm.audit.rungs import transcript
+from dperm.audit.ladder import lane
+from dperm.audit.laws import ledger_bounds
+from dperm.audit.rungs import accountants, transcript
 from dperm.core.lanes import dp_cd
 from dperm.core.privacy import strict
 from dperm.core.privacy.accounting import true_epsilon
@@ -32,7 +32,7 @@ LEDGERS = {
 @pytest.mark.parametrize("delta", [1e-5, 1e-2])
 def test_both_agree_within_rounding_but_for_sampling(name, delta):
     ledger = Ledger(LEDGERS[name])
-    low, high = bounds(ledger, delta)
+    low, high = ledger_bounds(ledger, delta)
     assert low * 0.997 <= true_epsilon(ledger, delta) <= high * 1.003
     assert low >= (0.8 if name == "sampled" else 0.99) * high > 0
 
@@ -41,7 +41,7 @@ def test_both_agree_within_rounding_but_for_sampling(name, delta):
 def test_hardly_any_noise_is_told_without_a_grid(scale):
     """Beside another release, which leaves it as a bound from below."""
     loud = Gaussian(1.0, scale, 9, *AT)
-    low, high = bounds(Ledger((loud, *LEDGERS["laplace"])), 1e-5)
+    low, high = ledger_bounds(Ledger((loud, *LEDGERS["laplace"])), 1e-5)
     alone = true_epsilon(Ledger((loud,)), 1e-5)
     assert low == pytest.approx(alone, rel=1e-6)
     assert high == float("inf")

@@ -14,9 +14,9 @@ from omegaconf import OmegaConf
 from scipy import stats
 
 from dperm.accountants.chained import Chained
-from dperm.audit import controls, ladder, registry
+from dperm.audit import ladder, registry
 from dperm.audit.climbing import Effort, Ladder
-from dperm.audit.controls import altered, lane
+from dperm.audit.ladder import altered, lane
 from dperm.audit.measured import losses, measured_epsilon
 from dperm.audit.neighbours import Pair
 from dperm.audit.replay import Replay, Selection, is_bent
@@ -134,7 +134,7 @@ def test_what_is_known_exactly_is_nearly_all_of_the_bound(stem, least):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what is not clipped overflows
 @pytest.mark.parametrize(
     "control",
-    controls.CONTROLS,
+    ladder.CONTROLS,
     ids=lambda control: f"{control.slip}, {control.solver}",
 )
 def test_every_broken_mechanism_is_caught(control):

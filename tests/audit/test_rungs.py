@@ -8,7 +8,7 @@ from numpy.random import PCG64, Generator, SeedSequence
 
 from dperm.audit import registry
 from dperm.audit.climbing import Effort, Ladder
-from dperm.audit.controls import altered, bent, lane
+from dperm.audit.ladder import altered, bent, lane
 from dperm.audit.laws import gaussian_epsilon
 from dperm.audit.rungs import (
     canary,

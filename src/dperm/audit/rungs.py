@@ -25,19 +25,22 @@ import numpy as np
 from scipy import stats
 
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.audit.accountants import accountants
+from dperm.audit import laws
 from dperm.audit.bounds import Point, best, bets, events, refuted, thresholds
 from dperm.audit.climbing import ROUNDING, Finding, Ladder
 from dperm.audit.measured import Measure
 from dperm.audit.neighbours import Pair
 from dperm.audit.replay import SAME, Replay, Shift, selects
 from dperm.audit.subjects import LAWS, Array, Draw, Seed, Subject, Transcript
+from dperm.core.calibrations import STRICT
+from dperm.core.privacy.accounting import epsilon as epsilon_of
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import Streams, streams
 
 BLIND = "blind: no neighbour moved anything"
 _GRID = 1e-3  # relative, between accountants
+_WIDE_GRID = 3e-3  # the same of an independent one
 REPEATED = 1e-4  # relative, of weights whose releases agree but for rounding
 WORDS = 4096  # of every stream, none of which may be in another one
 READ = 400  # first steps at least, that show how often a record is read
@@ -286,6 +289,20 @@ def transcript(ladder: Ladder) -> Finding:
         note = f"{note}, no bound is stated"
     caught = audited.epsilon > true * (1 + _GRID)
     return Finding("transcript", audited.epsilon, true, caught, note, audited.epsilon)
+
+
+def accountants(ladder: Ladder) -> Finding:
+    """Our epsilon, as calibration has it, between the bounds of another accountant."""
+    subject = ladder.subject
+    ours = epsilon_of(subject.ledger, subject.delta, STRICT)
+    if not math.isfinite(ours):
+        return Finding("accountants", ours, ours, False, "no bound is stated")
+    low, high = laws.ledger_bounds(subject.ledger, subject.delta)
+    caught = not low * (1 - _WIDE_GRID) <= ours <= high * (1 + _WIDE_GRID)
+    note = f"{low:.4g} at least, {high:.4g} at most"
+    if subject.calibration == STRICT and ours > subject.epsilon * (1 + _WIDE_GRID):
+        caught, note = True, f"{note}, {subject.epsilon:g} asked for"
+    return Finding("accountants", ours, high, caught, note)
 
 
 # --- D and D' told apart by what comes out of runs, in rounds of bets ---------------
