@@ -117,7 +117,7 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     KEYS: {
-        "try": ("compare.command:main", "compare private methods on a file of yours"),
+        "try": ("compare.request:main", "compare private methods on a file of yours"),
         "arena method=": (
             "papers.arena.command:main",
             "a private method of yours against every other",

@@ -242,3 +242,20 @@ def _number(key: str, text: str, kind: Any) -> float:
     if 0 < value < least:
         raise ConfigError(f"{key}={text}: expected {least} or more, for an interval")
     return int(value) if whole else value
+
+
+def main(words: list[str]) -> None:
+    """Print the comparison that the words of ``dperm try`` ask for.
+
+    They are checked before anything heavy is imported.
+    """
+    if {"-h", "--help"} & {*words}:
+        print(usage())
+        return
+    request = parse(words)
+    from threadpoolctl import threadpool_limits
+
+    from dperm.compare import run
+
+    with threadpool_limits(1):  # of what is loaded by now
+        print(run.compare(request))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -386,6 +386,12 @@ def groups(rows: pd.DataFrame, each: Each) -> Iterator[Any]:
         yield worded(keys), group
 
 
+def few(names: Sequence[str], most: int = 2, between: str = ", ") -> str:
+    """Some of the names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return between.join(names[:most]) + more
+
+
 def worded(keys: Iterable[Any], between: str = ", ") -> str:
     """Values of keys as a name."""
     return between.join(f"{k:g}" if isinstance(k, float) else str(k) for k in keys)
@@ -581,9 +587,8 @@ def _missing(lost: dict[str, MissingError]) -> Iterator[str]:
     for name, error in lost.items():
         reasons.setdefault(str(error), []).append(name)
     for text, names in reasons.items():
-        listed = ", ".join(names[:LISTED])
-        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-        yield f"missing {listed}{more}: {text}" if listed else text
+        listed = few(names)
+        yield f"missing {listed}: {text}" if listed else text
 
 
 def _listed(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ from dperm.report.evidence import (
     Evidence,
     Finding,
     Verdict,
+    few,
     groups,
     intervals,
     several,
@@ -72,7 +73,6 @@ COLUMNS = [
 ]
 WRITTEN = ("claims.csv", "claims.md", "power.csv", "noticed.csv")
 Row = dict[str, Any]
-FEW = 2  # names that a reason lists
 LEVEL = 0.05  # at which a pooled ratio leaves 1 out
 
 
@@ -240,7 +240,7 @@ def _silenced(found: Finding, outcome: Outcome) -> Finding:
     """A claim that does not notice what it should says nothing."""
     if not outcome.missed:
         return found
-    reason = f"{found.reason}. It does not notice: {_few(outcome.missed)}"
+    reason = f"{found.reason}. It does not notice: {few(outcome.missed)}"
     return replace(found, verdict=NOTHING, reason=reason)
 
 
@@ -264,7 +264,7 @@ def _under_readings(findings: dict[str, Finding]) -> Finding:
     if len(held) == len(findings):
         holding, verdict = of_all, max(verdicts.values(), key=HELD.index)
     elif held:
-        holding, verdict = f"{of_some}: {_few(held)}", CAVEAT
+        holding, verdict = f"{of_some}: {few(held)}", CAVEAT
     elif {verdicts[name] for name in tried} == {NOTHING}:
         verdict = NOTHING
     else:  # a reading that is undecided, or says nothing, is not refuted
@@ -281,11 +281,6 @@ def _under_readings(findings: dict[str, Finding]) -> Finding:
         for slope in each.slopes
     )
     return Finding(verdict, reason, first.reproduced, "", control, missing, near)
-
-
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
-    return f"{', '.join(names[:FEW])}{more}"
 
 
 # --- wrong worlds: what a claim that holds would have noticed -------------------------

@@ -46,7 +46,7 @@ from dperm.report.claims import (
     tallies,
     without_latex,
 )
-from dperm.report.evidence import NOTHING, several
+from dperm.report.evidence import NOTHING, few, several
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,6 @@ ARTIFACT = Path("docs/howto/artifact.md")
 CODECHECK = Path("codecheck.yml")
 LONGEST = 16  # words of what was found
 WHOLE = 25  # of a reason or a note that is a sentence
-SHOWN = 2  # wrong worlds
 MEASURED = {  # by rules that say it in no column's words
     "bounded": "the excess over the bound",
     "cost": "the epsilon that the noise costs, over its target",
@@ -295,8 +294,7 @@ def noticing(row: Row) -> str:
         for key in ("should_notice", "noticed")
     )
     missed = ", ".join(name for name in should if name not in noticed)
-    more = f" and {len(noticed) - SHOWN} more" if len(noticed) > SHOWN else ""
-    seen = ", ".join(noticed[:SHOWN]) + more
+    seen = few(noticed)
     return "; ".join([seen] * bool(seen) + [f"not {missed}"] * bool(missed))
 
 

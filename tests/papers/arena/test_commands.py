@@ -22,7 +22,7 @@ from dperm.core.experiment.locate import ConfigError, home
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.strict import profile
-from dperm.papers.arena import command, outcomes, own, peers, single
+from dperm.papers.arena import command, outcomes, own, peers
 from dperm.pipeline import inputs
 from dperm.solvers.fits import dp_minibatch
 from dperm.solvers.fits.scaled import Scaled
@@ -97,7 +97,7 @@ def test_an_own_arena_is_the_one_that_dperm_try_takes(tmp_path, monkeypatch):
 
 def test_a_problem_of_ones_own_ends_in_a_recommendation(few, caplog):
     with caplog.at_level("INFO"):
-        written = single.recommend(few("problem=diabetes"))
+        written = own.recommend(few("problem=diabetes"))
     said = [record.getMessage() for record in caplog.records]
     assert any(line.startswith("without tuning: ") for line in said)
     assert any(line.startswith("grid paid for: ") for line in said)
@@ -208,7 +208,7 @@ def test_the_command_line_leads_there(arguments, function, monkeypatch):
 
 def test_one_problem_or_one_method_leads_to_its_command(monkeypatch):
     seen = []
-    monkeypatch.setattr(single, "recommend", seen.append)
+    monkeypatch.setattr(own, "recommend", seen.append)
     monkeypatch.setattr(own, "score", lambda *given: seen.append(given))
     cli._run(["arena", "problem=diabetes", "seed=3"])
     cli._run(["arena", "method=mine", "problem=[diabetes, airfoil]"])

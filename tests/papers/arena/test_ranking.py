@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dperm.compare.results import recommendations
-from dperm.papers.arena import figures, outcomes, ranking, single, tables
+from dperm.papers.arena import figures, outcomes, own, ranking, tables
 
 
 def table(errors, tuning="grid", epsilon=1.0):
@@ -213,7 +213,7 @@ def measured(*rows):
     found = [dict(zip(keys, row, strict=True)) for row in rows]
     return pd.DataFrame(
         [{**row, "tuning": tuning, "status": "ok", "true_epsilon": 1.0}
-         for row in found for tuning in single.FREE]
+         for row in found for tuning in own.FREE]
     )  # fmt: skip
 
 
@@ -221,7 +221,7 @@ def test_whom_to_take_and_who_is_as_good():
     some = measured(
         ("A", 0.3, 0.2, 0.4), ("B", 0.1, 0.08, 0.12), ("C", 0.13, 0.11, 0.15)
     )
-    (first, second) = recommendations(some, 0.5, single.FREE)
+    (first, second) = recommendations(some, 0.5, own.FREE)
     assert first.startswith("without tuning: take B, relative error 0.1 [0.08, 0.12]")
     assert first.endswith("not significantly worse: C") and second.startswith(
         "grid paid for"
@@ -229,7 +229,7 @@ def test_whom_to_take_and_who_is_as_good():
 
 
 def test_nothing_is_recommended_that_w_zero_does_as_well():
-    (first, _) = recommendations(measured(("A", 0.3, 0.2, 0.6)), 0.5, single.FREE)
+    (first, _) = recommendations(measured(("A", 0.3, 0.2, 0.6)), 0.5, own.FREE)
     assert (
         "none is significantly better than w = 0 (0.5)" in first and "take" not in first
     )
@@ -237,7 +237,7 @@ def test_nothing_is_recommended_that_w_zero_does_as_well():
 
 def test_a_table_without_numbers_says_so():
     empty = measured(("A", math.inf, math.inf, math.inf))
-    assert recommendations(empty, 0.5, single.FREE)[0].endswith(
+    assert recommendations(empty, 0.5, own.FREE)[0].endswith(
         "no method meets the target"
     )
 

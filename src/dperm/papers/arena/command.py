@@ -47,17 +47,16 @@ def main(words: list[str]) -> None:
         if key != "method" and not (key == "problem" and "method" in _keys(words)):
             passed.append(word)
     composed = config.compose(passed)
-    if "method" in given:
-        from dperm.papers.arena import own
+    from dperm.papers.arena import own  # which imports much
 
+    if "method" in given:
         names = [one.strip() for one in given.get("problem", "").strip("[]").split(",")]
         own.score(composed, given["method"], [one for one in names if one])
         return
-    from dperm.papers.arena import single
     from dperm.pipeline import checks
 
     checks.check(composed)
-    single.recommend(composed)
+    own.recommend(composed)
 
 
 def _keys(words: list[str]) -> set[str]:

@@ -1,15 +1,18 @@
-"""A method of one's own against the kept results: ``dperm arena method=mine``.
+"""The arena for a reader's own: ``dperm arena problem=mine`` and ``method=mine``.
 
-It alone is run, on the problems and at the epsilons of ``results/arena/arena.csv``. A
-cell is a problem at an epsilon; intervals draw whole data sets again. Against another
-method it is *ahead* or *behind* where the interval of the share of cells in which its
-error is smaller lies on one side of a half, and *tied* elsewhere.
+On a problem every method of the arena is run, tuned in every way, as ``dperm try``
+does. A method alone is run on the problems and at the epsilons of
+``results/arena/arena.csv``. A cell is a problem at an epsilon; intervals draw whole
+data sets again. Against another method it is *ahead* or *behind* where the interval of
+the share of cells in which its error is smaller lies on one side of a half, and *tied*
+elsewhere.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -18,20 +21,55 @@ from joblib import Parallel
 from dperm.compare import contestants, results, sources
 from dperm.compare.contest import Row
 from dperm.compare.contestants import Method
-from dperm.compare.run import Plan, runs_of
+from dperm.compare.metrics import split
+from dperm.compare.run import Plan, runs, runs_of, write
 from dperm.core.experiment import files as store
 from dperm.core.experiment import locate, plan, schema
+from dperm.core.experiment.grid import points
 from dperm.core.experiment.locate import ConfigError
-from dperm.papers.arena import ranking
+from dperm.papers.arena import outcomes, ranking
+from dperm.pipeline import digests, products
 from dperm.pipeline.cluster import away
 from dperm.present.tables import made_of, markdown, save
 
 log = logging.getLogger(__name__)
 
 TUNINGS = ("default", "grid", "paid")
+FREE = ("default", "paid")  # tunings that cost nothing beyond the target
 KEPT = Path("results/arena/arena.csv")
 MINE = "(this method) "
 HEAD = ["tuning", "against", "ahead", "ci_low", "ci_high", "wins", "cells", "verdict"]
+
+
+def recommend(config: schema.Config) -> list[Path]:
+    """Run every method on ``problem=...`` and say which one to take.
+
+    Raises ConfigError if its data cannot be had.
+    """
+    source, what = sources.of_configuration(config), config.paper.sweeps["contest"]
+    every = products.sweep_points(config, replace(what, small=None))
+    grids, defaults = what.options["grids"], what.options["defaults"]
+    methods = [
+        Method(
+            digests.solver_of(name), defaults[name], [*points(grids[name], axes=None)]
+        )
+        for name in dict.fromkeys(point["solver"] for point in every)
+    ]
+    known = split(source.problem, source.y)
+    counts = (what.options[key] for key in ("fresh", "held", "work"))
+    every_method = Plan("arena", methods, source, known, config.seed, *counts)
+    table = outcomes.means(runs(every_method, config.workers))
+    for line in results.recommendations(table, source.zero, FREE):
+        log.info("%s", line)
+    name, paper = config.problem.name, config.paper.name
+    return write(
+        table,
+        source.zero,
+        name,
+        f"Every method on {name}; w = 0 has relative error {source.zero:.4g}.",
+        plan.results_folder(config, paper, "own", name) / "arena",
+        plan.figures_folder(config, paper) / f"own_{name}",
+    )
 
 
 def score(config: schema.Config, name: str, problems: Sequence[str] = ()) -> list[Path]:

@@ -175,20 +175,24 @@ def costs(n: int, epsilon: float, seed: int) -> Iterator[Row]:
     known = {"n": n, "target_epsilon": epsilon}
     for p in NORMS:
         yield _row("noisy_sfw", p, known, *tree_costs(p, n, epsilon, seed))
-    # algorithm 2: as composed in the paper, and for the costliest record
-    from dperm.solvers.streams import Target, poly_sfw
+    from dperm.solvers.streams import Target, phased_sgd, poly_sfw
     from dperm.solvers.streams.setup import Setup
 
-    setup, delta = Setup("least_squares", 1.0, DIMENSION), n**-2.0
-    paper, strict = (
-        poly_sfw.noise(setup, n, Target(epsilon, delta, kind), poly_sfw.Options())
-        for kind in OURS
-    )
+    def noise(method: Any, *of: Any) -> list[Any]:
+        targets = (Target(epsilon, delta, kind) for kind in OURS)
+        return [method.noise(Setup(*of), n, at, method.Options()) for at in targets]
+
+    # algorithm 2: as composed in the paper, and for the costliest record
+    delta = n**-2.0
+    paper, strict = noise(poly_sfw, "least_squares", 1.0, DIMENSION)
     proof = epsilon + epsilon**2 / (2 * math.log(1 / delta))
     low, true = epsilon_interval(paper.ledger, delta)
     ratio = strict.scales[1] / paper.scales[1]
     yield _row("poly_sfw", 1.0, known, proof, true, low, ratio)
-    yield _row("phased_sgd", 2.0, known, *_phased(n, epsilon))
+    paper, strict = noise(phased_sgd, "linear", 2.0, 1)
+    true = gaussian_epsilon(1 / paper.scales[0], delta)
+    ratio = strict.scales[0] / paper.scales[0]
+    yield _row("phased_sgd", 2.0, known, epsilon, true, true, ratio)
 
 
 def _row(
@@ -237,19 +241,6 @@ def tree_costs(
     draws = Draws.of(order, d, seed_of(seed, "noise", "dpsco", f"{p:g}", 0, 0))
     sampled = least_epsilon(draws, setup.q, paper, delta)
     return proof, true, 0.0, strict / paper, sampled
-
-
-def _phased(n: int, epsilon: float) -> tuple[float, ...]:
-    from dperm.solvers.streams import Target, phased_sgd
-    from dperm.solvers.streams.setup import Setup
-
-    setup, delta = Setup("linear", 2.0, 1), n**-2.0
-    paper, strict = (
-        phased_sgd.noise(setup, n, Target(epsilon, delta, kind), phased_sgd.Options())
-        for kind in OURS
-    )
-    true = gaussian_epsilon(1 / paper.scales[0], delta)
-    return epsilon, true, true, strict.scales[0] / paper.scales[0]
 
 
 # --- the cost from below by sampling --------------------------------------------------
