@@ -43,6 +43,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import Streams, gaussian, heard, streams
+from dperm.data.blocks import Held, Part
 
 N, P = 8, 4  # records and features, few and loud, as many as DP-BCFW has nodes
 EPSILON = 1.0
@@ -58,6 +59,22 @@ def few_records() -> Iterator[None]:
         yield
 
 
+class Pieces(Held):
+    """Arrays in two parts, each of which is read in blocks of three records."""
+
+    def __init__(self, X: Array, y: Array):
+        super().__init__(X, y)
+        half = len(y) // 2
+        self.parts = Part(half, groups=(0,)), Part(len(y) - half, groups=(half,))
+
+    def read(self, part: Part) -> Iterator[tuple[Array, Array]]:
+        """The blocks of a part, which has the place of its first record."""
+        (first,) = part.groups
+        for low in range(first, first + part.n, 3):
+            some = slice(low, min(low + 3, first + part.n))
+            yield self.X[some], self.y[some]
+
+
 class EstimatorSubject(Subject):
     """An estimator with a solver, its scales declared or private.
 
@@ -65,16 +82,20 @@ class EstimatorSubject(Subject):
     ----------
     model : DPClassifier or DPRegressor
         Classes -1 and 1, if they are any.
+    in_blocks : bool
+        Whether it reads records in blocks.
     """
 
     calibration, delta, epsilon, cost = STRICT, DELTA, EPSILON, 20
     reason = "few runs of a fit, on the records that move its solver's own subject most"
 
-    def __init__(self, model: DPLinear):
+    def __init__(self, model: DPLinear, in_blocks: bool = False):
+        self.in_blocks = in_blocks
         intercept = "" if model.fit_intercept else ", no intercept"
         self.model, self.method = model, contestants.method(model.solver)
         private = ", private scales" if any(model._private()) else ""
         self.name = f"{type(model).__name__}({model.solver}){intercept}{private}"
+        self.name += ", in blocks" * in_blocks
         self.real = isinstance(model, DPRegressor)
         y = np.ones(N)
         if not self.real:  # the record that is replaced: a class that may go missing
@@ -82,8 +103,7 @@ class EstimatorSubject(Subject):
         self.base = Records(np.linspace(0.5, 1.5, N * P).reshape(N, P), y)
         near = np.where(np.arange(P) == P - 1, -1.0, 1.0)  # nearly opposite records
         self.tried = ((LOUD * near, -LOUD * near[::-1]),)
-        with few_records():
-            self.on, self.setting = model.prepared(self.base.X, y, self.method)
+        self.on, self.setting = model._runs(*self.cleaned(self.base), self.method)[0]
         self.family, self.first = solvers.family(self.on.module), model._first((N, P))
 
         def ledger(noise: float) -> Ledger:
@@ -97,6 +117,14 @@ class EstimatorSubject(Subject):
             self.draw_events = first + rounds(rest)
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
 
+    def cleaned(self, data: Records) -> tuple[Any, Any]:
+        """Records as a fit has them before it releases anything."""
+        with few_records():
+            X, y = self.model._arrays(data.X, data.y)
+            return self.model._cleaned(
+                self.model._blocks(Pieces(X, y)) if self.in_blocks else X, y
+            )
+
     @contextmanager
     def start(self, data: Records, own: Streams) -> Iterator[Any]:
         """One fit, made from scratch; what was released first, and the solver's run."""
@@ -105,8 +133,7 @@ class EstimatorSubject(Subject):
             return scale * gaussian(own.smoothness, (size, 1))
 
         model, noisy = self.model, None
-        with few_records():
-            X, every = model._cleaned(*model._arrays(data.X, data.y))
+        X, every = self.cleaned(data)
         if self.first.events:
             X, every, noisy = model._rescaled(X, every, self.first, normal)
         on, setting = model._runs(X, every, self.method)[0]
@@ -139,6 +166,8 @@ class EstimatorSubject(Subject):
 def subjects(solver: str) -> list[Subject]:
     """The classifier with an intercept and the regression without, if a solver can.
 
+    One of them in blocks too, if it sums over records.
+
     None of black boxes: no shift of noise repeats their releases (``registry.BOXES``).
     """
     if solver not in contestants.known() or solver in BOXES:
@@ -163,14 +192,15 @@ def subjects(solver: str) -> list[Subject]:
     if solver == "dp_gd":  # ranges are applied before any solver reads the data
         models.append(DPRegressor(solver, label_bounds=(-2, 2), **ends, **given))
         models.append(DPRegressor(solver, fit_intercept=False, **given))
-    found: list[Subject] = []
+    found: list[EstimatorSubject] = []
     for model in models:
         try:
             found.append(EstimatorSubject(model))
         except ValueError as error:
             if "cannot do this" not in str(error):
                 raise
-    return found
+    summing = [one.model for one in found if one.on.in_blocks and not one.first.events]
+    return [*found, *(EstimatorSubject(one, in_blocks=True) for one in summing[:1])]
 
 
 # --- the private choice ---------------------------------------------------------------
@@ -335,19 +365,26 @@ def _chi_square(counts: Array, law: Array) -> float:
     return float(stats.chisquare(both[0][kept], both[1][kept]).pvalue)
 
 
+@contextmanager
+def least(one: Drawn) -> Iterator[None]:
+    """With noise that makes the score of a run the least."""
+    wanted = gaussian(streams(one.scored).noise, ())
+
+    def loud(kind: str, unit: Any, order: float) -> Any:
+        return unit - 1e6 if np.array_equal(unit, wanted) else unit
+
+    with heard(loud):
+        yield
+
+
 def choosing(subject: Paid, seed: int) -> Finding:
     """Whichever run noise gives the least score is published, and none else."""
     jobs = [subject.seeded(seed + k) for k in range(4)]
     choices = [Drawn(0, job, seed + 9 + k) for k, job in enumerate(jobs)]
     wrong = 0
     for one in choices:
-        wanted = gaussian(streams(one.scored).noise, ())
-
-        def loud(kind: str, unit: Any, order: float, wanted: Any = wanted) -> Any:
-            return unit - 1e6 if np.array_equal(unit, wanted) else unit
-
         cost = (math.nan, subject.price, ())
-        with heard(loud):
+        with least(one):
             (row,) = subject.contest._chosen(subject.method, choices, cost, EPSILON)
         wrong += row["run_seed"] != one.job.seed
     return Finding("choosing", wrong, 0.0, wrong > 0)
@@ -364,12 +401,7 @@ def searching(shape: Shape) -> Finding:
         drawn = search._drawn(runs, able, seed)
         wrong += drawn != search._drawn(others, able, seed)
         for one in drawn:
-            wanted = gaussian(streams(one.scored).noise, ())
-
-            def loud(kind: str, unit: Any, order: float, wanted: Any = wanted) -> Any:
-                return unit - 1e6 if np.array_equal(unit, wanted) else unit
-
-            with heard(loud):
+            with least(one):
                 k, w = search._best(runs, able, seed)
             own = scored(runs[one.choice][0], one, EPSILON)[1]
             wrong += k != one.choice or not np.array_equal(w, own)

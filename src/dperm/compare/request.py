@@ -19,8 +19,12 @@ YES, NO = ("true", "yes", "1"), ("false", "no", "0")
 
 
 def _key(help: str, default: Any = None, **limits: Any) -> Any:
-    """A key with its help; ``positive`` and ``least`` bound its numbers."""
-    return field(default=default, metadata={"help": help, **limits})
+    """A key with its help; ``positive`` and ``least`` bound its numbers.
+
+    A default that is called makes a new value.
+    """
+    kind = "default_factory" if callable(default) else "default"
+    return field(metadata={"help": help, **limits}, **{kind: default})
 
 
 @dataclass
@@ -34,19 +38,14 @@ class Request:
     positive: str | None = _key(
         "class that is +1, all others -1; the larger of two numbers"
     )
-    drop: list[str] = field(
-        default_factory=list, metadata={"help": "columns left out, [a, b]"}
-    )
+    drop: list[str] = _key("columns left out, [a, b]", list)
     separator: str | None = _key("of a CSV's fields")
     header: bool = _key("whether a CSV's first line has names", True)
     missing: str | None = _key(
         "mean, median or drop, for values that are missing; refused"
     )
-    categories: dict[str, Any] = field(
-        default_factory=dict,
-        metadata={
-            "help": "categories.colour=[red, green]: a column of 0 and 1 for each"
-        },
+    categories: dict[str, Any] = _key(
+        "categories.colour=[red, green]: a column of 0 and 1 for each", dict
     )
     loss: str | None = _key(
         "logistic for two classes, least_squares for more values; huber, ..."
@@ -55,48 +54,32 @@ class Request:
     l2: float | None = _key("strength of the squared norm; 1/n")
     standardize: bool = _key("columns to mean 0 and deviation 1", True)
     intercept: bool = _key("whether there is one, a column of ones", True)
-    solvers: list[str] = field(
-        default_factory=list,
-        metadata={"help": "names of conf/solver, or of a Python file here"},
-    )
+    solvers: list[str] = _key("names of conf/solver, or of a Python file here", list)
     epsilon: float | None = _key(
         "for neighbours that differ by replacing one record", positive=True
     )
     delta: str | None = _key("a number, 1/n or 1/n^2")
-    tunings: list[str] = field(
-        default_factory=lambda: ["default", "grid"],
-        metadata={"help": f"some of {', '.join(TUNINGS)}", "known": TUNINGS},
+    tunings: list[str] = _key(
+        f"some of {', '.join(TUNINGS)}", lambda: ["default", "grid"], known=TUNINGS
     )
-    defaults: dict[str, Any] = field(
-        default_factory=dict,
-        metadata={"help": "defaults.mine.step=0.3: the setting of no tuning"},
+    defaults: dict[str, Any] = _key(
+        "defaults.mine.step=0.3: the setting of no tuning", dict
     )
-    grids: dict[str, Any] = field(
-        default_factory=dict,
-        metadata={"help": "grids.mine.step=[0.1, 1]: the settings that are tried"},
+    grids: dict[str, Any] = _key(
+        "grids.mine.step=[0.1, 1]: the settings that are tried", dict
     )
-    bounds: dict[str, Any] = field(
-        default_factory=dict,
-        metadata={
-            "help": "bounds=[0, 1], or bounds.age=[18, 90] for each column: ranges in "
-            "the file's units, as dperm.fit takes them"
-        },
+    bounds: dict[str, Any] = _key(
+        "bounds=[0, 1], or bounds.age=[18, 90] for each column: ranges in the file's "
+        "units, as dperm.fit takes them",
+        dict,
     )
-    label_bounds: list[float] = field(
-        default_factory=list, metadata={"help": "the range of real labels, [0, 100]"}
+    label_bounds: list[float] = _key("the range of real labels, [0, 100]", list)
+    feature_scale: Any = _key(
+        "a number or a list: scales are declared; private: released within epsilon, as "
+        "by dperm.fit; data: read off the columns",
+        positive=True,
     )
-    feature_scale: Any = field(
-        default=None,
-        metadata={
-            "help": "a number or a list: scales are declared; private: released within "
-            "epsilon, as by dperm.fit; data: read off the columns",
-            "positive": True,
-        },
-    )
-    label_scale: Any = field(
-        default=None,
-        metadata={"help": "the same for real labels", "positive": True},
-    )
+    label_scale: Any = _key("the same for real labels", positive=True)
     fresh: int = _key(
         "runs of each chosen setting, on seeds that did not choose it",
         20,
