@@ -29,7 +29,15 @@ def dperm(
     env: Mapping[str, str] | None = None,
 ) -> CompletedProcess[str]:
     """Run the command and keep what it prints; ``env`` besides what is set here."""
-    given = list(map(str, words))
+    return in_turn(list(map(str, words)), cwd=cwd, env=env)
+
+
+def in_turn(
+    *given: list[str],
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> CompletedProcess[str]:
+    """Run several commands one after the other in one process."""
     place, environment = str(cwd or Path.cwd()), {**os.environ, **(env or {})}
     with TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("stdout", "stderr")]
@@ -37,11 +45,14 @@ def dperm(
         run.start()
         run.join()
         out, error = (path.read_text() for path in paths)
-    return CompletedProcess(["dperm", *given], run.exitcode or 0, out, error)
+    return CompletedProcess(["dperm", *given[-1]], run.exitcode or 0, out, error)
 
 
 def _run(
-    words: list[str], place: str, environment: dict[str, str], paths: list[Path]
+    given: tuple[list[str], ...],
+    place: str,
+    environment: dict[str, str],
+    paths: list[Path],
 ) -> None:
     for stream, path in zip((sys.stdout, sys.stderr), paths, strict=True):
         with open(path, "wb") as file:
@@ -49,6 +60,7 @@ def _run(
     os.chdir(place)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["dperm", *words]
     sys.path.append(place)
-    main()
+    for words in given:
+        sys.argv = ["dperm", *words]
+        main()

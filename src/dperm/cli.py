@@ -452,11 +452,8 @@ def stage_help(name: str) -> str:
 
 def papers() -> dict[str, str]:
     """The papers of the configuration, with their titles."""
-    return {name: _title(name) for name in locate.available("paper")}
-
-
-def _title(paper: str) -> str:
-    return str(_content(paper).get("title", ""))
+    names = locate.available("paper")
+    return {name: str(_content(name).get("title", "")) for name in names}
 
 
 def _content(paper: str) -> dict[str, Any]:

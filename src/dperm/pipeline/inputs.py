@@ -299,13 +299,7 @@ def optimum(config: schema.Config) -> Path:
 
 
 def _certified(problem: Problem) -> Optimum:
-    """The optimum, by which relative errors can be measured.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be certified, or F* = 0, which nothing is relative to.
-    """
+    """The certified optimum; F* = 0 is refused, which no error is relative to."""
     where = f"conf/problem/{problem.name}.yaml: loss, penalty"
     try:
         optimum = solve(problem)

@@ -412,13 +412,7 @@ def _move(work: Path, names: Iterable[str]) -> None:
 
 
 def _signed(text: str, key: Path) -> str:
-    """The signature of a head by a private key.
-
-    Raises
-    ------
-    ArchiveError
-        If the file is no private Ed25519 key in PEM.
-    """
+    """The signature of a head by a private Ed25519 key in PEM; others are refused."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     private: Any = _key(key, "private", Ed25519PrivateKey, password=None)

@@ -178,13 +178,7 @@ class _Composer:
         )
 
     def _tuned(self, paper: str, sweep: str, problem: str, solver: str) -> str:
-        """The tuning that a sweep starts from.
-
-        Raises
-        ------
-        ConfigError
-            If the paper does not run it.
-        """
+        """The tuning that a sweep starts from; one that no paper runs is refused."""
         if f"solve/{paper}/{problem}/{solver}" not in self.graph.jobs:
             raise ConfigError(
                 f"conf/paper/{paper}/paper.yaml: sweeps.{sweep}.grid: expected solvers "

@@ -264,13 +264,7 @@ def _tops(config: schema.Config) -> Iterator[tuple[str, Path]]:
 
 
 def _name(config: schema.Config, path: Path) -> str:
-    """A file's name wherever the folders lie: ``results/dpcd/table2.csv``.
-
-    Raises
-    ------
-    ValueError
-        If it lies in none of them.
-    """
+    """A file's name wherever the folders lie: ``results/dpcd/table2.csv``."""
     for top, folder in _tops(config):
         if path.is_relative_to(folder):
             return f"{top}/{path.relative_to(folder).as_posix()}"

@@ -143,9 +143,8 @@ def timing(config: schema.Config) -> Path:
     rows = [table for table in tables if len(table)] or tables
     store.write_table(path, pd.concat(rows, ignore_index=True))
     folders = [plan.results_folder(config, config.paper.name, *pair) for pair in pairs]
-    ledgers = [
-        folder / "ledger.json" for folder in folders
-    ]  # are read and put in order
+    # Ledgers are read and put in order.
+    ledgers = [folder / "ledger.json" for folder in folders]
     read = [folder / "tune.parquet" for folder in folders]
     written = [path, *filter(Path.is_file, ledgers)]
     seals.seal(config, "timing", written, digests.timed(config), read)
