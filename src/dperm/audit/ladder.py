@@ -98,7 +98,7 @@ def _stopped(name: str, error: Exception, effort: Effort) -> pd.DataFrame:
 def findings(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
     """What every rung finds of one subject, a row a rung."""
     ladder = Ladder(subject, effort, seed)
-    rows = pd.DataFrame([asdict(found) for found in climb(ladder)])
+    found = climb(ladder)
     known = {
         "subject": subject.name,
         "calibration": subject.calibration,
@@ -110,9 +110,7 @@ def findings(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
         "exact": ladder.audited.exact,
         "reason": subject.reason,
     }
-    for place, (key, value) in enumerate(known.items()):
-        rows.insert(place, key, value)
-    return rows
+    return pd.DataFrame([{**known, **asdict(one)} for one in found])
 
 
 def stated(subject: Subject) -> dict[str, Any]:

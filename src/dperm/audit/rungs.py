@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from dperm.audit.climbing import ROUNDING, Finding, Ladder
 from dperm.audit.measured import Measure
 from dperm.audit.neighbours import Pair
 from dperm.audit.replay import SAME, Replay, Shift, selects
-from dperm.audit.subjects import LAWS, Array, Draw, Seed, Subject, Transcript
+from dperm.audit.subjects import LAWS, Array, Draw, Subject, Transcript
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import epsilon as epsilon_of
 from dperm.core.privacy.accounting import true_epsilon
@@ -39,6 +40,7 @@ from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import Streams, streams
 
 BLIND = "blind: no neighbour moved anything"
+UNBOUNDED = "no bound is stated"
 _GRID = 1e-3  # relative, between accountants
 _WIDE_GRID = 3e-3  # the same of an independent one
 REPEATED = 1e-4  # relative, of weights whose releases agree but for rounding
@@ -68,10 +70,7 @@ def noise(ladder: Ladder) -> Finding:
         mine = [draw for draw in draws if (draw.kind, draw.order) == kind]
         tests[f"law of {kind[0]}"] = law(mine)
     tests["dependence"] = dependence(runs)
-    is_sampled = all(
-        isinstance(event, SampledGaussian) for event in subject.ledger.events
-    )
-    if is_sampled:
+    if all(isinstance(event, SampledGaussian) for event in subject.ledger.events):
         tests["sampling rate"] = rate(ladder, ladder.seeds(1, max(READ, len(seeds))))
     worst = min(tests, key=tests.__getitem__)
     least = min(tests[worst] * len(tests), 1.0)
@@ -98,8 +97,8 @@ def law(draws: list[Draw]) -> float:
                 stats.binomtest(int((rows[:, j] > 0).sum()), len(rows)).pvalue
             )
         return float(min(min(pvalues) * len(pvalues), 1.0))
-    name = "gaussian" if kind == "generalised_gaussian" else kind
-    return float(stats.kstest(values, LAWS[name].cdf).pvalue)
+    unit = LAWS["gaussian" if kind == "generalised_gaussian" else kind]
+    return float(stats.kstest(values, unit.cdf).pvalue)
 
 
 def dependence(runs: list[Transcript]) -> float:
@@ -140,14 +139,27 @@ def independent(ladder: Ladder) -> Finding:
     the noise; noise that is drawn whatever records are read; one end, whether steps are
     taken one by one, as the audit does, or together.
     """
-    subject, seed = ladder.subject, ladder.seed
+    subject, s, plain = ladder.subject, ladder.seed, ladder.plain
+    base, ends = subject.base, plain.weights
+    bare = subject.run(base, s, heard=False).weights
+    together = subject.ended(base, s)
+    given, anew = (  # the noise is the same, its streams are not
+        subject.run(base, (s, *noise), plain.draws).views
+        for noise in ((s, s), (s + 1, s + 2))
+    )
+    sampled = [  # with other records
+        [draw.unit for draw in subject.run(base, (s + k, s, s)).draws]
+        for k in (range(3) if subject.hidden else ())
+    ]
     checks = {
-        "streams have common numbers": shares(streams(seed)),
-        "another seed's numbers come again": shares(streams(seed), streams(seed + 1)),
-        "the tap changes the run": _is_changed_by_the_tap(ladder),
-        "steps taken together end elsewhere": _ends_elsewhere(ladder),
-        "something random is not heard": _has_unheard(ladder),
-        "sampling moves the noise": subject.hidden and _noise_follows_sampling(ladder),
+        "streams have common numbers": shares(streams(s)),
+        "another seed's numbers come again": shares(streams(s), streams(s + 1)),
+        "the tap changes the run": not np.allclose(bare, ends, rtol=1e-9, atol=0),
+        "steps taken together end elsewhere": not np.allclose(
+            together, ends, rtol=1e-6, atol=1e-9, equal_nan=True
+        ),
+        "something random is not heard": _differ(given, anew),
+        "sampling moves the noise": any(_differ(*two) for two in pairwise(sampled)),
     }
     wrong = [name for name, found in checks.items() if found]
     return Finding("streams", len(wrong), 0.0, bool(wrong), "; ".join(wrong))
@@ -160,38 +172,6 @@ def shares(generators: Streams, others: Streams | None = None) -> bool:
         return True
     words = np.concatenate([one.random_raw(WORDS) for one in bits])
     return len(np.unique(words)) < len(words)
-
-
-def _runs(ladder: Ladder, seeds: list[Seed], scripted: bool) -> list[Transcript]:
-    script = ladder.plain.draws if scripted else ()
-    return [ladder.subject.run(ladder.subject.base, seed, script) for seed in seeds]
-
-
-def _is_changed_by_the_tap(ladder: Ladder) -> bool:
-    subject, seed = ladder.subject, ladder.seed
-    bare = subject.run(subject.base, seed, heard=False).weights
-    return not np.allclose(bare, ladder.plain.weights, rtol=1e-9, atol=0)
-
-
-def _ends_elsewhere(ladder: Ladder) -> bool:
-    """Whether what is published hangs on how many steps are taken at a time."""
-    ended = ladder.subject.ended(ladder.subject.base, ladder.seed)
-    plain = ladder.plain.weights
-    return not np.allclose(ended, plain, rtol=1e-6, atol=1e-9, equal_nan=True)
-
-
-def _has_unheard(ladder: Ladder) -> bool:
-    """Whether views change with the noise's streams although the noise is given."""
-    s = ladder.seed
-    runs = _runs(ladder, [(s, s, s), (s, s + 1, s + 2)], scripted=True)
-    return _differ(runs[0].views, runs[1].views)
-
-
-def _noise_follows_sampling(ladder: Ladder) -> bool:
-    s = ladder.seed
-    seeds: list[Seed] = [(s, s, s), (s + 1, s, s), (s + 2, s, s)]
-    drawn = [[d.unit for d in run.draws] for run in _runs(ladder, seeds, False)]
-    return any(_differ(one, two) for one, two in pairwise(drawn))
 
 
 def _differ(one: list[Array], two: list[Array]) -> bool:
@@ -286,7 +266,7 @@ def transcript(ladder: Ladder) -> Finding:
     if ladder.has_many:
         note = "too many candidates"
     if math.isinf(true):
-        note = f"{note}, no bound is stated"
+        note = f"{note}, {UNBOUNDED}"
     caught = audited.epsilon > true * (1 + _GRID)
     return Finding("transcript", audited.epsilon, true, caught, note, audited.epsilon)
 
@@ -296,7 +276,7 @@ def accountants(ladder: Ladder) -> Finding:
     subject = ladder.subject
     ours = epsilon_of(subject.ledger, subject.delta, STRICT)
     if not math.isfinite(ours):
-        return Finding("accountants", ours, ours, False, "no bound is stated")
+        return Finding("accountants", ours, ours, False, UNBOUNDED)
     low, high = laws.ledger_bounds(subject.ledger, subject.delta)
     caught = not low * (1 - _WIDE_GRID) <= ours <= high * (1 + _WIDE_GRID)
     note = f"{low:.4g} at least, {high:.4g} at most"
@@ -312,18 +292,18 @@ def step(ladder: Ladder) -> Finding:
     """Tell apart what one loud step releases, on the pair that moves it most."""
     if ladder.subject.loud is not None:
         ladder = Ladder(ladder.subject.loud, ladder.effort, ladder.seed)
-    subject, pair = ladder.subject, ladder.worst_at_first
-    plain = ladder.plain
+    subject, pair, plain = ladder.subject, ladder.worst_at_first, ladder.plain
     at = next((t for t in range(len(plain.views)) if plain.draws_of(t)), 0)
     points = _step_curve(subject)
     if not points:
-        return Finding("step", 0.0, math.inf, False, "no bound is stated")
-    if subject.selects:
-        pick: Any = lambda run: subject.symbol(run.views[at])  # noqa: E731
-        found, _ = distinguish(ladder, 3, pair, True, pick, rarity, points)
-    else:
-        pick = lambda run: run.views[at]  # noqa: E731
-        found, _ = distinguish(ladder, 3, pair, True, pick, direction, points)
+        return Finding("step", 0.0, math.inf, False, UNBOUNDED)
+
+    def pick(run: Transcript) -> Any:
+        view = run.views[at]
+        return subject.symbol(view) if subject.selects else view
+
+    learn = rarity if subject.selects else direction
+    found, _ = distinguish(ladder, 3, pair, True, pick, learn, points)
     return _finding("step", found, ladder.effort.level)
 
 
@@ -331,12 +311,10 @@ def canary(ladder: Ladder) -> Finding:
     """Tell D from D' by the published weights."""
     subject, pair = ladder.subject, ladder.audited.pair
     points = _curve(subject.ledger, subject.delta)
-    pick: Any = lambda run: run.weights  # noqa: E731
-    given = (ladder, 5, pair, False, pick, direction, points)
+    given = (ladder, 5, pair, False, attrgetter("weights"), direction, points)
     found, epsilon = distinguish(*given)
     if not points:
-        note = "no bound is stated"
-        return Finding("canary", 0.0, math.inf, False, note, epsilon)
+        return Finding("canary", 0.0, math.inf, False, UNBOUNDED, epsilon)
     return replace(_finding("canary", found, ladder.effort.level), epsilon=epsilon)
 
 
@@ -405,9 +383,7 @@ def _step_curve(subject: Subject) -> list[Point]:
         return [(sum(e.count * e.sensitivity / e.scale for e in events), 0.0)]
     # the events of one step that reads the record; the loudest of each kind
     kinds: dict[type, Any] = {}
-    for event in sorted(
-        subject.ledger.events, key=lambda event: -event.noise_multiplier
-    ):
+    for event in sorted(events, key=lambda event: -event.noise_multiplier):
         kind = type(event)
         if isinstance(event, SampledGaussian):
             event = Gaussian(
@@ -451,14 +427,13 @@ RUNGS: dict[str, Callable[[Ladder], Finding]] = {
 
 def climb(ladder: Ladder) -> list[Finding]:
     """The findings of all rungs; a run that raises on some records tells of them."""
-    return [_climbed(name, ladder) for name in RUNGS]
-
-
-def _climbed(name: str, ladder: Ladder) -> Finding:
-    try:
-        return RUNGS[name](ladder)
-    except Exception as error:  # whatever a solver's author wrote
-        return _raised(name, error)
+    found = []
+    for name, rung in RUNGS.items():
+        try:
+            found.append(rung(ladder))
+        except Exception as error:  # whatever a solver's author wrote
+            found.append(_raised(name, error))
+    return found
 
 
 def stopped(error: Exception) -> list[Finding]:
