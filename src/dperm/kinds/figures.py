@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.legend_handler import HandlerTuple
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from dperm.core.experiment import results
 from dperm.core.experiment.locate import ConfigError, hint
@@ -182,7 +182,7 @@ class _Curves:
         for result, rows, others in zip(ran, curves, tied, strict=True):
             label, cost = self.label(result), _cost(result, self.calibration)
             look, key[label] = self.looks[label], cost
-            self.panels.band(axes, rows, label, look, marks=8, shade=0.18, cost=cost)
+            self.panels.band(axes, rows, label, look, marks=8, shade=0.12, cost=cost)
             for passes in others:
                 self.tie(axes, result, passes)
             if self.options.get("ends"):
@@ -270,8 +270,13 @@ class _Curves:
         """The axis of passes or seconds; on that of time the error of w = 0."""
         if self.on_time:
             # the start, at 0 seconds, has no place on a logarithmic axis
-            axes.set_xlabel("seconds")
+            axes.set_xlabel("time")
             axes.set_xscale("log", nonpositive="mask")
+            low, high = axes.get_xlim()
+            subs = (1.0, 3.0) if high < drawing.SHORT * low else (1.0,)
+            axes.xaxis.set_major_locator(LogLocator(subs=subs))
+            axes.xaxis.set_major_formatter(EngFormatter("s"))
+            axes.xaxis.set_minor_formatter(NullFormatter())
             zero: Look = {"color": "0.6", "linewidth": 0.8, "linestyle": ":"}
             axes.axhline(start, label="w = 0", **zero)
             return
@@ -332,12 +337,10 @@ def against_epsilon(config: Config, product: Product, problems: list[str]) -> Dr
     ran = "relative_error" in swept  # not where no data set could be had
     known = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
     names = [name for name in problems if name in set(known["problem"])]
-    panels = Panels(len(names), product.options.get("columns", 3))
     if not names:
         tried = not set(problems).isdisjoint(swept["problem"])
-        lost = drawing.UNAVAILABLE if tried else "swept on other problems only"
-        drawing.empty(panels.axes[0], lost)
-        return panels.figure, []
+        return drawing.nothing(*[] if tried else ["swept on other problems only"])
+    panels = Panels(len(names), product.options.get("columns", 3))
     chosen = looks.of(known["algorithm"].unique())
     zero: Look = {"color": "0.6", "linewidth": 0.8, "linestyle": ":", "label": "w = 0"}
     for name, at in panels.over(names):

@@ -172,6 +172,13 @@ def empty(axes: Axes, reason: str) -> None:
     axes.text(0.5, 0.5, text, fontsize=8, color="0.35", **place)
 
 
+def nothing(reason: str = UNAVAILABLE) -> Drawing:
+    """A figure of one empty panel, and no rows."""
+    figure, (axes,) = panels(1, 1)
+    empty(axes, reason)
+    return figure, []
+
+
 class Panels:
     """Equal panels in rows of so many columns, at least one, and the rows behind them.
 
@@ -194,9 +201,13 @@ class Panels:
         if size:
             self.figure.set_size_inches(*size)  # in inches, of the whole figure
 
-    def over(self, keys: Iterable[Any]) -> Iterator[tuple[Any, Axes]]:
-        """Each key with its panel; there are as many."""
-        return zip(keys, self.axes, strict=True)
+    def over(
+        self, keys: Iterable[Any], down: bool = False
+    ) -> Iterator[tuple[Any, Axes]]:
+        """Each key with its panel, row by row or ``down``; there are as many."""
+        wide = self.columns if down else 1
+        turned = (axes for k in range(wide) for axes in self.axes[k::wide])
+        return zip(keys, turned, strict=True)
 
     def add(self, axes: Axes, rows: Rows, style: Look, cost: str = "") -> Rows:
         """Rows that are drawn in other ways; ``cost``, their true epsilon in words."""

@@ -21,6 +21,7 @@ RESAMPLES = 1000
 SEED = 7  # of resampling
 FLOOR = 1e-12  # relative errors below are as good as none
 LEVEL = 0.95
+LEARNT = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high", "cells"]
 
 
 def cells(
@@ -559,7 +560,7 @@ def learnt(errors: pd.DataFrame, loss: pd.Series) -> pd.DataFrame:
                 row = {"panel": panel, "algorithm": method, "x": epsilon}
                 found = _mean("mean", some.dropna())
                 rows.append(row | found | dict.fromkeys(("min", "max"), found["mean"]))
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=LEARNT)
 
 
 def _constant(

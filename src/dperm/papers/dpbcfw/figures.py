@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
@@ -66,6 +66,10 @@ WORDS = {
 Curve = tuple[str, pd.DataFrame, Look]  # label, runs, look
 
 
+# Name in the rows behind the figure, title, and curves of a panel.
+Cell = tuple[str, str, list[Curve]]
+
+
 class Curves(Panels):
     """Panels of losses, by default over f(0) and against the iteration."""
 
@@ -81,22 +85,6 @@ class Curves(Panels):
     ) -> None:
         """Mean and range of y against x over the replicates."""
         self.mean(axes, table, x, y, panel, label, look, marks=6)
-
-    def family(self, axes: Axes, panel: str, table: pd.DataFrame, key: str) -> None:
-        """One curve for each value of a key, dark to light."""
-        for label, runs, look in _family(table, key):
-            self.curve(axes, panel, label, runs, look)
-
-    def baselines(
-        self, axes: Axes, panel: str, table: pd.DataFrame, noise: str
-    ) -> None:
-        """FW and DP-FW, as far as they were run; noise is that of DP-BCFW."""
-        runs = {
-            "FW": where(table, method="fw"),
-            "DP-FW": where(table, method="dp_fw", noise=central(noise)),
-        }
-        for name, look in BASELINES.items():
-            self.curve(axes, panel, name, runs[name], look)
 
     def explained(self, columns: int = 0) -> Drawing:
         """The figure with a legend of so many columns, if any.
@@ -115,16 +103,26 @@ class Curves(Panels):
         return done
 
 
+def along(
+    cells: Iterable[Cell], columns: int, legend: int, height: float = 2.1, **way: bool
+) -> Drawing:
+    """Losses against iterations, and f(0) as a line; a row of panels is so high."""
+    every = list(cells)
+    panels = Curves(len(every), columns)
+    for (panel, title, curves), axis in panels.over(every, **way):
+        for label, runs, look in curves:
+            panels.curve(axis, panel, label, runs, look)
+        axis.set(xlabel="iteration", ylabel="loss / loss at 0", title=title)
+        axis.set_yscale("log")
+        axis.axhline(1.0, color="0.6", linewidth=0.7, zorder=0)
+    panels.outer(height)
+    return panels.explained(legend)
+
+
 def hues(count: int) -> list[Look]:
     """Looks of unordered kinds."""
     kinds = zip(_HUES[:count], STROKES, MARKERS, strict=False)
     return [looks.look(*kind) for kind in kinds]
-
-
-def finish(axes: Axes, title: str) -> None:
-    """Title, logarithmic losses against iterations, and f(0) as a line."""
-    axes.set(title=title, yscale="log", xlabel="iteration", ylabel="loss / loss at 0")
-    axes.axhline(1.0, color="0.6", linewidth=0.7, zorder=0)
 
 
 def percent(value: float) -> str:
@@ -132,16 +130,25 @@ def percent(value: float) -> str:
     return f"{100 * value:g} %"
 
 
-def _family(table: pd.DataFrame, key: str) -> Iterator[Curve]:
+def _baselines(table: pd.DataFrame, noise: str) -> list[Curve]:
+    """FW and DP-FW, as far as they were run; noise is that of DP-BCFW."""
+    alone = where(table, method="dp_fw", noise=central(noise))
+    runs = {"FW": where(table, method="fw"), "DP-FW": alone}
+    return [(name, runs[name], look) for name, look in BASELINES.items()]
+
+
+def _family(table: pd.DataFrame, key: str) -> list[Curve]:
+    """One curve for each value of a key, dark to light."""
     values = sorted(table[key].unique())
-    for value, look in zip(values, shades(len(values)), strict=True):
-        yield FAMILIES[key](value), where(table, **{key: value}), look
+    return [
+        (FAMILIES[key](value), where(table, **{key: value}), look)
+        for value, look in zip(values, shades(len(values)), strict=True)
+    ]
 
 
 # --- Algorithm 1 ----------------------------------------------------------------------
 
 
-@drawing.styled
 def samplings(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 1: samplings, one panel a pair of sparsities, laid out as printed.
 
@@ -152,93 +159,76 @@ def samplings(config: Config, product: Product, problems: list[str]) -> Drawing:
     sets = [options[key] for key in ("constraint", "beside") if key in options]
     pairs = table[["active", "density"]].drop_duplicates().to_numpy().tolist()
     pairs.sort(reverse=True)
-    wide = min(3, len(pairs))  # columns of one set
-    panels = Curves(len(sets) * len(pairs), wide)
-    axes = iter(panels.axes)
-    for constraint in sets:
-        for active, density in pairs:
-            axis = next(axes)
-            runs = where(table, active=active, density=density, constraint=constraint)
-            panel = title = f"features {percent(density)}, variable {percent(active)}"
-            if len(sets) > 1:
-                title = f"{SETS[constraint]}: {title}"
-                if constraint == "ball":
-                    panel = f"ball, {percent(density)} of A, {percent(active)} of x"
-            names = list(runs["sampling"].unique())
-            for name, look in zip(names, hues(len(names)), strict=True):
-                chosen = where(runs, sampling=name)
-                label = f"{name}: $p_{{min}}$ = {chosen['p_min'].iloc[0]:.2g}"
-                panels.curve(axis, panel, label, chosen, look)
-            finish(axis, title)
-            axis.set_title(title, fontsize=8.5)
-    panels.outer(1.75)
-    return panels.done(4)
+    cells: list[Cell] = []
+    for constraint, (active, density) in itertools.product(sets, pairs):
+        runs = where(table, active=active, density=density, constraint=constraint)
+        part, whole = percent(active), percent(density)
+        panel = f"features {whole}, variable {part}"
+        if len(sets) > 1 and constraint == "ball":
+            panel = f"ball, {whole} of A, {part} of x"
+        names = list(runs["sampling"].unique())
+        curves: list[Curve] = []
+        for name, look in zip(names, hues(len(names)), strict=True):
+            own = where(runs, sampling=name)
+            label = f"{name}: $p_{{min}}$ = {own['p_min'].iloc[0]:.2g}"
+            curves.append((label, own, look))
+        cells.append((panel, f"{SETS[constraint]}: {whole} of A, {part} of x", curves))
+    return along(cells, min(3, len(pairs)), 4, 1.75)
 
 
-@drawing.styled
 def nodes(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 2: K nodes without noise, by Algorithm 2 and by Algorithm 1."""
     table, sampled = read(config, "nodes"), read(config, "blocks")
     keys = [*sorted(table["share"].unique()), None]
-    panels = Curves(2 * len(keys), len(keys))
-    rows = itertools.product(zip(UPDATES, ("box", "ball"), strict=True), keys)
-    for ((update, constraint), share), axis in panels.over(rows):
-        if share is None:
-            panel = f"Algorithm 1, {constraint}"
-            runs = where(sampled, constraint=constraint)
-        else:
+    kinds = zip(UPDATES, ("box", "ball"), strict=True)
+    cells: list[Cell] = []
+    for (update, constraint), share in itertools.product(kinds, keys):
+        panel = f"Algorithm 1, {constraint}"
+        runs = where(sampled, constraint=constraint)
+        if share is not None:
             panel = f"{UPDATES[update]}, {SHARE.format(share)}"
             runs = where(table, share=share, update=update)
-        panels.family(axis, panel, runs, "nodes")
-        finish(axis, panel)
-    return panels.done(4)
+        cells.append((panel, panel, _family(runs, "nodes")))
+    return along(cells, 2, 4, 1.8, down=True)
 
 
 # --- Algorithm 2 ----------------------------------------------------------------------
 
 
-@drawing.styled
 def private(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Figure 3: DP-BCFW, DP-FW and FW, printed noise above, sound noise below."""
+    """Figure 3: DP-BCFW, DP-FW and FW, with printed noise and with sound noise."""
     table = read(config, "private")
     sizes = table[["d", "n", "density"]].drop_duplicates().to_numpy().tolist()
-    panels = Curves(2 * len(sizes), len(sizes))
-    for (noise, (d, n, density)), axis in panels.over(
-        itertools.product(("stated", "strict"), sizes)
-    ):
+    cells: list[Cell] = []
+    for noise, (d, n, density) in itertools.product(("stated", "strict"), sizes):
         runs = where(table, d=d, n=n, density=density)
         ours = where(runs, method="dp_bcfw", noise=noise)
-        title = f"d = {d:g}, n = {n:g}, {percent(density)}"
-        panel = f"{title}, {noise}"
-        panels.baselines(axis, panel, runs, noise)
+        size = f"d = {d:g}, n = {n:g}, {percent(density)}"
+        curves = _baselines(runs, noise)
         for update, look in zip(UPDATES, hues(2), strict=True):
-            label = f"DP-BCFW, {UPDATES[update]}"
-            panels.curve(axis, panel, label, where(ours, update=update), look)
+            own = where(ours, update=update)
+            curves.append((f"DP-BCFW, {UPDATES[update]}", own, look))
         value = ours["true_epsilon"].mean()
-        size = f"about $10^{{{np.log10(value):.0f}}}$" if value >= 1000 else None
-        cost = f"true $\\epsilon$ {size or f'{value:.2g}'}"
-        finish(axis, f"{title}\n{NOISES[noise]}, {cost}")
-    return panels.explained(4)
+        about = f"about $10^{{{np.log10(value):.0f}}}$" if value >= 1000 else None
+        cost = f"true $\\epsilon$ {about or f'{value:.2g}'}"
+        cells.append((f"{size}, {noise}", f"{size}\n{NOISES[noise]}, {cost}", curves))
+    return along(cells, 2, 4, down=True)
 
 
-@drawing.styled
 def workers(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 5: K nodes with noise, as published and with equal feasible sets."""
     table = read(config, "workers")
-    shares = sorted(table["share"].unique())
-    panels = Curves(2 * len(shares), len(shares))
-    for (update, share), axis in panels.over(itertools.product(UPDATES, shares)):
+    cells: list[Cell] = []
+    for update, share in itertools.product(UPDATES, sorted(table["share"].unique())):
         runs = where(table, share=share)
         ours = where(runs, method="dp_bcfw", update=update)
         panel = f"{UPDATES[update]}, {SHARE.format(share)}"
-        panels.baselines(axis, panel, runs, "scaled")
-        panels.family(axis, panel, ours, "nodes")
-        reach = ours["largest_norm"].max()
-        finish(axis, f"{panel}\nlargest $\\|x\\|_1$ = {reach:.3g} $\\eta$")
-    return panels.explained(6)
+        reach = f"largest $\\|x\\|_1$ = {ours['largest_norm'].max():.3g} $\\eta$"
+        curves = _baselines(runs, "scaled") + _family(ours, "nodes")
+        cells.append((panel, f"{panel}\n{reach}", curves))
+    return along(cells, 2, 6, down=True)
 
 
-@drawing.styled
 def by_noise(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figures 6 to 8: a family of runs, one panel a kind of noise.
 
@@ -249,46 +239,51 @@ def by_noise(config: Config, product: Product, problems: list[str]) -> Drawing:
     table, apart = read(config, product.sweeps[0]), product.options.get("beside")
     ours = where(table, method="dp_bcfw")
     keys = ["noise"] if apart is None else ["noise", apart]
-    kinds = ours[keys].drop_duplicates().to_dict("records")
-    panels = Curves(len(kinds), 3)
-    for kind, axis in panels.over(kinds):
+    cells: list[Cell] = []
+    for kind in ours[keys].drop_duplicates().to_dict("records"):
         panel, title = kind["noise"], NOISES[kind["noise"]]
         if apart is not None:
             named, titled = BESIDE[apart]
             panel += named.format(kind[apart])
             title += titled.format(kind[apart])
         ball = {"share": kind["share"]} if "share" in kind else {}
-        panels.baselines(axis, panel, where(table, **ball), kind["noise"])
-        panels.family(axis, panel, where(ours, **kind), product.options["along"])
-        finish(axis, title)
-    return panels.explained(product.options.get("columns", 4))
+        family = _family(where(ours, **kind), product.options["along"])
+        curves = _baselines(where(table, **ball), kind["noise"]) + family
+        cells.append((panel, title, curves))
+    return along(cells, 3, product.options.get("columns", 4), 2.7)
 
 
-@drawing.styled
+def losses(config: Config, product: Product, problems: list[str]) -> Drawing:
+    """Table V as a figure: sketches of several lengths, one panel a loss."""
+    every = read(config, "losses").groupby("loss_name", sort=False)
+    cells = [
+        (str(name), str(name).replace("_", " "), _family(runs, "length"))
+        for name, runs in every
+    ]
+    return along(cells, 3, 4, 2.5)
+
+
 def real(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Figure 9: real data, printed noise above, sound noise and feasible set below."""
+    """Figure 9: real data, with printed noise, and with sound noise and a feasible set.
+
+    Problems without data have no panel; where none has any, one panel says so.
+    """
     table = read(config, "real")
-    names = [name for name in problems if name in set(table["problem"])]
-    titles = results.titles(config, names)
-    panels = Curves(2 * len(names), len(names))
-    for (noise, name), axis in panels.over(
-        itertools.product(("stated", "strict"), names)
-    ):
+    gone = set(table.loc[table["status"] == "unavailable", "problem"])
+    names = [name for name in problems if name in set(table["problem"]) - gone]
+    if not names:
+        return drawing.nothing()
+    titles, cells = results.titles(config, names), list[Cell]()
+    for noise, name in itertools.product(("stated", "strict"), names):
         runs = where(table, problem=name)
-        if (runs["status"] == "unavailable").any():
-            axis.set_title(titles[name].title)
-            drawing.empty(axis, drawing.UNAVAILABLE)
-            continue
-        panel = f"{name}, {noise}"
         ours = where(runs, method="dp_bcfw", noise=noise)
-        panels.baselines(axis, panel, runs, noise)
-        panels.family(axis, panel, ours, "nodes")
         update = UPDATES[ours["update"].iloc[0]]
-        finish(axis, f"{titles[name].title}\n{NOISES[noise]}, {update}")
-    return panels.explained(6)
+        title = f"{titles[name].title}\n{NOISES[noise]}, {update}"
+        curves = _baselines(runs, noise) + _family(ours, "nodes")
+        cells.append((f"{name}, {noise}", title, curves))
+    return along(cells, 2, 6, down=True)
 
 
-@drawing.styled
 def samples(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 4: excess risk against n in log-log, with slopes and their intervals.
 
@@ -327,7 +322,7 @@ def _slopes(parts: list[pd.DataFrame]) -> str:
     alone, *ours = (round(outcomes.slope(part)[0], 2) + 0.0 for part in parts)
     if np.isnan(ours).any():
         return "no slope for DP-BCFW: an excess is below 0"
-    ends = f"{min(ours):.2f} to {max(ours):.2f}"
+    ends = " to ".join(f"{end:.2f}" for end in sorted({min(ours), max(ours)}))
     theirs = "" if np.isnan(alone) else f", DP-FW {alone:.2f}"
     return f"slope: DP-BCFW {ends}{theirs}"
 
@@ -343,7 +338,6 @@ def _slope(runs: pd.DataFrame) -> str:
 # --- what the paper does not show -----------------------------------------------------
 
 
-@drawing.styled
 def claims(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figures of the claims against epsilon, and where each starts to hold.
 
@@ -373,19 +367,6 @@ def claims(config: Config, product: Product, problems: list[str]) -> Drawing:
     return panels.done(4)
 
 
-@drawing.styled
-def losses(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Table V as a figure: sketches of several lengths, one panel a loss."""
-    table = read(config, "losses")
-    names = list(table["loss_name"].unique())
-    panels = Curves(len(names), 3)
-    for name, axis in panels.over(names):
-        panels.family(axis, name, where(table, loss_name=name), "length")
-        finish(axis, name.replace("_", " "))
-    return panels.done(4)
-
-
-@drawing.styled
 def communication(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Uplink bytes of a run against n, and along a run, one column a budget.
 
@@ -428,7 +409,6 @@ def communication(config: Config, product: Product, problems: list[str]) -> Draw
 Line = tuple[str, str, pd.DataFrame, Callable[[pd.DataFrame], list[Curve]]]
 
 
-@drawing.styled
 def readings(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figures 3 and 5 to 8 against eta itself, one column a reading.
 
@@ -443,7 +423,6 @@ def readings(config: Config, product: Product, problems: list[str]) -> Drawing:
     return by_reading(lines, "radius", "$\\eta$", product.options["iterations"])
 
 
-@drawing.styled
 def radii(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 9 against eta; ``options``: iterations, as for ``readings``."""
     table = read(config, product.sweeps[0])
@@ -453,9 +432,7 @@ def radii(config: Config, product: Product, problems: list[str]) -> Drawing:
         (str(name), titles[str(name)].title, runs, _of_nodes) for name, runs in groups
     ]
     if not lines:
-        panels = Panels(1)
-        drawing.empty(panels.axes[0], drawing.UNAVAILABLE)
-        return panels.figure, []
+        return drawing.nothing()
     label = "$\\eta$ over $\\|w^*\\|_1$"
     return by_reading(lines, "share", label, product.options["iterations"])
 
@@ -495,7 +472,7 @@ def by_reading(lines: list[Line], x: str, label: str, count: int) -> Drawing:
             axis.set_title("")
         if axis.get_legend_handles_labels()[0] and k % 4 == 3:
             axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    panels.outer(1.6)
+    panels.outer(1.4, ticks=False)
     panels.figure.supylabel("final loss / loss at 0", fontsize=9)
     return panels.explained()
 
