@@ -123,8 +123,8 @@ class Candidate:
 
     pair: Pair
     score: float
-    first: list[Array] = field(default_factory=list)
-    second: list[Array] = field(default_factory=list)
+    #: outputs on D and on D', round by round
+    sides: tuple[list[Array], list[Array]] = field(default_factory=lambda: ([], []))
 
 
 def audit(fit: Fit, claim: Claim, domain: Domain, seed: int = 0) -> Verdict:
@@ -320,20 +320,15 @@ class Search:
         (one, raised), (two, also) = sides
         whole = [bool(np.isfinite(side).all()) for side in (one, two)]
         if not pair.finite and whole[0] != whole[1]:
-            text = f"raises {raised or also}" if raised or also else "no finite output"
-            self.endless = self.endless or text
-        elif raised or also:
-            self._raised(pair, raised, also)
+            why = f"raises {raised or also}" if raised or also else "no finite output"
+            self.endless = self.endless or why
+        elif text := raised or also:
+            self.refusals.setdefault(text.split(":")[0], {})[id(pair)] = text
+            if not (raised and also):
+                self.raising.append((pair, text))
         else:
             return [one, two]
         return [None, None]
-
-    def _raised(self, pair: Pair, one: str, two: str) -> None:
-        """Keep what it raised on D and on D', of which at least one is not empty."""
-        text = one or two
-        self.refusals.setdefault(text.split(":")[0], {})[id(pair)] = text
-        if not (one and two):
-            self.raising.append((pair, text))
 
     def _scales(self, pairs: list[Pair]) -> None:
         """Say which noise depends on the data: a clue, not a proof."""
@@ -417,7 +412,7 @@ class Search:
             self._more(candidate, count)
             if self._spent() > SCREENING:
                 break
-        candidates = [c for c in candidates if c.first]
+        candidates = [c for c in candidates if c.sides[0]]
         while candidates and count < MOST and self._affordable(2 * count):
             count *= 2
             keep = max(1, min(len(candidates), self._affordable(count) // SHARE))
@@ -434,7 +429,7 @@ class Search:
 
     def _promise(self, candidate: Candidate) -> float:
         """How well one half of its runs tells the other half apart, and back."""
-        one, two = (np.concatenate(c) for c in (candidate.first, candidate.second))
+        one, two = map(np.concatenate, candidate.sides)
         halves, total = (slice(None, None, 2), slice(1, None, 2)), 0.0
         for here, there in (halves, halves[::-1]):
             event = proofs.learn(one[here], two[here], LENIENT, self.claim.delta)
@@ -447,22 +442,18 @@ class Search:
     ) -> None:
         """Count an event on fresh runs; the best one of those before, if not given."""
         if event is None:
-            known = np.concatenate(candidate.first), np.concatenate(candidate.second)
-            event = proofs.learn(*known, 0.1, self.claim.delta)
+            one, two = map(np.concatenate, candidate.sides)
+            event = proofs.learn(one, two, 0.1, self.claim.delta)
         self._more(candidate, count)
         self.tests += 1
-        fresh, level = (
-            (candidate.first[-1], candidate.second[-1]),
-            self._level(self.tests),
-        )
+        level, (first, second) = self._level(self.tests), candidate.sides
+        fresh = first[-1], second[-1]
         found = proofs.judge(event, *fresh, level, self.claim.delta)
         self._keep(found.epsilon, candidate.pair, found.text, fresh)
 
     def _more(self, candidate: Candidate, count: int) -> None:
-        for data, kept in (
-            (candidate.pair.first, candidate.first),
-            (candidate.pair.second, candidate.second),
-        ):
+        pair = candidate.pair
+        for data, kept in zip((pair.first, pair.second), candidate.sides, strict=True):
             kept.append(self._outputs(data, self._seeds(count)))
 
 
@@ -483,7 +474,10 @@ def score(one: Array, two: Array) -> float:
     spreads = [side.std(axis=0) for side in (one, two)]
     floor = STEP * np.maximum(*spreads) + FLOOR
     wider = np.abs(np.log((spreads[0] + floor) / (spreads[1] + floor)))
-    return away + float(_moved(one, two).sum() + wider.sum() + _hidden(one, two))
+    bare = 0.0  # differences of two outputs, which shared noise leaves bare
+    if 1 < one.shape[1] <= WIDE:
+        bare = float(_moved(*(side[:, 1:] - side[:, :1] for side in (one, two))).max())
+    return away + float(_moved(one, two).sum() + wider.sum() + bare)
 
 
 def _moved(one: Array, two: Array) -> Array:
@@ -499,13 +493,6 @@ def rounded(outputs: Array) -> bytes:
         digits = 10.0 ** np.floor(np.log10(np.abs(outputs) + 1e-300) - 8)
         rounded = np.round(outputs / digits) * digits
     return np.where(np.isfinite(outputs), rounded, outputs).tobytes()
-
-
-def _hidden(one: Array, two: Array) -> float:
-    """The same for differences of two outputs, which shared noise leaves bare."""
-    if not 1 < one.shape[1] <= WIDE:
-        return 0.0
-    return float(_moved(*(side[:, 1:] - side[:, :1] for side in (one, two))).max())
 
 
 # --- the command ---------------------------------------------------------------------

@@ -28,6 +28,7 @@ from dperm.audit.subjects import Array, Draw, Records
 from dperm.core.experiment import locate
 
 Row = tuple[Array, float]  # features and label
+Rng = np.random.Generator
 
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
 RELATIONS = ("replace", "add-remove")
@@ -69,10 +70,14 @@ class Pair:
     text: str
 
     @property
+    def arrays(self) -> tuple[Array, ...]:
+        """Features and labels of both."""
+        return self.first.X, self.first.y, self.second.X, self.second.y
+
+    @property
     def largest(self) -> float:
         """Size of the largest number; NaN if there is one."""
-        parts = (self.first.X, self.first.y, self.second.X, self.second.y)
-        return float(np.max([np.abs(part).max(initial=0.0) for part in parts]))
+        return float(np.max([np.abs(part).max(initial=0.0) for part in self.arrays]))
 
     @property
     def finite(self) -> bool:
@@ -97,11 +102,11 @@ class Domain:
     labels: bool = False  #: whether ``y`` lists all labels
     relation: str = "replace"  #: {"replace", "add-remove"}
 
-    def pairs(self, rng: np.random.Generator) -> list[Pair]:
+    def pairs(self, rng: Rng) -> list[Pair]:
         """Neighbours worth trying, each once, one of each kind of data in turn."""
         return self._in_turn((1.0,) if self.bounded else LOUD, rng)
 
-    def extremes(self, rng: np.random.Generator) -> list[Pair]:
+    def extremes(self, rng: Rng) -> list[Pair]:
         """Neighbours of which one record is extreme where no bound is declared.
 
         Finite ones come first, then those of :data:`HUGE` numbers throughout, then
@@ -125,9 +130,7 @@ class Domain:
         """Whether features and labels both are."""
         return self.x is not None and self.y is not None
 
-    def _in_turn(
-        self, sizes: tuple[float, ...], rng: np.random.Generator
-    ) -> list[Pair]:
+    def _in_turn(self, sizes: tuple[float, ...], rng: Rng) -> list[Pair]:
         groups = [
             [
                 self._pair(base, position, one, two)
@@ -138,7 +141,12 @@ class Domain:
             for base in self._bases(size, rng)
         ]
         turns = itertools.chain.from_iterable(itertools.zip_longest(*groups))
-        return list({_key(pair): pair for pair in turns if pair is not None}.values())
+        keys = (
+            (b"|".join(part.tobytes() for part in pair.arrays), pair)
+            for pair in turns
+            if pair is not None
+        )
+        return list(dict(keys).values())
 
     def _pair(self, base: Records, at: int, one: Row, two: Row) -> Pair:
         """One record stands in D; another in its place, or none, in D'."""
@@ -152,9 +160,7 @@ class Domain:
             f"{place}: {_record_text(one)} not on D'",
         )
 
-    def _exchanges(
-        self, size: float, rng: np.random.Generator
-    ) -> Iterator[tuple[Row, Row]]:
+    def _exchanges(self, size: float, rng: Rng) -> Iterator[tuple[Row, Row]]:
         loud, ends = self._loud(size), self._ends(size)
         zero = self._fit(np.zeros(self.p), size)
         for x, other in loud:
@@ -170,7 +176,7 @@ class Domain:
             x, other = (self._random(size, rng) for _ in range(2))
             yield (x, float(rng.choice(ends))), (other, float(rng.choice(ends)))
 
-    def _bases(self, size: float, rng: np.random.Generator) -> Iterator[Records]:
+    def _bases(self, size: float, rng: Rng) -> Iterator[Records]:
         """Zeros, duplicates, two opposite halves, random records."""
         ends, (high, low) = self._ends(size), self._loud(size)[0]
         alternating = np.arange(self.n) % 2
@@ -185,7 +191,7 @@ class Domain:
         X = np.array([self._random(size, rng) for _ in range(self.n)])
         yield Records(X, rng.choice(ends, self.n))
 
-    def _companies(self, rng: np.random.Generator) -> Iterator[Records]:
+    def _companies(self, rng: Rng) -> Iterator[Records]:
         """Ordinary records, small and loud, alternating or alike, by an extreme one."""
         for x_size, y_size, kind in COMPANIES:
             X = list(self._bases(x_size, rng))[kind].X
@@ -229,7 +235,7 @@ class Domain:
         yield from itertools.product(wild, ends + odd)
         yield from itertools.product(plain, odd)
 
-    def _random(self, size: float, rng: np.random.Generator) -> Array:
+    def _random(self, size: float, rng: Rng) -> Array:
         low, high = self._range(size)
         return self._fit(low + (high - low) * rng.random(self.p), size)
 
@@ -247,11 +253,6 @@ def _record_text(record: Row) -> str:
     x = [f"{value:g}" for value in record[0][:SHOWN]]
     x += ["..."] if len(record[0]) > SHOWN else []
     return f"x = ({', '.join(x)}), y = {record[1]:g}"
-
-
-def _key(pair: Pair) -> bytes:
-    parts = (pair.first.X, pair.first.y, pair.second.X, pair.second.y)
-    return b"|".join(part.tobytes() for part in parts)
 
 
 # --- what a run draws ----------------------------------------------------------------
