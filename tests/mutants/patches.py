@@ -1,7 +1,7 @@
 """Bugs to plant: a piece of a definition, what takes its place, and whom it concerns.
 
 Each is a slip that somebody could make and that no result on utility would show. A
-piece is matched as a syntax tree (:mod:`.syntax`) and must occur once.
+piece is matched as a syntax tree (:mod:`.planting`) and must occur once.
 """
 
 from __future__ import annotations

@@ -19,8 +19,16 @@ from queue import SimpleQueue
 from typing import Any
 
 from .patches import ESCAPES, MUTANTS, Mutant
-from .planting import MINE_FOLDER, Slot, chosen_tests, digest, timed
-from .syntax import ROOT, patched, place
+from .planting import (
+    MINE_FOLDER,
+    ROOT,
+    Slot,
+    chosen_tests,
+    digest,
+    patched,
+    place,
+    timed,
+)
 
 TABLE, PAGE = ROOT / "results/mutants.csv", ROOT / "results/mutants.md"
 COLUMNS = (

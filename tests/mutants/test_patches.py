@@ -11,8 +11,18 @@ from dperm.core import solvers
 
 from . import run
 from .patches import MUTANTS, plant
-from .planting import Slot, chosen_tests, timed
-from .syntax import ROOT, PatchError, occurrences, parsed, patched, place, replaced
+from .planting import (
+    ROOT,
+    PatchError,
+    Slot,
+    chosen_tests,
+    occurrences,
+    parsed,
+    patched,
+    place,
+    replaced,
+    timed,
+)
 
 LEAST = 240
 PRIVACY = ("src/dperm/core/privacy", "src/dperm/accountants")
