@@ -337,7 +337,13 @@ class Reading:
             raise MissingError(str(rows["reason"].iloc[0]))  # the table says why
         scale = 1.0 if self.per is None else float(rows[self.per].iloc[0])
         if low is None:
-            return self._averaged(rows[value].astype(float), scale)
+            runs = rows[value].astype(float)
+            mean = float(runs.mean()) / scale
+            if len(runs) == 1 or runs.isna().all():
+                return self._checked(Estimate.exactly(mean))
+            if runs.isna().any():
+                raise AbsentError("an empty cell")
+            return Estimate(mean, *student(runs.to_numpy() / scale))
         if len(rows) != 1:
             raise MissingError(f"{len(rows)} rows where one was expected")
         numbers = [float(rows[name].iloc[0]) / scale for name in (value, low, high)]
@@ -359,15 +365,6 @@ class Reading:
         if is_mean and set(FIGURE) < set(columns):
             return FIGURE
         return value, None, None
-
-    def _averaged(self, values: pd.Series, scale: float) -> Estimate:
-        mean = float(values.mean()) / scale
-        if len(values) == 1 or values.isna().all():
-            return self._checked(Estimate.exactly(mean))
-        if values.isna().any():
-            raise AbsentError("an empty cell")
-        low, high = student(values.to_numpy() / scale)
-        return Estimate(mean, low, high)
 
     def _checked(self, estimate: Estimate) -> Estimate:
         if not math.isnan(estimate.value + estimate.low + estimate.high):

@@ -13,6 +13,8 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -389,7 +391,11 @@ def worlds(evidence: Evidence, options: Options) -> Iterator[World]:
     yield World(
         "intervals of no width", lambda table, _: _without_intervals(table), True
     )
-    yield World("fresh runs are tuning runs", _repeated, always=True)
+    yield World(
+        "fresh runs are tuning runs",
+        lambda t, _: t.assign(fresh_mean=t["mean"]) if "fresh_mean" in t else t,
+        always=True,
+    )
     for factor, way in ((1.01, "low"), (0.99, "high")):
         yield World(f"optimum 1 % too {way}", _other_optimum(evidence, factor))
     yield World("steps off by one", _times(_called(lambda name: name == "step"), STEP))
@@ -477,10 +483,6 @@ def _without_intervals(table: pd.DataFrame) -> pd.DataFrame:
         ends |= dict.fromkeys((low, high), (table[low] + table[high]) / 2)
     laws = {name: table["q0.5"] for name in table if name.startswith("q0.")}
     return table.assign(**ends | laws)
-
-
-def _repeated(table: pd.DataFrame, file: str) -> pd.DataFrame:
-    return table.assign(fresh_mean=table["mean"]) if "fresh_mean" in table else table
 
 
 def _other_optimum(evidence: Evidence, factor: float) -> Alteration:
@@ -603,32 +605,25 @@ def powers(config: schema.Config) -> Iterator[Row]:
     noise: the ratio to expect, the interval of one such table, and how often a test at
     5 % would notice.
     """
-    for evidence, printed, place, how in _tables(config):
-        for draws in DRAWN:
-            for row in _powers(evidence, printed, place, how | {"draws": draws}):
-                read = {"draws": draws, "prints": how["prints"]}
-                yield {"paper": evidence.config.paper.name, **row, **read}
-
-
-def _powers(
-    evidence: Evidence, printed: pd.DataFrame, place: str, how: Row
-) -> Iterator[Row]:
-    try:
-        known = cells.with_laws(evidence, printed, how)
-        noisy = {
-            factor: cells.with_laws(evidence, printed, how, cells.noisier(factor))
-            for factor in (*cells.FACTORS, *cells.FAR)
+    for (evidence, printed, place, how), draws in product(_tables(config), DRAWN):
+        laws = partial(cells.with_laws, evidence, printed, how | {"draws": draws})
+        factors = (*cells.FACTORS, *cells.FAR)
+        try:
+            known, noisy = laws(), {f: laws(cells.noisier(f)) for f in factors}
+        except AbsentError:
+            continue
+        named = {
+            f"{place}, {name}": each for name, each in cells.grouped(known).items()
         }
-    except AbsentError:
-        return
-    groups = {f"{place}, {name}": each for name, each in cells.grouped(known).items()}
-    for name, group in (groups | {place: list(known.values())}).items():
-        for factor in sorted((cells.PUBLISHED, *noisy)):
-            laws = noisy.get(factor, {})
-            others = [laws[cell.key] for cell in group if cell.key in laws]
-            if factor == cells.PUBLISHED or len(others) == len(group):
-                row = _power(group, None if factor == cells.PUBLISHED else others)
-                yield {"table": name, "noise_factor": factor, **row}
+        for name, group in (named | {place: list(known.values())}).items():
+            for factor in sorted((cells.PUBLISHED, *noisy)):
+                other = noisy.get(factor, {})
+                others = [other[cell.key] for cell in group if cell.key in other]
+                if factor == cells.PUBLISHED or len(others) == len(group):
+                    row = _power(group, None if factor == cells.PUBLISHED else others)
+                    row = {"table": name, "noise_factor": factor, **row}
+                    read = {"draws": draws, "prints": how["prints"]}
+                    yield {"paper": evidence.config.paper.name, **row, **read}
 
 
 def _power(group: list[cells.Cell], others: list[cells.Cell] | None) -> Row:

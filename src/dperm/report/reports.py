@@ -412,18 +412,13 @@ def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]
         method = plan.label(config, str(name)) if known_solver else name
         known = group[np.isfinite(group["true_epsilon"])]
         ends = known["true_epsilon"].agg(["min", "max"]) / TARGET
-        lower = group["epsilon_low"].max(), _claimed(config, paper, str(method))
-        proved = np.nanmax([*lower, 0.0]) / TARGET or np.nan
+        lower = [group["epsilon_low"].max(), 0.0]
+        claims = plan.results_folder(config, "claims.csv")
+        if (paper, method) == ("dpbcfw", "DP-BCFW") and claims.is_file():
+            of = {"paper": paper, "place": "Theorem 3, printed noise"}
+            lower.append(where(pd.read_csv(claims), **of)["reproduced"].max())
+        proved = np.nanmax(lower) / TARGET or np.nan
         yield paper, method, *ends, proved, len(group) - len(known), len(group)
-
-
-def _claimed(config: schema.Config, paper: str, method: str) -> float:
-    """The lower bound that a claim proves for DP-BCFW, whose tables have none."""
-    path = plan.results_folder(config, "claims.csv")
-    if (paper, method) != ("dpbcfw", "DP-BCFW") or not path.is_file():
-        return np.nan
-    rows = where(pd.read_csv(path), paper=paper, place="Theorem 3, printed noise")
-    return float(rows["reproduced"].max())
 
 
 @styled

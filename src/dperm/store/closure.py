@@ -221,7 +221,10 @@ def _read_edges(name: Name) -> tuple[str, frozenset[Name], frozenset[str]]:
     assert source is not None
     statements = _statements(module, definition)
     if definition:
-        found = {(module, ""), *_packages(module)}
+        found, package = {(module, "")}, module
+        while package := package.rpartition(".")[0]:  # imported with the module
+            if _source(package) is not None and not _is_plumbing((package, "")):
+                found.add((package, ""))
     else:
         found = set(_idle(module, source))
     words, libraries = [statement.text for statement in statements], set()
@@ -249,15 +252,6 @@ def _statements(module: str, definition: str) -> list[Statement]:
         if any(_hooks(module, base) for base in statement.bases)
     )
     return [*source.effects, *registered]
-
-
-def _packages(module: str) -> Iterator[Name]:
-    """The packages a module lies in are imported with it."""
-    parts = module.split(".")
-    for size in range(1, len(parts)):
-        package = ".".join(parts[:size])
-        if _source(package) is not None and not _is_plumbing((package, "")):
-            yield package, ""
 
 
 def _idle(module: str, source: Source) -> Iterator[Name]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product as product_of
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.core.calibrations import STRICT
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.core.lanes import dp_cd, trials
+from dperm.core.privacy.ledger import LIFTS, SMOOTHNESS, united
+from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpskgd import measures
 from dperm.papers.dpskgd import theory as bounds
@@ -27,6 +30,7 @@ from dperm.present.tables import (
     made_of,
     number,
     readable,
+    where,
     with_interval,
 )
 from dperm.solvers.lanes import dp_skgd
@@ -100,7 +104,21 @@ def blocks(config: Config, product: Product, problems: list[str]) -> Table:
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
     """Theorem 4.1's noise, its Renyi curve's and the exact one; cost of the first."""
     loaded = filter(None, (problem_of(config, name) for name in problems))
-    return made_of([row for each in loaded for row in bounds.noise_costs(each[0])])
+    rows: Rows = []
+    for (problem, _), count in product_of(loaded, (1, 10, 100, 1000)):
+        epsilon, delta = problem.epsilon, problem.delta
+        printed = math.sqrt(3 * count * math.log(1 / delta)) / epsilon
+        mu = math.sqrt(count) / printed
+        exact = gaussian_epsilon(mu, delta)
+        row: dict[str, Any] = {"problem": problem.name, "epsilon": epsilon}
+        row |= {"releases": count, "theorem": printed}
+        for kind in (PAPER, STRICT):
+            row[kind] = bounds.release_noise(epsilon, delta, count, kind)
+        row["renyi_epsilon"] = gaussian_renyi_epsilon(mu**2 / 2, delta)
+        row |= {"true_epsilon": exact, "epsilon_low": exact}
+        row["given"] = ", ".join(united(problem.given, (SMOOTHNESS, LIFTS)))
+        rows.append(row)
+    return made_of(rows)
 
 
 def projections(config: Config, product: Product, problems: list[str]) -> Table:
@@ -251,40 +269,30 @@ def comparisons(config: Config, ran: dict[str, list[Result]], calibration: str) 
         Results by problem.
     """
     rows: Rows = []
+    asked = [(key, *pair) for key, pairs in QUESTIONS.items() for pair in pairs]
     for name, listed in ran.items():
         by_name = {result.solver: result for result in listed if result.available}
-        rows += _of_problem(config, name, by_name, calibration)
-    answers = {f"{key}_right": f"predicted_{key}" for key in bounds.TERMS}
-    return measures.decide(rows, CONTROL_TUNED, answers)
-
-
-def _of_problem(
-    config: Config, name: str, ran: dict[str, Result], calibration: str
-) -> Rows:
-    """The questions that a problem's solvers can answer."""
-    terms = bounds.solver_bounds(config, name, list(ran)) if ran else {}
-    loaded = problem_of(config, name)
-    known = {}
-    for solver, result in ran.items():
-        tuning = result.tuned[result.tuned["calibration"] == calibration]
-        errors = result.final(calibration)["relative_error"].to_numpy()
-        known[solver] = measured(errors, tuning)
-    rows: Rows = []
-    for question, pairs in QUESTIONS.items():
-        for first, second in pairs:
+        terms = bounds.solver_bounds(config, name, list(by_name)) if by_name else {}
+        loaded, known = problem_of(config, name), {}
+        for solver, result in by_name.items():
+            tuning = where(result.tuned, calibration=calibration)
+            errors = result.final(calibration)["relative_error"].to_numpy()
+            known[solver] = measured(errors, tuning)
+        for question, first, second in asked:
             if first not in known or second not in known:
                 continue
             same = loaded is not None and same_law(loaded[0], first, second)
             one, other = terms[first], terms[second]
             finite = math.isfinite(one.strong) and math.isfinite(other.strong)
             row: dict[str, Any] = {"question": CONTROL_TUNED if same else question}
-            row |= {"problem": name, "first": ran[first].label}
-            row["second"] = ran[second].label
+            row |= {"problem": name, "first": by_name[first].label}
+            row["second"] = by_name[second].label
             row |= compared(known[first], known[second])
             row["predicted_convex"] = one.convex / other.convex
             row["predicted_strong"] = one.strong / other.strong if finite else math.nan
             rows.append(row)
-    return rows
+    answers = {f"{key}_right": f"predicted_{key}" for key in bounds.TERMS}
+    return measures.decide(rows, CONTROL_TUNED, answers)
 
 
 def same_law(problem: Problem, first: str, second: str) -> bool:
@@ -375,8 +383,8 @@ def _rank_lines(theorem_rows: Rows) -> Iterator[dict[str, str]]:
 
 
 def _alignment_line(row: dict[str, Any]) -> dict[str, str]:
-    where = f"groups, M ratio {row['spread']:g}, correlation {row['correlation']:g}"
-    what = f"{where}: {row['first']} / {row['second']}"
+    at = f"groups, M ratio {row['spread']:g}, correlation {row['correlation']:g}"
+    what = f"{at}: {row['first']} / {row['second']}"
     return {"what": what, "measured": _ratio(row, verdict(row))}
 
 

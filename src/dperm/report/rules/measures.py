@@ -768,34 +768,27 @@ OTHERS = ("w = 0", "noise x 0.7", "noise x 1.4", "errors x 0.7", "errors x 1.4")
 @controlled(*(Control(name, changed(change=name)) for name in OTHERS))
 def pooled(
     evidence: Evidence,
-    published: str,
-    file: str,
-    keys: list[str],
+    claim: str,
     column: str,
     problem: str,
-    spread: float,
     level: float,
     draws: str,
-    decimals: int | None = None,
-    digits: int | None = None,
-    redrawn: dict[str, float] | None = None,
     prints: str = cells.LEAST,
     change: str = "",
 ) -> Finding:
     """The printed means of a problem, pooled, are those of our noise and solvers.
 
-    Not reproduced where the pooled ratio differs from 1 at ``level``, two-sided, or the
-    cells are apart from their laws; with a caveat where only the ratio differs, within
-    ``CLOSE``. The controls are other noise, as measured.
+    ``claim`` is the place of the claim about the table's cells, whose options hold
+    here, but for ``prints`` and ``draws``. Not reproduced where the pooled ratio
+    differs from 1 at ``level``, two-sided, or the cells are apart from their laws; with
+    a caveat where only the ratio differs, within ``CLOSE``. The controls are other
+    noise, as measured.
     """
-    how: Rows = {"file": file, "keys": keys, "column": column, "spread": spread}
-    how |= {"decimals": decimals, "digits": digits, "redrawn": redrawn or {}}
-    how |= {"draws": draws, "prints": prints}
-    printed = results.published(evidence.config, published)
-    found = cells.with_laws(evidence, printed, how, cells.CHANGES.get(change))
+    drawn = {"prints": prints, "draws": draws}
+    how, _, found = _laws(evidence, claim, column, change, drawn)
     group = cells.grouped(found).get(problem)
     if not group:
-        raise AbsentError(f"{evidence.path(file)} has no law for {problem}")
+        raise AbsentError(f"{evidence.path(how['file'])} has no law for {problem}")
     seen = cells.pooled(group)
     close = 1 / CLOSE <= seen.ratio.value <= CLOSE
     differs = seen.probability < (cells.ALONE if change else level)
@@ -807,6 +800,18 @@ def pooled(
         f"p = {seen.probability:.2g}, of each apart {chance:.2g}; level {level:g}"
     )
     return Finding(verdict, reason, seen.ratio, "1")
+
+
+def _laws(
+    evidence: Evidence, claim: str, column: str, change: str, drawn: Rows
+) -> tuple[Rows, pd.DataFrame, dict[cells.Key, cells.Cell]]:
+    """Options, printed table and laws of a column, by the claim about its cells."""
+    named = (each for each in evidence.siblings if each.place == claim)
+    of = next(each for each in named if each.rule == "cells")
+    how = of.options | of.options["cells"][column] | {"column": column} | drawn
+    printed = results.published(evidence.config, how["published"])
+    found = cells.with_laws(evidence, printed, how, cells.CHANGES.get(change))
+    return how, printed, found
 
 
 FAR = ("w = 0", "noise x 0.5", "noise x 2", "errors x 0.5")
@@ -824,20 +829,15 @@ def in_law(
 ) -> Finding:
     """All printed means of a table lie in their laws, under one reading of the print.
 
-    ``claim`` is the place of the claim about its cells, whose options hold here, but
-    for ``prints`` and ``draws``; ``without`` names cells that are left out. Reproduced
+    ``claim`` as in ``pooled``; ``without`` names cells that are left out. Reproduced
     where no cell is outside after Holm's correction and all together are no surprise
     (Fisher's method); with a caveat where one of twenty is.
     """
-    named = (each for each in evidence.siblings if each.place == claim)
-    of = next(each for each in named if each.rule == "cells")
-    how = of.options | of.options["cells"][column] | {"column": column}
-    how |= {"prints": prints, "draws": draws}
-    rows = evidence.rows(how["file"], {"prints": prints, "draws": draws})
+    drawn = {"prints": prints, "draws": draws}
+    how, printed, found = _laws(evidence, claim, column, change, drawn)
+    rows = evidence.rows(how["file"], drawn)
     if (rows["q0.025"] == rows["q0.975"]).all():
         raise MissingError("laws of no width leave every print outside")
-    printed = results.published(evidence.config, how["published"])
-    found = cells.with_laws(evidence, printed, how, cells.CHANGES.get(change))
     kept = {k: c for k, c in found.items() if [*k] not in (without or [])}
     if not kept:
         raise AbsentError(f"{evidence.path(how['file'])} has no law of {prints}")
