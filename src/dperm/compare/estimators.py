@@ -345,7 +345,6 @@ class DPLinear(BaseEstimator):
             )
 
     def _check_release(self) -> None:
-        """Refuse what noise for release cannot be."""
         if not self.release:
             return
         if self.random_state is not None:
@@ -399,7 +398,6 @@ class DPLinear(BaseEstimator):
         return declared(problem, scales, float(self._label.scale[0]))
 
     def _is_open(self) -> bool:
-        """Whether columns are found by a release."""
         return self._layout is not None and self._layout.is_open
 
     # --- scales -----------------------------------------------------------------------
@@ -497,7 +495,6 @@ class DPLinear(BaseEstimator):
             return X, [y / size for y in every], noisy
 
     def _read_off(self) -> list[str]:
-        """What is read off the data."""
         scale, label = self.feature_scale, getattr(self, "label_scale", None)
         both = ((SMOOTHNESS, scale), (LABEL_SCALE, label))
         return [name for name, one in both if isinstance(one, str) and one == DATA]
@@ -505,7 +502,6 @@ class DPLinear(BaseEstimator):
     # --- the fit ----------------------------------------------------------------------
 
     def _fitted(self, X: Any, y: Any, unknown: Mapping[str, Any]) -> Self:
-        """Fit to X (n, p) and labels y (n,)."""
         _refuse(unknown)
         _warn_of_search()
         if self.neighbours not in NEIGHBOURS:
@@ -553,7 +549,6 @@ class DPLinear(BaseEstimator):
     def _fitted_replacing(
         self, X: Any, y: Any, seed: int, charged: bool = False
     ) -> Self:
-        """Fit for neighbours by replacing a record."""
         frame = X
         X, every = self._cleaned(*self._arrays(X, y)) if charged else self._ready(X, y)
         runs, read = self._runs(X, every), self._read_off()
@@ -644,7 +639,6 @@ class DPLinear(BaseEstimator):
         return self._cleaned(*self._arrays(frame, y, layout))
 
     def _fitted_exactly(self, frame: Any, X: Any, y: np.ndarray) -> Self:
-        """The minimiser without privacy."""
         self.solver_ = EXACT
         X, every = self._cleaned(X, y)
         if self._is_open():
@@ -960,7 +954,6 @@ class DPRegressor(RegressorMixin, DPLinear):
         return self._fitted(X, y, unknown)
 
     def _label_units(self, y: np.ndarray) -> Units:
-        """Range and scale of the labels."""
         made = units("label_bounds", self.label_bounds, None, 1, self.fit_intercept)
         given = self.label_scale
         if given is None or self._private()[1]:
@@ -1100,7 +1093,6 @@ def _wider(method: contestants.Method, problem: Problem) -> Ledger:
 
 
 def _composed(runs: Sequence[tuple[Contestant, Setting]], noise: float) -> Ledger:
-    """The releases of all runs."""
     first, *others = (on.ledger(setting, noise) for on, setting in runs)
     return sum(others, first)
 
