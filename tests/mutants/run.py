@@ -98,23 +98,15 @@ class Table:
 
     def knows(self, name: str, mutant: Mutant | None) -> bool:
         """Whether the row of today's source, tests and patch is there."""
-        wanted = (
-            name if mutant else SOUND,
-            name if not mutant else None,
-            digest(mutant),
-        )
-        return any(
-            row["mutant"] == wanted[0]
-            and wanted[1] in (None, row["solvers"])
-            and row["digest"] == wanted[2]
-            for row in self.rows
-        )
+        key = {"mutant": name} if mutant else {"mutant": SOUND, "solvers": name}
+        wanted = {**key, "digest": digest(mutant)}.items()
+        return any(wanted <= row.items() for row in self.rows)
 
     def add(self, row: Row) -> None:
         """Take a row in the place of an older one."""
         key = ("mutant", "solvers") if row["mutant"] == SOUND else ("mutant",)
-        same = [r for r in self.rows if all(r[k] == row[k] for k in key)]
-        self.rows = [r for r in self.rows if r not in same] + [row]
+        others = [r for r in self.rows if any(r[k] != row[k] for k in key)]
+        self.rows = [*others, row]
         self.write()
 
     def write(self) -> None:
@@ -194,41 +186,22 @@ def _audit(
     slot: Slot, solver: str, environment: dict[str, str], limit: float
 ) -> tuple[list[str], float]:
     """Rungs that caught a solver at small effort, and seconds of CPU."""
-    if solver == ARENA:
-        return _audit_of_choices(slot, environment, limit)
-    own = solver == "noisy_gd"
-    folder = slot.root / MINE_FOLDER if own else slot.root
+    folder = slot.root / MINE_FOLDER if solver == "noisy_gd" else slot.root
     kept = folder / f"results/smoke/audit/solvers/{solver}.csv"
     kept.unlink(missing_ok=True)
-    command = [
-        sys.executable,
-        "-m",
-        "dperm",
-        "audit",
-        f"solver={solver}",
-        "scale=smoke",
-    ]
-    code, said, seconds = timed(command, folder, environment, limit)
-    if code or not kept.is_file():
-        last = (said.strip().splitlines() or [""])[-1]
-        return [
-            f"error:{'time' if code == -9 else last[:80]}".replace(" ", "_")
-        ], seconds
+    what = ["-m", "dperm", "audit", f"solver={solver}", "scale=smoke"]
+    if solver == ARENA:
+        what = ["-c", PAID]
+    code, said, seconds = timed([sys.executable, *what], folder, environment, limit)
+    last = (said.strip().splitlines() or [""])[-1]
+    if code or (solver != ARENA and not kept.is_file()):
+        error = f"error:{'time' if code == -9 else last[:80]}"
+        return [error.replace(" ", "_")], seconds
+    if solver == ARENA:
+        return list(dict.fromkeys(last.split())), seconds
     rows = csv.DictReader(io.StringIO(kept.read_text()))
     caught = [row["rung"] for row in rows if row["caught"] == "True"]
     return list(dict.fromkeys(caught)), seconds
-
-
-def _audit_of_choices(
-    slot: Slot, environment: dict[str, str], limit: float
-) -> tuple[list[str], float]:
-    """The same of the paid choice."""
-    command = [sys.executable, "-c", PAID]
-    code, said, seconds = timed(command, slot.root, environment, limit)
-    last = (said.strip().splitlines() or [""])[-1]
-    if code:
-        return [f"error:{last[:80]}".replace(" ", "_")], seconds
-    return list(dict.fromkeys(last.split())), seconds
 
 
 def _tests(slot: Slot, mutant: Mutant, limit: float) -> tuple[str, float]:
