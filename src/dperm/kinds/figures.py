@@ -130,22 +130,9 @@ TITLES: dict[str, Callable[[Problem], str]] = {
     "penalty": _penalty,
 }
 
-CHOICES = {
-    "x": ("passes", "seconds"),
-    "title": tuple(TITLES),
-}
-OPTIONS = (
-    *CHOICES,
-    "solvers",
-    "leave_out",
-    "names",
-    "columns",
-    "ends",
-    "ties",
-    "readings",
-    "published",
-    "column",
-)
+CHOICES = {"x": ("passes", "seconds"), "title": tuple(TITLES)}
+OPTIONS = [*CHOICES, "solvers", "leave_out", "names", "columns", "ends", "ties"]
+OPTIONS += ["readings", "published", "column"]
 
 
 @dataclass

@@ -55,17 +55,12 @@ def drawn_guide(found: pd.DataFrame) -> Drawing:
         if table.empty:
             drawing.empty(at, f"no data set: {loss}")
             continue
-        order = table.sum(axis=1).sort_values(ascending=False).index
-        table = table.reindex(index=order, columns=lows)
-        at.imshow(table, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
-        at.set_facecolor("0.93")
-        at.grid(False)
-        at.set_yticks(range(len(order)), order)
+        table = _shades(at, table.reindex(columns=lows))
         ends = [*(f"{low:,.0f}" for low in ranking.BINS)]
         at.set_xticks(np.arange(len(ends)) - 0.5, ends)
         at.set_title(loss, loc="left", fontweight="bold")
         for one in found[found["loss"] == loss].to_dict("records"):
-            x, y = lows.index(one["low"]), order.get_loc(one["algorithm"])
+            x, y = lows.index(one["low"]), table.index.get_loc(one["algorithm"])
             rows.append(_row(f"{loss}", one["algorithm"], one["low"], one["share"]))
             if one["share"] >= SEEN:
                 text = f"{one['share']:.0%}"
@@ -77,6 +72,16 @@ def drawn_guide(found: pd.DataFrame) -> Drawing:
                 at.text(x, y, text, linespacing=0.9, **how)
     axes.flat[-1].set_xlabel(r"$n \epsilon / p$")
     return figure, rows
+
+
+def _shades(at: Axes, table: pd.DataFrame) -> pd.DataFrame:
+    """Shares as shades of blue, methods of large shares first; the table so sorted."""
+    table = table.loc[table.sum(axis=1).sort_values(ascending=False).index]
+    at.imshow(table, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
+    at.set_facecolor("0.93")
+    at.grid(False)
+    at.set_yticks(range(len(table)), table.index)
+    return table
 
 
 def map(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -140,10 +145,7 @@ def learnt(config: Config, product: Product, problems: list[str]) -> Drawing:
             drawing.empty(at, f"no data set: {loss}")
             continue
         table = own.pivot_table(index="algorithm", columns="x", values="mean")
-        table = table.loc[table.mean(axis=1).sort_values(ascending=False).index]
-        at.imshow(table, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
-        at.grid(False)
-        at.set_yticks(range(len(table)), table.index)
+        table = _shades(at, table)
         at.set_xticks(range(table.shape[1]), [f"{one:g}" for one in table])
         at.set(xlabel=r"true $\epsilon$", title=loss)
         for (k, j), share in np.ndenumerate(table):
@@ -273,7 +275,8 @@ def ranks(config: Config, product: Product, problems: list[str]) -> Drawing:
     tuning = str(product.options.get("tuning", "grid"))
     errors = ranking.cells(table, tuning, True, epsilon)
     losses = known["loss"].reindex(errors.index.get_level_values("problem")).to_numpy()
-    figure, axes = plt.subplots(2, 1, figsize=(6.5, 5.0), squeeze=False)
+    figure, axes = plt.subplots(2, 1, figsize=(6.5, 5.3), squeeze=False)
+    figure.get_layout_engine().set(hspace=0.12)
     rows: Rows = []
     for at, loss in zip(axes.flat, ranking.LOSSES, strict=True):
         mine = errors[losses == loss].dropna(axis=1, how="all")
@@ -293,39 +296,26 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
     if found.empty:
         drawing.empty(at, "no method does all of these problems")
         return
-    count = len(found)
+    count, values = len(found), found.to_numpy()
     for k, (name, rank) in enumerate(found.items()):
-        height = -1 - (k if k < count / 2 else count - 1 - k)
-        side = 0.5 if k < count / 2 else count + 0.5
+        left = k < count / 2
+        height, side = (-1 - k, 0.5) if left else (k - count, count + 0.5)
         at.plot([rank, rank, side], [0, height, height], color="0.4", linewidth=0.8)
-        at.text(
-            side,
-            height,
-            f" {name} ",
-            ha="right" if k < count / 2 else "left",
-            va="center",
-            fontsize=8,
-        )
-    for k in range(1, count + 1):
-        at.plot([k, k], [0, 0.12], color="k", linewidth=0.8)
-        at.text(k, 0.2, str(k), ha="center", va="bottom", fontsize=8)
+        text: Any = {"ha": "right" if left else "left", "va": "center", "fontsize": 8}
+        at.text(side, height, f" {name} ", **text)
+    ends = np.searchsorted(values, values + least, side="right") - 1
     level = 1.0
-    values = found.to_numpy()
-    for k in range(count if math.isfinite(least) else 0):
-        last = int(np.searchsorted(values, values[k] + least, side="right")) - 1
-        if last > k and (
-            k == 0
-            or last > np.searchsorted(values, values[k - 1] + least, side="right") - 1
-        ):
+    for k, last in enumerate(ends if math.isfinite(least) else ()):
+        if last > k and (k == 0 or last > ends[k - 1]):
             at.plot([values[k], values[last]], [level, level], color="k", linewidth=2.5)
             level += 0.35
-    at.set_xlim(-0.2, count + 1.2)
-    at.set_ylim(-count / 2 - 1.5, level + 0.5)
-    at.spines[:].set_visible(False)
+    at.set(xlim=(-0.2, count + 1.2), ylim=(-count / 2 - 1.5, level + 0.5), yticks=[])
     at.grid(False)
-    at.set_yticks([])
-    at.set_xticks([])
-    at.plot([1, count], [0, 0], color="k", linewidth=0.8)
+    at.spines[:].set_visible(False)
+    at.spines["top"].set(visible=True, position=("data", 0), bounds=(1, count))
+    at.xaxis.set_ticks_position("top")
+    at.set_xticks(range(1, count + 1))
+    at.tick_params(labelsize=8, pad=1)
     if math.isfinite(least):
         at.set_xlabel(f"mean rank; critical difference {least:.2f}")
 

@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
 from dperm.core.experiment import results
@@ -71,20 +70,7 @@ Cell = tuple[str, str, list[Curve]]
 
 
 class Curves(Panels):
-    """Panels of losses, by default over f(0) and against the iteration."""
-
-    def curve(
-        self,
-        axes: Axes,
-        panel: str,
-        label: str,
-        table: pd.DataFrame,
-        look: Look,
-        x: str = "iteration",
-        y: str = "relative",
-    ) -> None:
-        """Mean and range of y against x over the replicates."""
-        self.mean(axes, table, x, y, panel, label, look, marks=6)
+    """Panels of losses, which may say why private ones end below FW."""
 
     def explained(self, columns: int = 0) -> Drawing:
         """The figure with a legend of so many columns, if any.
@@ -111,7 +97,8 @@ def along(
     panels = Curves(len(every), columns)
     for (panel, title, curves), axis in panels.over(every, **way):
         for label, runs, look in curves:
-            panels.curve(axis, panel, label, runs, look)
+            axes = (axis, runs, "iteration", "relative")
+            panels.mean(*axes, panel, label, look, marks=6)
         axis.set(xlabel="iteration", ylabel="loss / loss at 0", title=title)
         axis.set_yscale("log")
         axis.axhline(1.0, color="0.6", linewidth=0.7, zorder=0)
@@ -350,7 +337,8 @@ def claims(config: Config, product: Product, problems: list[str]) -> Drawing:
     for claim, axis in zip(names, panels.axes, strict=False):
         for noise, look in noises.items():
             rows = where(margins, claim=claim, noise=noise)
-            panels.curve(axis, claim, NOISES[noise], rows, look, "epsilon", "margin")
+            axes = (axis, rows, "epsilon", "margin")
+            panels.mean(*axes, claim, NOISES[noise], look, marks=6)
         axis.axhline(0.0, color="0.3", linewidth=0.9)
         axis.set(xscale="log", title=outcomes.CLAIMS[claim], xlabel="$\\epsilon$")
         axis.set_ylim(*np.clip(axis.get_ylim(), -1.0, 1.0))
@@ -384,7 +372,7 @@ def communication(config: Config, product: Product, problems: list[str]) -> Draw
         counts = outcomes.bytes_by_records(runs).items()
         for (label, part), look in zip(counts, whole, strict=True):
             name = f"epsilon {epsilon:g}"
-            panels.curve(above, name, label, part, look, "n", "bytes_up")
+            panels.mean(above, part, "n", "bytes_up", name, label, look, marks=6)
         log_axes(above, "training records n", "bytes up, all nodes")
         ticks(above, runs["n"].unique())
         above.minorticks_off()
@@ -395,7 +383,8 @@ def communication(config: Config, product: Product, problems: list[str]) -> Draw
             ("up, if each were sent", every, BASELINES["FW"], "bytes_up"),
             ("down, measured", sent, down, "bytes_down"),
         ):
-            panels.curve(below, f"along, epsilon {epsilon:g}", label, part, look, y=y)
+            name = f"along, epsilon {epsilon:g}"
+            panels.mean(below, part, "iteration", y, name, label, look, marks=6)
         below.set(yscale="log", xlabel="iteration", ylabel="bytes so far, all nodes")
         below.set_title(f"along a run, n = {runs['n'].max():g}, T tuned")
     panels.figure.set_size_inches(9.0, 6.4)
@@ -438,18 +427,9 @@ def radii(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def by_reading(lines: list[Line], x: str, label: str, count: int) -> Drawing:
-    """A panel for each line and reading, losses at the end against ``x``.
+    """A panel for each line and reading: final losses against the column x, T = count.
 
-    Grey lines stand at f(0) and at what counts as learnt.
-
-    Parameters
-    ----------
-    x : str
-        Column, positive.
-    label : str
-        Of the horizontal axis.
-    count : int
-        T, of the panels' names and the runs.
+    Grey lines stand at f(0) and at what counts as learnt; ``label`` is that of x.
     """
     panels = Curves(4 * len(lines), 4)
     for (line, objective, per), axis in panels.over(
