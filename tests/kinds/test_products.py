@@ -131,9 +131,8 @@ def test_published_cells_stand_beside_ours():
 
 
 def test_an_unavailable_problem_is_an_empty_panel_with_its_reason():
-    figure, (axes,) = drawing.panels(1, 3)
-    drawing.empty(axes, "nobody serves it")
-    assert "nobody serves it" in axes.texts[0].get_text().replace("\n", " ")
+    figure, _ = drawing.nothing("nobody serves it")
+    assert "nobody serves it" in figure.axes[0].texts[0].get_text().replace("\n", " ")
     drawing.plt.close(figure)
 
 

@@ -9,7 +9,8 @@ from dperm.present.drawing import Panels, described
 
 @pytest.mark.parametrize(("panels", "rows"), [(1, 5), (4, 1)])
 def test_a_shared_legend_fits_the_figure(panels, rows):
-    figure, axes = drawing.panels(panels, panels)
+    shown = Panels(panels, panels)
+    figure, axes = shown.figure, shown.axes
     for number in range(5):
         axes[0].plot([0, 1], label=f"a method with a long name, no. {number}")
     drawing.shared_legend(figure, 5)
@@ -30,7 +31,8 @@ def test_a_shared_legend_fits_the_figure(panels, rows):
     ],
 )
 def test_short_logarithmic_axes_have_plain_numbers(ends, expected):
-    figure, (axes,) = drawing.panels(1, 1)
+    panels = Panels(1)
+    figure, (axes,) = panels.figure, panels.axes
     axes.set(yscale="log", ylim=ends)
     drawing.plain_ticks(figure)
     figure.canvas.draw()

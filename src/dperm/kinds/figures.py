@@ -131,8 +131,8 @@ TITLES: dict[str, Callable[[Problem], str]] = {
 }
 
 CHOICES = {"x": ("passes", "seconds"), "title": tuple(TITLES)}
-OPTIONS = [*CHOICES, "solvers", "leave_out", "names", "columns", "ends", "ties"]
-OPTIONS += ["readings", "published", "column"]
+OPTIONS = (*CHOICES, "solvers", "leave_out", "names", "columns", "ends", "ties")
+OPTIONS += ("readings", "published", "column")
 
 
 @dataclass

@@ -105,60 +105,11 @@ def shared_legend(
         legend = figure.legend(*entries, ncols=columns, **style)
 
 
-def panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
-    """A figure of equal panels; spare ones of the last row are absent."""
-    columns = min(columns, count)
-    rows = -(-count // columns)
-    size = (PANEL[0] * columns, PANEL[1] * rows)
-    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False)
-    flat = list(axes.flat)
-    for spare in flat[count:]:
-        spare.remove()
-    return figure, flat[:count]
-
-
 def summary(panel: str, algorithm: str, x: float, values: np.ndarray) -> Row:
     """One row behind a figure: mean, range and 95 % interval of the mean."""
     low, high = intervals.student(values)
     numbers = (x, values.mean(), values.min(), values.max(), low, high)
     return dict(zip(COLUMNS, (panel, algorithm, *numbers), strict=True))
-
-
-def band(
-    axes: Axes,
-    rows: Rows,
-    label: str,
-    look: Look,
-    marks: int | None = None,
-    shade: float = 0.15,
-    cost: str = "",
-) -> None:
-    """Draw a mean with the band from min to max.
-
-    Parameters
-    ----------
-    rows : list of dict
-        Of ``summary``, in the order of x; nothing is drawn of none. They are annotated.
-    label : str
-        For the legend.
-    look : dict
-        Of ``looks``.
-    marks : int, optional
-        Keep about so many markers along the line; all of them by default.
-    shade : float
-        Opacity of the band.
-    cost : str
-        The true epsilon of the runs, in words.
-    """
-    if not rows:
-        return
-    table = pd.DataFrame(rows)
-    x, every = table["x"], max(1, len(table) // marks) if marks else 1
-    axes.plot(x, table["mean"], label=label, markersize=3.5, markevery=every, **look)
-    ends = table["min"], table["max"]
-    axes.fill_between(x, *ends, color=look["color"], alpha=shade, linewidth=0)
-    for row in rows:
-        row.update(axes=axes, look=look, cost=cost)
 
 
 def empty(axes: Axes, reason: str) -> None:
@@ -174,9 +125,9 @@ def empty(axes: Axes, reason: str) -> None:
 
 def nothing(reason: str = UNAVAILABLE) -> Drawing:
     """A figure of one empty panel, and no rows."""
-    figure, (axes,) = panels(1, 1)
-    empty(axes, reason)
-    return figure, []
+    panels = Panels(1)
+    empty(panels.axes[0], reason)
+    return panels.figure, []
 
 
 class Panels:
@@ -195,11 +146,16 @@ class Panels:
     def __init__(
         self, count: int, columns: int = 3, size: tuple[float, float] | None = None
     ) -> None:
-        self.columns = min(columns, max(1, count))
-        self.figure, self.axes = panels(max(1, count), columns)
+        count = max(1, count)
+        self.columns = min(columns, count)
+        high = -(-count // self.columns)
+        size = size or (PANEL[0] * self.columns, PANEL[1] * high)  # of the figure
+        shape: Any = {"figsize": size, "squeeze": False}
+        self.figure, axes = plt.subplots(high, self.columns, **shape)
+        self.axes: list[Axes] = list(axes.flat[:count])
         self.rows: Rows = []
-        if size:
-            self.figure.set_size_inches(*size)  # in inches, of the whole figure
+        for spare in axes.flat[count:]:
+            spare.remove()
 
     def over(
         self, keys: Iterable[Any], down: bool = False
@@ -217,12 +173,40 @@ class Panels:
         return rows
 
     def band(
-        self, axes: Axes, rows: Rows, label: str, look: Look, **style: Any
+        self,
+        axes: Axes,
+        rows: Rows,
+        label: str,
+        look: Look,
+        marks: int | None = None,
+        shade: float = 0.15,
+        cost: str = "",
     ) -> Rows:
-        """Draw rows by ``band``."""
-        band(axes, rows, label, look, **style)
-        self.rows += rows
-        return rows
+        """Draw a mean with the band from min to max, and annotate the rows.
+
+        Parameters
+        ----------
+        rows : list of dict
+            Of ``summary``, in the order of x; nothing is drawn of none.
+        label : str
+            For the legend.
+        look : dict
+            Of ``looks``.
+        marks : int, optional
+            Keep about so many markers along the line; all of them by default.
+        shade : float
+            Opacity of the band.
+        cost : str
+            The true epsilon of the runs, in words.
+        """
+        if not rows:
+            return rows
+        table = pd.DataFrame(rows)
+        x, every = table["x"], max(1, len(table) // marks) if marks else 1
+        axes.plot(x, table["mean"], label=label, ms=3.5, markevery=every, **look)
+        ends = table["min"], table["max"]
+        axes.fill_between(x, *ends, color=look["color"], alpha=shade, linewidth=0)
+        return self.add(axes, rows, look, cost)
 
     def mean(
         self,

@@ -275,8 +275,7 @@ def ranks(config: Config, product: Product, problems: list[str]) -> Drawing:
     tuning = str(product.options.get("tuning", "grid"))
     errors = ranking.cells(table, tuning, True, epsilon)
     losses = known["loss"].reindex(errors.index.get_level_values("problem")).to_numpy()
-    figure, axes = plt.subplots(2, 1, figsize=(6.5, 5.3), squeeze=False)
-    figure.get_layout_engine().set(hspace=0.12)
+    figure, axes = plt.subplots(2, 1, figsize=(6.5, 5.0), squeeze=False)
     rows: Rows = []
     for at, loss in zip(axes.flat, ranking.LOSSES, strict=True):
         mine = errors[losses == loss].dropna(axis=1, how="all")
@@ -317,7 +316,8 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
     at.set_xticks(range(1, count + 1))
     at.tick_params(labelsize=8, pad=1)
     if math.isfinite(least):
-        at.set_xlabel(f"mean rank; critical difference {least:.2f}")
+        below = f"mean rank; critical difference {least:.2f}"
+        at.set_title(f"{at.get_title()}\n{below}")
 
 
 def knobs(config: Config, product: Product, problems: list[str]) -> Drawing:

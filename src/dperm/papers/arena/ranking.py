@@ -537,18 +537,8 @@ def with_floor(
 def learnt(errors: pd.DataFrame, loss: pd.Series) -> pd.DataFrame:
     """Share of cells in which each method is below the floor, by loss and epsilon.
 
-    Parameters
-    ----------
-    errors : DataFrame
-        Of ``with_floor``.
-    loss : Series
-        Of each problem.
-
-    Returns
-    -------
-    DataFrame
-        panel (the loss), algorithm, x (epsilon), mean, min and max, which are the mean
-        too, and ci_low and ci_high over data sets.
+    Columns are ``LEARNT``: the loss is the panel, epsilon x, and the interval is over
+    data sets. ``errors`` is of ``with_floor``; ``loss``, by problem.
     """
     names = errors.index.get_level_values("problem")
     keys = [loss.reindex(names).to_numpy(), errors.index.get_level_values("epsilon")]

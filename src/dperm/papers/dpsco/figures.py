@@ -80,7 +80,8 @@ def _look(solver: str, p: float | None = None) -> Look:
     if p is None:
         return found
     away = abs(1 / p - (1.0 if solver == "poly_sfw" else 0.5))
-    colour = to_hex(np.array(to_rgb(found["color"])) * (1 - 1.2 * away))
+    red, green, blue = ((1 - 1.2 * away) * part for part in to_rgb(found["color"]))
+    colour = to_hex((red, green, blue))
     marker = MARKERS[NORMS.index(p) if p in NORMS else -1]
     return found | {"color": colour, "marker": marker}
 
@@ -99,16 +100,21 @@ def _methods(
         yield solver, at, f"{solver}, p = {norm(p)}", part
 
 
+def _priced(part: pd.DataFrame) -> Iterator[tuple[float, pd.DataFrame, str, str, Look]]:
+    """Of each kind of noise: epsilon, runs, name in the data, label, look."""
+    for epsilon, kind, label, look in PRICES:
+        runs = where(part, epsilon=epsilon, calibration=kind)
+        yield epsilon, runs, f"epsilon = {epsilon:g}, {kind}", label, look
+
+
 def _headline(panels: Panels, table: pd.DataFrame, calibration: str) -> None:
     """Say above the panels which target and noise they show, and of how many runs."""
     targets = sorted(set(table["epsilon"]) - {math.inf})
-    noise = NOISE[calibration] if targets else NOISE["none"]
-    target = [rf"$\epsilon$ = {targets[0]:g}, "] if len(targets) == 1 else []
+    noise = rf"$\epsilon$ = {targets[0]:g}, {NOISE[calibration]}" if targets else ""
     each = table.groupby(["method", "p", "n", "d"])["replicate"].nunique()
-    few, many = each.min(), each.max()
-    runs = f"{many} runs" if few == many else f"{few} to {many} runs"
-    about = f"mean and range of {runs}" if many > 1 else "one run, no interval"
-    panels.figure.suptitle("".join([*target, noise, ": ", about]), fontsize=9)
+    runs = " to ".join(f"{count}" for count in sorted({each.min(), each.max()}))
+    about = f"{noise or NOISE['none']}: mean and range, {runs} runs"
+    panels.figure.suptitle(about, fontsize=9)
 
 
 def _share_limits(panels: Panels, low: float | None = None, high: float = 0.0) -> None:
@@ -162,9 +168,7 @@ def price(config: Config, product: Product, problems: list[str]) -> Drawing:
     pairs = product.options["panels"]
     panels = Panels(len(pairs))
     for _, at, panel, part in _methods(panels, table, pairs, SHARE):
-        for epsilon, kind, label, look in PRICES:
-            some = where(part, epsilon=epsilon, calibration=kind)
-            name = f"epsilon = {epsilon:g}, {kind}"
+        for _, some, name, label, look in _priced(part):
             panels.band(at, _against(some, "n", panel, name), label, look)
         at.axhline(BELOW, color="0.6", linewidth=0.8, zorder=0)
     _share_limits(panels)
@@ -235,13 +239,12 @@ def _terms(panels: Panels, axes: Axes, last: float, d: float) -> None:
     x = np.geomspace(NEAREST, 1.0, 60)
     upper, lower = privacy_terms(x, int(d))
     for name, curve, line, label in (
-        (r"upper, $\kappa\sqrt{d}/(\epsilon n)$ (5.2)", upper, "--", "upper"),
-        (r"lower, $(p-1)\sqrt{d}/(\epsilon n)$ (5.4)", lower, ":", "lower"),
+        (r"upper, $\kappa\sqrt{d}/(\epsilon n)$ (5.2)", upper, "--", "upper, 5.2"),
+        (r"lower, $(p-1)\sqrt{d}/(\epsilon n)$ (5.4)", lower, ":", "lower, 5.4"),
     ):
-        theorem = {"upper": "5.2", "lower": "5.4"}[label]
-        label = f"{label} bound (Theorem {theorem}), scaled"
         look: Look = {"color": "0.5", "linestyle": line, "linewidth": 1}
-        panels.line(axes, f"d = {d:g}", name, x, curve * last, label, **look)
+        look["label"] = "{} bound of Theorem {}, scaled".format(*label.split(", "))
+        panels.line(axes, f"d = {d:g}", name, x, curve * last, **look)
 
 
 def quantiles(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -349,9 +352,7 @@ def worst(table: pd.DataFrame, pairs: Sequence[tuple[str, float]]) -> Drawing:
     panels, norms = Panels(len(pairs), 2), [float(p) for _, p in pairs]
     every = _methods(panels, table, pairs, "excess / that of $w$ = 0")
     for p, (solver, at, panel, part) in zip(norms, every, strict=True):
-        for epsilon, kind, label, look in PRICES:
-            some = where(part, epsilon=epsilon, calibration=kind)
-            name = f"epsilon = {epsilon:g}, {kind}"
+        for epsilon, some, name, label, look in _priced(part):
             rows = panels.mean(at, some, "n", "share", panel, name, look, label)
             learnt = [row for row in rows if row["mean"] < BELOW]
             if len(learnt) > 1:
