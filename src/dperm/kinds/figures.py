@@ -46,34 +46,34 @@ def trajectories(config: Config, product: Product, problems: list[str]) -> Drawi
     _check(config, product)
     hidden, only = options.get("leave_out", ()), options.get("solvers")
     found = results.load(config, problems, hidden, only, product.timed)
-    titles = results.titles(config, problems)
     gone = {name: lost for name in problems if (lost := reason(found[name]))}
-    names, panels, absent = panels_of(problems, gone, titles, options.get("columns", 3))
+    there, panels, absent = panels_of(config, product, problems, gone)
     swept = [results.load_sweep(config, name) for name in product.sweeps]
-    shown = [each for name in names for each in found[name]]
+    shown = [each for name in there for each in found[name]]
     curves = _Curves(panels, product, _printed(config, options), swept, shown)
-    for name, at in zip(names, panels.axes, strict=False):
-        title = TITLES[options.get("title", "privacy")](titles[name])
-        at.set_title(title, pad=18)  # room for the panel's key
+    titled = TITLES[options.get("title", "privacy")]
+    for (name, problem), at in zip(there.items(), panels.axes, strict=False):
+        at.set_title(titled(problem), pad=18)  # room for the panel's key
         curves.draw(at, found[name])
     return panels.done(5, title=absent)
 
 
 def panels_of(
-    problems: list[str], gone: dict[str, str], titles: dict[str, Problem], columns: int
-) -> tuple[list[str], Panels, str]:
+    config: Config, product: Product, problems: list[str], gone: dict[str, str]
+) -> tuple[dict[str, Problem], Panels, str]:
     """The problems that have data, their panels, and a line on the others.
 
     Where none has any there is one empty panel that says why; ``gone`` says it by
-    problem.
+    problem. ``options``: columns.
     """
-    names = [name for name in problems if name not in gone]
-    panels = Panels(len(names), columns)
-    if not names:
+    titles = results.titles(config, problems)
+    there = {name: titles[name] for name in problems if name not in gone}
+    panels = Panels(len(there), product.options.get("columns", 3))
+    if not there:
         drawing.empty(panels.axes[0], next(iter(gone.values())))
-        return names, panels, ""
+        return there, panels, ""
     lines = (f"{titles[name].title}: {why}" for name, why in gone.items())
-    return names, panels, "; ".join(lines)
+    return there, panels, "; ".join(lines)
 
 
 def reason(found: list[Result]) -> str:

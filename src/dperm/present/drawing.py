@@ -7,7 +7,6 @@ draws the same curves elsewhere. What a figure shows is computed before.
 
 from __future__ import annotations
 
-import functools
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -67,30 +66,13 @@ mpl.use("Agg")
 mpl.rcParams.update(_STYLE)
 
 
-def styled(make: Callable[..., Any]) -> Callable[..., Any]:
-    """A figure's function with the house's sizes for legends and titles too."""
-
-    @functools.wraps(make)
-    def inside(*arguments: Any, **keys: Any) -> Any:
-        with mpl.rc_context(_STYLE):
-            return make(*arguments, **keys)
-
-    return inside
-
-
 def shared_legend(
     figure: Figure, columns: int = 1, place: str = "lower center", **style: Any
 ) -> None:
     """One legend for all panels, each label once, outside of them.
 
-    Parameters
-    ----------
-    columns : int
-        At most; fewer where the figure is not as wide.
-    place : str
-        Such as ``lower center`` or ``right center``.
-    **style
-        More of ``Figure.legend``.
+    It has at most so many ``columns``, fewer where the figure is not as wide; ``place``
+    is such as ``lower center`` or ``right center``; ``style``, more of Figure.legend.
     """
     handles: dict[str, Any] = {}
     for axes in figure.axes:
@@ -184,20 +166,9 @@ class Panels:
     ) -> Rows:
         """Draw a mean with the band from min to max, and annotate the rows.
 
-        Parameters
-        ----------
-        rows : list of dict
-            Of ``summary``, in the order of x; nothing is drawn of none.
-        label : str
-            For the legend.
-        look : dict
-            Of ``looks``.
-        marks : int, optional
-            Keep about so many markers along the line; all of them by default.
-        shade : float
-            Opacity of the band.
-        cost : str
-            The true epsilon of the runs, in words.
+        Nothing is drawn of no rows; others are of ``summary``, in the order of x.
+        ``marks`` keeps about so many markers along the line, all by default; ``shade``
+        is the opacity of the band, ``cost`` the true epsilon of the runs in words.
         """
         if not rows:
             return rows

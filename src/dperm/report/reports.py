@@ -27,7 +27,7 @@ from dperm.core.experiment import plan, schema
 from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import seals
-from dperm.present.drawing import METADATA, styled, write_palette
+from dperm.present.drawing import METADATA, write_palette
 from dperm.present.tables import where
 from dperm.report import rules
 from dperm.report.claims import (
@@ -421,7 +421,6 @@ def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]
         yield paper, method, *ends, proved, len(group) - len(known), len(group)
 
 
-@styled
 def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     """A bar for every method, from the least to the largest upper bound.
 

@@ -23,19 +23,17 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Drawing
     In the data behind it a row is a bin: x its middle, min and max its edges. Problems
     without data are named below.
     """
-    titles = results.titles(config, problems)
     at = {name: plan.at_problem(config, name) for name in problems}
     status = {name: inputs.load_optimum_record(at[name], name) for name in problems}
     lost = [name for name in problems if status[name].get("status") == "unavailable"]
     gone = dict.fromkeys(lost, drawing.UNAVAILABLE)
-    columns = product.options.get("columns", 3)
-    there, panels, absent = panels_of(problems, gone, titles, columns)
-    for name, axes in zip(there, panels.axes, strict=False):
+    there, panels, absent = panels_of(config, product, problems, gone)
+    for (name, problem), axes in zip(there.items(), panels.axes, strict=False):
         w = inputs.load_optimum(at[name]).w
         counts, edges = np.histogram(np.abs(w), bins=30)
         alpha = quasi_sparse(w)
         words = f"{np.count_nonzero(w)} of {len(w)} not 0, $\\alpha$ = {alpha:.3g}"
-        axes.set_title(f"{TITLES['penalty'](titles[name])}\n{words}")
+        axes.set_title(f"{TITLES['penalty'](problem)}\n{words}")
         axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=BLUE)
         axes.axvline(
             alpha, color=PURPLE, label="$\\alpha$ of $(\\alpha, 5)$-quasi-sparse"

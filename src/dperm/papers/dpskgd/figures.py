@@ -79,12 +79,11 @@ def samplings(config: Config, product: Product, problems: list[str]) -> Drawing:
 
     tau-nice sampling stands at p / tau; methods that are no sketches are levels.
     """
-    ran, titles = results.load(config, problems), results.titles(config, problems)
+    ran = results.load(config, problems)
     gone = {name: lost for name in problems if (lost := reason(ran[name]))}
-    columns = product.options.get("columns", 2)
-    names, panels, absent = panels_of(problems, gone, titles, columns)
-    for name, axis in zip(names, panels.axes, strict=False):
-        axis.set_title(titles[name].title)
+    there, panels, absent = panels_of(config, product, problems, gone)
+    for (name, problem), axis in zip(there.items(), panels.axes, strict=False):
+        axis.set_title(problem.title)
         p = len(inputs.load_optimum(plan.at_problem(config, name)).w)
         _samplings(panels, axis, ran[name], product.calibration, p)
     return panels.done(6, title=absent)
