@@ -22,7 +22,6 @@ APART = 0.18  # rows between the tunings of a method
 WIDE = 30.0  # span of an axis above which decades alone have numbers
 
 
-@drawing.styled
 def figure(table: pd.DataFrame, zero: float, title: str) -> tuple[Figure, drawing.Rows]:
     """Mean errors with intervals, the least above, a mark a tuning; w = 0 is a line.
 
