@@ -8,14 +8,15 @@ from scipy import stats
 
 from dperm.compare import results
 from dperm.core.erm.losses import named
-from dperm.core.experiment import plan, schema
+from dperm.core.experiment import plan
 from dperm.core.experiment.grid import points
 from dperm.core.experiment.results import load_sweep
+from dperm.core.experiment.schema import Config, Product
 from dperm.papers.arena import outcomes, protocols, ranking, steps
 from dperm.present.tables import Table, made_of, readable
 
 
-def arena(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def arena(config: Config, product: Product, problems: list[str]) -> Table:
     """Every cell with its interval; the two ends of every problem among them."""
     data = pd.concat([outcomes.contest(config), _ends(config)], ignore_index=True)
     some = data[
@@ -35,7 +36,7 @@ def arena(config: schema.Config, product: schema.Product, problems: list[str]) -
     return Table(data, readable(some[columns]))
 
 
-def _ends(config: schema.Config) -> pd.DataFrame:
+def _ends(config: Config) -> pd.DataFrame:
     """The floor and the ceiling, as methods that cost nothing and infinitely much."""
     rows = load_sweep(config, "ends")
     if "end" not in rows:
@@ -61,7 +62,7 @@ def _ends(config: schema.Config) -> pd.DataFrame:
     ).reindex(columns=outcomes.COLUMNS)
 
 
-def ranks(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def ranks(config: Config, product: Product, problems: list[str]) -> Table:
     """Mean shares of rank with intervals, for every tuning and kind of scales."""
     table, rows = outcomes.contest(config), []
     for tuning in ("default", "ten", "grid", "paid"):
@@ -74,11 +75,10 @@ def ranks(config: schema.Config, product: schema.Product, problems: list[str]) -
                 own = table["tuning"].eq(tuning) & table["public_scales"].eq(public)
                 seconds = table[own].groupby("algorithm")["seconds"].mean()
                 rows.append(found.assign(seconds=found["algorithm"].map(seconds)))
-    data = pd.concat(rows, ignore_index=True)
-    return Table(data, readable(data))
+    return made_of(pd.concat(rows, ignore_index=True))
 
 
-def wins(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def wins(config: Config, product: Product, problems: list[str]) -> Table:
     """Chance that one method is ahead of another, on cells that both can do."""
     found = ranking.wins(ranking.cells(outcomes.contest(config)))
     grid = found.pivot(
@@ -87,16 +87,12 @@ def wins(config: schema.Config, product: schema.Product, problems: list[str]) ->
     return Table(found, readable(grid))
 
 
-def choices(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def choices(config: Config, product: Product, problems: list[str]) -> Table:
     """How far the ranking depends on each choice that was made."""
     return made_of(list(ranking.changes(outcomes.contest(config))))
 
 
-def advice(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def advice(config: Config, product: Product, problems: list[str]) -> Table:
     """Which method to take for what kind of problem, tuned or not."""
     table, rows = outcomes.contest(config), []
     for tuning in ("default", "grid", "paid"):
@@ -107,7 +103,7 @@ def advice(
     return made_of(rows)
 
 
-def model(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def model(config: Config, product: Product, problems: list[str]) -> Table:
     """What a model of regrets costs on data sets left out, beside fixed advice."""
     table, known = outcomes.contest(config), sizes(config)
     left = list(product.options.get("synthetic", ()))
@@ -116,23 +112,20 @@ def model(config: schema.Config, product: schema.Product, problems: list[str]) -
         for tuning in ("default", "grid", "paid")
         if len(errors := ranking.cells(table, tuning))
     ]
-    data = pd.concat(rows, ignore_index=True)
-    return Table(data, readable(data))
+    return made_of(pd.concat(rows, ignore_index=True))
 
 
-def auto(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def auto(config: Config, product: Product, problems: list[str]) -> Table:
     """The order in which ``dperm.fit`` tries methods; the package ships a copy."""
     return made_of(ranking.orders(*_declared(config)))
 
 
-def auto_choices(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def auto_choices(config: Config, product: Product, problems: list[str]) -> Table:
     """What that order costs beside fixed methods and two controls."""
     return made_of(ranking.choices_of(*_declared(config)))
 
 
-def _declared(config: schema.Config) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _declared(config: Config) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Errors by solvers' names in every cell of the sweep, and sizes of problems.
 
     Of problems with an intercept or a centred label, as every fit has by default.
@@ -151,14 +144,12 @@ def _declared(config: schema.Config) -> tuple[pd.DataFrame, pd.DataFrame]:
     return errors[[one.centre or one.intercept for one in made]], sizes
 
 
-def price(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def price(config: Config, product: Product, problems: list[str]) -> Table:
     """Excess and held-out metric of every step on every frame, and times the given."""
     return made_of(_priced(config).to_dict("records"))
 
 
-def price_goals(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def price_goals(config: Config, product: Product, problems: list[str]) -> Table:
     """Of each step: times the excess of given scales, and cells ahead of the peer.
 
     By n epsilon / p; a cell is a frame at an epsilon, and intervals draw frames again.
@@ -190,7 +181,7 @@ def price_goals(
     return made_of(rows)
 
 
-def _priced(config: schema.Config) -> pd.DataFrame:
+def _priced(config: Config) -> pd.DataFrame:
     """Means over runs, with what the step given and diffprivlib have in the cell."""
     rows = load_sweep(config, "price")
     keys = ["frame", "epsilon", "step"]
@@ -215,9 +206,7 @@ def _priced(config: schema.Config) -> pd.DataFrame:
     return table.assign(ahead_of_peer=ahead)
 
 
-def coverage(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def coverage(config: Config, product: Product, problems: list[str]) -> Table:
     """How often intervals of level 0.95 cover, by problem, epsilon and clip."""
     rows = load_sweep(config, "coverage")
     rows = rows[rows["status"] == "ok"]
@@ -230,15 +219,12 @@ def coverage(
     return made_of(means.to_dict("records"))
 
 
-def overtaken(
-    config: schema.Config, product: schema.Product, problems: list[str]
-) -> Table:
+def overtaken(config: Config, product: Product, problems: list[str]) -> Table:
     """In how many cells others are ahead of one method, by what tuning costs."""
     table, of = outcomes.contest(config), str(product.options.get("against", "DP-CD"))
     others = [name for name in table["algorithm"].unique() if name != of]
-    found = pd.DataFrame(
-        ranking.overtaken(table, of, others), columns=ranking.OVERTAKEN
-    )
+    rows = ranking.overtaken(table, of, others)
+    found = pd.DataFrame(rows, columns=ranking.OVERTAKEN)
     grids = config.paper.sweeps["contest"].options["grids"]
     counts = {
         outcomes.label(name): len(points(dict(grid), axes=None))
@@ -246,10 +232,10 @@ def overtaken(
     }
     found["settings"] = found["algorithm"].map(counts)
     found["fewer"] = found["settings"] < counts[of]
-    return Table(found, readable(found))
+    return made_of(found)
 
 
-def leads(config: schema.Config, product: schema.Product, problems: list[str]) -> Table:
+def leads(config: Config, product: Product, problems: list[str]) -> Table:
     """In how many cells one method is ahead of another, under every reading."""
     rows = load_sweep(config, "published_lead")
     rows = rows[rows["status"] == "ok"]
@@ -259,7 +245,7 @@ def leads(config: schema.Config, product: schema.Product, problems: list[str]) -
     return made_of(protocols.compared(rows, *methods))
 
 
-def sizes(config: schema.Config) -> pd.DataFrame:
+def sizes(config: Config) -> pd.DataFrame:
     """n, p and the kind of loss of every problem whose data there are."""
     rows = load_sweep(config, "ends")
     if "end" not in rows:
@@ -272,7 +258,7 @@ def sizes(config: schema.Config) -> pd.DataFrame:
     return known.assign(loss=[kind_of(config, name) for name in known.index])
 
 
-def kind_of(config: schema.Config, problem: str) -> str:
+def kind_of(config: Config, problem: str) -> str:
     """``logistic`` or ``least squares``."""
     loss = named(plan.at_problem(config, problem).problem.loss)
     return "least squares" if loss.quadratic else "logistic"
