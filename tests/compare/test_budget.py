@@ -46,6 +46,19 @@ def test_deltas_add_up_and_outer_budgets_count_too():
         )
 
 
+def test_budgets_that_are_equal_are_two():
+    """Whichever is left first, the other goes on to count."""
+    with Budget(3.0, 1e-2) as outer:
+        with Budget(3.0, 1e-2) as inner:
+            fitted(epsilon=1.0)
+        fitted(epsilon=1.5)
+        with pytest.raises(BudgetError, match=r"epsilon: 0\.5"):
+            fitted(epsilon=1.0)
+    assert outer.spent_epsilon == pytest.approx(2.5, rel=1e-5)
+    assert inner.spent_epsilon == pytest.approx(1.0, rel=1e-5)
+    assert not dperm.compare.guarantee.is_budgeted()
+
+
 def test_a_fit_without_privacy_fits_in_no_budget():
     with Budget(1e9, 0.5), pytest.raises(BudgetError, match="costs inf"):
         fitted(epsilon=np.inf)

@@ -435,13 +435,25 @@ def test_no_library_warns_of_what_the_records_are(data):
             DPClassifier(solver, random_state=0, **tiny).fit(X, y > 0)
 
 
-def test_a_method_whose_steps_are_counted_by_the_data_is_refused(data):
+def test_a_method_whose_steps_are_counted_by_the_data_is_refused(
+    data, tmp_path, monkeypatch
+):
     X, y = data
     many = np.tile(X, 2)  # as many columns as it has blocks
     for one in (many, np.where(many > 2, 1e300, many)):
         model = DPRegressor("dp_skgd_blocks2_importance", random_state=0)
         with pytest.raises(ValueError, match="its number of steps follows from"):
             model.fit(one, y)
+    (tmp_path / "conf/solver").mkdir(parents=True)
+    own = (
+        "name: mine\nlabel: mine\nalgorithm: dp_skgd\noptions:\n  groups: [[0], [1, 2]]"
+    )
+    words = f"{own}\n  probabilities: importance\n"
+    (tmp_path / "conf/solver/mine.yaml").write_text(words, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    model = DPRegressor("mine", fit_intercept=False, random_state=0)
+    with pytest.raises(ValueError, match="its number of steps follows from"):
+        model.fit(X, y)
 
 
 # --- the package ----------------------------------------------------------------------

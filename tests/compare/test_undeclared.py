@@ -5,7 +5,9 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from scipy import sparse
 
 import dperm
@@ -84,7 +86,7 @@ def test_a_value_of_any_kind_in_a_text_column_raises_nothing(odd):
 
 
 def test_a_warning_does_not_follow_the_records():
-    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame = pd.DataFrame(X.copy(), columns=["a", "b"])
     frame.loc[5:200] = np.nan
     frame.loc[0, "a"] = 1e308
     how = {"feature_scale": 1e-3, "missing_columns": "private", "epsilon": 50.0}
@@ -117,6 +119,86 @@ def test_bounds_by_name_declare_a_column_of_numbers():
     assert [*models[0].names_] == [*models[1].names_] == ["a", "b"]
 
 
+@pytest.mark.parametrize("odd", [2.5, True, np.nan, 2**60, "w", np.float32(0.1)])
+def test_a_number_among_categories_does_not_rename_the_others(odd):
+    """Pandas keeps categories of numbers as one type: 1 becomes 1.0, or True."""
+    grades = [odd, *[1, 2] * N][:N]
+    frame = pd.DataFrame({"a": X[:, 0], "t": pd.Categorical(grades)})
+    model = classifier(epsilon=50.0).fit(frame, Y)
+    assert [*model.names_] == ["a", "t=1", "t=2", "t=other"]
+    levels = model.decision_function(frame.assign(a=0.0))
+    assert len({*levels[1:].round(9)}) == 2
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("odd", ["\ud800", (1,), "w"])
+def test_a_category_of_any_kind_raises_nothing(odd, neighbours):
+    values = pd.Series(["u", "v"] * (N // 2), dtype=object)
+    values.iat[0] = odd
+    frame = pd.DataFrame({"a": X[:, 0], "t": values.astype("category")})
+    model = classifier(epsilon=50.0, delta=1e-6, neighbours=neighbours).fit(frame, Y)
+    assert [*model.names_] == ["a", "t=u", "t=v", "t=other"]
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("gaps", [None, ["a"], "private"])
+@pytest.mark.parametrize(
+    "kind", [pd.ArrowDtype(pa.decimal128(10, 3)), "Int64", "boolean", "float[pyarrow]"]
+)
+def test_a_gap_in_a_column_of_any_type_raises_nothing(kind, gaps, neighbours):
+    whole = [Decimal(int(one)) for one in Y] if "decimal" in str(kind) else Y
+    column = pd.Series(whole).astype(kind)
+    frame = pd.DataFrame({"a": column, "b": X[:, 1]})
+    frame.loc[0, "a"] = pd.NA
+    how = {"delta": 1e-6, "neighbours": neighbours, "missing_columns": gaps}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert classifier(**how).fit(frame, Y).coef_.any()
+
+
+def test_no_cast_of_a_record_warns():
+    """NumPy warns where it drops the imaginary part of a number."""
+    odd = pd.Series(X[:, 0], dtype=object)
+    odd.iat[0] = np.complex128(1j)
+    frame = pd.DataFrame({"a": odd, "b": X[:, 1]})
+    ends = {"bounds": {"a": (-1, 1), "b": (-1, 1)}}
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")  # an error would be a number that is missing
+        classifier(**ends).fit(frame, Y)
+        plain = {"bounds": (-1, 1), "label_bounds": (-1, 1)}
+        dperm.DPRegressor("dp_gd", **plain, **GIVEN).fit(X, odd.to_numpy())
+    assert not heard
+
+
+@pytest.mark.parametrize(
+    "odd", [Decimal("sNaN"), pytest.param(10**5000, id="huge"), 1j, "x", [1]]
+)
+def test_a_label_of_any_kind_raises_nothing_in_blocks(odd, monkeypatch):
+    y = X[:, 0].astype(object)
+    y[0] = odd
+    how = {"feature_scale": 1.0, "label_scale": 1.0, **GIVEN}
+    wanted = dperm.DPRegressor("dp_gd", **how).fit(X, y)
+    monkeypatch.setattr(estimators, "LARGE", 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = dperm.DPRegressor("dp_gd", **how).fit(X, y)
+    assert found.coef_ == pytest.approx(wanted.coef_, rel=1e-9)
+
+
+def test_a_missing_label_of_a_file_leaves_the_others_as_they_are(tmp_path):
+    """Whole numbers with a gap among them come as doubles, which merge large ones."""
+    first, second = 2**53, 2**53 + 1
+    labels = [first, second] * (N // 2)
+    known = {"classes": (first, second), "feature_scale": 1.0, **GIVEN}
+    found = []
+    for odd in (None, 7):
+        table = pa.table({"a": X[:, 0], "y": pa.array([odd, *labels[1:]], pa.int64())})
+        parquet.write_table(table, tmp_path / "one.parquet")
+        model = dperm.DPClassifier("dp_gd", **known).fit(tmp_path / "one.parquet", "y")
+        found.append(model.coef_)
+    assert np.array_equal(*found)
+
+
 @pytest.mark.parametrize("y", [Y, X[:, 0]])
 def test_an_error_says_nothing_of_an_entry(y):
     secret = "Jane Doe"
@@ -126,6 +208,10 @@ def test_an_error_says_nothing_of_an_entry(y):
     with pytest.raises(ValueError, match="Reshape your data") as found:
         dperm.fit(np.full(N, 1.2345), y)
     assert "1.2345" not in str(found.value)
+    for make in (np.asarray, sparse.csr_array, lambda some: pd.DataFrame(some)):
+        with pytest.raises(ValueError, match=r"X: (expected real|neither)") as found:
+            dperm.fit(make(np.full((N, 2), 1.2345 + 1j)), y)
+        assert "1.2345" not in str(found.value)
     with pytest.raises(ValueError, match="y: expected numbers") as found:
         dperm.DPRegressor().fit(X, np.array([secret] * N))
     assert secret not in str(found.value)

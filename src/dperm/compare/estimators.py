@@ -11,8 +11,7 @@ import re
 import secrets
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -167,7 +166,7 @@ class DPLinear(BaseEstimator):
             return self._cleaned(*self._arrays(X, y))
         X, y = self._arrays(X, y, dtype=X.dtype if X.dtype.kind in "fiub" else float)
         if y.dtype == object and not hasattr(self, "classes"):
-            y = pd.to_numeric(pd.Series(y), errors="coerce").to_numpy(dtype=float)
+            y = frames.numbers(pd.Series(y, dtype=object))
         blocks, every = self._cleaned(self._blocks(Held(X, y)), y)
         problems = [self._problem(blocks, one, len(every)) for one in every]
         if self._method(problems).on(problems[0]).in_blocks:
@@ -535,6 +534,7 @@ class DPLinear(BaseEstimator):
         number = hidden_number.event(self.epsilon)
         charge(self.epsilon, self.delta, (), ADD_REMOVE)
         y = self._apart(y)
+        check_consistent_length(X, y)
         m = hidden_number.noisy(len(y), number, None if self.release else seed)
         X, y, self._more = hidden_number.resized(X, y, m)
         self._order = hidden_number.order(m, seed)
@@ -594,7 +594,7 @@ class DPLinear(BaseEstimator):
         if first.events or fill.events:
             runs = self._runs(X, every, contestants.method(self.solver_))
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
-        with silent():
+        with frames.silent():
             if self.release:
                 W = [on.alone(setting, noise, 0, exact=True) for on, setting in runs]  # type: ignore[attr-defined]
             else:
@@ -647,7 +647,7 @@ class DPLinear(BaseEstimator):
         self._constant = NEARLY
         problems = [self._problem(X, one) for one in every]
         charge(math.inf, self._delta, ())
-        self._guarantee = Guarantee(OPEN, self._delta, (N,))
+        self._guarantee, self._spread = Guarantee(OPEN, self._delta, (N,)), None
         self._published(
             np.array([minimiser(one, self.fit_intercept) for one in problems])
         )
@@ -1100,7 +1100,8 @@ def _composed(runs: Sequence[tuple[Contestant, Setting]], noise: float) -> Ledge
 def _reads_off(method: contestants.Method) -> str:
     """Why a method does not do with declared scales alone; empty if it does."""
     chosen = method.section.options
-    if chosen.get("probabilities") != "importance" or not chosen.get("blocks"):
+    sets = chosen.get("blocks") or chosen.get("groups")
+    if chosen.get("probabilities") != "importance" or not sets:
         return ""
     return "its number of steps follows from the columns' scales, which it reads off"
 
@@ -1112,14 +1113,6 @@ def noise_seed(random_state: Any) -> int:
     seed = int(check_random_state(random_state).randint(2**31))
     use_seed(seed)
     return seed
-
-
-@contextmanager
-def silent() -> Iterator[None]:
-    """Without warnings of other libraries: they would follow the records."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
 
 
 def weights(
@@ -1171,6 +1164,8 @@ def _without_entries(error: ValueError) -> str:
     """What scikit-learn says of an array, without what stands in it."""
     if "could not convert" in str(error):
         return "X: expected numbers, found text; a data frame may have columns of text"
+    if "Complex data" in str(error):
+        return "X: expected real numbers, found complex ones"
     return re.sub(r"array=.*\.\n", "", str(error), flags=re.DOTALL)
 
 

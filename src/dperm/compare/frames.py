@@ -7,14 +7,21 @@ that record alone, so that neighbours stay neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from numbers import Number
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype, is_object_dtype, is_string_dtype
+from pandas.api.types import (
+    is_complex_dtype,
+    is_numeric_dtype,
+    is_object_dtype,
+    is_string_dtype,
+)
 
 from dperm.compare.units import units
 from dperm.core.privacy.ledger import Ledger
@@ -214,10 +221,19 @@ def _counted(column: pd.Series) -> dict[str, int]:
 
 
 def _name(value: Any) -> str:
-    """A level's name of a value of text; none for what is missing or no word."""
-    is_word = isinstance(value, str | Number) and read(_is_equal, value, False)
-    name: str = read(str, value, "") if is_word else ""
-    return "" if name == OTHER else name
+    """A level's name of a value of text; none for what is missing or no word.
+
+    Numbers that are equal have one name, 1 for 1, 1.0 and True: pandas keeps all
+    numbers of a category as one type, which a single record decides.
+    """
+    if isinstance(value, str):
+        name = str.__str__(value)
+        return "" if name == OTHER else name
+    is_number = isinstance(value, Number) and read(_is_equal, value, False)
+    found = read(float, value, np.nan) if is_number else np.nan
+    if np.isnan(found):
+        return ""
+    return str(int(found)) if found.is_integer() else repr(found)
 
 
 def _is_equal(value: Any) -> bool:
@@ -264,10 +280,23 @@ def texts(frame: pd.DataFrame) -> list[str]:
 
 
 def as_numbers(frame: Any, bounds: Any) -> Any:
-    """The frame with numbers in the columns that bounds name, whatever they hold."""
-    if not (isinstance(frame, pd.DataFrame) and isinstance(bounds, Mapping)):
+    """The frame with doubles in the columns that bounds name, whatever they hold.
+
+    And in those of pandas' own types of numbers, where a gap may have no cast.
+    """
+    if not isinstance(frame, pd.DataFrame):
         return frame
-    return frame.assign(**{c: numbers(frame[c]) for c in texts(frame) if c in bounds})
+    named = bounds if isinstance(bounds, Mapping) else {}
+    columns = {}
+    for k, (name, kind) in enumerate(frame.dtypes.items()):
+        is_own = isinstance(kind, pd.api.extensions.ExtensionDtype)
+        is_dense = is_own and not isinstance(kind, pd.SparseDtype)
+        if is_dense if is_numeric_dtype(kind) else name in named:
+            columns[k] = numbers(frame.iloc[:, k])
+    frame = frame.copy(deep=False)
+    for k, column in columns.items():
+        frame.isetitem(k, column)
+    return frame
 
 
 def assumed(frame: Any, *declared: Any) -> tuple[str, ...]:
@@ -281,8 +310,8 @@ def assumed(frame: Any, *declared: Any) -> tuple[str, ...]:
 
 def refuse_others(frame: pd.DataFrame, declared: set[str]) -> None:
     """Refuse, all at once, columns that are no numbers and not declared, as dates."""
-    types = frame.dtypes.items()
-    other = [str(c) for c, t in types if c not in declared and not is_numeric_dtype(t)]
+    types = [(c, t) for c, t in frame.dtypes.items() if c not in declared]
+    other = [str(c) for c, t in types if not is_numeric_dtype(t) or is_complex_dtype(t)]
     if other:
         raise ValueError(
             f"X: neither numbers nor text in columns {', '.join(other)}; leave them "
@@ -325,6 +354,15 @@ def _levels(categories: Any) -> dict[str, tuple[Any, ...]]:
     return found
 
 
+@contextmanager
+def silent() -> Iterator[None]:
+    """Without warnings of other libraries: they would follow the records."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@silent()
 def numbers(column: pd.Series) -> np.ndarray:
     """As doubles; NaN for what is none."""
     if not is_numeric_dtype(column.dtype):

@@ -124,7 +124,7 @@ _ACTIVE: list[Budget] = []  # innermost last
 _LOCK = threading.Lock()
 
 
-@dataclass
+@dataclass(eq=False)  # two budgets of equal numbers are two
 class Budget:
     """A budget that all fits in a ``with`` block share.
 

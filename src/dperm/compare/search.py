@@ -17,7 +17,7 @@ from dperm.accountants.private_choice import (
 from dperm.compare import frames
 from dperm.compare.contest import INNER, Drawn, run_and_score, score_event
 from dperm.compare.contestants import Contestant, Job, Measure
-from dperm.compare.estimators import REPLACE, DPLinear, noise_seed, silent
+from dperm.compare.estimators import REPLACE, DPLinear, noise_seed
 from dperm.compare.guarantee import Choice, charge, check_target
 from dperm.compare.metrics import CLASSES
 from dperm.core.privacy.ledger import Ledger, united
@@ -116,7 +116,7 @@ class PrivateSearch(BaseEstimator):
             given = united(given, (CLASSES,))
         seed = noise_seed(self.random_state)
         charge(cost, delta, given)
-        with silent():
+        with frames.silent():
             k, w = self._best(runs, able, seed)
         self.best_params_, self.best_estimator_ = dict(grid[k]), models[k]
         models[k]._guarantee = Choice(ledgers[0], delta, given, cost)

@@ -87,7 +87,8 @@ class Parquet:
                     X[:, j] = column.to_numpy(zero_copy_only=False)
                 y = batch.column(self.target)
                 y = y.dictionary_decode() if hasattr(y, "dictionary_decode") else y
-                yield from _cut(X, y.to_numpy(zero_copy_only=False))
+                # A gap leaves whole numbers beside it whole.
+                yield from _cut(X, y.to_pandas(integer_object_nulls=True).to_numpy())
 
 
 def parquet(path: str | Path, target: Any) -> Parquet:

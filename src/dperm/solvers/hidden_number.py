@@ -99,25 +99,18 @@ def resized(X: Any, y: Any, m: int) -> tuple[Any, np.ndarray, int]:
 
 
 def _frame(X: pd.DataFrame, m: int, more: int) -> pd.DataFrame:
-    """Of a frame; the kinds of its columns stay, whether or not rows are added."""
-    kept = X.iloc[:m]
-    none = pd.DataFrame(
-        {
-            k: pd.Series([0 if _is_number(kept.iloc[:, k]) else None] * more)
-            for k in range(X.shape[1])
-        }
-    )
-    columns = [
-        pd.concat((kept.iloc[:, k], none[k].astype(kept.dtypes.iloc[k])))
-        for k in range(X.shape[1])
-    ]
-    made = pd.concat([one.reset_index(drop=True) for one in columns], axis=1)
-    made.columns = X.columns
+    """Of a frame; the kinds of its columns stay, whether or not rows are added.
+
+    Those of pandas' own types of numbers become doubles, some of which have no 0.
+    """
+    kept = X.iloc[:m].reset_index(drop=True)
+    made = kept.reindex(range(len(kept) + more))
+    for k, kind in enumerate(X.dtypes):
+        if pd.api.types.is_numeric_dtype(kind):
+            column, own = kept.iloc[:, k], isinstance(kind, np.dtype)
+            some = column if own else column.to_numpy(dtype=float, na_value=np.nan)
+            made.isetitem(k, np.append(some, np.zeros(more, kind if own else float)))
     return made
-
-
-def _is_number(column: pd.Series) -> bool:
-    return bool(pd.api.types.is_numeric_dtype(column))
 
 
 def emptied(X: Any, more: int) -> Any:
