@@ -15,6 +15,7 @@ from dperm.compare.estimators import DPRegressor
 from dperm.core import solvers
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
+from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers import exact_noise
@@ -496,6 +497,17 @@ def test_every_number_that_is_drawn_costs_of_delta():
     model._epsilon, model._delta, model._layout = 2.0, 1e-7, None
     stated = Ledger((replace(EVENT, count=30), EVENT))
     assert model._spent((10, 3), stated) == slack(31 * 15 + 5 * 97, 2.0)
+
+
+def test_the_epsilon_that_a_fit_states_leaves_out_what_its_numbers_cost(data):
+    delta = 2.1 * slack(5000, 2.0)  # of the numbers of one sum, and of scales
+    model = DPRegressor("dp_gd", release=True, epsilon=2.0, delta=delta)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(DPRegressor, "_spent", lambda *_: 0.45 * delta)
+        cost = model.set_params(label_bounds=(-9, 9), bounds=(-3, 3)).fit(*data)
+    found = cost.epsilon_
+    assert found.slack == 0.45 * delta and found.high == pytest.approx(2.0, abs=2e-3)
+    assert true_epsilon(found.ledger, delta) < found.high - 2e-3
 
 
 def test_a_fit_pays_for_the_error_of_its_sums(data, monkeypatch):

@@ -585,7 +585,7 @@ class DPLinear(BaseEstimator):
                 )
             fill = self._before(X.shape)[2]
             found = self._calibrated(levels + first + fill, runs, goal)
-        self._guarantee = Guarantee(found.ledger, self._delta, known)
+        self._guarantee = Guarantee(found.ledger, self._delta, known, slack=spent)
         noise = found.noise_multiplier
         if first.events:
             X, every = self._rescaled(X, every, first, drawn)[:2]

@@ -34,6 +34,8 @@ class Guarantee:
     #: what is public: n, by the relation itself, and what was read off the data without
     #: being paid for
     given: tuple[str, ...]
+    #: of delta, what noise for release costs
+    slack: float = field(default=0.0, kw_only=True)
 
     def assuming(self, *names: str) -> Guarantee:
         """The same with more taken as public."""
@@ -42,7 +44,10 @@ class Guarantee:
     @cached_property
     def interval(self) -> Interval:
         """Both ends; found when asked for."""
-        return epsilon_interval(self.ledger, self.delta)
+        found = epsilon_interval(self.ledger, self.delta - self.slack)
+        if not self.slack:
+            return found
+        return Interval(epsilon_interval(self.ledger, self.delta).low, found.high)
 
     @property
     def low(self) -> float:
