@@ -500,6 +500,20 @@ class DPLinear(BaseEstimator):
 
     # --- the fit ----------------------------------------------------------------------
 
+    def fit(self, X: Any, y: Any, **unknown: Any) -> Self:
+        """Fit to X (n, p), dense, sparse or a path as for ``dperm.fit``, and labels y.
+
+        Raises
+        ------
+        ValueError
+            For labels, parameters or a solver that do not do.
+        BudgetError
+            If less is left of a ``Budget`` that is open.
+        TypeError
+            For ``sample_weight`` and other arguments.
+        """
+        return self._fitted(X, y, unknown)
+
     def _fitted(self, X: Any, y: Any, unknown: Mapping[str, Any]) -> Self:
         _refuse(unknown)
         _warn_of_search()
@@ -589,8 +603,9 @@ class DPLinear(BaseEstimator):
         noise = found.noise_multiplier
         if first.events:
             X, every = self._rescaled(X, every, first, drawn)[:2]
-        if fill.events:
-            X = self._filled(X, fill, drawn)
+        if fill.events and self._layout:
+            how = (self._units.scale, self._over * self._label.released, fill, drawn)
+            X, self._layout = self._layout.filled(X, *how)
         if first.events or fill.events:
             runs = self._runs(X, every, contestants.method(self.solver_))
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
@@ -620,15 +635,6 @@ class DPLinear(BaseEstimator):
     def _calibrated(self, before: Ledger, runs: Any, goal: Any) -> Any:
         """The least noise of runs with which all releases meet the target."""
         return calibrate(lambda noise: before + _composed(runs, noise), *goal)
-
-    def _filled(self, X: np.ndarray, stated: Ledger, normal: Normal | Exact) -> Any:
-        """X (n, p) with what a release says in place of numbers that are missing."""
-        assert self._layout is not None
-        over = self._over * self._label.released
-        X, self._layout = self._layout.filled(
-            X, self._units.scale, over, stated, normal
-        )
-        return X
 
     def _settled(
         self, frame: Any, y: np.ndarray, levels: Ledger, normal: Normal | Exact
@@ -832,20 +838,6 @@ class DPClassifier(ClassifierMixin, DPLinear):
     loss: str = "logistic"
     classes: Any = None
 
-    def fit(self, X: Any, y: Any, **unknown: Any) -> Self:
-        """Fit to X (n, p), dense, sparse or a path as for ``dperm.fit``, and labels y.
-
-        Raises
-        ------
-        ValueError
-            For labels, parameters or a solver that do not do.
-        BudgetError
-            If less is left of a ``Budget`` that is open.
-        TypeError
-            For ``sample_weight`` and other arguments.
-        """
-        return self._fitted(X, y, unknown)
-
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as signs, a vector a class if there are more than two.
 
@@ -942,16 +934,6 @@ class DPRegressor(RegressorMixin, DPLinear):
     loss: str = "least_squares"
     label_bounds: Any = None
     label_scale: Any = None
-
-    def fit(self, X: Any, y: Any, **unknown: Any) -> Self:
-        """Fit to X (n, p), dense, sparse or a path as for ``dperm.fit``, and labels y.
-
-        Raises
-        ------
-        ValueError, BudgetError, TypeError
-            As for ``DPClassifier``.
-        """
-        return self._fitted(X, y, unknown)
 
     def _label_units(self, y: np.ndarray) -> Units:
         made = units("label_bounds", self.label_bounds, None, 1, self.fit_intercept)
