@@ -1147,7 +1147,7 @@ def _without_entries(error: ValueError) -> str:
     if "could not convert" in str(error):
         return "X: expected numbers, found text; a data frame may have columns of text"
     if "Complex data" in str(error):
-        return "X: expected real numbers, found complex ones"
+        return "X: expected real numbers: Complex data not supported"
     return re.sub(r"array=.*\.\n", "", str(error), flags=re.DOTALL)
 
 
