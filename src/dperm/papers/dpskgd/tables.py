@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import product as product_of
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.core.calibrations import PAPER, STRICT
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.core.lanes import dp_cd, trials
-from dperm.core.privacy.ledger import LIFTS, SMOOTHNESS, united
-from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpskgd import measures
 from dperm.papers.dpskgd import theory as bounds
@@ -104,21 +101,7 @@ def blocks(config: Config, product: Product, problems: list[str]) -> Table:
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
     """Theorem 4.1's noise, its Renyi curve's and the exact one; cost of the first."""
     loaded = filter(None, (problem_of(config, name) for name in problems))
-    rows: Rows = []
-    for (problem, _), count in product_of(loaded, (1, 10, 100, 1000)):
-        epsilon, delta = problem.epsilon, problem.delta
-        printed = math.sqrt(3 * count * math.log(1 / delta)) / epsilon
-        mu = math.sqrt(count) / printed
-        exact = gaussian_epsilon(mu, delta)
-        row: dict[str, Any] = {"problem": problem.name, "epsilon": epsilon}
-        row |= {"releases": count, "theorem": printed}
-        for kind in (PAPER, STRICT):
-            row[kind] = bounds.release_noise(epsilon, delta, count, kind)
-        row["renyi_epsilon"] = gaussian_renyi_epsilon(mu**2 / 2, delta)
-        row |= {"true_epsilon": exact, "epsilon_low": exact}
-        row["given"] = ", ".join(united(problem.given, (SMOOTHNESS, LIFTS)))
-        rows.append(row)
-    return made_of(rows)
+    return made_of([row for each in loaded for row in bounds.noise_costs(each[0])])
 
 
 def projections(config: Config, product: Product, problems: list[str]) -> Table:

@@ -20,14 +20,15 @@ import numpy as np
 import pandas as pd
 
 from dperm.audit.bounds import losses_bound
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import LIFTS, SMOOTHNESS, Gaussian, Ledger, united
 from dperm.core.privacy.mechanisms import streams
-from dperm.core.privacy.strict import gaussian_epsilon
+from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.core.solvers import make_options
 from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpskgd.measures import family, solver
@@ -307,6 +308,24 @@ def release_noise(epsilon: float, delta: float, count: int, calibration: str) ->
         return Ledger((Gaussian(1.0, multiplier, count, "2 C_S / n", "Theorem 4.1"),))
 
     return calibrate(ledger, epsilon, delta, calibration).noise_multiplier
+
+
+def noise_costs(problem: Problem) -> Rows:
+    """Theorem 4.1's noise, its Renyi curve's and the exact one; cost of the first."""
+    epsilon, delta, rows = problem.epsilon, problem.delta, list[dict[str, Any]]()
+    for count in (1, 10, 100, 1000):
+        printed = math.sqrt(3 * count * math.log(1 / delta)) / epsilon
+        mu = math.sqrt(count) / printed
+        exact = gaussian_epsilon(mu, delta)
+        row: dict[str, Any] = {"problem": problem.name, "epsilon": epsilon}
+        row |= {"releases": count, "theorem": printed}
+        for calibration in (PAPER, STRICT):
+            row[calibration] = release_noise(epsilon, delta, count, calibration)
+        row["renyi_epsilon"] = gaussian_renyi_epsilon(mu**2 / 2, delta)
+        row |= {"true_epsilon": exact, "epsilon_low": exact}
+        row["given"] = ", ".join(united(problem.given, (SMOOTHNESS, LIFTS)))
+        rows.append(row)
+    return rows
 
 
 def projections(seed: int) -> list[dict[str, Any]]:
