@@ -260,3 +260,15 @@ def test_a_model_of_regrets_beats_fixed_advice_and_a_shuffled_control():
     low = sizes.assign(floor=0.05)  # nothing is better than the mean: it is taken
     assert ranking.model(errors, low).set_index("choice").loc["fixed", "regret"] == 1
     assert ranking.model(errors, sizes, [f"p{k}" for k in range(8)]).empty
+
+
+def test_cells_far_from_all_others_count_in_the_cost_of_the_model():
+    """Ten near problems prefer A; the far one is beyond C, and A is four times off."""
+    errors = {f"p{k}": {"C": 0.3, "A": 0.1, "B": 0.2} for k in range(10)}
+    errors["far"] = {"C": None, "A": 0.4, "B": 0.1}
+    known = {"n": 1000.0, "p": 10.0, "loss": "logistic", "floor": 2.0, "zero": 2.0}
+    sizes = pd.DataFrame(known, index=[*errors])
+    sizes.loc["far", "p"] = 1e6
+    found = ranking.model(ranking.cells(table(errors)), sizes).set_index("choice")
+    assert found["regret"].tolist() == pytest.approx([4 ** (1 / 11)] * 3)
+    assert (found["data_sets"] == 11).all() and found["ci_low"].notna().all()

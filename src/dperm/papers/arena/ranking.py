@@ -420,7 +420,8 @@ def model(
     A row for each loss and way to choose, with the regret (geometric mean over data
     sets, 95 % interval over them), the worst cell, the share within 1.2 times the least
     and the cells that end above w = 0 and the labels' mean though a method does not.
-    The control's model is learned on cells whose n, p and epsilon were shuffled.
+    The control's model is learned on cells whose n, p and epsilon were shuffled. Where
+    no cell is near by, a model takes the fixed method, so that all cells count.
 
     Parameters
     ----------
@@ -439,9 +440,12 @@ def model(
         if not losses[0] <= losses[1]:  # nothing to learn from
             continue
         wrong = others.set_axis(others.index[rng.permutation(len(others))])
-        ways["model"].append(_chosen(mine, predicted(others, sizes, mine)))
-        ways["control"].append(_chosen(mine, predicted(wrong, sizes, mine)))
-        ways["fixed"].append(_chosen(mine, _constant(others, sizes, mine)))
+        usual = _constant(others, sizes, mine)
+        ways["fixed"].append(_chosen(mine, usual))
+        for way, learned in (("model", others), ("control", wrong)):
+            known = predicted(learned, sizes, mine)
+            none = known.where(mine.notna()).isna().all(axis=1)
+            ways[way].append(_chosen(mine, known.mask(none, usual, axis=0)))
     rows = [
         {"loss": loss, "choice": way, **_cost(logs, some, sizes, loss)}
         for way, parts in ways.items()
