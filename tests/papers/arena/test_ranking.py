@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from dperm.compare.results import recommendations
+from dperm.core.experiment.config import compose
 from dperm.papers.arena import figures, outcomes, own, ranking, tables
 
 
@@ -260,6 +261,17 @@ def test_a_model_of_regrets_beats_fixed_advice_and_a_shuffled_control():
     low = sizes.assign(floor=0.05)  # nothing is better than the mean: it is taken
     assert ranking.model(errors, low).set_index("choice").loc["fixed", "regret"] == 1
     assert ranking.model(errors, sizes, [f"p{k}" for k in range(8)]).empty
+
+
+def test_the_order_of_fit_is_learned_with_an_intercept_or_a_centred_label(monkeypatch):
+    names = ["california", "electricity", "california_raw"]
+    rows = table({name: {"A": 0.1, "B": 0.2} for name in names}, "default")
+    rows = rows.assign(public_scales=False, n=1000, p=10)
+    monkeypatch.setattr(tables, "load_sweep", lambda config, sweep: rows)
+    monkeypatch.setattr(outcomes, "contest", lambda config, sweep: rows)
+    errors, _ = tables._declared(compose(["paper=arena"]))
+    kept = errors.index.get_level_values("problem")
+    assert {*kept} == {"california", "electricity"}
 
 
 def test_cells_far_from_all_others_count_in_the_cost_of_the_model():
