@@ -99,21 +99,25 @@ def findings(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
     """What every rung finds of one subject, a row a rung."""
     ladder = Ladder(subject, effort, seed)
     found = climb(ladder)
-    low, high = epsilon_interval(subject.ledger, subject.delta)
     known = {
         "subject": subject.name,
         "calibration": subject.calibration,
         "claimed_epsilon": subject.claimed_epsilon,
         "true_epsilon": subject.true_epsilon,
-        "epsilon_low": low,
-        "epsilon_high": high,
-        "given": "; ".join(united((N,), subject.ledger.given)),
+        **stated(subject),
         "delta": subject.delta,
         "level": effort.level,
         "exact": ladder.audited.exact,
         "reason": subject.reason,
     }
     return pd.DataFrame([{**known, **asdict(one)} for one in found])
+
+
+def stated(subject: Subject) -> dict[str, Any]:
+    """What is proved of the ledger's epsilon, and what it takes for granted."""
+    low, high = epsilon_interval(subject.ledger, subject.delta)
+    assumed = "; ".join(united((N,), subject.ledger.given))
+    return {"epsilon_low": low, "epsilon_high": high, "given": assumed}
 
 
 def epsilons(rows: pd.DataFrame) -> pd.DataFrame:

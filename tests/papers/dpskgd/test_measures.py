@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment.results import Result
+from dperm.kinds import figures as panels
 from dperm.papers.dpskgd import figures, measures, tables, theory
 from dperm.papers.dpskgd.theory import Bound
 
@@ -23,7 +24,7 @@ def drawn(figure, product, problems=()):
 
 
 def patched(monkeypatch, **of_results):
-    for module in (figures, tables):
+    for module in (figures, panels, tables):
         monkeypatch.setattr(module, "results", SimpleNamespace(**of_results))
 
 
