@@ -284,3 +284,20 @@ def test_cells_far_from_all_others_count_in_the_cost_of_the_model():
     found = ranking.model(ranking.cells(table(errors)), sizes).set_index("choice")
     assert found["regret"].tolist() == pytest.approx([4 ** (1 / 11)] * 3)
     assert (found["data_sets"] == 11).all() and found["ci_low"].notna().all()
+
+
+def test_no_problem_with_an_intercept_leaves_the_choice_without_rows():
+    errors = pd.DataFrame(
+        {"one": []}, pd.MultiIndex.from_arrays([[]] * 3, names=ranking.NAMES)
+    )
+    sizes = pd.DataFrame(columns=["n", "p", "loss"])
+    assert ranking.orders(errors, sizes) == ranking.choices_of(errors, sizes) == []
+
+
+def test_problems_have_one_size_however_often_their_ends_are_drawn(monkeypatch):
+    ends = pd.DataFrame({"problem": "a", "end": ["zero", "mean"] * 2, "n": 9, "p": 2,
+                         "support": 1, "relative_error": [3.0, 2.0] * 2})  # fmt: skip
+    monkeypatch.setattr(tables, "load_sweep", lambda config, name: ends)
+    monkeypatch.setattr(tables, "kind_of", lambda config, name: "logistic")
+    (row,) = tables.sizes(None).to_dict("records")
+    assert (row["zero"], row["floor"], row["n"]) == (3.0, 2.0, 9)

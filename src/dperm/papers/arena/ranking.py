@@ -318,6 +318,8 @@ def choices_of(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]
     groups of cells in place of a cell's own, and any method that can do a cell.
     """
     parts = [some for _, some in groups(errors, sizes)]
+    if not parts:  # as in a smoke run, whose problems have no intercept
+        return []
     own = pd.concat([taken(some, order(some)) for some in parts])
     apart = pd.concat([_left_out(some) for some in parts])
     wrong = [

@@ -245,6 +245,9 @@ def leads(config: Config, product: Product, problems: list[str]) -> Table:
     return made_of(protocols.compared(rows, *methods))
 
 
+ENDS = ("n", "p", "support", "relative_error")
+
+
 def sizes(config: Config) -> pd.DataFrame:
     """n, p and the kind of loss of every problem whose data there are."""
     rows = load_sweep(config, "ends")
@@ -252,7 +255,7 @@ def sizes(config: Config) -> pd.DataFrame:
         return pd.DataFrame()
     means = rows[rows["end"] == "mean"].groupby("problem")["relative_error"].first()
     rows = rows[rows["end"] == "zero"]
-    known = rows.set_index("problem")[["n", "p", "support", "relative_error"]]
+    known = rows.groupby("problem", sort=False)[list(ENDS)].first()
     known = known.rename(columns={"relative_error": "zero"}).rename_axis(None)
     known["floor"] = known["zero"].clip(upper=means.reindex(known.index))
     return known.assign(loss=[kind_of(config, name) for name in known.index])
