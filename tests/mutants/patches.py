@@ -1223,7 +1223,7 @@ MUTANTS = (
     ),
     plant("scales_of_the_data", "dp_gd", "columns are divided by their own scales",
         "DPLinear._rescaled",
-        "found = {{private_scales.scales(noisy, first, n) => "
+        "found = {{private_scales.scales(noisy, first, n, label) => "
         "np.sqrt([(one**2).mean() for each in columns for one in each.T])}}",
     ),
     # --- levels and gaps that a release finds -----------------------------------------

@@ -60,11 +60,13 @@ def test_a_running_job_shows_the_last_line_of_its_log(handler, tmp_path):
 def test_a_failure_shows_the_log_of_its_job(handler, tmp_path, capsys):
     log = tmp_path / "log"
     log.write_text("ValueError: the cause\n")
+    start(handler, log)
     fields = {"rule_name": "solve", "rule_msg": None, "jobid": 3, "log": [str(log)]}
     empty = dict.fromkeys(("input", "output", "conda_env", "container_img"))
     send(handler, LogEvent.JOB_ERROR, logging.ERROR, aux={}, indent=False,
          shellcmd="dperm solve", **fields, **empty)  # fmt: skip
     assert "ValueError: the cause" in capsys.readouterr().err
+    assert not handler.running
 
 
 def test_warnings_are_shown_and_snakemakes_own_remarks_are_not(handler, capsys):

@@ -113,7 +113,9 @@ def test_scales_are_near_root_mean_squares_in_any_unit(unit):
     found = private_scales.scales(noisy, stated, n)
     wanted = np.sqrt((X[:, :5] ** 2).mean(axis=0))
     assert (np.abs(np.log2(found[:5] / wanted)) < 0.5).all()
-    assert found[5] == 1.0  # nothing stands out
+    assert found[5] == found[:5].max()  # nothing stands out
+    with_label = private_scales.scales(noisy, stated, n, label=True)
+    assert (with_label[:5] == found[:5]).all() and with_label[5] == 1.0
 
 
 # --- fits -----------------------------------------------------------------------------

@@ -475,7 +475,7 @@ class DPLinear(BaseEstimator):
             columns = [X[:, some]] * features + [every[0][:, None]] * label
         k = self._moved(p) * features + label
         noisy = private_scales.noisy_counts(columns, first, normal, k)
-        found = private_scales.scales(noisy, first, n)
+        found = private_scales.scales(noisy, first, n, label)
         if features and self._is_marked():
             assert self._layout is not None
             marks = np.setdiff1d(some, self._layout.numeric)

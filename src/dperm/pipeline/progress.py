@@ -61,6 +61,7 @@ class LogHandler(LogHandlerBase):
                 self._line(f"{self.count}{self.finished}")
         elif event in FAILURES or record.levelno >= logging.WARNING:
             self._line(self.format(record))
+            self.running.pop(fields.get("jobid", -1), None)  # if it failed
         elif event is None and "Nothing to be done" in str(record.msg):
             self._line(str(record.msg))
 

@@ -32,11 +32,11 @@ FILE = "seal.json"
 SOLVING = ("tune", "evaluate", "sweep", "timing")  # the stages that may seal rows
 SHORT = 20  # digits of the digest of a file that another was made of
 UNSEALED = ("conf/",)  # these are in Git
-KEYS = {  # of a stage's command, by what its file's path ends in
-    **dict.fromkeys(("tune", "evaluate"), "paper problem solver -"),
+KEYS = {  # of a stage's command, by the folders of its file
+    **dict.fromkeys(("tune", "evaluate"), "paper problem solver"),
     **dict.fromkeys(("figure", "table"), "paper product"),
-    **dict.fromkeys(("timing", "complete"), "paper -"),
-    **dict.fromkeys(("prepare", "optimum"), "problem -"),
+    **dict.fromkeys(("timing", "complete"), "paper"),
+    **dict.fromkeys(("prepare", "optimum"), "- problem"),
     "sweep": "paper - product",
 }
 REMEDY = "get it from Git or from its archive again"
@@ -211,10 +211,10 @@ def is_of(config: schema.Config, path: Path, made: str) -> bool:
 
 def _command(config: schema.Config, by: str, path: Path) -> str:
     """The command that makes a file with the settings of now."""
-    words = KEYS.get(by, "").split()
-    parts = path.with_suffix("").parts[-len(words) :] if words else ()
+    _, *parts = Path(_name(config, path)).with_suffix("").parts
     keys = {"problem": config.problem.name} if by == "fetch" else {}
-    keys |= {key: part for key, part in zip(words, parts, strict=True) if key != "-"}
+    keys |= dict(zip(KEYS.get(by, "").split(), parts, strict=False))
+    keys.pop("-", None)
     start = ("paper=", "problem=", "solver=", "product=", "drawn=", "workers=")
     rest = [text for text in config.overrides if not text.startswith(start)]
     return shlex.join(

@@ -142,12 +142,13 @@ def timing(config: schema.Config) -> Path:
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     rows = [table for table in tables if len(table)] or tables
     store.write_table(path, pd.concat(rows, ignore_index=True))
-    folders = [plan.results_folder(config, config.paper.name, *pair) for pair in pairs]
-    # Ledgers are read and put in order.
-    ledgers = [folder / "ledger.json" for folder in folders]
-    read = [folder / "tune.parquet" for folder in folders]
-    written = [path, *filter(Path.is_file, ledgers)]
-    seals.seal(config, "timing", written, digests.timed(config), read)
+    made, read = digests.timed(config), []
+    for pair in pairs:
+        folder = plan.results_folder(config, config.paper.name, *pair)
+        read.append(folder / "tune.parquet")
+        if (ledger := folder / "ledger.json").is_file():  # it was put in order
+            seals.seal(config, "timing", [ledger], made, read[-1:])
+    seals.seal(config, "timing", [path], made, read)
     return path
 
 

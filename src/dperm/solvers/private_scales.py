@@ -16,9 +16,9 @@ count as one column: a record is 1 in one of them and 0 in the others.
 The columns' root mean squares are post-processing of the counts. A column is *seen*
 where three neighbouring cells hold more than the noise of all cells of all columns
 explains: a rare column that is taken for one of :math:`2^{-40}` would have a weight of
-:math:`10^{12}`. At equal cost this comes nearer to the root mean square than the
-exponential mechanism for the median, which cannot see a column that is zero in half of
-the records.
+:math:`10^{12}`. Another gets the largest scale that was seen. At equal cost this comes
+nearer to the root mean square than the exponential mechanism for the median, which
+cannot see a column that is zero in half of the records.
 
 A fit divides columns and labels by what is released, and goes on as if 1 had been
 declared: what its solver releases, and what that costs, does not depend on the scales.
@@ -164,10 +164,14 @@ def _count(bits, found):
                 found[j, min(max(cell, 0), found.shape[1] - 1)] += 1
 
 
-def scales(noisy: np.ndarray, stated: Ledger, n: int) -> np.ndarray:
+def scales(
+    noisy: np.ndarray, stated: Ledger, n: int, label: bool = False
+) -> np.ndarray:
     """Root mean squares of n records' columns by their noisy counts, (k,).
 
-    1 where no three neighbouring cells stand out.
+    Where no three neighbouring cells stand out it is the largest that was seen, which
+    cannot give the column too much weight, or 1 if none was. With ``label`` the last
+    row is the labels', which have a unit of their own.
     """
     clear = stated.events[0].scale * stats.norm.isf(FALSE / noisy.size)
     wide = np.pad(noisy, ((0, 0), (1, 1)))
@@ -176,8 +180,10 @@ def scales(noisy: np.ndarray, stated: Ledger, n: int) -> np.ndarray:
     near = np.abs(np.arange(len(OCTAVES)) - top) <= 1
     kept = np.where(near | (noisy >= clear), np.maximum(noisy, 0.0), 0.0)
     found = np.sqrt(kept @ 4.0**OCTAVES / n)
-    seen = three.max(axis=1) > math.sqrt(3) * clear
-    return np.where(seen & (found > 0), found, 1.0)
+    found[three.max(axis=1) <= math.sqrt(3) * clear] = 0.0
+    for unit in np.split(found, [len(found) - label]):
+        unit[unit == 0] = unit.max(initial=0.0) or 1.0
+    return found
 
 
 def shares(noisy: np.ndarray, stated: Ledger, n: int) -> np.ndarray:
