@@ -1223,8 +1223,9 @@ MUTANTS = (
     ),
     plant("scales_of_the_data", "dp_gd", "columns are divided by their own scales",
         "DPLinear._rescaled",
-        "found = {{private_scales.scales(noisy, first, n, label) => "
-        "np.sqrt([(one**2).mean() for each in columns for one in each.T])}}",
+        "found, seen = {{private_scales.scales(noisy, first, n, label) => "
+        "np.sqrt([(one**2).mean() for each in columns for one in each.T]), "
+        "np.ones(1)}}",
     ),
     # --- levels and gaps that a release finds -----------------------------------------
     plant("levels_one_move", "dp_gd", "replacing a record moves two values of a column",

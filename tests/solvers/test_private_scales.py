@@ -98,7 +98,8 @@ def test_an_empty_column_is_not_taken_for_one_of_another_unit(data):
     rng = np.random.default_rng(2)
     for _ in range(40):
         noisy = counts + stated.events[0].scale * rng.standard_normal(counts.shape)
-        assert (private_scales.scales(noisy, stated, n) == 1).all()
+        found, seen = private_scales.scales(noisy, stated, n)
+        assert (found == 1).all() and not seen.any()
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
@@ -110,12 +111,21 @@ def test_scales_are_near_root_mean_squares_in_any_unit(unit):
     )) * unit  # fmt: skip
     stated = private_scales.ledger(6, n, 1.0, 1e-8)
     noisy = private_scales.noisy_counts([X], stated, private_scales.seeded(1))
-    found = private_scales.scales(noisy, stated, n)
+    found, seen = private_scales.scales(noisy, stated, n)
     wanted = np.sqrt((X[:, :5] ** 2).mean(axis=0))
     assert (np.abs(np.log2(found[:5] / wanted)) < 0.5).all()
-    assert found[5] == found[:5].max()  # nothing stands out
-    with_label = private_scales.scales(noisy, stated, n, label=True)
+    assert found[5] == found[:5].max() and not seen[5]  # nothing stands out
+    with_label, _ = private_scales.scales(noisy, stated, n, label=True)
     assert (with_label[:5] == found[:5]).all() and with_label[5] == 1.0
+
+
+def test_a_fit_says_how_many_scales_it_did_not_see(data):
+    X, y = data
+    X = np.column_stack((X, np.zeros(len(y))))
+    with pytest.warns(UserWarning, match="hides the scale of 1 of 5 columns, which"):
+        DPRegressor("moments", epsilon=1.0, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="of 4 columns and of the labels"):
+        DPRegressor("moments", epsilon=1.0, random_state=0).fit(X[:40, :4], y[:40])
 
 
 # --- fits -----------------------------------------------------------------------------

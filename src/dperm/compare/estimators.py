@@ -475,7 +475,9 @@ class DPLinear(BaseEstimator):
             columns = [X[:, some]] * features + [every[0][:, None]] * label
         k = self._moved(p) * features + label
         noisy = private_scales.noisy_counts(columns, first, normal, k)
-        found = private_scales.scales(noisy, first, n, label)
+        found, seen = private_scales.scales(noisy, first, n, label)
+        if not seen.all():
+            warnings.warn(_hidden(seen, label), stacklevel=5)
         if features and self._is_marked():
             assert self._layout is not None
             marks = np.setdiff1d(some, self._layout.numeric)
@@ -1157,6 +1159,17 @@ def _numbers(values: Any) -> np.ndarray:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
         return np.array(np.nan)
+
+
+def _hidden(seen: np.ndarray, label: bool) -> str:
+    """Which scales a release did not tell; it is free, like all that is made of it."""
+    columns = int((~seen[: len(seen) - label]).sum())
+    parts = [f"{columns} of {len(seen) - label} columns"] * (columns > 0)
+    parts += ["the labels"] * (label and not seen[-1])
+    return (
+        f"the noise hides the scale of {' and of '.join(parts)}, which the fit has to "
+        "guess: declare bounds or scales, or take more records or a larger epsilon"
+    )
 
 
 def _root_mean_squares(X: Any) -> np.ndarray:

@@ -376,7 +376,7 @@ class Rescaled(Contestant):
         noisy = private_scales.noisy_counts(
             columns, self.first, private_scales.seeded(seed)
         )
-        found = private_scales.scales(noisy, self.first, self.problem.n, self.label)
+        found, _ = private_scales.scales(noisy, self.first, self.problem.n, self.label)
         size, over = float(found[-1]) if self.label else 1.0, self.units.copy()
         if self.features:
             over[some] = found[: len(some)]

@@ -48,7 +48,7 @@ from dperm.solvers.fits.secret import Normal, Secret
 OCTAVES = np.arange(-48, 49)  # the exponents of the cells
 SHARES = (0.01, 0.3)  # of the squared budget, the least and the most
 CLEAR = 40.0  # n / (sqrt(k) times the noise of a count over its sensitivity) to pay for
-FALSE = 1e-3  # chance of a fit that any cell stands out by noise alone
+FALSE = 1e-3  # chance that any cell of a fit's features, or labels, stands out by noise
 _LOWEST = int(OCTAVES[0])
 _SIZE = 2**63 - 1  # the bits of a double but for its sign
 _CARRY = 2**52 - (int(np.float64(2 * math.sqrt(0.5)).view(np.int64)) & (2**52 - 1))
@@ -166,24 +166,28 @@ def _count(bits, found):
 
 def scales(
     noisy: np.ndarray, stated: Ledger, n: int, label: bool = False
-) -> np.ndarray:
-    """Root mean squares of n records' columns by their noisy counts, (k,).
+) -> tuple[np.ndarray, np.ndarray]:
+    """Root mean squares of n records' columns by noisy counts, and which were seen.
 
     Where no three neighbouring cells stand out it is the largest that was seen, which
     cannot give the column too much weight, or 1 if none was. With ``label`` the last
-    row is the labels', which have a unit of their own.
+    row is the labels', which have a unit of their own. Both have shape (k,).
     """
-    clear = stated.events[0].scale * stats.norm.isf(FALSE / noisy.size)
+    chance = np.full((len(noisy), 1), FALSE / noisy.size)
+    if label:
+        chance[-1] = FALSE / noisy.shape[1]
+    clear = stated.events[0].scale * stats.norm.isf(chance)
     wide = np.pad(noisy, ((0, 0), (1, 1)))
     three = wide[:, :-2] + wide[:, 1:-1] + wide[:, 2:]
     top = three.argmax(axis=1)[:, None]
     near = np.abs(np.arange(len(OCTAVES)) - top) <= 1
     kept = np.where(near | (noisy >= clear), np.maximum(noisy, 0.0), 0.0)
     found = np.sqrt(kept @ 4.0**OCTAVES / n)
-    found[three.max(axis=1) <= math.sqrt(3) * clear] = 0.0
+    found[three.max(axis=1) <= math.sqrt(3) * clear[:, 0]] = 0.0
+    seen = found > 0
     for unit in np.split(found, [len(found) - label]):
         unit[unit == 0] = unit.max(initial=0.0) or 1.0
-    return found
+    return found, seen
 
 
 def shares(noisy: np.ndarray, stated: Ledger, n: int) -> np.ndarray:
