@@ -111,6 +111,12 @@ def test_columns_are_the_same_for_any_data(frame, known):
     assert {one.epsilon_.given for one in fits} == {("n", *types)}
 
 
+def test_a_declared_number_that_doubles_merge_is_refused(frame):
+    for value in (2**53, -(2**53), 2.0**60):
+        with pytest.raises(ValueError, match="2\\^53 on as text"):
+            dperm.DPRegressor(categories={"city": [1, value]}).fit(frame, frame["age"])
+
+
 def test_a_category_type_declares_nothing_unless_it_is_passed(frame):
     rare = frame["city"].where(frame.index != 1, "Z")  # one record's alone
     typed = frame.assign(city=rare.astype("category"))

@@ -339,7 +339,8 @@ def _levels(categories: Any) -> dict[str, tuple[Any, ...]]:
     """Declared values by column, of which "other" is none."""
     wanted = (
         'categories: expected values by column, as {"city": ["A", "B"]}, that differ '
-        f"and are neither missing nor {OTHER!r}; found"
+        f"and are neither missing nor {OTHER!r}, whole numbers from 2^53 on as text; "
+        "found"
     )
     if not isinstance(categories, Mapping | None):
         raise ValueError(f"{wanted} {categories!r}")
@@ -348,10 +349,17 @@ def _levels(categories: Any) -> dict[str, tuple[Any, ...]]:
         values: Any = getattr(given, "categories", given)  # of a CategoricalDtype
         is_list = np.iterable(values) and not isinstance(values, str)
         tags = [*map(str, values), OTHER] if is_list else [OTHER, OTHER]
-        if len({*tags}) < len(tags) or any(map(pd.isna, values)):
+        if len({*tags}) < len(tags) or any(
+            pd.isna(one) or _merges(one) for one in values
+        ):
             raise ValueError(f"{wanted} {values!r} for {name}")
         found[name] = tuple(values)
     return found
+
+
+def _merges(value: Any) -> bool:
+    """Whether a double, as a single gap makes of pandas' numbers, is of others too."""
+    return isinstance(value, Number) and abs(read(float, value, 0.0)) >= 2.0**53
 
 
 @contextmanager
