@@ -151,7 +151,8 @@ def _check(config: schema.Config, claim: schema.Claim) -> None:
         within = any(isinstance(one, dict) for one in where.values())
         if each and not within and not evidence.expected(each, where):
             raise ValueError(
-                f"expects: name the groups of {each}, or list them in where"
+                f"expects: name the groups of {each}, or list them in where of the "
+                "options or of every one of the readings"
             )
 
 
