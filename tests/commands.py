@@ -16,6 +16,14 @@ from tempfile import TemporaryDirectory
 
 from dperm.cli import COMMANDS, main
 
+# For a Python of its own: commands one after the other, from JSON.
+SCRIPT = """
+import json, sys
+from dperm.cli import main
+for words in json.loads(sys.argv.pop()):
+    sys.argv[1:] = words
+    main()
+"""
 SERVER = multiprocessing.get_context("forkserver")
 OURS = {f"dperm.{each.function.partition(':')[0]}" for each in COMMANDS.values()}
 SERVER.set_forkserver_preload(

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 import dperm
+from commands import SCRIPT
 from dperm.core.experiment.tune import Meter
 from dperm.pipeline import verify
 from dperm.pipeline.verify import first_difference
@@ -63,14 +64,6 @@ class Run(dp_cd.Run):
 """
 HELPER = "def scaled(weights):\n    shrunk = weights * 0.99\n    return shrunk\n"
 WHERE = ["paper=kept", "scale=smoke", "problem=diabetes"]
-COMMANDS = """
-import json, sys
-from dperm.cli import main
-sys.path.remove("")
-for words in json.loads(sys.argv.pop()):
-    sys.argv[1:] = words
-    main()
-"""
 ULP = 1 + 2.0**-52
 
 
@@ -111,7 +104,7 @@ class Project:
         environment["XDG_CACHE_HOME"] = str(self.folder.parent / "cache")
         words = [[stage, *WHERE, *given] for stage, *given in commands]
         return subprocess.run(
-            [sys.executable, "-c", COMMANDS, json.dumps(words)], cwd=self.folder,
+            [sys.executable, "-P", "-c", SCRIPT, json.dumps(words)], cwd=self.folder,
             env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """What a configuration cannot reach, and where the program runs all the same."""
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import SCRIPT
 from dperm.core import solvers
 from dperm.core.experiment.config import compose, settings
 from dperm.core.experiment.locate import ConfigError
@@ -127,13 +129,13 @@ STAGES = ("fetch", "prepare", "optimum", "tune", "evaluate")
 @pytest.mark.slow
 @pytest.mark.parametrize("given", [{"PYTHONOPTIMIZE": "1"}, ASCII], ids=["-O", "ascii"])
 def test_the_stages_run(tmp_path, given):
-    for stage in STAGES:
-        command = [sys.executable, "-P", "-m", "dperm", stage, "problem=diabetes"]
-        command += ["scale=smoke", "solver=dp_cd", "paper=dpcd"]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=os.environ | given, capture_output=True
-        )
-        assert done.returncode == 0, (stage, done.stderr[-2000:])
+    chosen = ("problem=diabetes", "scale=smoke", "solver=dp_cd", "paper=dpcd")
+    words = json.dumps([[stage, *chosen] for stage in STAGES])
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", SCRIPT, words],
+        cwd=tmp_path, env=os.environ | given, capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_digests_of_code_are_those_of_an_optimised_python():

@@ -2,14 +2,13 @@
 
 import hashlib
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import dperm
+from commands import in_turn
 
 SIXTH = Path(__file__).parents[2] / "docs/examples/sixth"
 
@@ -18,13 +17,6 @@ def source():
     """Digests of the package's own files."""
     found = sorted(Path(dperm.__file__).parent.rglob("*.py"))
     return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
-
-
-def run(*arguments):
-    command = [sys.executable, "-m", "dperm", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done
 
 
 @pytest.fixture
@@ -41,7 +33,12 @@ def test_a_paper_of_five_files_runs_and_is_judged(sixth):
     before = source()
     files = [path for path in sixth.rglob("*") if path.is_file()]
     assert len(files) == 5 and {path.parent.name for path in files} == {"tiny"}
-    run("tiny", "-j", "2", "-q", "all", "--config", "scale=smoke")
+    of_data = [[stage, "problem=diabetes"] for stage in ("fetch", "prepare", "optimum")]
+    stages = ("solve", "sweep", "figure", "table", "complete", "claims")
+    chosen = ("paper=tiny", "problem=diabetes", "solver=dp_cd", "scale=smoke")
+    of_paper = [[stage, *chosen] for stage in stages]
+    done = in_turn(*of_data, *of_paper)
+    assert done.returncode == 0, done.stderr[-3000:]
     results, figures = Path("results/smoke/tiny"), Path("figures/smoke/tiny")
 
     swept = pd.read_parquet(results / "sweeps/rounds.parquet")
@@ -54,7 +51,6 @@ def test_a_paper_of_five_files_runs_and_is_judged(sixth):
     table = pd.read_csv(results / "rounds.csv").set_index("rule")["exponent"]
     assert table["composed"] == pytest.approx(0.5, abs=0.05)
 
-    run("claims", "scale=smoke")
     claims = pd.read_csv("results/smoke/claims.csv").query("paper == 'tiny'")
     assert claims["verdict"].tolist() == ["reproduced"] * 2
     assert claims["reproduced"].tolist() == pytest.approx(table.tolist())

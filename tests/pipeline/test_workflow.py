@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from commands import SCRIPT
 from dperm.core.experiment import plan
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.unit import PROVENANCE
@@ -22,13 +23,6 @@ OF_NO_PROBLEM = (  # of DP-GCD's sweeps those on drawn data, and what shows them
     *("figures.log_p", "tables.dimension", "tables.sparsity", "tables.selection"),
     *("tables.rates", "tables.theorem44"),
 )
-STAGES = """
-import json, sys
-from dperm.cli import main
-for words in json.loads(sys.argv.pop()):
-    sys.argv[1:] = words
-    main()
-"""
 
 
 def snakemake(folder: Path, cores: int, *target: str, **config: str):
@@ -56,7 +50,7 @@ def stages(folder: Path, cores: int, settings: list[str], *commands: str):
     shared = ["scale=smoke", f"workers={cores}", *settings]
     words = [[*command.split(), *shared] for command in commands]
     return subprocess.run(
-        [sys.executable, "-c", STAGES, json.dumps(words)],
+        [sys.executable, "-P", "-c", SCRIPT, json.dumps(words)],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -18,7 +18,7 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from importlib.metadata import distributions
 from pathlib import Path
@@ -385,6 +385,15 @@ def _action(
         f"{commits}, {manifest['solver_seconds']:g} seconds of solvers",
         "endTime": manifest["date"],
     }
+    made = record["digests"]
+    determined = {
+        "seed": {"master": manifest["master_seed"]},
+        "data": {name: of["dataset_digest"] for name, of in made["data"].items()},
+        "optimum": {name: of["digest"] for name, of in made["optima"].items()},
+        "solver": made["solvers"],
+        "platform": record["platform"],
+        "package": record["packages"],
+    }
     read = [
         _named(
             archive,
@@ -393,29 +402,11 @@ def _action(
             f"{kind} {name}",
             value=value,
         )
-        for kind, name, value in _inputs(manifest, record)
+        for kind, values in determined.items()
+        for name, value in values.items()
     ]
     left = [_file(archive, path, str(path)) for path in _outputs(paper)]
     return archive.add_action(workflow, f"#run-{paper}", read, left, properties)
-
-
-def _inputs(
-    manifest: dict[str, Any], record: dict[str, Any]
-) -> Iterator[tuple[str, str, Any]]:
-    """Kind, name and value of all that determined the rows."""
-    yield "seed", "master", manifest["master_seed"]
-    digests = record["digests"]
-    for name, known in digests["data"].items():
-        yield "data", name, known["dataset_digest"]
-    for name, known in digests["optima"].items():
-        yield "optimum", name, known["digest"]
-    for kind, values in (
-        ("solver", digests["solvers"]),
-        ("platform", record["platform"]),
-        ("package", record["packages"]),
-    ):
-        for name, value in values.items():
-            yield kind, name, value
 
 
 def _outputs(paper: str) -> list[Path]:
