@@ -20,13 +20,16 @@ def drawn(seed, n=SIZE, unit=1.0):
     return X * unit, unit * (X @ BETA + 0.3 + rng.normal(0, 0.5, n))
 
 
-def covered(known, epsilon, unit=1.0, runs=120):
+METRIC = {"setting": {"steps": 10, "radius": 2.0, "clip": 5.0}}
+
+
+def covered(known, epsilon, unit=1.0, runs=120, solver="moments"):
     """Shares of coefficients, expectations and labels that intervals cover."""
     Z, labels = drawn(10_000, 20, unit)
     truth, mean = np.append(BETA, 0.3 * unit), unit * (Z / unit @ BETA + 0.3)
     found = []
     for seed in range(runs):
-        model = DPRegressor("moments", epsilon=epsilon, random_state=seed, **known)
+        model = DPRegressor(solver, epsilon=epsilon, random_state=seed, **known)
         model.fit(*drawn(seed, unit=unit))
         ways = model.intervals(), model.intervals(Z), model.intervals(Z, labels=True)
         each = zip(ways, (truth, mean, labels), strict=True)
@@ -45,6 +48,28 @@ def test_they_cover_as_often_as_they_say(epsilon, monkeypatch):
 
     monkeypatch.setattr(intervals, "Spread", narrow)  # a spread that is too small shows
     assert covered({**RANGES, **WHOLE}, epsilon, runs=60)[0] < 0.88
+
+
+def test_those_of_a_private_metric_cover_at_least_what_they_say(monkeypatch):
+    how = {**RANGES, **METRIC}
+    for epsilon in (1.0, 10.0):
+        assert min(covered(how, epsilon, 1.0, 60, "dp_gram")) > 0.93
+    for part in ("A", "sampling"):  # without either they are too narrow
+        monkeypatch.setattr(intervals, "_joined", without(part, intervals._joined))
+        found = covered(how, 2.0 if part == "A" else 300.0, 1.0, 60, "dp_gram")
+        monkeypatch.undo()
+        assert found[0] < 0.85
+
+
+def without(part, real):
+    """What joins the parts of a covariance, less the gradients' noise or sampling."""
+
+    def joined(at, raw, s, Q, residual, noise):
+        if part == "A":
+            return real(at, raw, s, Q, residual, 0 * noise)
+        return real(at, raw, s, Q, 0.0, noise)
+
+    return joined
 
 
 def test_they_are_in_the_units_of_the_columns_under_private_scales():
@@ -73,7 +98,8 @@ def test_they_cost_nothing_and_have_names():
 
 def test_what_has_none_is_refused():
     X, y = drawn(0)
-    for known in ({"solver": "dp_gd"}, {"solver": "moments", "l1": 0.1}):
+    lasting = {"solver": "dp_gram", "setting": {"steps": 4}}
+    for known in ({"solver": "dp_gd"}, {"solver": "moments", "l1": 0.1}, lasting):
         model = DPRegressor(random_state=0, **known).fit(X, y)
         with pytest.raises(
             ValueError, match="expected a fit by solver moments with l1=0"

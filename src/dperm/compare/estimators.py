@@ -611,6 +611,7 @@ class DPLinear(BaseEstimator):
         if first.events or fill.events:
             runs = self._runs(X, every, contestants.method(self.solver_))
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
+        intervals.recorded(runs[0][0])
         with frames.silent():
             if self.release:
                 W = [on.alone(setting, noise, 0, exact=True) for on, setting in runs]  # type: ignore[attr-defined]
@@ -996,14 +997,16 @@ class DPRegressor(RegressorMixin, DPLinear):
         Raises
         ------
         ValueError
-            For a fit of another solver than ``moments``, or with an L1 norm.
+            For a fit of another solver than ``moments`` or ``dp_gram``, with an L1
+            norm, or of a setting that settles too little.
         """
         check_is_fitted(self, "coef_")
         known: intervals.Spread | None = getattr(self, "_spread", None)
         if known is None:
             raise ValueError(
-                "intervals: expected a fit by solver moments with l1=0, found solver "
-                f"{self.solver_} with l1={self.l1}"
+                "intervals: expected a fit by solver moments with l1=0, or by dp_gram "
+                'with setting={"steps": 10, "radius": 3.0, "clip": 5.0}, found solver '
+                f"{self.solver_} with l1={self.l1}, setting={self.setting}"
             )
         spread = known.mapped(self._affine(), self._label.released)
         if X is not None:

@@ -291,13 +291,13 @@ def coverage(
     epsilons: list[float],
     runs: int,
     most: int,
-    radius: list[float],
+    fits: list[dict[str, Any]],
 ) -> list[Row]:
-    """How often intervals of ``moments`` cover, on records drawn of a problem's own.
+    """How often intervals of a fit cover, on records drawn of a problem's own.
 
     Each fit has as many records as the problem, at most ``most``, drawn from it with
     replacement, so that what the coefficients estimate is known: least squares over all
-    of its records, clipped as the fit clips them (``covered``), and not clipped
+    of its records, clipped as ``moments`` clips them (``covered``), and not clipped
     (``plain``). Private scales, intercept, level 0.95.
 
     Parameters
@@ -307,8 +307,8 @@ def coverage(
     point : dict
         problem.
     runs, most : int
-    radius : list of float
-        Settings of the clip.
+    fits : list of dict
+        Solvers, each with its setting.
     """
     at = plan.at_problem(config, point["problem"])
     inputs.fetch(at)
@@ -319,9 +319,15 @@ def coverage(
     X, y = np.asarray(made.X), np.asarray(made.y)
     rng = np.random.default_rng(seed)
     return [
-        {"epsilon": epsilon, "radius": C, "status": "ok", "reason": "", **found}
+        {
+            "solver": fit["solver"],
+            "epsilon": epsilon,
+            "radius": fit["radius"],
+            "status": "ok",
+            "reason": "",
+            **steps.covered(X, y, epsilon, fit, min(len(y), most), rng),
+        }
+        for fit in fits
         for epsilon in epsilons
-        for C in radius
         for _ in range(runs)
-        for found in (steps.covered(X, y, epsilon, C, min(len(y), most), rng),)
     ]

@@ -207,14 +207,15 @@ def _priced(config: Config) -> pd.DataFrame:
 
 
 def coverage(config: Config, product: Product, problems: list[str]) -> Table:
-    """How often intervals of level 0.95 cover, by problem, epsilon and clip."""
+    """How often intervals of level 0.95 cover, by problem, solver, epsilon and clip."""
     rows = load_sweep(config, "coverage")
     rows = rows[rows["status"] == "ok"]
     kinds = ["weak", "covered", "covered_means", "plain", "plain_means", "labels"]
-    means = rows.groupby(["problem", "epsilon", "radius"], sort=False)[kinds].mean()
+    keys = ["problem", "solver", "epsilon", "radius"]
+    means = rows.groupby(keys, sort=False)[kinds].mean()
     means = means.reset_index()
     claimed = means["weak"] < 0.5  # of more the intervals are wider, and say so
-    inside = means["covered"].between(0.93, 0.97)
+    inside = means["covered"].fillna(means["plain"]).between(0.93, 0.97)
     means["as_claimed"] = inside.astype(object).where(claimed, "wider")
     return made_of(means.to_dict("records"))
 
