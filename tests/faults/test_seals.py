@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -327,6 +328,18 @@ def test_a_script_in_a_claim_is_text_in_every_page(results):
         assert "alert(1)" in text, f"{each} shows the claim"
         for tag in ("<script>alert", "<img src=x"):
             assert tag not in text
+
+
+def test_a_page_of_other_claims_does_not_stop_a_new_page(results):
+    """A page that is stale is refused by no command that makes it again."""
+    judging.claims(configured())
+    page.report(configured())
+    judged, shown = Path("results/claims.csv"), Path("results/report/index.html")
+    judged.write_text(judged.read_text().replace("0.5", "0.50"))
+    seals.seal(configured(), "claims", [judged])
+    with raises("results/report/index.html", "was made of another .*claims.csv"):
+        seals.check(configured(), [shown])
+    page.report(configured())
 
 
 def test_only_what_computes_rows_seals_them(results):

@@ -68,15 +68,16 @@ Row = dict[str, Any]
 def report(config: schema.Config) -> list[Path]:
     """Write ``report/index.html``, and ``selection.csv`` beside the claims."""
     folder = plan.results_folder(config)
+    path = folder / "report" / "index.html"
+    written = [folder / "selection.csv", path]
     rooms = ("", "audit", *available("paper"))
-    seals.check(config, [file for room in rooms for file in seals.files(config, room)])
+    read = (file for room in rooms for file in seals.files(config, room))
+    seals.check(config, [file for file in read if file not in written])
     judged = folder / "claims.csv"
     claims = pd.read_csv(judged) if judged.is_file() else table(config)
     chosen = selection(config)
-    write_csv(folder / "selection.csv", chosen)
-    path = folder / "report" / "index.html"
+    write_csv(written[0], chosen)
     store.write_text(path, page(config, claims, chosen, path.parent))
-    written = [folder / "selection.csv", path]
     seals.seal(config, "report", written, of=[judged])
     for each in written:
         log.info("%s", each)
