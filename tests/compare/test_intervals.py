@@ -20,7 +20,7 @@ def drawn(seed, n=SIZE, unit=1.0):
     return X * unit, unit * (X @ BETA + 0.3 + rng.normal(0, 0.5, n))
 
 
-METRIC = {"setting": {"steps": 10, "radius": 2.0, "clip": 5.0}}
+METRIC = {"setting": {"steps": 10, "radius": 3.0, "clip": 5.0}}
 
 
 def covered(known, epsilon, unit=1.0, runs=120, solver="moments"):
@@ -98,8 +98,11 @@ def test_they_cost_nothing_and_have_names():
 
 def test_what_has_none_is_refused():
     X, y = drawn(0)
-    lasting = {"solver": "dp_gram", "setting": {"steps": 4}}
-    for known in ({"solver": "dp_gd"}, {"solver": "moments", "l1": 0.1}, lasting):
+    short = ({"steps": 4}, {"radius": 2.0}, {"clip": 4.0})  # the latter clip too much
+    narrow = [
+        {"solver": "dp_gram", "setting": METRIC["setting"] | one} for one in short
+    ]
+    for known in ({"solver": "dp_gd"}, {"solver": "moments", "l1": 0.1}, *narrow):
         model = DPRegressor(random_state=0, **known).fit(X, y)
         with pytest.raises(
             ValueError, match="expected a fit by solver moments with l1=0"

@@ -998,7 +998,7 @@ class DPRegressor(RegressorMixin, DPLinear):
         ------
         ValueError
             For a fit of another solver than ``moments`` or ``dp_gram``, with an L1
-            norm, or of a setting that settles too little.
+            norm, or of a setting with too few steps or too narrow clips.
         """
         check_is_fitted(self, "coef_")
         known: intervals.Spread | None = getattr(self, "_spread", None)
