@@ -5,8 +5,9 @@ least mean error over the tuning's seeds, of ten settings of the grid drawn at
 random and of all of it, as the papers do: for free. ``paid`` chooses privately, inside
 the target: a logarithmic number of runs of settings drawn from the grid, each with a
 noisy score of its own, of which the best is published (``privacy.private_choice``).
-The grids are the same for every problem. (Rows tell more than that price covers: exact
-errors, and how many runs a choice made.)
+The grids are the same for every problem. ``each`` is no tuning: a run of every setting
+of the grid and of that of ``default``, on one seed, to learn defaults from. (Rows tell
+more than that price covers: exact errors, and how many runs a choice made.)
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from dperm.core.privacy.ledger import Gaussian, Ledger, united
 from dperm.core.privacy.mechanisms import gaussian, streams
 from dperm.core.privacy.strict import gaussian_epsilon
 
+DEFAULT, EACH = TUNINGS[0], "each"
 TEN = 10
 FIRST, RACED = 1, 2  # seeds of all settings, and more of those that may win
 KEPT = 4  # settings at least that the race keeps, and a third of all
@@ -183,6 +185,7 @@ class Contest:
         """Fresh runs of every tuning at one epsilon."""
         method = self.base.aiming(epsilon)
         self._known: dict[Any, list[Row]] = {}
+        self._each: list[Row] = []
         chosen: dict[str, Setting] = {}
         if "default" in tunings:
             chosen["default"] = self.default
@@ -191,6 +194,8 @@ class Contest:
         for tuning in tunings:
             if tuning == "paid":
                 found = self._paid(epsilon)
+            elif tuning == EACH:
+                found = self._each + self._first(method)
             else:
                 found = self._fresh(method, chosen.get(tuning))
             for row in found:
@@ -210,6 +215,10 @@ class Contest:
         if not runs:
             return {}
         first = self._errors(method, runs, list(runs), self.seeds.tuning[:FIRST])
+        self._each = [
+            {"setting": setting_text(self.grid[k]), "relative_error": float(one[0])}
+            for k, one in first.items()
+        ]
         groups = {"ten": [k for k in some.tolist() if k in runs], "grid": list(runs)}
         ahead = {
             name: sorted(group, key=lambda k: first[k].mean())[
@@ -225,6 +234,15 @@ class Contest:
             for name, group in ahead.items()
             if group
         }
+
+    def _first(self, method: Contestant) -> list[Row]:
+        """The setting of no tuning on the seed that all of the grid are run on."""
+        priced = self.prices.one(method, self.default)
+        if priced is None:
+            return []
+        jobs = [Job(self.default, priced[0], self.seeds.tuning[0])]
+        (error,) = self._relative(method.run(jobs, nothing)["objective"]).tolist()
+        return [{"setting": DEFAULT, "relative_error": error}]
 
     def _errors(
         self,
@@ -439,4 +457,4 @@ def _scored(
 
 def setting_text(setting: Setting) -> str:
     """A setting in words."""
-    return ", ".join(f"{key} {value:g}" for key, value in setting.items()) or "default"
+    return ", ".join(f"{key} {value:g}" for key, value in setting.items()) or DEFAULT

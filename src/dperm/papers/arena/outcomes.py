@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from dperm.compare import results
+from dperm.compare.contest import EACH
 from dperm.core.experiment import schema
 from dperm.core.experiment.plan import at_problem
 from dperm.core.experiment.results import load_sweep, sweep_path
@@ -31,12 +32,15 @@ def label(solver: str) -> str:
 def contest(config: schema.Config, sweep: str = "contest") -> pd.DataFrame:
     """The means of a sweep of contests, with the data set of every problem.
 
+    The single runs of every setting are left out: they are for ``tables.learned``.
+
     A drawing job has ten products of the same rows: they are read once.
     """
     path = sweep_path(config, sweep)
     key = (str(path), path.stat().st_mtime_ns)
     if key not in _KEPT:
-        table = means(load_sweep(config, sweep))
+        rows = load_sweep(config, sweep)
+        table = means(rows[rows["tuning"] != EACH] if "tuning" in rows else rows)
         known = relatives(config, table["problem"].unique())
         _KEPT[key] = table.assign(**{DATA: table["problem"].map(known)})
     return _KEPT[key].copy()

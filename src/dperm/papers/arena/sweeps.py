@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dperm import data
-from dperm.compare.contest import Prices, Row, Seeds, contest_rows
+from dperm.compare import TUNINGS
+from dperm.compare.contest import EACH, Prices, Row, Seeds, contest_rows
 from dperm.compare.contestants import Contestant, contestant
 from dperm.compare.metrics import split
 from dperm.core.erm.optimum import solve
@@ -75,9 +76,8 @@ def contest(
     rows = []
     for public, targets in ((True, epsilons), (False, declared_at)):
         on = _on(point["solver"], public)
-        made = contest_rows(
-            on, *of, seeds, targets, split=known, work=work, prices=prices
-        )
+        aim = (seeds, targets, (*TUNINGS, EACH), known)
+        made = contest_rows(on, *of, *aim, work=work, prices=prices)
         rows += [{"public_scales": public, **row} for row in made]
     return rows
 
