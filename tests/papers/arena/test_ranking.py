@@ -48,11 +48,11 @@ def test_a_pick_is_as_sure_as_the_data_sets_agree():
     known = pd.DataFrame.from_dict(sizes, orient="index")
     cells = ranking.cells(table(errors))
     found = ranking.picks(cells, known)
-    assert {*found["low"]} == {1.0, 100.0} and {*found["algorithm"]} == {"A", "B"}
+    assert {*found["low"]} == {0.0, 30.0} and {*found["algorithm"]} == {"A", "B"}
     sure = found.set_index(["low", "algorithm"])
-    assert sure.loc[(1.0, "A"), "share"] == 1.0  # C does one of the data sets
-    assert 0.2 < sure.loc[(100.0, "B"), "share"] < 0.8
-    assert sure.loc[(1.0, "A"), "regret"] == pytest.approx(2 ** (1 / 8), rel=0.02)
+    assert sure.loc[(0.0, "A"), "share"] == 1.0  # C does one of the data sets
+    assert 0.2 < sure.loc[(30.0, "B"), "share"] < 0.8
+    assert sure.loc[(0.0, "A"), "regret"] == pytest.approx(2 ** (1 / 8))
     hopeless = known.assign(zero=0.01, floor=0.01)
     taken = ranking.picks(cells, hopeless)["algorithm"]
     assert {*taken} == {ranking.FLOOR_METHOD}
@@ -243,7 +243,7 @@ def test_a_table_without_numbers_says_so():
     )
 
 
-def test_a_model_of_regrets_beats_fixed_advice_and_a_shuffled_control():
+def test_a_choice_by_range_beats_fixed_advice_and_a_shuffled_control():
     """A is right where n epsilon / p is large, B where it is small."""
     rows = []
     for k in range(8):
@@ -255,12 +255,31 @@ def test_a_model_of_regrets_beats_fixed_advice_and_a_shuffled_control():
     known = {"n": 1000.0, "p": 10.0, "loss": "logistic", "floor": 2.0, "zero": 2.0}
     sizes = pd.DataFrame(known, index=[f"p{k}" for k in range(8)])
     found = ranking.model(errors, sizes).set_index("choice")
-    assert found.loc["model", "regret"] == pytest.approx(1.0)
+    assert found.loc["by range", "regret"] == pytest.approx(1.0)
     assert found.loc["fixed", "regret"] > 2 and found.loc["control", "regret"] > 1.5
-    assert (found["above_floor"] == 0).all() and found.loc["model", "data_sets"] == 8
+    assert (found["above_floor"] == 0).all() and found.loc["by range", "data_sets"] == 8
     low = sizes.assign(floor=0.05)  # nothing is better than the mean: it is taken
     assert ranking.model(errors, low).set_index("choice").loc["fixed", "regret"] == 1
     assert ranking.model(errors, sizes, [f"p{k}" for k in range(8)]).empty
+
+
+def test_a_default_is_learned_without_the_data_set_that_it_is_tried_on():
+    """b is ten times better on nine sets; on the last, which prefers a, ten worse."""
+    rows = [
+        {"data": f"d{k}", "problem": f"d{k}", "epsilon": 1.0, "setting": setting,
+         "relative_error": error}
+        for k in range(10)
+        for setting, error in (
+            ("a", 0.1 if k == 9 else 1.0), ("default", 0.1 if k == 9 else 1.0),
+            ("b", 1.0 if k == 9 else 0.1), ("c", math.inf),
+        )
+    ]  # fmt: skip
+    found = ranking.learned(pd.DataFrame(rows), "default")
+    assert (found["setting"], found["settings"], found["cells"]) == ("b", 4, 10)
+    assert found["times"] == pytest.approx(10 ** (-9 / 10 + 1 / 10))
+    assert found["times_low"] < found["times"] < found["times_high"]
+    alone = [row for row in rows if row["setting"] != "b"]  # nothing to gain
+    assert ranking.learned(pd.DataFrame(alone), "default")["times"] == 1.0
 
 
 def test_the_order_of_fit_is_learned_with_an_intercept_or_a_centred_label(monkeypatch):
@@ -274,7 +293,7 @@ def test_the_order_of_fit_is_learned_with_an_intercept_or_a_centred_label(monkey
     assert {*kept} == {"california", "electricity"}
 
 
-def test_cells_far_from_all_others_count_in_the_cost_of_the_model():
+def test_cells_far_from_all_others_count_in_the_cost_of_the_choice():
     """Ten near problems prefer A; the far one is beyond C, and A is four times off."""
     errors = {f"p{k}": {"C": 0.3, "A": 0.1, "B": 0.2} for k in range(10)}
     errors["far"] = {"C": None, "A": 0.4, "B": 0.1}

@@ -26,8 +26,8 @@ LEADERS = 4  # of a loss, that have a colour among the curves
 def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Which method to take, by loss and n epsilon / p, and how sure that is.
 
-    A column's shades are shares of draws of the data sets in which the model takes the
-    method; its number is the regret that is expected of the one that is taken most.
+    A column's shades are shares of draws of the data sets in which the method is taken;
+    its number is the regret that is expected of the one that is taken most.
     """
     known, left = sizes(config), product.options.get("synthetic", ())
     errors = ranking.cells(outcomes.contest(config), "default")
@@ -47,7 +47,7 @@ def drawn_guide(found: pd.DataFrame) -> Drawing:
         squeeze=False,
     )
     rows: Rows = []
-    lows = ranking.BINS[:-1]
+    lows = [low for low, _ in ranking.BUDGETS]
     for at, loss in zip(axes.flat, LOSSES, strict=True):
         table = found[found["loss"] == loss].pivot_table(
             index="algorithm", columns="low", values="share", fill_value=0.0
@@ -56,8 +56,9 @@ def drawn_guide(found: pd.DataFrame) -> Drawing:
             drawing.empty(at, f"no data set: {loss}")
             continue
         table = _shades(at, table.reindex(columns=lows))
-        ends = [*(f"{low:,.0f}" for low in ranking.BINS)]
-        at.set_xticks(np.arange(len(ends)) - 0.5, ends)
+        at.set_xticks(
+            np.arange(1, len(lows)) - 0.5, [f"{low:,.0f}" for low in lows[1:]]
+        )
         at.set_title(loss, loc="left", fontweight="bold")
         for one in found[found["loss"] == loss].to_dict("records"):
             x, y = lows.index(one["low"]), table.index.get_loc(one["algorithm"])

@@ -205,17 +205,20 @@ def groups(
     sizes : DataFrame
         n, p, loss of each problem.
     """
-    names = errors.index.get_level_values("problem")
-    epsilon = errors.index.get_level_values("epsilon").to_numpy()
-    known = sizes.loc[names]
-    budget = known["n"].to_numpy() * epsilon / known["p"].to_numpy()
-    for loss in LOSSES:
-        for low, high in BUDGETS:
-            mask = (
-                (known["loss"].to_numpy() == loss) & (budget >= low) & (budget < high)
-            )
-            if mask.any():
-                yield {"loss": loss, "from": low, "to": high}, errors[mask]
+    losses, ranges = _kinds(errors, sizes)
+    for loss, (k, (low, high)) in itertools.product(LOSSES, enumerate(BUDGETS)):
+        mask = (losses == loss) & (ranges == k)
+        if mask.any():
+            yield {"loss": loss, "from": low, "to": high}, errors[mask]
+
+
+def _kinds(errors: pd.DataFrame, sizes: pd.DataFrame) -> tuple[Any, Any]:
+    """The loss of every cell, and the place of its n epsilon / p in ``BUDGETS``."""
+    known = sizes.loc[errors.index.get_level_values("problem")]
+    epsilon = errors.index.get_level_values("epsilon").to_numpy(dtype=float)
+    n, p = (known[key].to_numpy(dtype=float) for key in ("n", "p"))
+    ends = [high for _, high in BUDGETS[:-1]]
+    return known["loss"].to_numpy(), np.digitize(n * epsilon / p, ends)
 
 
 def recommendation(errors: pd.DataFrame) -> tuple[str, pd.Series]:
@@ -310,6 +313,31 @@ def _left_out(errors: pd.DataFrame) -> pd.Series:
     return pd.concat(found) if found else errors.iloc[:0].mean(axis=1)
 
 
+def learned(rows: pd.DataFrame, default: str) -> dict[str, Any]:
+    """The setting that the data sets choose, and what one chosen without a set costs.
+
+    ``times`` is its error on that set over the default's, a geometric mean over cells.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of one method: data, problem, epsilon, setting and relative_error.
+    default : str
+        The setting of no tuning.
+    """
+    errors = rows.pivot_table(
+        index=NAMES, columns="setting", values="relative_error", sort=False
+    ).clip(lower=FLOOR)
+    errors = errors[errors[default].notna()]
+    logs = _left_out(errors) - taken(errors, [default])
+    return {
+        "setting": order(errors)[0],
+        **_exponentials("times", logs),
+        "settings": errors.shape[1],
+        "cells": len(logs),
+    }
+
+
 def choices_of(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
     """What each way to choose a method costs, with intervals that draw data sets again.
 
@@ -373,160 +401,123 @@ def overtaken(table: pd.DataFrame, of: str, by: Sequence[str]) -> list[dict[str,
     return rows
 
 
-# --- a model of what to take ----------------------------------------------------------
+# --- the choice, w = 0 and the mean among the methods ---------------------------------
 
 FLOOR_METHOD = "w = 0 or the mean"
 NAMES = ["data", "problem", "epsilon"]  # of a cell
-NEAR = (1.0, 2.0)  # widths of the kernel in log n epsilon / p and log p
-LEAST_WEIGHT = 0.5  # of cells near by, below which nothing is known of a method
+DRAWS = 200
 
 
-def predicted(
+def expected(
     errors: pd.DataFrame, sizes: pd.DataFrame, near: pd.DataFrame
 ) -> pd.DataFrame:
     """Log regret that each method is expected to have in the cells of ``near``.
 
-    A mean over the cells of ``errors`` of the same loss, weighted by a Gaussian kernel
-    in the public quantities log n epsilon / p and log p; nan where too few are near by.
+    The mean over the cells of ``errors`` of the same loss and range of n epsilon / p,
+    or of the loss where there are none; nan for a method that does less than half.
 
     Parameters
     ----------
     errors, near : DataFrame
-        Of ``cells``, with a column for what needs no data; of ``near`` the index alone.
+        Of ``with_floor``; of ``near`` the index alone.
     sizes : DataFrame
         n, p, loss of each problem.
     """
     logs = np.log(regrets(errors).clip(upper=1e6))
-    (one, first), (two, second) = (_public(of, sizes) for of in (errors, near))
-    apart = (second[:, None] - first[None]) / np.array(NEAR)
-    weights = np.exp(-0.5 * (apart**2).sum(axis=2)) * (two[:, None] == one[None])
-    total = weights @ logs.notna().to_numpy(dtype=float)
-    found = weights @ logs.fillna(0.0).to_numpy() / np.maximum(total, 1e-9)
-    known = np.where(total >= LEAST_WEIGHT, found, np.nan)
-    return pd.DataFrame(known, index=near.index, columns=errors.columns)
+    losses, ranges = _kinds(errors, sizes)
+    rows = []
+    for loss, place in zip(*_kinds(near, sizes), strict=True):
+        same = (losses == loss) & (ranges == place)
+        rows.append(_means(logs[same] if same.any() else logs[losses == loss]))
+    return pd.DataFrame(rows).set_axis(near.index)
 
 
-def _public(errors: pd.DataFrame, sizes: pd.DataFrame) -> tuple[Any, Any]:
-    """Losses (k,), and log n epsilon / p and log p (k, 2), of cells."""
-    known = sizes.loc[errors.index.get_level_values("problem")]
-    epsilon = errors.index.get_level_values("epsilon").to_numpy(dtype=float)
-    n, p = (known[key].to_numpy(dtype=float) for key in ("n", "p"))
-    return known["loss"].to_numpy(), np.stack([np.log(n * epsilon / p), np.log(p)], 1)
+def _means(logs: pd.DataFrame) -> pd.Series:
+    """The mean log regret of each method that does half of the cells."""
+    return logs.mean().where(logs.notna().mean() >= 0.5)
 
 
 def model(
     errors: pd.DataFrame, sizes: pd.DataFrame, synthetic: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """What the model advises, fixed advice and a control cost on data left out.
+    """What the choice by loss and range costs on data left out, beside two others.
 
     A row for each loss and way to choose, with the regret (geometric mean over data
     sets, 95 % interval over them), the worst cell, the share within 1.2 times the least
     and the cells that end above w = 0 and the labels' mean though a method does not.
-    The control's model is learned on cells whose n, p and epsilon were shuffled. Where
-    no cell is near by, a model takes the fixed method, so that all cells count.
+    *fixed* is one method for a loss. The control is the choice by range, learned on
+    cells whose n, p and epsilon were shuffled.
 
     Parameters
     ----------
-    errors, sizes
-        As for ``predicted``, with ``floor`` and ``zero`` of each problem.
+    errors : DataFrame
+        Of ``cells``.
+    sizes : DataFrame
+        n, p, loss of each problem, with ``floor`` and ``zero``.
     synthetic : sequence of str
         Problems that do not count.
     """
     some = with_floor(errors, sizes, synthetic)
     data = some.index.get_level_values("data")
-    ways: dict[str, list[pd.Series]] = {"model": [], "fixed": [], "control": []}
+    ways: dict[str, list[pd.Series]] = {"by range": [], "fixed": [], "control": []}
     rng = np.random.default_rng(SEED)
     for name in dict.fromkeys(data):
         mine, others = some[data == name], some[data != name]
-        losses = [{*_public(part, sizes)[0]} for part in (mine, others)]
+        losses = [{*_kinds(part, sizes)[0]} for part in (mine, others)]
         if not losses[0] <= losses[1]:  # nothing to learn from
             continue
         wrong = others.set_axis(others.index[rng.permutation(len(others))])
-        usual = _constant(others, sizes, mine)
-        ways["fixed"].append(_chosen(mine, usual))
-        for way, learned in (("model", others), ("control", wrong)):
-            known = predicted(learned, sizes, mine)
-            none = known.where(mine.notna()).isna().all(axis=1)
-            ways[way].append(_chosen(mine, known.mask(none, usual, axis=0)))
+        ways["by range"].append(_chosen(mine, expected(others, sizes, mine)))
+        ways["fixed"].append(_chosen(mine, _constant(others, sizes, mine)))
+        ways["control"].append(_chosen(mine, expected(wrong, sizes, mine)))
     rows = [
         {"loss": loss, "choice": way, **_cost(logs, some, sizes, loss)}
         for way, parts in ways.items()
         if parts
         for logs in [pd.concat(parts)]
         for loss in LOSSES
-        if (_public(logs.to_frame(), sizes)[0] == loss).any()
+        if (_kinds(logs.to_frame(), sizes)[0] == loss).any()
     ]
     return pd.DataFrame(rows)
-
-
-BINS = (1.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e5)  # n epsilon / p, ends of columns
-DRAWS = 200
 
 
 def picks(
     errors: pd.DataFrame, sizes: pd.DataFrame, synthetic: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """How often the model takes each method when data sets are drawn again.
+    """How often each method is taken when the data sets are drawn again.
 
-    A row for each loss, column of ``BINS`` (``low``, ``high``) and method that is taken
-    in some draw: ``share`` of the draws, and the regret that is expected of it. Methods
-    are those that do half of the loss's data sets, p is the geometric mean of its
-    problems; columns without a cell have no row.
+    A row for each loss, range of n epsilon / p (``low``, ``high``) and method that is
+    taken in some draw: ``share`` of the draws, the regret that is expected of it and
+    the range's ``data_sets``. A range without a cell has no row.
 
     Parameters
     ----------
     errors, sizes, synthetic
         As for ``model``.
     """
-    some = with_floor(errors, sizes, synthetic)
-    losses, public = _public(some, sizes)
-    by_data = [*some.groupby(level="data", sort=False).indices.values()]
-    rng = np.random.default_rng(SEED)
-    drawn = [
-        some.iloc[np.concatenate([by_data[k] for k in one])]
-        for one in rng.integers(len(by_data), size=(DRAWS, len(by_data)))
-    ]
-    columns = [
-        {"loss": loss, "low": low, "high": high, "p": np.exp(mine[:, 1].mean())}
-        for loss in LOSSES
-        for mine in [public[losses == loss]]
-        for low, high in itertools.pairwise(BINS)
-        if _between(mine[:, 0], low, high).any()
-    ]
-    near = pd.DataFrame(columns, index=[f"column {k}" for k in range(len(columns))])
-    near["n"] = np.sqrt(near["low"] * near["high"]) * near["p"]
-    known = pd.concat([sizes[["n", "p", "loss"]], near])
-    index = pd.MultiIndex.from_product([["near"], near.index, [1.0]], names=NAMES)
-    whole, *each = (
-        predicted(one, known, pd.DataFrame(index=index)) for one in (some, *drawn)
-    )
-    rows = []
-    for k, column in enumerate(columns):
-        loss, low, high = (column[key] for key in ("loss", "low", "high"))
-        mine, own = public[losses == loss], some[losses == loss]
-        wide = own.notna().groupby(level="data").any().mean() >= 0.5
-        draws = pd.DataFrame([one.iloc[k] for one in each])[wide.index[wide]]
-        taken = draws.dropna(how="all").idxmin(axis=1)
-        inside = _between(mine[:, 0], low, high)
+    rng, rows = np.random.default_rng(SEED), []
+    for kind, some in groups(with_floor(errors, sizes, synthetic), sizes):
+        logs = np.log(regrets(some).clip(upper=1e6))
+        logs = logs[_means(logs).dropna().index]
+        by_data = [*logs.groupby(level="data", sort=False).indices.values()]
+        drawn = rng.integers(len(by_data), size=(DRAWS, len(by_data)))
+        taken = pd.Series([
+            _means(logs.iloc[np.concatenate([by_data[k] for k in one])]).idxmin()
+            for one in drawn
+        ])  # fmt: skip
         rows += [
             {
-                "loss": loss,
-                "low": low,
-                "high": high,
+                "loss": kind["loss"],
+                "low": kind["from"],
+                "high": kind["to"],
                 "algorithm": name,
                 "share": share,
-                "regret": math.exp(whole.iloc[k][name]),
-                "data_sets": own[inside].index.unique("data").size,
+                "regret": math.exp(logs[name].mean()),
+                "data_sets": len(by_data),
             }
             for name, share in taken.value_counts(normalize=True).items()
         ]
     return pd.DataFrame(rows)
-
-
-def _between(logs: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Which logarithms are those of numbers from low to high."""
-    found: np.ndarray = (logs >= math.log(low)) & (logs < math.log(high))
-    return found
 
 
 def with_floor(
@@ -564,11 +555,8 @@ def _constant(
 ) -> pd.DataFrame:
     """The mean log regret of each method over all other cells of the loss."""
     logs = np.log(regrets(others).clip(upper=1e6))
-    losses = _public(others, sizes)[0]
-    rows = [
-        logs[losses == loss].mean().where(logs[losses == loss].notna().mean() > 0.5)
-        for loss in _public(mine, sizes)[0]
-    ]
+    losses = _kinds(others, sizes)[0]
+    rows = [_means(logs[losses == loss]) for loss in _kinds(mine, sizes)[0]]
     return pd.DataFrame(rows).set_axis(mine.index)
 
 
@@ -583,7 +571,7 @@ def _cost(
     logs: pd.Series, errors: pd.DataFrame, sizes: pd.DataFrame, loss: str
 ) -> dict[str, float]:
     """What choices with these log regrets cost on the cells of a loss."""
-    own = logs[_public(logs.to_frame(), sizes)[0] == loss]
+    own = logs[_kinds(logs.to_frame(), sizes)[0] == loss]
     by_data = own.groupby(level="data").mean()
     table = errors.loc[own.index]
     taken = table.min(axis=1) * np.exp(own)

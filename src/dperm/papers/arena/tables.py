@@ -7,6 +7,7 @@ import pandas as pd
 from scipy import stats
 
 from dperm.compare import results
+from dperm.compare.contest import DEFAULT, EACH
 from dperm.core.erm.losses import named
 from dperm.core.experiment import plan
 from dperm.core.experiment.grid import points
@@ -113,6 +114,25 @@ def model(config: Config, product: Product, problems: list[str]) -> Table:
         if len(errors := ranking.cells(table, tuning))
     ]
     return made_of(pd.concat(rows, ignore_index=True))
+
+
+def learned(config: Config, product: Product, problems: list[str]) -> Table:
+    """The setting of each method that other data sets choose, against its default.
+
+    Both by one run on one seed a cell, under public scales, synthetic problems apart.
+    """
+    rows = load_sweep(config, "contest")
+    rows = rows[rows["tuning"].eq(EACH) & (rows["public_scales"].astype(float) == 1)]
+    left = list(product.options.get("synthetic", ()))
+    rows = rows[~rows["problem"].isin(left)]
+    known = outcomes.relatives(config, rows["problem"].unique())
+    rows = rows.assign(**{outcomes.DATA: rows["problem"].map(known)})
+    found = [
+        {"algorithm": outcomes.label(name), **ranking.learned(some, DEFAULT)}
+        for name, some in rows.groupby("solver", sort=False)
+        if some["setting"].nunique() > 2  # the default and one more are no choice
+    ]
+    return made_of(found)
 
 
 def auto(config: Config, product: Product, problems: list[str]) -> Table:
