@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from dperm.compare.results import recommendations
-from dperm.core.experiment.config import compose
 from dperm.papers.arena import figures, outcomes, own, ranking, tables
 
 
@@ -282,15 +281,14 @@ def test_a_default_is_learned_without_the_data_set_that_it_is_tried_on():
     assert ranking.learned(pd.DataFrame(alone), "default")["times"] == 1.0
 
 
-def test_the_order_of_fit_is_learned_with_an_intercept_or_a_centred_label(monkeypatch):
-    names = ["california", "electricity", "california_raw"]
-    rows = table({name: {"A": 0.1, "B": 0.2} for name in names}, "default")
-    rows = rows.assign(public_scales=False, n=1000, p=10)
+def test_the_order_of_fit_is_learned_from_fits(monkeypatch):
+    rows = table({"one": {"A": 0.1, "B": 0.2}, "two": {"A": 0.3, "C": None}}, "default")
+    known = {"n": 1000, "p": 10, "loss": "logistic"}
+    rows = rows.assign(public_scales=False, **known)
     monkeypatch.setattr(tables, "load_sweep", lambda config, sweep: rows)
     monkeypatch.setattr(outcomes, "contest", lambda config, sweep: rows)
-    errors, _ = tables._declared(compose(["paper=arena"]))
-    kept = errors.index.get_level_values("problem")
-    assert {*kept} == {"california", "electricity"}
+    (row,) = tables.auto(None, None, []).data.to_dict("records")
+    assert (row["methods"], row["from"], row["cells"]) == ("A B", 30.0, 2)
 
 
 def test_cells_far_from_all_others_count_in_the_cost_of_the_choice():

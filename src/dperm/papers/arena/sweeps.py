@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 
 from dperm import data
 from dperm.compare import TUNINGS
-from dperm.compare.contest import EACH, Prices, Row, Seeds, contest_rows
+from dperm.compare.contest import DEFAULT, EACH, Prices, Row, Seeds, contest_rows
 from dperm.compare.contestants import Contestant, contestant
 from dperm.compare.metrics import split
 from dperm.core.erm.optimum import solve
@@ -19,6 +21,7 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import points
+from dperm.core.lanes.trials import seeds_of
 from dperm.data.synthetic import dialled_classification, dialled_regression
 from dperm.papers.arena import protocols, steps
 from dperm.papers.arena.protocols import constant  # a kind of sweep
@@ -82,37 +85,60 @@ def contest(
     return rows
 
 
-def declared_scales(
+def fits(
     config: schema.Config,
     point: dict[str, Any],
     seed: int,
     epsilons: list[float],
-    grids: Mapping[str, Any],
-    defaults: Mapping[str, Any],
-    fresh: int,
-    work: float,
+    runs: int,
+    most: int,
 ) -> list[Row]:
-    """A method as ``dperm.fit`` runs it: not tuned, under declared scales.
+    """A method as ``dperm.fit`` runs it by default: not tuned, under private scales.
 
     Parameters
     ----------
-    config, point, seed, epsilons, grids, defaults, fresh, work
-        As for ``contest``; the grid decides only which methods take too long.
+    config, seed, epsilons, runs, most
+        As for ``price``.
+    point : dict
+        problem, of which the records are taken as its file has them; solver.
 
     Returns
     -------
     list of dict
-        A row for every run, with n and p, or one with the reason why there is none.
+        ``relative_error`` is the excess of ``price``.
     """
-    at = plan.at_problem(config, point["problem"])
-    problem = inputs.load_problem(at)
-    if problem is None:
-        return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
-    of = (problem, inputs.load_optimum(at).value, [*points(dict(grids), axes=None)])
-    on, seeds = _on(point["solver"], False), Seeds.of(seed, fresh, 0)
-    rows = contest_rows(on, *of, defaults, seeds, epsilons, ("default",), work=work)
-    known = {"n": problem.n, "p": problem.p, "public_scales": False}
-    return [{**known, **row} for row in rows]
+    case = steps.case(config, {"problem": point["problem"]}, most)
+    if isinstance(case, str):
+        return [{"status": "unavailable", "reason": case}]
+    if point["problem"] not in _ENDS:
+        _ENDS.clear()
+        _ENDS[point["problem"]] = steps.ends(case)
+    constant, least, p = _ENDS[point["problem"]]
+    loss = "logistic" if case.signed else "least squares"
+    known = {"n": len(case.y), "p": p, "loss": loss, "public_scales": False}
+    seeds = seeds_of(plan.seed_of(seed, "fits", point["problem"], "", 0, 0), runs)
+    rows = []
+    for epsilon, one in itertools.product(epsilons, seeds):
+        row = {**known, "epsilon": epsilon, "tuning": DEFAULT, "reason": ""}
+        model = case.model(
+            solver=point["solver"],
+            epsilon=epsilon,
+            random_state=one % 2**31,
+            **case.declared,
+        )
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.fit(case.train, case.y)
+        except ValueError as error:
+            return [{"status": "gap", "reason": str(error)}]
+        found = case.loss(steps.scores(model, case.train))
+        excess = (found - least) / (constant - least)
+        rows.append({**row, "status": "ok", "relative_error": excess})
+    return rows
+
+
+_ENDS: dict[str, tuple[float, float, int]] = {}  # of the last problem
 
 
 def _on(solver: str, public: bool) -> Callable[[Problem], Contestant]:

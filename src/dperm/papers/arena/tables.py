@@ -137,31 +137,22 @@ def learned(config: Config, product: Product, problems: list[str]) -> Table:
 
 def auto(config: Config, product: Product, problems: list[str]) -> Table:
     """The order in which ``dperm.fit`` tries methods; the package ships a copy."""
-    return made_of(ranking.orders(*_declared(config)))
+    return made_of(ranking.orders(*_of_fits(config)))
 
 
 def auto_choices(config: Config, product: Product, problems: list[str]) -> Table:
     """What that order costs beside fixed methods and two controls."""
-    return made_of(ranking.choices_of(*_declared(config)))
+    return made_of(ranking.choices_of(*_of_fits(config)))
 
 
-def _declared(config: Config) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Errors by solvers' names in every cell of the sweep, and sizes of problems.
-
-    Of problems with an intercept or a centred label, as every fit has by default.
-    """
-    rows = load_sweep(config, "declared_scales")
+def _of_fits(config: Config) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Errors by solvers' names in every cell of the sweep, and sizes of problems."""
+    rows = load_sweep(config, "fits")
     known = rows.dropna(subset=["n", "p"]).groupby("problem", sort=False)
-    sizes = known[["n", "p"]].first()
-    sizes["loss"] = [kind_of(config, name) for name in sizes.index]
-    table = outcomes.contest(config, "declared_scales")
+    table = outcomes.contest(config, "fits")
     table = table.assign(algorithm=table["solver"])
     errors = ranking.cells(table, "default", public=False)
-    made = [
-        plan.at_problem(config, name).problem.preparation
-        for name in errors.index.get_level_values("problem")
-    ]
-    return errors[[one.centre or one.intercept for one in made]], sizes
+    return errors, known[["n", "p", "loss"]].first()
 
 
 def price(config: Config, product: Product, problems: list[str]) -> Table:
