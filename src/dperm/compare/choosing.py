@@ -1,7 +1,7 @@
 """Which method is tried first where none is named: by n, p, loss and epsilon alone.
 
 ``advice.csv`` is the arena's table ``auto``: for each loss and range of n epsilon / p,
-the methods in the order of their error without tuning under declared scales.
+the methods in the order of their error without tuning under private scales.
 """
 
 from __future__ import annotations
