@@ -154,7 +154,7 @@ def test_advice_that_cannot_be_taken_is_the_next():
     errors = {name: {"A": 0.1, "B": 0.2, "C": 0.4} for name in ("one", "two")}
     errors["odd"] = {"A": None, "B": 2.0, "C": 0.1}
     found = ranking.left_out(ranking.cells(table(errors)))
-    assert found == pytest.approx(20 ** (1 / 3))
+    assert math.exp(found.mean()) == pytest.approx(20 ** (1 / 3))
 
 
 def test_problems_of_one_data_set_are_left_out_together():
@@ -163,9 +163,9 @@ def test_problems_of_one_data_set_are_left_out_together():
     errors |= {name: {"A": 2.0, "B": 0.1} for name in ("raw", "norm", "half")}
     apart = table(errors)
     known = apart["problem"].replace({"raw": "odd", "norm": "odd", "half": "odd"})
-    assert ranking.left_out(ranking.cells(apart)) < 5
+    assert math.exp(ranking.left_out(ranking.cells(apart)).mean()) < 5
     together = ranking.left_out(ranking.cells(apart.assign(data=known)))
-    assert together == pytest.approx((2 * 2 * 20**3) ** (1 / 5))
+    assert math.exp(together.mean()) == pytest.approx((2 * 2 * 20**3) ** (1 / 5))
 
 
 def test_declared_scales_are_compared_at_their_epsilon():

@@ -247,25 +247,8 @@ def advice(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
         row |= {"second": names[1], "second_regret": values[1]}
         row |= {"best": int((some.rank(axis=1)[name] == 1).sum()), "cells": len(some)}
         row["problems"] = some.index.get_level_values("problem").nunique()
-        rows.append(row | {"left_out": left_out(some)})
+        rows.append(row | {"left_out": math.exp(left_out(some).mean())})
     return rows
-
-
-def left_out(errors: pd.DataFrame) -> float:
-    """Regret of what is recommended for a data set by the others; geometric mean.
-
-    Where a problem is beyond the method recommended, of the next one that can do it.
-    """
-    names = errors.index.get_level_values("data")
-    found: list[float] = []
-    for name in dict.fromkeys(names):
-        mine = names == name
-        if mine.all():
-            return math.nan
-        _, order = recommendation(errors[~mine])
-        own = regrets(errors[mine]).reindex(columns=order.index).bfill(axis=1)
-        found += np.log(own.iloc[:, 0].clip(upper=1e6)).dropna().tolist()
-    return float(np.exp(np.mean(found))) if found else math.nan
 
 
 # --- the choice of dperm.fit ----------------------------------------------------------
@@ -295,15 +278,18 @@ def orders(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
             **kind,
             "methods": " ".join(order(some)),
             "regret": float(np.exp(taken(some, order(some)).mean())),
-            "left_out": float(np.exp(_left_out(some).mean())),
+            "left_out": math.exp(left_out(some).mean()),
             "cells": len(some),
         }
         for kind, some in groups(errors, sizes)
     ]
 
 
-def _left_out(errors: pd.DataFrame) -> pd.Series:
-    """Log regret in every cell of the order that is made without its data set."""
+def left_out(errors: pd.DataFrame) -> pd.Series:
+    """Log regret in every cell of the order that is made without its data set.
+
+    Where a problem is beyond the first method, of the next one that can do it.
+    """
     names = errors.index.get_level_values("data")
     found = [
         taken(errors[names == name], order(errors[names != name]))
@@ -329,7 +315,7 @@ def learned(rows: pd.DataFrame, default: str) -> dict[str, Any]:
         index=NAMES, columns="setting", values="relative_error", sort=False
     ).clip(lower=FLOOR)
     errors = errors[errors[default].notna()]
-    logs = _left_out(errors) - taken(errors, [default])
+    logs = left_out(errors) - taken(errors, [default])
     return {
         "setting": order(errors)[0],
         **_exponentials("times", logs),
@@ -349,7 +335,7 @@ def choices_of(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]
     if not parts:  # as in a smoke run, whose problems have no intercept
         return []
     own = pd.concat([taken(some, order(some)) for some in parts])
-    apart = pd.concat([_left_out(some) for some in parts])
+    apart = pd.concat([left_out(some) for some in parts])
     wrong = [
         taken(some, order(other))
         for some in parts
