@@ -95,12 +95,11 @@ def choices(config: Config, product: Product, problems: list[str]) -> Table:
 
 def advice(config: Config, product: Product, problems: list[str]) -> Table:
     """Which method to take for what kind of problem, tuned or not."""
-    table, rows = outcomes.contest(config), []
+    table, known, rows = outcomes.contest(config), sizes(config), []
+    left = list(product.options.get("synthetic", ()))
     for tuning in ("default", "grid", "paid"):
-        errors = ranking.cells(table, tuning)
-        rows += [
-            {"tuning": tuning, **row} for row in ranking.advice(errors, sizes(config))
-        ]
+        errors = ranking.with_floor(ranking.cells(table, tuning), known, left)
+        rows += [{"tuning": tuning, **row} for row in ranking.advice(errors, known)]
     return made_of(rows)
 
 
