@@ -273,12 +273,27 @@ def test_a_default_is_learned_without_the_data_set_that_it_is_tried_on():
             ("b", 1.0 if k == 9 else 0.1), ("c", math.inf),
         )
     ]  # fmt: skip
-    found = ranking.learned(pd.DataFrame(rows), "default")
-    assert (found["setting"], found["settings"], found["cells"]) == ("b", 4, 10)
+    errors = ranking.by_setting(pd.DataFrame(rows))
+    assert ranking.order(errors)[0] == "b" and errors.shape == (10, 4)
+    found = ranking.times(ranking.learned(errors), errors["default"])
     assert found["times"] == pytest.approx(10 ** (-9 / 10 + 1 / 10))
     assert found["times_low"] < found["times"] < found["times_high"]
-    alone = [row for row in rows if row["setting"] != "b"]  # nothing to gain
-    assert ranking.learned(pd.DataFrame(alone), "default")["times"] == 1.0
+    alone = errors.drop(columns="b")  # nothing to gain
+    assert ranking.times(ranking.learned(alone), alone["default"])["times"] == 1.0
+
+
+def test_learned_settings_count_in_the_method_that_is_advised():
+    """A is best by default on all ten sets; a setting makes B twice as good as A."""
+    names = [f"p{k}" for k in range(10)]
+    default = ranking.cells(table({name: {"A": 0.2, "B": 0.4} for name in names}))
+    known = {"n": 1000.0, "p": 10.0, "loss": "logistic", "floor": 2.0, "zero": 2.0}
+    sizes = pd.DataFrame(known, index=names)
+    both = [default.assign(B=0.1), default]
+    (row,) = ranking.advised(both, sizes)
+    assert (row["loss"], row["cells"]) == ("logistic", 10)
+    assert row["times"] == pytest.approx(0.5)
+    (row,) = ranking.advised([default.assign(A=0.3), default], sizes)
+    assert row["times"] == pytest.approx(1.5)
 
 
 def test_the_order_of_fit_is_learned_from_fits(monkeypatch):

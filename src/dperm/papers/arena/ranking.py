@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -299,29 +299,25 @@ def left_out(errors: pd.DataFrame) -> pd.Series:
     return pd.concat(found) if found else errors.iloc[:0].mean(axis=1)
 
 
-def learned(rows: pd.DataFrame, default: str) -> dict[str, Any]:
-    """The setting that the data sets choose, and what one chosen without a set costs.
+def by_setting(rows: pd.DataFrame) -> pd.DataFrame:
+    """Errors of one method, a row a cell, a column a setting.
 
-    ``times`` is its error on that set over the default's, a geometric mean over cells.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Of one method: data, problem, epsilon, setting and relative_error.
-    default : str
-        The setting of no tuning.
+    ``rows`` have data, problem, epsilon, setting and relative_error.
     """
-    errors = rows.pivot_table(
+    return rows.pivot_table(
         index=NAMES, columns="setting", values="relative_error", sort=False
     ).clip(lower=FLOOR)
-    errors = errors[errors[default].notna()]
-    logs = left_out(errors) - taken(errors, [default])
-    return {
-        "setting": order(errors)[0],
-        **_exponentials("times", logs),
-        "settings": errors.shape[1],
-        "cells": len(logs),
-    }
+
+
+def learned(errors: pd.DataFrame) -> pd.Series:
+    """The error in each cell of the setting that all other data sets choose."""
+    return np.exp(left_out(errors)) * errors.min(axis=1)
+
+
+def times(errors: pd.Series, others: pd.Series) -> dict[str, Any]:
+    """How many times the others: a geometric mean over cells, and their number."""
+    logs = np.log(errors / others).dropna()
+    return {**_exponentials("times", logs), "cells": len(logs)}
 
 
 def choices_of(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
@@ -443,28 +439,63 @@ def model(
     synthetic : sequence of str
         Problems that do not count.
     """
-    some = with_floor(errors, sizes, synthetic)
-    data = some.index.get_level_values("data")
-    ways: dict[str, list[pd.Series]] = {"by range": [], "fixed": [], "control": []}
-    rng = np.random.default_rng(SEED)
-    for name in dict.fromkeys(data):
-        mine, others = some[data == name], some[data != name]
-        losses = [{*_kinds(part, sizes)[0]} for part in (mine, others)]
-        if not losses[0] <= losses[1]:  # nothing to learn from
-            continue
-        wrong = others.set_axis(others.index[rng.permutation(len(others))])
-        ways["by range"].append(_chosen(mine, expected(others, sizes, mine)))
-        ways["fixed"].append(_chosen(mine, _constant(others, sizes, mine)))
-        ways["control"].append(_chosen(mine, expected(wrong, sizes, mine)))
+    some, rng = with_floor(errors, sizes, synthetic), np.random.default_rng(SEED)
+
+    def shuffled(others: pd.DataFrame, *more: Any) -> pd.DataFrame:
+        wrong = others.index[rng.permutation(len(others))]
+        return expected(others.set_axis(wrong), *more)
+
+    ways: dict[str, Callable[..., pd.DataFrame]] = {
+        "by range": expected,
+        "fixed": _constant,
+        "control": shuffled,
+    }
     rows = [
         {"loss": loss, "choice": way, **_cost(logs, some, sizes, loss)}
-        for way, parts in ways.items()
-        if parts
-        for logs in [pd.concat(parts)]
+        for way, expect in ways.items()
+        for logs in [chosen_apart(some, sizes, expect)]
         for loss in LOSSES
         if (_kinds(logs.to_frame(), sizes)[0] == loss).any()
     ]
     return pd.DataFrame(rows)
+
+
+def chosen_apart(
+    errors: pd.DataFrame, sizes: pd.DataFrame, expect: Callable[..., pd.DataFrame]
+) -> pd.Series:
+    """Log regret of the method of least expectation, made without the cell's data set.
+
+    ``expect`` is ``expected`` or takes the same; data sets from whose losses there is
+    no other to learn are left out.
+    """
+    data, found = errors.index.get_level_values("data"), []
+    for name in dict.fromkeys(data):
+        mine, others = errors[data == name], errors[data != name]
+        losses = [{*_kinds(part, sizes)[0]} for part in (mine, others)]
+        if losses[0] <= losses[1]:
+            found.append(_chosen(mine, expect(others, sizes, mine)))
+    return pd.concat(found) if found else errors.iloc[:0].mean(axis=1)
+
+
+def advised(
+    tables: Sequence[pd.DataFrame], sizes: pd.DataFrame
+) -> list[dict[str, Any]]:
+    """Times the error of the method chosen by range in one table over that in another.
+
+    A row a loss, with the tables' floors among the methods, and of cells of both.
+    """
+    one, two = (
+        np.exp(chosen_apart(some, sizes, expected)) * some.min(axis=1)
+        for some in (with_floor(each, sizes, ()) for each in tables)
+    )
+    both = (one / two).dropna()
+    of = _kinds(both.to_frame(), sizes)[0]
+    ones = pd.Series(1.0, both.index)
+    return [
+        {"loss": loss, **times(both[of == loss], ones)}
+        for loss in LOSSES
+        if (of == loss).any()
+    ]
 
 
 def picks(

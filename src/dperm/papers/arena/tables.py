@@ -126,11 +126,21 @@ def learned(config: Config, product: Product, problems: list[str]) -> Table:
     rows = rows[~rows["problem"].isin(left)]
     known = outcomes.relatives(config, rows["problem"].unique())
     rows = rows.assign(**{outcomes.DATA: rows["problem"].map(known)})
-    found = [
-        {"algorithm": outcomes.label(name), **ranking.learned(some, DEFAULT)}
-        for name, some in rows.groupby("solver", sort=False)
-        if some["setting"].nunique() > 2  # the default and one more are no choice
-    ]
+    found, tables = [], {}
+    for name, some in rows.groupby("solver", sort=False):
+        label, errors = outcomes.label(name), ranking.by_setting(some)
+        tables[label] = ranking.learned(errors), errors[DEFAULT]
+        found.append(
+            {
+                "algorithm": label,
+                "setting": ranking.order(errors)[0],
+                **ranking.times(*tables[label]),
+                "settings": errors.shape[1],
+            }
+        )
+    both = [pd.DataFrame({k: one[j] for k, one in tables.items()}) for j in (0, 1)]
+    for row in ranking.advised(both, sizes(config)) if found else ():
+        found.append({"algorithm": f"chosen by range, {row.pop('loss')}", **row})
     return made_of(found)
 
 
