@@ -107,9 +107,11 @@ def fits(
     list of dict
         ``relative_error`` is the excess of ``price``.
     """
+    at = plan.at_problem(config, point["problem"])
+    if inputs.load_problem(at) is None:  # fetched by a stage before, or not to be had
+        return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
     case = steps.case(config, {"problem": point["problem"]}, most)
-    if isinstance(case, str):
-        return [{"status": "unavailable", "reason": case}]
+    assert isinstance(case, steps.Case)
     if point["problem"] not in _ENDS:
         _ENDS.clear()
         _ENDS[point["problem"]] = steps.ends(case)
