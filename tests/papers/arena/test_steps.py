@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from dperm import DPRegressor
-from dperm.papers.arena import steps, sweeps
+from dperm.papers.arena import outcomes, steps, sweeps
 
 HOW = {"epsilons": [1.0, 1e4], "runs": 2, "most": 400}
 
@@ -27,6 +27,14 @@ def test_a_fit_has_its_excess_over_the_best_constant_and_the_least_loss(fits):
     assert found["epsilon"].tolist() == [1.0, 1.0, 1e4, 1e4]
     assert (found["loss"] == "least squares").all() and (found["p"] == 11).all()
     assert (found["n"] == 320).all()  # four fifths of 400
+    spent = found["true_epsilon"] / found["epsilon"]
+    assert (
+        spent.between(0.99, 1).all() and (found["given"] == "n; types of columns").all()
+    )
+    (mean, *_) = outcomes.means(
+        found.assign(problem="a", solver="moments", seconds=0.0, status="ok")
+    )["mean"]
+    assert mean == pytest.approx(found["relative_error"][:2].mean())
     near = found["relative_error"][found["epsilon"] == 1e4]
     assert (near.abs() < 0.05).all() and found["relative_error"].iloc[0] > 0.05
     pd.testing.assert_frame_equal(found, fits("moments"))

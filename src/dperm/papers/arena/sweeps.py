@@ -121,7 +121,7 @@ def fits(
     seeds = seeds_of(plan.seed_of(seed, "fits", point["problem"], "", 0, 0), runs)
     rows = []
     for epsilon, one in itertools.product(epsilons, seeds):
-        row = {**known, "epsilon": epsilon, "tuning": DEFAULT, "reason": ""}
+        row = {**known, "epsilon": epsilon, "tuning": DEFAULT, "setting": DEFAULT}
         model = case.model(
             solver=point["solver"],
             epsilon=epsilon,
@@ -136,7 +136,11 @@ def fits(
             return [{"status": "gap", "reason": str(error)}]
         found = case.loss(steps.scores(model, case.train))
         excess = (found - least) / (constant - least)
-        rows.append({**row, "status": "ok", "relative_error": excess})
+        spent = {
+            "true_epsilon": model.epsilon_.high,
+            "given": "; ".join(model.epsilon_.given),
+        }
+        rows.append({**row, **spent, "relative_error": excess})
     return rows
 
 
