@@ -62,9 +62,17 @@ def test_costs_are_those_that_jobs_end_their_logs_with(tmp_path):
     logged(tmp_path, "solve/p/a/s", 29.5)
     logged(tmp_path, "sweep/p/r", 190.0, "NA")  # too short a job to be sampled
     (tmp_path / "sweep/p/failed.log").write_text("ValueError: no\n")
+    (tmp_path / "sweep/p/new.log").write_text(
+        "sweep new: 0 reused, 1159 to compute\ncost: 5000.00 CPU seconds\n"
+    )
+    for name, kept in (("again", "1150 reused, 9 to"), ("tune", "7 lanes reused, 0")):
+        (tmp_path / f"sweep/p/{name}.log").write_text(
+            f"sweep: {kept} compute\ncost: 1.00 CPU seconds\n"
+        )
     assert forecast.recorded(tmp_path) == {
         "solve/p/a/s": Cost(29.5, 0.0, 300.0, True),
         "sweep/p/r": Cost(190.0, 0.0, forecast.RESIDENT, True),
+        "sweep/p/new": Cost(5000.0, 0.0, forecast.RESIDENT, True),
     }
 
 

@@ -45,6 +45,8 @@ RESIDENT = 250.0  # MB of a stage
 COPIES = 6  # of the arrays, while they are read, prepared and solved
 COLUMNS = ("job", "cpu_seconds", "longest_seconds", "peak_mb")
 SPENT = re.compile(r"^cost: ([0-9.]+) CPU seconds$", re.MULTILINE)
+#: what the log of a job that was run in parts says: its cost is no whole one
+REUSED = re.compile(r"(?<!\d)[1-9]\d* (?:lanes )?reused")
 
 # Of a cluster:
 BASE = 1000  # MB of an interpreter with its libraries, two workers and their lanes
@@ -187,11 +189,12 @@ def note_cost_at_end() -> None:
 
 
 def recorded(folder: Path) -> dict[str, Cost]:
-    """What the jobs cost that ended well, by job, from a folder of logs."""
+    """What the jobs cost that ended well and in one part, from a folder of logs."""
     found = {}
     for path in sorted(folder.rglob("*.log")):
-        spent = SPENT.findall(path.read_text("utf-8", errors="replace"))
-        if spent:
+        text = path.read_text("utf-8", errors="replace")
+        spent = SPENT.findall(text)
+        if spent and not REUSED.search(text):
             job = str(path.relative_to(folder).with_suffix(""))
             peak = _memory(path.with_suffix(".tsv"))
             found[job] = Cost(float(spent[-1]), 0.0, peak, True)
