@@ -62,7 +62,7 @@ class Run(dp_cd.Run):
         super().advance(count)
         self.weights[:] = scaled(self.weights)
 """
-HELPER = "def scaled(weights):\n    shrunk = weights * 0.99\n    return shrunk\n"
+HELPER = "def scaled(weights):\n    grown = weights * 1.5\n    return grown\n"
 WHERE = ["paper=kept", "scale=smoke", "problem=diabetes"]
 ULP = 1 + 2.0**-52
 
@@ -191,12 +191,12 @@ def test_a_changed_last_bit_of_the_objective_is_refused(project):
 
 def test_the_helper_of_an_own_solver(project):
     before = project.parts()
-    project.edit("helper_of_own.py", "shrunk", "smaller")
+    project.edit("helper_of_own.py", "grown", "larger")
     done = project.run("adopt")
     assert done.returncode == 0, done.stderr[-2000:]
     assert {name.split("/")[0] for name in before - project.parts()} == {"own"}
     before = project.parts()
-    project.edit("helper_of_own.py", "0.99", "0.9900000000000001")
+    project.edit("helper_of_own.py", "1.5", "1.5000000000000002")
     done = project.run("adopt")
     assert done.returncode == 1 and "solver_of_own" in done.stdout
     assert project.parts() == before

@@ -7,7 +7,9 @@ import pytest
 import yaml
 
 from dperm.core.experiment import config as configuration
+from dperm.core.experiment import schema
 from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.validation import check
 from dperm.report import claims, judging, rules
 from dperm.report.claims import FIVE, scorecard, summary
 from dperm.report.evidence import (
@@ -258,3 +260,10 @@ def test_a_cell_is_judged_under_every_reading_of_what_is_printed(
     alone = made(claim)
     assert [each["reason"] for each in once] == [each["reason"] for each in alone]
     assert [each["verdict"] for each in alone] == [REPRODUCED, REPRODUCED, NOT]
+
+
+def test_an_unknown_key_of_an_anchor_is_refused_by_name():
+    anchor = {"sectoin": "5", "sentence": "45-c8d0bb01f00a24ff"}
+    claim = CLAIM | {"anchor": anchor}
+    with pytest.raises(ConfigError, match=r"anchor\.sectoin: expected one of section,"):
+        check(claim, schema.Claim)

@@ -111,7 +111,7 @@ def _message(error: Any, value: Any, kind: Any, where: str) -> str:
         dot = "." if key and not key.endswith(" ") else ""
         key += f"[{name}]" if isinstance(name, int) else f"{dot}{name}"
     if reason == "unexpected_keyword_argument":
-        known = [*type_of(kind, path[:-1]).__dataclass_fields__]
+        known = [*_bare(type_of(kind, path[:-1])).__dataclass_fields__]
         return f"{key}: expected one of {', '.join(known)}{hint(path[-1], known)}"
     if reason == "literal_error":
         words = {"words": words["expected"].replace("' or '", ", ").replace("'", "")}
@@ -154,13 +154,18 @@ def _spelt(error: Any) -> str:
 def type_of(kind: Any, path: Iterable[Any]) -> Any:
     """The type of what lies at a path of keys; any where the type does not say."""
     for name in path:
-        inner = [one for one in get_args(kind) if one is not type(None)]
-        kind = inner[0] if type(None) in get_args(kind) else kind
+        kind = _bare(kind)
         if is_dataclass(kind):
             kind = get_type_hints(kind).get(name, Any)
         else:
             kind = (get_args(kind) or (Any,))[-1]
     return kind
+
+
+def _bare(kind: Any) -> Any:
+    """A type without the None that may stand for it."""
+    inner = [one for one in get_args(kind) if one is not type(None)]
+    return inner[0] if type(None) in get_args(kind) else kind
 
 
 # --- sections -------------------------------------------------------------------------
