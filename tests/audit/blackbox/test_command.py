@@ -61,7 +61,8 @@ def test_a_refutation_leaves_its_proof(here, monkeypatch, capsys, place):
     assert Path("proof/verdict.txt").read_text() == said
     kept = json.loads(Path("proof/verdict.json").read_text())
     assert kept["refuted"] and kept["arguments"]["epsilon"] == 1
-    pair = np.load("proof/neighbours.npz")
+    with np.load("proof/neighbours.npz") as files:
+        pair = dict(files)
     assert (pair["X"] != pair["X_prime"]).sum() == 1
     for name, key in (("D", "X"), ("D_prime", "X_prime")):
         table = np.loadtxt(f"proof/{name}.csv", delimiter=",", skiprows=1)
