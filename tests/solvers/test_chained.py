@@ -186,6 +186,19 @@ def test_a_record_moves_the_releases_from_its_batch_on_and_within_the_price():
     assert 0.1 < np.linalg.norm(apart) / event.sensitivity / event.growth < 1
 
 
+def test_releases_of_a_stream_are_weighted_sums_of_its_gradients():
+    at = Scaled(make_problem("least_squares", "l2", **SHAPE))
+    whole, weighted = (
+        next(run(dp_ftrl, at, dp_ftrl.Options(2, 1e-9, share=0.25, power=p)).releases())
+        for p in (0.0, 0.5)
+    )
+    c = coefficients(-0.5, 8)
+    gradients = whole.reshape(8, 3)
+    sums = [sum(c[t - k] * gradients[k] for k in range(t + 1)) for t in range(8)]
+    np.testing.assert_allclose(weighted.reshape(8, 3), sums, rtol=1e-6)
+    assert np.abs(gradients).min() > 0
+
+
 def test_noise_is_added_to_every_release_of_a_stream():
     at = Scaled(make_problem("least_squares", "l2", **SHAPE))
     made = dp_ftrl.Options(steps=1, share=0.25, step=1e-9)

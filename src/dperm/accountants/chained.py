@@ -54,6 +54,7 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
+from scipy.linalg import toeplitz
 
 from dperm.accountants.attained import gaussian_mu
 from dperm.core.privacy.ledger import Gaussian
@@ -136,3 +137,9 @@ def coefficients(power: float, steps: int) -> np.ndarray:
     """Of (1 - z)^power, the first ``steps``; shape (steps,)."""
     k = np.arange(1, steps)
     return np.cumprod(np.append(1.0, (k - 1 - power) / k))
+
+
+def triangle(power: float, steps: int) -> np.ndarray:
+    """The sums that they weight, as a matrix; that of -power is its inverse."""
+    found: np.ndarray = toeplitz(coefficients(power, steps), np.zeros(steps))
+    return found

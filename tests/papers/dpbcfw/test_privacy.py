@@ -8,7 +8,7 @@ from scipy import stats
 
 from dperm.accountants.noisy_max import NoisyMax, pure_delta
 from dperm.core.privacy import Ledger, epsilon, true_epsilon
-from dperm.core.privacy.mechanisms import streams, unit_laplace
+from dperm.core.privacy.mechanisms import signed_noisy_max, streams, unit_laplace
 from dperm.core.privacy.published import advanced_epsilon
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpbcfw import theory
@@ -35,6 +35,19 @@ def test_unit_laplace_is_laplace():
     drawn = unit_laplace(streams(0).noise, (3, 40_001)).ravel()
     assert stats.kstest(drawn, "laplace").pvalue > 1e-3
     assert abs(np.corrcoef(drawn[:-1], drawn[1:])[0, 1]) < 0.02
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 1001])
+def test_the_largest_of_both_signs_of_all_scores_with_noise_is_taken(size):
+    scores, one, other = np.linspace(-1, 1, size), streams(3).noise, streams(3).noise
+    for scale in [0.0, *np.logspace(-2, 2, 30)]:
+        drawn = other.standard_exponential((2, size))
+        bits = np.frombuffer(other.bytes(-(-2 * size // 8)), dtype=np.uint8)
+        drawn.ravel()[np.unpackbits(bits, count=2 * size) == 1] *= -1
+        every = np.concatenate([scores + scale * drawn[0], scale * drawn[1] - scores])
+        place = int(every.argmax())
+        expected = (place % size, 1 if place < size else -1)
+        assert signed_noisy_max(scores, scale, one) == expected
 
 
 def sketch_noise_has_the_declared_scale(kind, instance):

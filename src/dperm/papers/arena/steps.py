@@ -131,9 +131,12 @@ def repeatable(seed: int) -> Iterator[None]:
         yield
 
 
-def fitted(case: Case, step: str, epsilon: float, seed: int) -> Any:
+def fitted(
+    case: Case, step: str, epsilon: float, seed: int, solver: str = "auto"
+) -> Any:
     """A fit of a step at an epsilon."""
     known = {"missing_columns": "private"} if step == "found" else dict(case.declared)
+    known["solver"] = solver
     if step == "given":
         known |= {"feature_scale": "data"}
         known |= {} if case.signed else {"label_scale": "data"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -122,16 +121,8 @@ def fits(
     rows = []
     for epsilon, one in itertools.product(epsilons, seeds):
         row = {**known, "epsilon": epsilon, "tuning": DEFAULT, "setting": DEFAULT}
-        model = case.model(
-            solver=point["solver"],
-            epsilon=epsilon,
-            random_state=one % 2**31,
-            **case.declared,
-        )
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                model.fit(case.train, case.y)
+            model = steps.fitted(case, "private", epsilon, one, point["solver"])
         except ValueError as error:
             return [{"status": "gap", "reason": str(error)}]
         found = case.loss(steps.scores(model, case.train))

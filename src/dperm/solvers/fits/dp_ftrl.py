@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.accountants.chained import Stream, coefficients
+from dperm.accountants.chained import Stream, triangle
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.solvers.options import share
 from dperm.solvers.fits import Fit, Steps, dp_correlated
@@ -72,22 +72,14 @@ class Run(Fit):
         at, options, runs = self.at, self.options, self.u.shape[1]
         needs = stated(at, options)
         C, T = threshold(at, options.clip), needs.steps
-        d = coefficients(options.power, T)
 
         def follow() -> Callable[[np.ndarray], np.ndarray]:
-            told: list[np.ndarray] = []
             self.descent = Descent(at, options, np.zeros_like(self.u), T)
-
-            def move(h: np.ndarray) -> np.ndarray:
-                told.append(h)
-                g = sum(w * one for w, one in zip(d, reversed(told), strict=False))
-                return self.descent.along(g, at.n / needs.batches)
-
-            return move
+            return lambda g: self.descent.along(g, at.n / needs.batches)
 
         found = yield at.stream(C, needs, follow, runs)
-        move = follow()
-        for h in found.reshape(T, at.p, runs):
-            self.u = move(h)
+        sums, move = triangle(options.power, T) @ found.reshape(T, -1), follow()
+        for g in sums.reshape(T, at.p, runs):
+            self.u = move(g)
         if options.average:
             self.u = self.descent.mean

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.accountants.chained import LastIterate, Stream, coefficients
+from dperm.accountants.chained import LastIterate, Stream, triangle
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS
 from dperm.core.privacy.mechanisms import Streams
@@ -282,22 +282,23 @@ class Scaled:
         needs : Stream
             Steps, batches of an epoch and power.
         follow : callable
-            Starts anew, and maps each release to the weights of the next step.
+            Starts anew, and maps the sum of each step, with its noise, to the weights
+            of the next. It is what the releases so far say of that step's gradient: the
+            triangles of ``power`` and -``power`` are inverse to each other.
         """
         records, T = self._behind(), needs.steps
         ends = np.arange(needs.batches + 1) * self.n // needs.batches
-        weights = coefficients(-needs.power, T)
 
         def run(noise: np.ndarray) -> np.ndarray:
-            told, move = noise.reshape(T, self.p, runs).copy(), follow()
+            noisy = triangle(needs.power, T) @ noise.reshape(T, -1)
+            sums, move = noisy.reshape(T, self.p, runs), follow()
             u = np.zeros((self.p, runs))
             for t in range(T):
                 first = t % needs.batches
                 some = slice(ends[first], ends[first + 1])
-                g = records.gradient(u, C, some)
-                told[t:] += weights[: T - t, None, None] * g
-                u = move(told[t])
-            return told.reshape(-1, runs)
+                sums[t] += records.gradient(u, C, some)
+                u = move(sums[t])
+            return (triangle(-needs.power, T) @ sums.reshape(T, -1)).reshape(-1, runs)
 
         return Inside(run, T * self.p, replace(needs, sensitivity=2 * C))
 
