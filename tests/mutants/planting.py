@@ -57,6 +57,7 @@ class Match(NamedTuple):
     column: int
 
 
+@cache
 def patched(mutant: Mutant) -> dict[str, str]:
     """The files that a mutant changes, with their new text.
 

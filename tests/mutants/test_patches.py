@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from functools import cache
 
 import pytest
 from omegaconf import OmegaConf
@@ -45,15 +46,21 @@ def test_names_are_unique_and_solvers_are_known():
         assert len(mutant.breaks.splitlines()) == 1
 
 
+@pytest.fixture(scope="module")
+def edited():
+    """Files that some bug is planted in."""
+    return {file for mutant in MUTANTS for file in patched(mutant)}
+
+
+@cache
 def yamls():
     """Algorithms by solver's name."""
     files = (ROOT / "conf/solver").glob("*.yaml")
     return {path.stem: str(OmegaConf.load(path).algorithm) for path in files}
 
 
-def test_every_private_algorithm_has_a_bug():
+def test_every_private_algorithm_has_a_bug(edited):
     """In its module, or one that breaks a solver of it."""
-    edited = {file for mutant in MUTANTS for file in patched(mutant)}
     broken = {yamls().get(name) for mutant in MUTANTS for name in mutant.solvers}
     bare = []
     for algorithm, module in solvers.places().items():
@@ -63,9 +70,8 @@ def test_every_private_algorithm_has_a_bug():
     assert bare == []
 
 
-def test_every_module_of_privacy_has_a_bug():
+def test_every_module_of_privacy_has_a_bug(edited):
     """But names, and what a package shows."""
-    edited = {file for mutant in MUTANTS for file in patched(mutant)}
     files = {
         f"{room}/{path.name}" for room in PRIVACY for path in (ROOT / room).glob("*.py")
     }
