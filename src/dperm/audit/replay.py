@@ -311,20 +311,35 @@ class Replay:
     ) -> Array | None:
         """The shift of view t's added noise that changes it so; None: none does.
 
-        A view is affine in the noise; the slopes are measured.
+        A view is affine in the noise; the slopes are measured, at once where each
+        number has noise of its own.
         """
-        columns = []
-        for place, _ in additive(self.subject, now, t):
-            for entry in range(script[place].unit.size):
-                other = self.run(1, raised(script, place, entry, 1.0), t)
-                columns.append(other.views[t] - now.views[t])
-        if not columns:
+        places = [place for place, _ in additive(self.subject, now, t)]
+        sizes = [script[place].unit.size for place in places]
+
+        def changed(units: Array) -> Array:
+            moved, parts = list(script), np.split(units, np.cumsum(sizes)[:-1])
+            for place, part in zip(places, parts, strict=True):
+                moved[place] = script[place].moved(part)
+            change: Array = self.run(1, moved, t).views[t] - now.views[t]
+            return change
+
+        def is_enough(left: Array, slopes: Array) -> bool:
+            allowed = _LEFT * slopes + _ROUGH * np.abs(now.views[t])
+            return bool((np.abs(left) <= allowed).all())
+
+        if not places:
             return None
-        slopes = np.column_stack(columns)
+        unit = np.eye(sum(sizes))
+        if missed.size == len(unit):
+            own = changed(unit.sum(axis=0))
+            alone = np.divide(missed, own, out=np.zeros_like(own), where=own != 0)
+            if is_enough(changed(alone) - missed, np.abs(own)):
+                return alone
+        slopes = np.column_stack([changed(one) for one in unit])
         units: Array = np.linalg.lstsq(slopes, missed, rcond=1e-10)[0]
-        left = np.abs(slopes @ units - missed)
-        allowed = _LEFT * np.abs(slopes).max(axis=1) + _ROUGH * np.abs(now.views[t])
-        return units if (left <= allowed).all() else None
+        enough = is_enough(slopes @ units - missed, np.abs(slopes).max(axis=1))
+        return units if enough else None
 
 
 # --- selections -----------------------------------------------------------------------

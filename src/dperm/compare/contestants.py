@@ -604,7 +604,8 @@ def _section(name: str) -> schema.Solver:
     """What the YAML says, or what a file of that name alone does."""
     names = available("solver")
     if name in names:
-        section: schema.Solver = read("solver", name)
+        file = next(filter(Path.exists, _yamls(name)))
+        section = _kept(name, file, file.stat().st_mtime_ns)
     elif name.isidentifier() and Path(f"{name}.py").is_file():
         if str(Path.cwd()) not in sys.path:
             sys.path.append(str(Path.cwd()))
@@ -615,6 +616,17 @@ def _section(name: str) -> schema.Solver:
             f"here{hint(name, names)}"
         )
     checks.solver(section)
+    return section
+
+
+def _yamls(name: str) -> list[Path]:
+    return [folder / "solver" / f"{name}.yaml" for folder in locate.conf_dirs()]
+
+
+@functools.cache
+def _kept(name: str, file: Path, edited: int) -> schema.Solver:
+    """The YAML as it is, read once."""
+    section: schema.Solver = read("solver", name)
     return section
 
 
