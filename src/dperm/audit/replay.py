@@ -324,22 +324,20 @@ class Replay:
             change: Array = self.run(1, moved, t).views[t] - now.views[t]
             return change
 
-        def is_enough(left: Array, slopes: Array) -> bool:
-            allowed = _LEFT * slopes + _ROUGH * np.abs(now.views[t])
-            return bool((np.abs(left) <= allowed).all())
-
         if not places:
             return None
         unit = np.eye(sum(sizes))
         if missed.size == len(unit):
             own = changed(unit.sum(axis=0))
             alone = np.divide(missed, own, out=np.zeros_like(own), where=own != 0)
-            if is_enough(changed(alone) - missed, np.abs(own)):
+            left = np.abs(changed(alone) - missed).max()
+            if left <= _LEFT * np.abs(missed).max():
                 return alone
         slopes = np.column_stack([changed(one) for one in unit])
         units: Array = np.linalg.lstsq(slopes, missed, rcond=1e-10)[0]
-        enough = is_enough(slopes @ units - missed, np.abs(slopes).max(axis=1))
-        return units if enough else None
+        left = np.abs(slopes @ units - missed)
+        allowed = _LEFT * np.abs(slopes).max(axis=1) + _ROUGH * np.abs(now.views[t])
+        return units if (left <= allowed).all() else None
 
 
 # --- selections -----------------------------------------------------------------------
