@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from pathlib import Path
 
@@ -66,17 +65,3 @@ def no_other_paper():
 @pytest.fixture(params=["logistic", "least_squares"])
 def loss(request):
     return request.param
-
-
-@pytest.fixture(scope="session")
-def methods():
-    """The methods of the arena; each is read from the configuration once."""
-    from dperm.compare import contestants
-
-    return functools.cache(contestants.method)
-
-
-@pytest.fixture
-def read_once(methods, monkeypatch):
-    """Fits take methods from there: nine tenths of a small fit is that reading."""
-    monkeypatch.setattr("dperm.compare.contestants.method", methods)

@@ -89,7 +89,6 @@ def priced(ledger, *target):
     return SimpleNamespace(noise_multiplier=3.0, ledger=ledger(3.0), true_epsilon=0.5)
 
 
-@pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize("solver", solvers_of_estimators())
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "without"])
 def test_an_estimator_neither_raises_nor_warns_nor_is_constant(

@@ -22,8 +22,6 @@ from dperm.compare.units import units
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.mechanisms import streams
 
-pytestmark = pytest.mark.usefixtures("read_once")
-
 FEWER = "asks for accuracy > 0.83 from 300 records, too few for scales at epsilon 1"
 FEW = "asks for R^2 > 0.5 from 200 records, which epsilon 1 does not buy"
 TELLS = "whether a fit raises must not tell that one record is not finite"

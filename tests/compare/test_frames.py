@@ -19,8 +19,6 @@ from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.solvers import private_scales
 from dperm.solvers.fits.secret import UndeclaredError
 
-pytestmark = pytest.mark.usefixtures("read_once")
-
 LEVELS = {"city": ["A", "B"], "code": [1, 2]}
 BOUNDS = {"age": (20, 80), "size": (-1, 1)}
 NAMES = "age age=missing city=A city=B city=other size code=1 code=2 code=other"

@@ -7,8 +7,6 @@ import pytest
 from dperm import DPClassifier, DPRegressor
 from dperm.compare import intervals
 
-pytestmark = pytest.mark.usefixtures("read_once")
-
 BETA, SIZE = np.array([0.8, -0.4, 0.1]), 2000
 RANGES = {"bounds": (-1, 1), "label_bounds": (-4, 4)}
 WHOLE = {"setting": {"radius": 2.0}}  # clips next to no record

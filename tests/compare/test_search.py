@@ -9,8 +9,6 @@ from dperm.accountants.private_choice import choice_epsilon
 from dperm.compare import search
 from dperm.compare.frames import TYPES
 
-pytestmark = pytest.mark.usefixtures("read_once")
-
 X = np.random.default_rng(0).uniform(-1.0, 1.0, (500, 2))
 Y = X @ [1.0, -2.0]
 GRID = [{"solver": ["dp_gd"], "l2": [0.01, 100.0]}, {"solver": ["moments"]}]

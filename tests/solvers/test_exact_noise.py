@@ -33,8 +33,6 @@ from dperm.solvers.fits.secret import Secret, UndeclaredError
 from dperm.solvers.records import Records, filled
 from dperm.solvers.scales import declared
 
-pytestmark = pytest.mark.usefixtures("read_once")
-
 EVENT = Gaussian(1.0, 3.0, 1, "", "")
 
 

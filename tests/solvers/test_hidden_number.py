@@ -19,8 +19,6 @@ from dperm.core.privacy.ledger import ADD_REMOVE, Laplace, Ledger, RelationError
 from dperm.solvers import hidden_number
 from dperm.solvers.hidden_number import emptied, event, noisy, resized
 
-pytestmark = pytest.mark.usefixtures("read_once")
-
 KINDS = {
     "array": np.asarray,
     "sparse": sparse.csr_array,

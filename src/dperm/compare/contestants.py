@@ -544,6 +544,21 @@ def method(
     ConfigError
         If there is none, or it solves no such problem.
     """
+    if defaults or grids:
+        return _method(name, defaults or {}, grids or {})
+    folders = tuple(locate.conf_dirs())
+    files = (folder / "solver" / f"{name}.yaml" for folder in folders)
+    edited = tuple(file.stat().st_mtime_ns for file in files if file.is_file())
+    return _kept(name, folders, edited) if edited else _method(name, {}, {})
+
+
+@functools.cache
+def _kept(name: str, folders: tuple[Path, ...], edited: tuple[int, ...]) -> Method:
+    """A method as its YAML is now: reading it is nine tenths of a small fit."""
+    return _method(name, {}, {})
+
+
+def _method(name: str, defaults: Mapping[str, Any], grids: Mapping[str, Any]) -> Method:
     section = _section(name)
     if _family(section) not in KINDS:
         why = STREAMED if _family(section) == "streams" else ""
@@ -553,9 +568,9 @@ def method(
         )
     checks.held(section)
     like = _like(section)
-    default = {**like[0], **(defaults or {}).get(name, {})}
+    default = {**like[0], **defaults.get(name, {})}
     check_setting(section, default)
-    grid = _settings(section, default, like[1], (grids or {}).get(name))
+    grid = _settings(section, default, like[1], grids.get(name))
     return Method(section, default, grid)
 
 
@@ -604,8 +619,7 @@ def _section(name: str) -> schema.Solver:
     """What the YAML says, or what a file of that name alone does."""
     names = available("solver")
     if name in names:
-        file = next(filter(Path.exists, _yamls(name)))
-        section = _kept(name, file, file.stat().st_mtime_ns)
+        section: schema.Solver = read("solver", name)
     elif name.isidentifier() and Path(f"{name}.py").is_file():
         if str(Path.cwd()) not in sys.path:
             sys.path.append(str(Path.cwd()))
@@ -616,17 +630,6 @@ def _section(name: str) -> schema.Solver:
             f"here{hint(name, names)}"
         )
     checks.solver(section)
-    return section
-
-
-def _yamls(name: str) -> list[Path]:
-    return [folder / "solver" / f"{name}.yaml" for folder in locate.conf_dirs()]
-
-
-@functools.cache
-def _kept(name: str, file: Path, edited: int) -> schema.Solver:
-    """The YAML as it is, read once."""
-    section: schema.Solver = read("solver", name)
     return section
 
 

@@ -12,8 +12,6 @@ from dperm.audit.functions import Domain
 from dperm.compare import search
 from dperm.solvers import hidden_number
 
-pytestmark = pytest.mark.usefixtures("read_once")
-
 CLAIM = Claim(epsilon=1.0, delta=0.01, seconds=1e9, runs=240)
 STEP = {"setting": {"steps": 1}, "delta": 0.01}
 RELATIONS = {"replace": "replace", "add-remove": "add_remove"}
