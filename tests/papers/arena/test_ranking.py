@@ -282,6 +282,21 @@ def test_a_default_is_learned_without_the_data_set_that_it_is_tried_on():
     assert ranking.times(ranking.learned(alone), alone["default"])["times"] == 1.0
 
 
+def test_what_is_best_on_one_data_set_alone_is_learned_on_none():
+    """Each set has a setting a hundred times better there and worse on all others."""
+    rows = [
+        {"data": f"d{k}", "problem": f"d{k}", "epsilon": 1.0, "setting": setting,
+         "relative_error": error}
+        for k in range(10)
+        for setting, error in (
+            ("default", 1.0), *((f"s{j}", 0.01 if j == k else 1.3) for j in range(10))
+        )
+    ]  # fmt: skip
+    errors = ranking.by_setting(pd.DataFrame(rows))
+    assert (ranking.learned(errors) >= 1.0).all()
+    assert (ranking.taken(errors, ranking.order(errors)) == 0.0).any()  # as a leak does
+
+
 def test_learned_settings_count_in_the_method_that_is_advised():
     """A is best by default on all ten sets; a setting makes B twice as good as A."""
     names = [f"p{k}" for k in range(10)]
