@@ -176,6 +176,16 @@ def test_libraries_count_by_version_where_something_is_solved(mine, monkeypatch)
     assert [closure.digest(name) for name in names] == drawn
 
 
+def test_a_table_beside_a_module_counts_for_what_names_it(mine, tmp_path):
+    (tmp_path / "mine/table.csv").write_text("a,b\n1,2\n")
+    mine("shapes.py", "def circle", "TABLE = 'table.csv'\ndef circle")
+    entries = [f"mine.shapes:{name}" for name in ("TABLE", "square")]
+    before = [closure.digest(entry) for entry in entries]
+    mine("table.csv", "1,2", "1,3")
+    after = [closure.digest(entry) for entry in entries]
+    assert before[0] != after[0] and before[1] == after[1]
+
+
 def test_an_entry_that_is_not_there_is_refused(mine):
     for entry in ("mine.core:doubel", "mine.nowhere", "nothing.at:all"):
         with pytest.raises(closure.UnknownNameError, match=entry):

@@ -548,8 +548,9 @@ def _read(path: Path) -> Graph | None:
 
 def _keep(path: Path, graph: Graph, began: float) -> None:
     """Write a graph whole or not at all, and remove the oldest."""
-    package = Path(dperm.__file__).parent  # is in the name
-    others = [file for file in closure.files() if package not in file.parents]
+    package = Path(dperm.__file__).parent  # whose modules are in the name
+    own = {*package.rglob("*.py")}
+    others = [file for file in closure.files() if file not in own]
     try:
         if any(file.stat().st_mtime >= began for file in others):
             return  # edited meanwhile

@@ -8,10 +8,10 @@ solver of the reader's own with the modules beside it. Where a module is used as
 whole, all of it counts. What a module does when it is imported (registering an
 accountant for an event, say) counts as soon as any of its names does.
 
-A definition enters by its text and by what each of its names stands for, so that a
-changed import counts as well. Libraries enter the keys of what is solved by their
-versions, and those of what is drawn by name. Reading configuration and storing files
-make no numbers: the closure stops there.
+A definition enters by its text, by what each of its names stands for, so that a changed
+import counts as well, and by the CSV files beside its module that it names. Libraries
+enter the keys of what is solved by their versions, and those of what is drawn by name.
+Reading configuration and storing files make no numbers: the closure stops there.
 
 What is found by name as the program runs (a solver named in a YAML) is reached by no
 name in the code: whoever looks it up passes it as a further entry point.
@@ -70,6 +70,7 @@ class _Known:
     digests: dict[tuple[str, ...], str] = field(default_factory=dict)
     places: dict[str, list[Path] | None] = field(default_factory=dict)
     installed: set[str] = field(default_factory=set)  # solvers among the libraries
+    tables: set[Path] = field(default_factory=set)  # CSV files that modules name
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -127,9 +128,9 @@ def versions() -> dict[str, str]:
 
 
 def files() -> list[Path]:
-    """The files whose source has been read so far."""
+    """The files of source, and the tables beside it, that have been read so far."""
     found = (_path(module) for module in list(known().sources))
-    return sorted({path for path in found if path is not None})
+    return sorted({path for path in found if path is not None} | known().tables)
 
 
 def functions(module: str) -> tuple[str, ...]:
@@ -228,6 +229,7 @@ def _read_edges(name: Name) -> tuple[str, frozenset[Name], frozenset[str]]:
     else:
         found = set(_idle(module, source))
     words, libraries = [statement.text for statement in statements], set()
+    words += _tables(module, statements)
     for use in sorted({use for statement in statements for use in statement.uses}):
         for target in _used(module, use):
             words.append(f"{'.'.join(use)}>{':'.join(target)}")
@@ -237,6 +239,17 @@ def _read_edges(name: Name) -> tuple[str, frozenset[Name], frozenset[str]]:
                 found.add(target)
     text = hashlib.sha256("\0".join(words).encode()).hexdigest()
     return text, frozenset(found), frozenset(libraries & ARITHMETIC.keys())
+
+
+def _tables(module: str, statements: list[Statement]) -> Iterator[str]:
+    """CSV files beside a module that its statements name, by their content."""
+    place = _path(module)
+    for word in sorted({word for one in statements for word in one.words}):
+        if place is not None and word.endswith(".csv") and Path(word).name == word:
+            file = place.with_name(word)
+            if file.is_file():
+                known().tables.add(file)
+                yield f"{word}={hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 def _statements(module: str, definition: str) -> list[Statement]:
