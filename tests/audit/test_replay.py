@@ -88,7 +88,6 @@ def test_every_mechanism_is_heard():
         if callable(value) and getattr(value, "__module__", "") == mechanisms.__name__
     }
     others = {"Streams", "streams", "heard", "handed", "signed_noisy_max"}
-    others |= {"_sign", "_best"}  # of what was drawn
     assert public - others == drawing | {"unit_laplace"}
     heard = {name.replace(" ", "_") for name in CALLS} - {"generalised_gaussian"}
     assert heard == public - others

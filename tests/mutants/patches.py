@@ -175,8 +175,7 @@ MUTANTS = (
     ),
     plant("laplace_one_sided", "dp_fw", "Laplace noise without its signs",
         "unit_laplace",
-        "_sign({{flat => flat.copy()}}, np.frombuffer(rng.bytes(-(-flat.size // 8)), "
-        "dtype=np.uint8))",
+        "flat *= 1 {{- 2 => + 0}} * np.unpackbits(bits, count=flat.size).view(np.int8)",
     ),
     plant("radius_of_one", "noisy_sfw",
         "generalised Gaussian noise is too short by root d", "generalised_gaussian",

@@ -140,6 +140,6 @@ def coefficients(power: float, steps: int) -> np.ndarray:
 
 
 def triangle(power: float, steps: int) -> np.ndarray:
-    """The sums that they weight, as a matrix; that of -power is its inverse."""
+    """Their lower triangular matrix, (steps, steps); that of -power is its inverse."""
     found: np.ndarray = toeplitz(coefficients(power, steps), np.zeros(steps))
     return found

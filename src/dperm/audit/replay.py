@@ -324,16 +324,15 @@ class Replay:
             change: Array = self.run(1, moved, t).views[t] - now.views[t]
             return change
 
-        if not places:
+        if not sum(sizes):
             return None
-        unit = np.eye(sum(sizes))
-        if missed.size == len(unit):
-            own = changed(unit.sum(axis=0))
+        if missed.size == sum(sizes):
+            own = changed(np.ones(sum(sizes)))
             alone = np.divide(missed, own, out=np.zeros_like(own), where=own != 0)
             left = np.abs(changed(alone) - missed).max()
             if left <= _LEFT * np.abs(missed).max():
                 return alone
-        slopes = np.column_stack([changed(one) for one in unit])
+        slopes = np.column_stack([changed(one) for one in np.eye(sum(sizes))])
         units: Array = np.linalg.lstsq(slopes, missed, rcond=1e-10)[0]
         left = np.abs(slopes @ units - missed)
         allowed = _LEFT * np.abs(slopes).max(axis=1) + _ROUGH * np.abs(now.views[t])

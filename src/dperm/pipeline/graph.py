@@ -549,8 +549,11 @@ def _read(path: Path) -> Graph | None:
 def _keep(path: Path, graph: Graph, began: float) -> None:
     """Write a graph whole or not at all, and remove the oldest."""
     package = Path(dperm.__file__).parent  # whose modules are in the name
-    own = {*package.rglob("*.py")}
-    others = [file for file in closure.files() if file not in own]
+    others = [
+        file
+        for file in closure.files()
+        if file.suffix != ".py" or package not in file.parents
+    ]
     try:
         if any(file.stat().st_mtime >= began for file in others):
             return  # edited meanwhile

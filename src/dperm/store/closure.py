@@ -244,12 +244,12 @@ def _read_edges(name: Name) -> tuple[str, frozenset[Name], frozenset[str]]:
 def _tables(module: str, statements: list[Statement]) -> Iterator[str]:
     """CSV files beside a module that its statements name, by their content."""
     place = _path(module)
+    assert place is not None
     for word in sorted({word for one in statements for word in one.words}):
-        if place is not None and word.endswith(".csv") and Path(word).name == word:
-            file = place.with_name(word)
-            if file.is_file():
-                known().tables.add(file)
-                yield f"{word}={hashlib.sha256(file.read_bytes()).hexdigest()}"
+        file = place.parent / Path(word).name
+        if word.endswith(".csv") and word == file.name and file.is_file():
+            known().tables.add(file)
+            yield f"{word}={hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 def _statements(module: str, definition: str) -> list[Statement]:

@@ -262,18 +262,25 @@ def test_a_choice_by_range_beats_fixed_advice_and_a_shuffled_control():
     assert ranking.model(errors, sizes, [f"p{k}" for k in range(8)]).empty
 
 
+def by_setting(sets):
+    """The table of one method's errors, by setting, on a data set each."""
+    known = [
+        {"data": f"d{k}", "problem": f"d{k}", "epsilon": 1.0} for k in range(len(sets))
+    ]
+    rows = [
+        {**at, "setting": setting, "relative_error": error}
+        for at, errors in zip(known, sets, strict=True)
+        for setting, error in errors.items()
+    ]
+    return ranking.by_setting(pd.DataFrame(rows))
+
+
 def test_a_default_is_learned_without_the_data_set_that_it_is_tried_on():
     """b is ten times better on nine sets; on the last, which prefers a, ten worse."""
-    rows = [
-        {"data": f"d{k}", "problem": f"d{k}", "epsilon": 1.0, "setting": setting,
-         "relative_error": error}
-        for k in range(10)
-        for setting, error in (
-            ("a", 0.1 if k == 9 else 1.0), ("default", 0.1 if k == 9 else 1.0),
-            ("b", 1.0 if k == 9 else 0.1), ("c", math.inf),
-        )
-    ]  # fmt: skip
-    errors = ranking.by_setting(pd.DataFrame(rows))
+    last = {"a": 0.1, "default": 0.1, "b": 1.0, "c": math.inf}
+    errors = by_setting(
+        [{"a": 1.0, "default": 1.0, "b": 0.1, "c": math.inf}] * 9 + [last]
+    )
     assert ranking.order(errors)[0] == "b" and errors.shape == (10, 4)
     found = ranking.times(ranking.learned(errors), errors["default"])
     assert found["times"] == pytest.approx(10 ** (-9 / 10 + 1 / 10))
@@ -284,15 +291,8 @@ def test_a_default_is_learned_without_the_data_set_that_it_is_tried_on():
 
 def test_what_is_best_on_one_data_set_alone_is_learned_on_none():
     """Each set has a setting a hundred times better there and worse on all others."""
-    rows = [
-        {"data": f"d{k}", "problem": f"d{k}", "epsilon": 1.0, "setting": setting,
-         "relative_error": error}
-        for k in range(10)
-        for setting, error in (
-            ("default", 1.0), *((f"s{j}", 0.01 if j == k else 1.3) for j in range(10))
-        )
-    ]  # fmt: skip
-    errors = ranking.by_setting(pd.DataFrame(rows))
+    sets = [{f"s{j}": 0.01 if j == k else 1.3 for j in range(10)} for k in range(10)]
+    errors = by_setting([{"default": 1.0, **one} for one in sets])
     assert (ranking.learned(errors) >= 1.0).all()
     assert (ranking.taken(errors, ranking.order(errors)) == 0.0).any()  # as a leak does
 

@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
@@ -206,17 +205,9 @@ def unit_laplace(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.floa
     """
     noise = rng.standard_exponential(size)
     flat = noise.reshape(-1)
-    _sign(flat, np.frombuffer(rng.bytes(-(-flat.size // 8)), dtype=np.uint8))
+    bits = np.frombuffer(rng.bytes(-(-flat.size // 8)), dtype=np.uint8)
+    flat *= 1 - 2 * np.unpackbits(bits, count=flat.size).view(np.int8)
     return handed("laplace", noise)
-
-
-@njit(cache=True)
-def _sign(numbers, bits):
-    """Turn the sign of each number whose bit is set, the highest of a byte first."""
-    words = numbers.view(np.uint64)
-    for k in range(words.shape[0]):
-        bit = np.uint64(bits[k >> 3] >> (7 - (k & 7)) & 1)
-        words[k] ^= bit << np.uint64(63)
 
 
 def signed_noisy_max(
@@ -239,17 +230,7 @@ def signed_noisy_max(
     sign : int
         +1 or -1.
     """
-    return _best(scores, scale, unit_laplace(rng, (2, scores.size)))
-
-
-@njit(cache=True)
-def _best(scores, scale, noise):
-    """The largest of +score and -score with its noise; of equal ones the first."""
-    j, k, most, other = 0, 0, -np.inf, -np.inf
-    for i in range(scores.shape[0]):
-        up, down = scores[i] + scale * noise[0, i], scale * noise[1, i] - scores[i]
-        if up > most:
-            j, most = i, up
-        if down > other:
-            k, other = i, down
-    return (j, 1) if most >= other else (k, -1)
+    noise = scale * unit_laplace(rng, (2, scores.size))
+    up, down = scores + noise[0], noise[1] - scores
+    j, k = int(up.argmax()), int(down.argmax())
+    return (j, 1) if up[j] >= down[k] else (k, -1)

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from dperm.compare import frames
+from dperm.compare.choosing import AUTO
 from dperm.compare.estimators import DPClassifier, DPRegressor
 from dperm.compare.metrics import area
 from dperm.core.experiment import plan, schema
@@ -131,9 +132,7 @@ def repeatable(seed: int) -> Iterator[None]:
         yield
 
 
-def fitted(
-    case: Case, step: str, epsilon: float, seed: int, solver: str = "auto"
-) -> Any:
+def fitted(case: Case, step: str, epsilon: float, seed: int, solver: str = AUTO) -> Any:
     """A fit of a step at an epsilon."""
     known = {"missing_columns": "private"} if step == "found" else dict(case.declared)
     known["solver"] = solver
