@@ -1,14 +1,15 @@
 """Estimators and the private choice as subjects of the audit.
 
-A neighbour is fitted from scratch by the same estimator: all that it makes of the
-arrays, the mapping of classes, the intercept, scales and clips, is part of what is
-audited, and so are private scales, which are its first release. The audit finds this
-module by its name, as it lies above it.
+A neighbour is fitted from scratch by the same estimator. So everything that it computes
+from the arrays is audited: the mapping of classes, the intercept, scales and clips, and
+also private scales, which are its first release. The audit imports this module by name,
+because it belongs to a higher layer.
 
-A run of a private choice and its score are a mechanism with a ledger, which climbs the
-ladder of ``dperm.audit`` like any solver: a run on D' is forced to the weights and the
-score of one on D, and the noise it takes may be moved by no more than the ledger says,
-which is the one that the choice was priced by. The rest is about choices as a whole.
+A run of a private choice and its score are a mechanism with a ledger. It is audited by
+the ladder of ``dperm.audit`` (its list of checks) like any solver: a run on D' is
+forced to the weights and the score of a run on D. Its noise may move by no more than
+the ledger states, which is the ledger that the choice was priced by. The remaining
+checks concern choices as a whole.
 """
 
 from __future__ import annotations
@@ -45,22 +46,22 @@ from dperm.core.privacy.ledger import Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import Streams, gaussian, heard, streams
 from dperm.data.blocks import Part
 
-N, P = 8, 4  # records and features, few and loud, as many as DP-BCFW has nodes
+N, P = 8, 4  # few records and features that weigh much; P = DP-BCFW's nodes
 EPSILON = 1.0
-SHORT = {"passes": 1.0, "steps": 2}  # of the default setting, what takes long
-NUMBERS = 64  # that a release of a Frank-Wolfe method may have beside its index
+SHORT = {"passes": 1.0, "steps": 2}  # replaces the slow values of a default setting
+NUMBERS = 64  # most numbers in a release of a Frank-Wolfe method besides its index
 
 
 @contextmanager
 def few_records() -> Iterator[None]:
-    """Without the estimators' warning of few records: an audit has them on purpose."""
+    """Suppress the estimators' warning of few records, intended here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield
 
 
 class Pieces:
-    """Arrays in two parts, each of which is read in blocks of three records."""
+    """Arrays in two parts, each read in blocks of three records."""
 
     def __init__(self, X: Array, y: Array):
         self.X, self.y, self.shape = X, y, (X.shape[0], X.shape[1])
@@ -68,7 +69,7 @@ class Pieces:
         self.parts = Part(half, groups=(0,)), Part(len(y) - half, groups=(half,))
 
     def read(self, part: Part) -> Iterator[tuple[Array, Array]]:
-        """The blocks of a part, which has the place of its first record."""
+        """The blocks of a part; its only group is the index of its first record."""
         (first,) = part.groups
         for low in range(first, first + part.n, 3):
             some = slice(low, min(low + 3, first + part.n))
@@ -76,7 +77,7 @@ class Pieces:
 
 
 class EstimatorSubject(Subject):
-    """An estimator with a solver, its scales declared or private.
+    """An estimator with a solver and declared or private scales.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ class EstimatorSubject(Subject):
         self.name += ", in blocks" * in_blocks
         self.real = isinstance(model, DPRegressor)
         y = np.ones(N)
-        if not self.real:  # the record that is replaced: a class that may go missing
+        if not self.real:  # the replaced record may be the only one of its class
             y[0] = -1.0
         self.base = Records(np.linspace(0.5, 1.5, N * P).reshape(N, P), y)
         near = np.where(np.arange(P) == P - 1, -1.0, 1.0)  # nearly opposite records
@@ -118,7 +119,7 @@ class EstimatorSubject(Subject):
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
 
     def cleaned(self, data: Records) -> tuple[Any, Any]:
-        """Records as a fit has them before it releases anything."""
+        """Records as a fit holds them before its first release."""
         with few_records():
             X, y = self.model._arrays(data.X, data.y)
             return self.model._cleaned(
@@ -127,7 +128,7 @@ class EstimatorSubject(Subject):
 
     @contextmanager
     def start(self, data: Records, own: Streams) -> Iterator[Any]:
-        """One fit, made from scratch; what was released first, and the solver's run."""
+        """One fit from scratch: its first release and the solver's run."""
 
         def normal(scale: Any, size: int) -> Array:
             return scale * gaussian(own.smoothness, (size, 1))
@@ -156,7 +157,7 @@ class EstimatorSubject(Subject):
         return run[1].weights[0]
 
     def symbol(self, view: Array) -> tuple[int, ...]:
-        """The coordinate taken, or the vertex."""
+        """The selected coordinate, or the vertex."""
         p = self.on.problem.p
         if self.family == "frank_wolfe":
             return tuple(np.sign(view[:p]).astype(int).tolist())
@@ -164,22 +165,21 @@ class EstimatorSubject(Subject):
 
 
 def subjects(solver: str) -> list[Subject]:
-    """The classifier with an intercept and the regression without, if a solver can.
+    """A classifier with an intercept and a regression without, if the solver can.
 
-    One of them in blocks too, if it sums over records.
-
-    None of black boxes: no shift of noise repeats their releases (``registry.BOXES``).
+    The first of them that sums over records is also read in blocks. Black boxes have no
+    subjects: no shift of noise repeats their releases (``registry.BOXES``).
     """
     if solver not in contestants.known() or solver in BOXES:
         return []
     try:
         method = contestants.method(solver)
-    except ConfigError:  # it leaks and does not run; its own subjects say so
+    except ConfigError:  # it leaks and does not run, which its own subjects report
         return []
     options = solvers.load(method.section.algorithm).Options
     known = {*method.default, *(field.name for field in fields(options))}
     family = solvers.family(solvers.load(method.section.algorithm))
-    if family == "frank_wolfe" and "entry_bound" not in known:  # it is not private
+    if family == "frank_wolfe" and "entry_bound" not in known:  # not private
         return []
     short = SHORT | ({"steps": 1} if family == "frank_wolfe" else {})
     setting = {key: value for key, value in short.items() if key in known}
@@ -206,10 +206,10 @@ def subjects(solver: str) -> list[Subject]:
 # --- the private choice ---------------------------------------------------------------
 
 
-NEAR = 1e-3  # relative, between prices
-HUGE = 8e307  # entries whose margins are no numbers
-FAR = 1e9  # what a run that says nan is taken to say
-CHOICES = 2000  # whose number of runs is looked at
+NEAR = 1e-3  # relative tolerance between prices
+HUGE = 8e307  # entries whose margins overflow
+FAR = 1e9  # stands for nan in a release
+CHOICES = 2000  # whose numbers of runs are tested
 SHAPES = (
     Shape(penalty=Penalty(l2=0.1)),
     Shape(loss="least_squares", penalty=Penalty(l2=0.1)),
@@ -220,7 +220,7 @@ GRID: tuple[Setting, ...] = tuple({"steps": 1, "step": s} for s in (0.5, 1.0, 3.
 class Paid(Subject):
     """A run of a private choice and its score, of DP-GD with one step.
 
-    Its weights are affine in their noise, and so is the score in its own.
+    The weights are affine in the run's noise, and the score in its own noise.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ class Paid(Subject):
     """
 
     calibration, delta = STRICT, DELTA
-    far = 1e3  # the score has a penalty, which grows with the square
+    far = 1e3  # the score contains a penalty, which grows with the square
 
     def __init__(self, shape: Shape):
         self.name, self.shape, self.real = f"a choice, {shape.loss}", shape, shape.real
@@ -253,26 +253,26 @@ class Paid(Subject):
         return Contest(method, 1.0, GRID, GRID[0], seeds, Prices())
 
     def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
-        """A run, not yet made."""
+        """A run that is not yet made."""
         seeds = [int(one) for one in own.noise.integers(2**62, size=2)]
         method = self.on(data).base.aiming(contest.INNER * EPSILON)
         return nullcontext(Run(method, Drawn(0, self.seeded(seeds[0]), seeds[1])))
 
     def seeded(self, seed: int) -> Job:
-        """The run that is looked at, with another seed."""
+        """The audited run with another seed."""
         return self.job._replace(seed=seed)
 
     def releases(self, run: Run) -> Iterator[Array]:
-        """All that it releases, at once; what is no number is far off."""
+        """All releases of the run, as one vector; nan and infinity become large."""
         run.make()
         yield np.nan_to_num(np.append(run.weights, run.score), nan=FAR, posinf=2 * FAR)
 
     def published(self, run: Run) -> Array:
-        """Its weights, which are looked at if it is the best."""
+        """The weights, which are published if this run is the best."""
         return run.weights
 
     def symbol(self, view: Array) -> tuple[int, ...]:
-        """It selects nothing."""
+        """No symbol: the run selects nothing."""
         return ()
 
 
@@ -296,14 +296,14 @@ class Searched(Paid):
         self.job = next(one.job for one in drawn if one.choice == 0)
 
     def prepared(self, data: Records) -> list[Any]:
-        """The runs of all points of the grid, on other data."""
+        """The runs of all points of the grid on other data."""
         search = self.search
         models = [clone(search.estimator).set_params(**one) for one in search._grid()]
         with few_records():
             return [search._prepared(model, data.X, data.y) for model in models]
 
     def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
-        """A run, not yet made."""
+        """A run that is not yet made."""
         seeds = [int(one) for one in own.noise.integers(2**62, size=2)]
         drawn = Drawn(0, self.seeded(seeds[0]), seeds[1])
         return nullcontext(Run(self.prepared(data)[0][0], drawn))
@@ -316,12 +316,12 @@ class Run:
         self.method, self.drawn = method, drawn
 
     def make(self) -> None:
-        """Make it and score it, as choices do, and keep what it releases."""
+        """Make and score the run as choices do, and keep its releases."""
         self.score, self.weights = scored(self.method, self.drawn, EPSILON)
 
 
 def findings(effort: Effort, seed: int) -> list[Finding]:
-    """What every rung finds of the private choice."""
+    """Findings of all checks of the private choice."""
     subjects = [*map(Paid, SHAPES), Searched(SHAPES[1])]
     climbed = [found for one in subjects for found in climb(Ladder(one, effort, seed))]
     whole = drawing(subjects[0]), choosing(subjects[0], seed), price()
@@ -332,7 +332,7 @@ def findings(effort: Effort, seed: int) -> list[Finding]:
 
 
 def drawing(subject: Paid) -> Finding:
-    """Runs are drawn alike whatever the data, and by the law that is paid for."""
+    """Test that runs are drawn by the law that is paid for, whatever the data are."""
     extreme = subject.base.replaced(0, np.full(subject.shape.p, LOUD), -1.0)
     drawn, other = (_choices(subject, data) for data in (subject.base, extreme))
     runs = np.bincount([one.choice for one in drawn])
@@ -356,7 +356,7 @@ def _choices(subject: Paid, data: Records) -> list[Drawn]:
 
 
 def _chi_square(counts: Array, law: Array) -> float:
-    """P-value of counts; what is rare counts together."""
+    """P-value of counts, with rare values pooled."""
     expected = np.append(law, 1 - law.sum()) * counts.sum()
     rare = expected < 5
     seen = np.append(counts, 0)
@@ -367,7 +367,7 @@ def _chi_square(counts: Array, law: Array) -> float:
 
 @contextmanager
 def least(one: Drawn) -> Iterator[None]:
-    """With noise that makes the score of a run the least."""
+    """Give a run noise that makes its score the least."""
     wanted = gaussian(streams(one.scored).noise, ())
 
     def loud(kind: str, unit: Any, order: float) -> Any:
@@ -378,7 +378,7 @@ def least(one: Drawn) -> Iterator[None]:
 
 
 def choosing(subject: Paid, seed: int) -> Finding:
-    """Whichever run noise gives the least score is published, and none else."""
+    """Test that the run with the least score is published, and no other."""
     jobs = [subject.seeded(seed + k) for k in range(4)]
     choices = [Drawn(0, job, seed + 9 + k) for k, job in enumerate(jobs)]
     wrong = 0
@@ -391,7 +391,7 @@ def choosing(subject: Paid, seed: int) -> Finding:
 
 
 def searching(shape: Shape) -> Finding:
-    """A search draws the same runs on other data, and publishes the least score's."""
+    """Test that a search draws the same runs on other data and publishes the best."""
     subject = Searched(shape)
     search, able = subject.search, subject.paid
     extreme = subject.base.replaced(0, np.full(shape.p, LOUD), -1.0)
@@ -414,7 +414,7 @@ def searching(shape: Shape) -> Finding:
 
 
 def price() -> Finding:
-    """What is asked for a choice of Gaussian runs against the bound worked out anew."""
+    """Compare the price of a choice of Gaussian runs with an independent bound."""
     subject = Paid(SHAPES[0])
     theirs = max(bound(one.ledger, subject.delta) for one in subject.able)
     caught = not (1 - NEAR) * theirs <= subject.price <= EPSILON * (1 + 1e-9)
@@ -424,7 +424,7 @@ def price() -> Finding:
 def bound(ledger: Ledger, delta: float, gamma: float = GAMMA) -> float:
     """Least epsilon by Koskela, Redberg and Wang 2024, for Gaussian releases.
 
-    E[K] by its sum; the inner epsilon is searched, not its delta.
+    E[K] is computed by its sum; the inner epsilon is searched, not its delta.
     """
     square = sum(e.count * (e.sensitivity / e.scale) ** 2 for e in ledger.events)
     mu, k = math.sqrt(square), np.arange(1, 100_000)

@@ -1,7 +1,7 @@
-"""Which method is tried first where none is named: by n, p, loss and epsilon alone.
+"""The order in which ``solver="auto"`` tries methods, by n, p, loss and epsilon alone.
 
-``advice.csv`` is the arena's table ``auto``: for each loss and range of n epsilon / p,
-the methods in the order of their error without tuning under private scales.
+``advice.csv`` is the arena's table ``auto``. For each loss and range of n epsilon / p
+it lists the methods in the order of their error without tuning under private scales.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def advice() -> list[dict[str, str]]:
 
 
 def order(n: int, p: int, quadratic: bool, epsilon: float) -> list[str]:
-    """Names of methods, the one to try first in front."""
+    """Names of methods, the first to try in front."""
     loss = "least squares" if quadratic else "logistic"
     budget = min(n * epsilon / p, math.nextafter(math.inf, 0))
     return next(
@@ -39,9 +39,9 @@ def order(n: int, p: int, quadratic: bool, epsilon: float) -> list[str]:
 
 
 def able(problem: Problem) -> Iterator[Method]:
-    """Methods that can do a problem, in that order.
+    """Methods that can solve a problem, in the order of the advice.
 
-    It reads of the records how many there are, and whether they are kept sparse.
+    Of the records only their number is read, and whether they are sparse.
     """
     at = (problem.n, problem.p, problem.loss.quadratic, problem.epsilon)
     for name in order(*at):

@@ -1,13 +1,13 @@
-"""One method on one problem: tuned in four ways at every epsilon, and run afresh.
+"""One method on one problem: tuned in four ways at every epsilon, then run afresh.
 
-``default`` runs one setting for all problems. ``ten`` and ``grid`` take that with the
-least mean error over the tuning's seeds, of ten settings of the grid drawn at
-random and of all of it, as the papers do: for free. ``paid`` chooses privately, inside
-the target: a logarithmic number of runs of settings drawn from the grid, each with a
-noisy score of its own, of which the best is published (``privacy.private_choice``).
-The grids are the same for every problem. ``each`` is no tuning: a run of every setting
-of the grid and of that of ``default``, on one seed, to learn defaults from. (Rows tell
-more than that price covers: exact errors, and how many runs a choice made.)
+``default`` uses one setting for all problems. ``ten`` and ``grid`` take the setting
+with the least tuning mean, of ten settings drawn from the grid and of the whole grid.
+As in the papers, this tuning costs nothing. ``paid`` chooses privately, within the
+target: a logarithmic number of runs with settings drawn from the grid, each with a
+noisy score, of which the best is published (``accountants.private_choice``). The grids
+are the same for every problem. ``each`` does not tune: it runs the default and every
+setting of the grid on one seed, to learn defaults from. (The rows contain more than the
+price covers: exact errors, and the number of runs of a choice.)
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from dperm.core.privacy.strict import gaussian_epsilon
 
 DEFAULT, EACH = TUNINGS[0], "each"
 TEN = 10
-FIRST, RACED = 1, 2  # seeds of all settings, and more of those that may win
-KEPT = 4  # settings at least that the race keeps, and a third of all
-SCORE = 0.2  # of the target's mu, what a score is released with
-INNER = 0.6  # of a choice's epsilon, about what a run of it has
+FIRST, RACED = 1, 2  # seeds of all settings; further seeds of the best
+KEPT = 4  # the race keeps a third of all settings, and at least four
+SCORE = 0.2  # share of the target's mu with which a score is released
+INNER = 0.6  # share of a choice's epsilon that one run has, roughly
 
 Priced = tuple[float, float, tuple[str, ...]]  # noise multiplier, epsilon, given
 Row = dict[str, Any]
@@ -59,11 +59,11 @@ class Seeds:
     tuning: list[int]
     fresh: list[int]
     held: list[int]
-    drawing: int  #: of ten settings, and of the private choices
+    drawing: int  #: draws the ten settings and the private choices
 
     @classmethod
     def of(cls, seed: int, fresh: int, held: int) -> Seeds:
-        """All from one seed."""
+        """Derive all seeds from one."""
         count = FIRST + RACED + fresh + held + 1
         drawn = seeds_of(seed, count)
         parts = np.cumsum([FIRST + RACED, fresh, held])
@@ -76,13 +76,13 @@ class Seeds:
 
 
 class Prices:
-    """Noise multipliers of ledgers, each found once."""
+    """Noise multipliers of ledgers, each computed once."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
 
     def one(self, method: Contestant, setting: Setting) -> Priced | None:
-        """Of a single run; None where no noise meets the target."""
+        """Noise for a single run; None if no noise meets the target."""
         epsilon, delta = method.problem.epsilon, method.problem.delta
         key = ("one", epsilon, *shape(method, setting))
         if key not in self._known:
@@ -100,7 +100,7 @@ class Prices:
     ) -> tuple[list[Able], float, tuple[str, ...]]:
         """Settings that can be chosen from within epsilon.
 
-        And what the choice costs then, and what that takes as public.
+        Also returns the cost of the choice and what that takes as public.
         """
         key = ("choice", epsilon, *(tuple(shape(method, one)) for one in grid))
         if key not in self._known:
@@ -115,14 +115,14 @@ class Able(NamedTuple):
 
     setting: Setting
     noise_multiplier: float
-    #: what the choice's price takes such a run to release, its score included
+    #: releases of such a run that the choice's price assumes, its score included
     ledger: Ledger
 
 
 def _choice(
     method: Contestant, grid: Sequence[Setting], epsilon: float
 ) -> tuple[list[tuple[float, Ledger] | None], float, tuple[str, ...]]:
-    """Noise and ledger of each setting, the choice's cost, and what that is given."""
+    """Noise and ledger of each setting, the choice's cost and its assumptions."""
     delta = method.problem.delta
     score = Ledger((score_event(epsilon, delta),))
     ways: dict[Any, Any] = {}
@@ -143,7 +143,7 @@ def _choice(
 
 
 def shape(method: Contestant, setting: Setting) -> list[Any]:
-    """What a ledger's price depends on: its events in units of their sensitivities."""
+    """All that a ledger's price depends on: events in units of their sensitivities."""
     made = [method.ledger(setting, noise) for noise in (1.0, 2.0)]
     found: list[Any] = [method.public_information(made[0])]
     for event in (event for one in made for event in one.events):
@@ -153,7 +153,7 @@ def shape(method: Contestant, setting: Setting) -> list[Any]:
 
 
 def score_event(epsilon: float, delta: float) -> Gaussian:
-    """The release of a score, in units of what a record moves it by."""
+    """The release of a score, in units of its sensitivity."""
     unit = "b / n, the replace-one change of a mean of losses in [0, b]"
     noise = smallest(lambda z: gaussian_epsilon(1 / z, delta), epsilon, 1e-6)
     return Gaussian(1.0, noise / SCORE, 1, unit, "a private choice's score")
@@ -162,27 +162,27 @@ def score_event(epsilon: float, delta: float) -> Gaussian:
 class Drawn(NamedTuple):
     """A run of a private choice."""
 
-    choice: int  #: which one it belongs to
+    choice: int  #: index of its choice
     job: Job
-    scored: int  #: seed of the score's noise, apart from all that the run draws
+    scored: int  #: seed of the score's noise, independent of the run's other draws
 
 
 @dataclass
 class Contest:
-    """A method on a problem under given scales."""
+    """A method on a problem under declared scales."""
 
     base: Contestant
     optimum: float  #: F*
     grid: Sequence[Setting]
-    default: Setting  #: the setting of no tuning at all
+    default: Setting  #: the setting without tuning
     seeds: Seeds
     prices: Prices
-    #: with the same method on its training part, for held-out metrics
+    #: a held-out split, and the same method on its training part
     split: Split | None = None
     trained: Contestant | None = None
 
     def rows(self, epsilon: float, tunings: Sequence[str] = TUNINGS) -> Iterator[Row]:
-        """Fresh runs of every tuning at one epsilon."""
+        """Fresh runs for every tuning at one epsilon."""
         method = self.base.aiming(epsilon)
         self._known: dict[Any, list[Row]] = {}
         self._each: list[Row] = []
@@ -201,10 +201,10 @@ class Contest:
             for row in found:
                 yield {"epsilon": epsilon, "tuning": tuning, **row}
 
-    # --- tuned for free ---------------------------------------------------------------
+    # --- tuned without cost -----------------------------------------------------------
 
     def _tuned(self, method: Contestant) -> dict[str, Setting]:
-        """The best of ten and of all settings, by a race."""
+        """The best of ten settings and the best of all, by a race."""
         rng = np.random.default_rng(self.seeds.drawing)
         some = rng.choice(len(self.grid), min(TEN, len(self.grid)), replace=False)
         runs = {
@@ -236,7 +236,7 @@ class Contest:
         }
 
     def _first(self, method: Contestant) -> list[Row]:
-        """The setting of no tuning on the seed that all of the grid are run on."""
+        """The default setting on the seed that the whole grid is run on."""
         priced = self.prices.one(method, self.default)
         if priced is None:
             return []
@@ -251,7 +251,7 @@ class Contest:
         places: list[int],
         seeds: Sequence[int],
     ) -> dict[int, np.ndarray]:
-        """Errors of settings of the grid, one a seed."""
+        """Errors of settings of the grid, one per seed."""
         jobs = [Job(self.grid[k], runs[k][0], seed) for k in places for seed in seeds]
         found = self._relative(method.run(jobs, nothing)["objective"])
         return dict(zip(places, found.reshape(len(places), len(seeds)), strict=True))
@@ -286,7 +286,7 @@ class Contest:
         return self._known[key]
 
     def _held(self, epsilon: float, setting: Setting) -> list[Row]:
-        """Runs on the training part alone, by the held-out metric."""
+        """Runs on the training part alone, measured by the held-out metric."""
         if self.split is None or self.trained is None:
             return []
         method, measure = self.trained.aiming(epsilon), self.split.measure
@@ -312,7 +312,7 @@ class Contest:
     # --- tuned inside the target ------------------------------------------------------
 
     def _paid(self, epsilon: float) -> list[Row]:
-        """Choices of their own, each with all that it runs and scores."""
+        """Independent choices, each with its own runs and scores."""
         method = self.base.aiming(INNER * epsilon)
         choices, cost = self._choices(method, epsilon, self.seeds.fresh)
         if not choices:
@@ -328,7 +328,7 @@ class Contest:
     def _choices(
         self, method: Contestant, epsilon: float, seeds: Sequence[int]
     ) -> tuple[list[Drawn], Priced]:
-        """Runs of every choice, and what each choice costs."""
+        """The runs of every choice, and the cost of one choice."""
         able, cost, given = self.prices.paid(method, self.grid, epsilon)
         found = []
         for number, seed in enumerate(seeds if able else ()):
@@ -347,7 +347,7 @@ class Contest:
         epsilon: float,
         test: Split | None = None,
     ) -> list[Row]:
-        """The run of each choice that scores best, by its noisy score."""
+        """The run of each choice with the best noisy score."""
         count, jobs = choices[-1].choice + 1, [drawn.job for drawn in choices]
         start = time.perf_counter()
         seen = run_and_score(method, choices, epsilon, test)
@@ -388,12 +388,12 @@ def contest_rows(
     work: float = math.inf,
     prices: Prices | None = None,
 ) -> list[Row]:
-    """Rows of one method on one problem at every epsilon, or one with the reason.
+    """Rows of one method on one problem at every epsilon, or one row with the reason.
 
     Parameters
     ----------
     on : callable
-        Puts the method on a problem, under the scales that it may know.
+        Applies the method to a problem, under the scales that it may know.
     optimum : float
         F*.
     grid, default, seeds, prices
@@ -401,8 +401,8 @@ def contest_rows(
     split : Split, optional
         For held-out metrics.
     work : float
-        Settings that read more entries of the data are left out, and the one of no
-        tuning is shortened.
+        Settings that read more entries of the data are left out; the default is
+        shortened.
     """
     method = on(problem)
     reason = method.obstacle()
@@ -426,14 +426,14 @@ def contest_rows(
 
 
 def nothing(W: np.ndarray) -> dict[str, np.ndarray]:
-    """Nothing else is measured."""
+    """Measure nothing besides the objective."""
     return {}
 
 
 def run_and_score(
     method: Contestant, choices: Sequence[Drawn], epsilon: float, test: Split | None
 ) -> dict[str, np.ndarray]:
-    """What runs of choices within epsilon release: ``score``, noisy; and measures."""
+    """Releases of runs of choices within epsilon: the noisy ``score``, and measures."""
     problem = method.problem
     most = loss_bound(problem)
     measure = partial(_scored, problem, most, test)
@@ -446,9 +446,9 @@ def run_and_score(
 def _scored(
     problem: Problem, most: float, split: Split | None, W: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The score that a run releases, before its noise: clipped loss and penalty.
+    """The score of a run before its noise: clipped loss and penalty.
 
-    Infinity where weights are not finite: scores must have an order.
+    It is infinite where weights are not finite, because scores must have an order.
     """
     score = clipped_loss(problem, most, W) + problem.penalty.value(W)
     found = {"score": np.where(np.isnan(score), np.inf, score)}
@@ -456,5 +456,5 @@ def _scored(
 
 
 def setting_text(setting: Setting) -> str:
-    """A setting in words."""
+    """A setting as text."""
     return ", ".join(f"{key} {value:g}" for key, value in setting.items()) or DEFAULT

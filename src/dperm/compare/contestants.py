@@ -1,10 +1,10 @@
-"""Methods of every family behind one face, and by their names.
+"""Methods of every family behind one interface, found by name.
 
-A setting is a mapping of the values that are tuned. Those of lanes count clips in units
-of the public scales, as the methods of the family ``fits`` do, so that one grid serves
-every problem: a clip of 1 is the largest slope times sqrt(sum_j S_j^2), which is the
-root mean square of a record's norm. Settings of no tuning and grids are the arena's
-(``conf/paper/arena``); a method that the arena does not have takes those of its like.
+A setting is a mapping of tuned values. Lanes count clips in units of the public scales,
+as the methods of the family ``fits`` do, so that one grid serves every problem. A clip
+of 1 is the largest slope times sqrt(sum_j S_j^2), the root mean square of a record's
+norm. Default settings and grids are the arena's (``conf/paper/arena``); a method that
+the arena lacks takes those of a similar method.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ Measure = Callable[[np.ndarray], dict[str, np.ndarray]]  # of weights (L, p)
 
 DECLARED = (SMOOTHNESS, GLOBAL_SMOOTHNESS, LABEL_SCALE, LIFTS)
 LANES = 32  # runs side by side
-WIDE = 10_000  # features beyond which a step that moves them all takes too long
-FEATURE = 20.0  # entries that noise on a feature and its step count for
+WIDE = 10_000  # features above which a step on all of them takes too long
+FEATURE = 20.0  # cost of noise and a step on one feature, in entries
 ENTRIES = 3.0  # clip of entries and labels of Frank-Wolfe methods, in their scales
 
 
 class Job(NamedTuple):
-    """A run: its setting, noise and seed."""
+    """One run: its setting, noise and seed."""
 
     setting: Setting
     noise_multiplier: float
@@ -70,14 +70,14 @@ class Job(NamedTuple):
 
 
 class Releasing(Protocol):
-    """A run under way."""
+    """A run in progress."""
 
     @property
     def weights(self) -> np.ndarray:
-        """Of one run, shape (1, p)."""
+        """Weights of the run, shape (1, p)."""
 
     def releases(self) -> Iterator[np.ndarray]:
-        """Make the run; each release as it is made."""
+        """Make the run, and yield each release as it is made."""
 
 
 class Contestant(ABC):
@@ -88,7 +88,7 @@ class Contestant(ABC):
     module, options
         Of the solver.
     problem : Problem
-        Its public constants are what the method may know.
+        The method may know its public constants.
     """
 
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
@@ -100,10 +100,10 @@ class Contestant(ABC):
 
     @abstractmethod
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
-        """What a run releases."""
+        """The releases of a run."""
 
     def needs_memory(self) -> str:
-        """Why it cannot work on records in files; empty if it can, or none are."""
+        """Why it cannot read records from files; empty if it can or need not."""
         A = self.problem.A
         if not (isinstance(A, Blocks) and A.source.parts[0].path) or self.in_blocks:
             return ""
@@ -120,11 +120,11 @@ class Contestant(ABC):
         return bool(getattr(self.module, "BLOCKS", False)) and is_smooth
 
     def work(self, setting: Setting) -> float:
-        """About how many entries of the data a run reads."""
+        """Rough number of entries of the data that a run reads."""
         return 0.0
 
     def within(self, setting: Setting, work: float) -> Setting | None:
-        """The setting with as many passes or steps as read no more; None if none."""
+        """The setting with passes or steps cut to that work; None if none remain."""
         for key in ("passes", "steps"):
             whole = setting.get(key, getattr(self.options, key, 0))
             if whole and self.work(setting) > work:
@@ -136,14 +136,14 @@ class Contestant(ABC):
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams
     ) -> AbstractContextManager[Releasing]:
-        """One run, which an audit listens to release by release."""
+        """One run, which an audit follows release by release."""
 
     @abstractmethod
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
-        """The objective of each run, and what is measured of its weights; (len,)."""
+        """The objective and the measures of each run, each of shape (len,)."""
 
     def aiming(self, epsilon: float) -> Contestant:
-        """The same with another target; what was prepared is kept."""
+        """A copy with another target, which keeps what was prepared."""
         problem = replace(self.problem, epsilon=epsilon)
         return type(self)(self.module, self.options, problem)
 
@@ -156,14 +156,14 @@ class Contestant(ABC):
 
 
 class Fitting(Contestant):
-    """A method of the family ``fits``; runs of one setting go side by side."""
+    """A method of the family ``fits``; runs of one setting advance together."""
 
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
         super().__init__(module, options, problem)
         self.at = Scaled(problem)
 
     def aiming(self, epsilon: float) -> Contestant:
-        """The same with another target; records are scaled and clipped once."""
+        """A copy with another target; records are scaled and clipped only once."""
         made = Fitting.__new__(Fitting)
         made.module, made.options = self.module, self.options
         made.problem = replace(self.problem, epsilon=epsilon)
@@ -171,21 +171,21 @@ class Fitting(Contestant):
         return made
 
     def obstacle(self) -> str:
-        """What the module refuses."""
+        """The module's refusal, if any."""
         if self.problem.is_centred:
             return "preparation.standardize on sparse data would fill them in"
         refused = str(self.module.refuses(self.options, self.at))
         return refused or self.needs_memory()
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
-        """Its ledger."""
+        """The module's ledger."""
         made: Ledger = self.module.ledger(
             self.at, noise_multiplier, self._options(setting)
         )
         return made
 
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
-        """Runs of one setting and noise as columns, ``LANES`` side by side."""
+        """Runs of one setting and noise as columns, ``LANES`` at a time."""
         W = np.empty((len(jobs), self.problem.p))
         alike = _alike(jobs, lambda job: (_key(job.setting), job[1]))
         for bunch in _bunches(alike, LANES):
@@ -198,7 +198,6 @@ class Fitting(Contestant):
         return seen(self.problem, W, measure)
 
     def _run_of(self, jobs: Sequence[Job], at: Scaled) -> Fit:
-        """Runs of one setting and noise."""
         setting, own = jobs[0].setting, [streams(job.seed) for job in jobs]
         ledger = self.ledger(setting, jobs[0].noise_multiplier)
         made: Fit = self.module.Run(at, ledger, own, self._options(setting))
@@ -207,7 +206,7 @@ class Fitting(Contestant):
     def alone(
         self, setting: Setting, noise_multiplier: float, seed: int, exact: bool
     ) -> np.ndarray:
-        """The weights of one run, with noise for release if asked for; shape (p,)."""
+        """The weights of one run, with noise for release if requested; shape (p,)."""
         ledger, made = self.ledger(setting, noise_multiplier), self._options(setting)
         at = Scaled(self.problem, apart=True) if exact else self.at
         run: Fit = self.module.Run(at, ledger, [streams(seed)], made)
@@ -222,14 +221,14 @@ class Fitting(Contestant):
         return nullcontext(self.module.Run(self.at, ledger, [own], made))
 
     def work(self, setting: Setting) -> float:
-        """Steps times entries, which are read side by side, and noise on every feature.
+        """Steps times entries, shared by joint runs, and noise on every feature.
 
-        A Hessian counts p times as much, a released matrix for its eigenvalues.
+        A Hessian counts p times as much; a released matrix adds its eigenvalues.
         """
         steps = float(setting.get("steps", getattr(self.options, "steps", 1)))
         name = self.module.__name__
         each = self.problem.p / 8 if "newton" in name else 1 / 8
-        if "minibatch" in name:  # whose runs go one by one
+        if "minibatch" in name:  # its runs go one by one
             each = self.options.share / 2
         size, p = self.problem.A.size, self.problem.p
         square = p**3 / 5 if hasattr(self.module, "floored") else 0.0  # eigenvalues
@@ -240,10 +239,10 @@ class Fitting(Contestant):
 
 
 class Laning(Contestant):
-    """A solver of lanes; settings of equally many passes and one seed go together."""
+    """A solver of lanes; lanes with equal passes and one seed run together."""
 
     def obstacle(self) -> str:
-        """What lanes cannot do, and noise on every feature of wide problems."""
+        """What lanes cannot do, or noise on every feature of a wide problem."""
         problem, penalty = self.problem, self.problem.penalty
         if self.needs_memory():
             return self.needs_memory()
@@ -266,24 +265,24 @@ class Laning(Contestant):
         return reason
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
-        """Its ledger, strict."""
+        """The module's ledger under strict calibration."""
         count = self.module.steps(self.problem, setting["passes"], self.options)
         given = (self.problem, count, noise_multiplier, self.options, STRICT)
         made: Ledger = self.module.ledger(*given)
         return made
 
     def public_information(self, ledger: Ledger) -> tuple[str, ...]:
-        """Clips are in units of the scales, whatever the solver itself reads off."""
+        """What an epsilon takes as public: also scales, the units of clips."""
         return super().public_information(ledger.assuming(SMOOTHNESS))
 
     def work(self, setting: Setting) -> float:
-        """Passes times entries; a step that moves all features costs as many more."""
+        """Passes times entries; a step on all features costs several times more."""
         by_record = "sgd" in self.module.__name__ or "svrg" in self.module.__name__
         slow = 25.0 if by_record else 8.0 if self.problem.is_sparse else 1.0
         return slow * setting["passes"] * self.problem.A.size
 
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
-        """Lanes of one noise, length and seed side by side."""
+        """Run lanes of one noise, length and seed together."""
         found: dict[str, np.ndarray] = {}
         for places in _alike(jobs, lambda job: (job.setting["passes"], *job[1:])):
             for name, values in self._lanes([jobs[k] for k in places], measure).items():
@@ -300,14 +299,14 @@ class Laning(Contestant):
         return nullcontext(Stepping(run, count))
 
     def _settings(self, jobs: Sequence[Job]) -> Lanes:
-        """Jobs of one noise as lanes; clips in units of the scales."""
+        """Jobs of one noise as lanes, with clips in units of the scales."""
         step = np.array([job.setting["step"] for job in jobs])
         clip = clip_unit(self.problem) * np.array([j.setting["clip"] for j in jobs])
         return Lanes(step, clip, jobs[0].noise_multiplier, STRICT)
 
     def _lanes(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
         first, lanes = jobs[0], self._settings(jobs)
-        ends = [self._steps(first.setting["passes"])]  # what diverges runs on too
+        ends = [self._steps(first.setting["passes"])]  # lanes that diverge run on too
         last = run_lanes(
             self.module, self.options, self.problem, lanes, ends, first.seed, measure
         )[-1]
@@ -318,18 +317,18 @@ class Laning(Contestant):
 
 
 class Stepping:
-    """A lane that tells what it releases in every step."""
+    """A lane that yields its release after every step."""
 
     def __init__(self, run: LaneRun, count: int):
         self.run, self.count = run, count
 
     @property
     def weights(self) -> np.ndarray:
-        """Of the lane, shape (1, p)."""
+        """Weights of the lane, shape (1, p)."""
         return self.run.weights
 
     def releases(self) -> Iterator[np.ndarray]:
-        """What is known before the first step, and after each."""
+        """Yield the release before the first step and after each step."""
         yield np.array(self.run.released[0])
         for _ in range(self.count):
             self.run.advance(1)
@@ -339,8 +338,9 @@ class Stepping:
 class FrankWolfing(Contestant):
     """A Frank-Wolfe method over an L1 ball, in units of the public scales.
 
-    The radius is a multiple of the label's scale, entries and labels are clipped to
-    three times theirs. It is measured by the penalised objective, as all others.
+    The radius is a multiple of the label's scale. Entries and labels are clipped to
+    three times their scales. It is measured by the penalised objective, like all
+    others.
     """
 
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
@@ -356,13 +356,13 @@ class FrankWolfing(Contestant):
         return replace(self.problem, A=A, penalty=Penalty(), public=None)
 
     def obstacle(self) -> str:
-        """None, but what would be filled in."""
+        """Refuse centred sparse data, which would be filled in."""
         if self.problem.is_centred:
             return "preparation.standardize on sparse data would fill them in"
         return self.needs_memory()
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
-        """Its ledger."""
+        """The module's ledger."""
         made: Ledger = self.module.ledger(
             self.scaled, int(setting["steps"]), noise_multiplier, self._options(setting)
         )
@@ -377,7 +377,7 @@ class FrankWolfing(Contestant):
             yield Indexing(run, int(setting["steps"]), self.S)
 
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
-        """One run after another."""
+        """Make the runs one after another."""
         W = np.empty((len(jobs), self.problem.p))
         for k, (setting, noise_multiplier, seed) in enumerate(jobs):
             with self._run_of(setting, noise_multiplier, streams(seed)) as run:
@@ -388,7 +388,7 @@ class FrankWolfing(Contestant):
     def _run_of(self, setting: Setting, noise_multiplier: float, own: Streams) -> Any:
         ledger = self.ledger(setting, noise_multiplier)
         selections, *features = (event.scale for event in ledger.events)
-        noise = Noise(ledger, selections, sum(features))  # one kind of them at most
+        noise = Noise(ledger, selections, sum(features))  # at most one kind
         return self.module.Run(self.scaled, own, self._options(setting), noise)
 
     def _options(self, setting: Setting) -> Any:
@@ -402,19 +402,19 @@ class FrankWolfing(Contestant):
 
 
 class Indexing:
-    """A Frank-Wolfe run of so many steps, weights in the units of the problem."""
+    """A Frank-Wolfe run of a fixed number of steps, weights in the problem's units."""
 
     def __init__(self, run: Any, count: int, S: np.ndarray):
         self.run, self.count, self.S = run, count, S
 
     @property
     def weights(self) -> np.ndarray:
-        """Of the run, shape (1, p)."""
+        """Weights of the run, shape (1, p)."""
         found: np.ndarray = self.run.weights / self.S
         return found
 
     def releases(self) -> Iterator[np.ndarray]:
-        """As the run's."""
+        """Yield the releases of the run."""
         found: Iterator[np.ndarray] = self.run.releases(self.count)
         return found
 
@@ -446,7 +446,7 @@ def clip_unit(problem: Problem) -> float:
 
 
 def seen(problem: Problem, W: np.ndarray, measure: Measure) -> dict[str, np.ndarray]:
-    """The objective of weights (L, p), and what is measured of them."""
+    """The objective of weights (L, p), and their measures."""
     return {"objective": problem.objective(W), **measure(W)}
 
 
@@ -459,7 +459,7 @@ def _alike(jobs: Sequence[Job], key: Callable[[Job], Any]) -> Iterable[list[int]
 
 
 def _bunches(groups: Iterable[list[int]], most: int) -> Iterator[list[list[int]]]:
-    """Groups one after another, so many places together or one group."""
+    """Join groups in order, at most ``most`` places a bunch or one whole group."""
     bunch: list[list[int]] = []
     for group in groups:
         if bunch and sum(map(len, bunch)) + len(group) > most:
@@ -475,7 +475,7 @@ def _key(setting: Setting) -> tuple[tuple[str, float], ...]:
 
 
 def _typed(options: Any, setting: Setting) -> dict[str, Any]:
-    """Values of a setting, whole where the option's own is."""
+    """Values of a setting in the types of the options: integers stay integers."""
     return {key: type(getattr(options, key))(value) for key, value in setting.items()}
 
 
@@ -487,28 +487,28 @@ STREAMED = (  # why solvers of streams serve no fit
     "ball, without a penalty, where a fit minimises that of these records with one"
 )
 RECORDWISE = ("sgd", "svrg")  # in the names of algorithms that step record by record
-ALIKE = (*RECORDWISE, "skgd")  # of those whose steps have one size for all weights
+ALIKE = (*RECORDWISE, "skgd")  # algorithms whose steps have one size for all weights
 KEYS = {"lanes": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method that can be put on a problem."""
+    """A method that can be applied to a problem."""
 
     section: schema.Solver
-    default: Setting  #: the setting of no tuning
+    default: Setting  #: the setting without tuning
     grid: Sequence[Setting]
 
     @property
     def name(self) -> str:
-        """Of its YAML, or of its file."""
+        """The name of its YAML or file."""
         return self.section.name
 
     @property
     def scales_columns(self) -> bool:
-        """Whether a column's scale is in its step; there the intercept may be large.
+        """Whether steps use the scales of columns; then the intercept's may be large.
 
-        Not so of steps of one size for all weights, as lanes from elsewhere may have.
+        Steps of one size for all weights do not, and lanes of a user's file may not.
         """
         algorithm = self.section.algorithm
         is_own = algorithm not in solvers.names() and _family(self.section) == "lanes"
@@ -530,19 +530,19 @@ def method(
     defaults: Mapping[str, Any] | None = None,
     grids: Mapping[str, Any] | None = None,
 ) -> Method:
-    """The method of that name.
+    """Find a method by its name.
 
     Parameters
     ----------
     name : str
         Of a solver's YAML, or of a Python file in the current folder.
     defaults, grids : mapping, optional
-        Settings by solver's name that take the place of the arena's.
+        Settings by solver's name that replace the arena's.
 
     Raises
     ------
     ConfigError
-        If there is none, or it solves no such problem.
+        If no such solver exists, or it solves no such problem.
     """
     if defaults or grids:
         return _method(name, defaults or {}, grids or {})
@@ -554,7 +554,7 @@ def method(
 
 @functools.cache
 def _kept(name: str, folders: tuple[Path, ...], edited: tuple[int, ...]) -> Method:
-    """A method as its YAML is now: reading it is nine tenths of a small fit."""
+    """Cache a method by its YAML's time: reading it is nine tenths of a small fit."""
     return _method(name, {}, {})
 
 
@@ -575,7 +575,7 @@ def _method(name: str, defaults: Mapping[str, Any], grids: Mapping[str, Any]) ->
 
 
 def check_setting(section: schema.Solver, setting: Mapping[str, Any]) -> None:
-    """Refuse a setting that names what the solver has not, or a wrong value."""
+    """Refuse a setting with unknown names or wrong values."""
     where = f"solver {section.name}: setting"
     module = solvers.load(section.algorithm)
     options = solvers.make_options(module, section.options)
@@ -605,7 +605,7 @@ def _is_positive(value: Any) -> bool:
 def _settings(
     section: schema.Solver, default: Setting, usual: Any, chosen: Any
 ) -> list[Setting]:
-    """The points of a grid; axes that a chosen one leaves out stay at the default."""
+    """The points of a grid; axes that a chosen grid leaves out stay at the default."""
     axes = dict(chosen or usual)
     every = [dict(one) for one in points(axes, f"grids.{section.name}", axes=None)]
     if chosen:
@@ -616,7 +616,7 @@ def _settings(
 
 
 def _section(name: str) -> schema.Solver:
-    """What the YAML says, or what a file of that name alone does."""
+    """The section of a YAML, or one made for a Python file of that name."""
     names = available("solver")
     if name in names:
         section: schema.Solver = read("solver", name)
@@ -655,7 +655,7 @@ def _like(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]
 
 
 def settings() -> dict[str, Any]:
-    """The arena's ``work``, ``defaults`` and ``grids`` by solver's name."""
+    """The arena's ``work``, and its ``defaults`` and ``grids`` by solver's name."""
     return _contest(locate.conf_dirs()[0])
 
 

@@ -1,6 +1,6 @@
 """Private linear models from Python, by scikit-learn's conventions.
 
-The guarantee is that of one fit: choosing parameters by looking at several fits of the
+The guarantee is that of one fit. Choosing parameters by comparing several fits of the
 same data costs more, which ``dperm.Budget`` counts and ``dperm.PrivateSearch`` pays.
 """
 
@@ -78,20 +78,20 @@ from dperm.solvers.fits.secret import Normal
 from dperm.solvers.private_levels import without_p
 from dperm.solvers.scales import column_scales, declared, label_scale
 
-DATA = "data"  # a scale that is read off the data
-PRIVATE = "private"  # one that a private release finds, within epsilon
+DATA = "data"  # a scale that is computed from the data
+PRIVATE = "private"  # a scale that is released within epsilon
 REPLACE = "replace"
 NEIGHBOURS = (REPLACE, ADD_REMOVE)
 RESIDUAL = tuple(name for name in BOUNDED if name not in metrics.SIGNED)
-FEWEST = 10  # records, below which noise is all that a fit shows
-# The column of the intercept holds this, and its scale is the same: solvers that count
-# in scales see ones, and what its weight adds to the penalty is nothing.
+FEWEST = 10  # records; below this a fit shows nothing but noise
+# The intercept's column holds this constant, which is also its scale. So solvers that
+# count in scales see ones, and its weight adds next to nothing to the penalty.
 UNPENALISED = 2.0**20
-NEARLY = 2.0**10  # where no solver scales its columns; the exact minimiser ends at none
-RELEASED = {"minima": "approximate"}  # settings under which nothing is taken for exact
+NEARLY = 2.0**10  # for exact minimisation, which removes the rest
+RELEASED = {"minima": "approximate"}  # settings in which no minimum is taken as exact
 EXACT = "exact"
-DIGITS = 0.01  # of epsilon, the mu of what hides the digits of minima for release
-FOR_RELEASE = (  # algorithms for which noise for release has a proof
+DIGITS = 0.01  # share of epsilon, as the mu of the noise that hides digits of minima
+FOR_RELEASE = (  # algorithms with a proof for exact, discrete noise
     "ada_ssp",
     "dp_gd",
     "dp_gram",
@@ -99,15 +99,15 @@ FOR_RELEASE = (  # algorithms for which noise for release has a proof
     "objective_perturbation",
     "output_perturbation",
 )
-EDGE = 1e100  # of entries and scales of a release, so that no quotient overflows
+EDGE = 1e100  # largest entry and scale of a release, so that no quotient overflows
 OPEN = Ledger((NonPrivate(1, "weights", "the minimiser without privacy"),), given=(N,))
 
-PARAMETERS: Any = dataclass(eq=False, repr=False)  # as scikit-learn compares and prints
+PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison and repr
 
 
 @PARAMETERS
 class DPLinear(BaseEstimator):
-    """What classifier and regressor share; see there for parameters and attributes."""
+    """Base of classifier and regressor, which document parameters and attributes."""
 
     solver: str = AUTO
     _: KW_ONLY
@@ -124,9 +124,9 @@ class DPLinear(BaseEstimator):
     random_state: Any = None
     release: bool = False
     neighbours: str = REPLACE
-    _more = 0  # records of nothing, last in a fit that adds them
-    _order: np.ndarray | None = None  # in which the solver of such a fit gets records
-    _assumed: tuple[str, ...] = ()  # what was read off the data before the fit
+    _more = 0  # empty records, added at the end of a fit for add-remove neighbours
+    _order: np.ndarray | None = None  # in which its solver gets records
+    _assumed: tuple[str, ...] = ()  # read off the data before the fit
 
     # --- from arrays to problems ------------------------------------------------------
 
@@ -135,20 +135,20 @@ class DPLinear(BaseEstimator):
     ) -> tuple[Contestant, Setting]:
         """The solver on the problem of X (n, p) and y (n,), and its setting.
 
-        All that is made of the data before the solver reads them, but for a private
-        release of scales: 1 stands for them. With more than two classes, of the first
-        against the rest. ``method``: the solver's, where it is known already; it is
-        read from the configuration if not.
+        This is all that a fit does to the data before the solver reads them, except
+        that the scales of a private release are 1. With more than two classes it is the
+        problem of the first class against the rest. ``method`` is the solver's, if it
+        is already known; otherwise it is read from the configuration.
 
         Raises
         ------
         ValueError
-            For labels, parameters or a solver that do not do.
+            For unsuitable labels, parameters or solvers.
         """
         return self._runs(*self._cleaned(*self._arrays(X, y)), method)[0]
 
     def _ready(self, X: Any, y: Any) -> tuple[Any, Sequence[Any]]:
-        """What a fit reads: of files, and of large arrays if the method can, blocks."""
+        """Prepare the data; files, and large arrays if possible, are read in blocks."""
         if isinstance(X, str | Path):
             source = parquet(X, y)
             if not (source.has_numbers or hasattr(self, "classes")):
@@ -187,8 +187,8 @@ class DPLinear(BaseEstimator):
     ) -> tuple[Any, np.ndarray]:
         """X (n, p) and y (n,) as arrays, whatever numbers they hold.
 
-        What a single record holds may not decide whether a fit raises. ``layout``: that
-        of a data frame whose levels are found.
+        The contents of a single record may not decide whether a fit raises. ``layout``
+        is that of a data frame whose levels are found.
         """
         if y is None:
             raise ValueError(
@@ -205,8 +205,8 @@ class DPLinear(BaseEstimator):
             raise ValueError(_without_entries(error)) from None
         if sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
-            X.sum_duplicates()  # an entry may come in parts, each within its bounds
-        if self._layout:  # the frame's columns are known by its own names
+            X.sum_duplicates()  # an entry may be a sum of parts, each within its bounds
+        if self._layout:  # the names of the frame's own columns count
             self.n_features_in_ = len(self._layout.columns)
             self.feature_names_in_ = np.array(self._layout.columns, dtype=object)
         y = column_or_1d(self._apart(y), warn=True)
@@ -218,14 +218,14 @@ class DPLinear(BaseEstimator):
         return X, y
 
     def _apart(self, y: Any) -> Any:
-        """Labels of a list by themselves: one text would make texts of all."""
+        """A list's labels as objects: one text would turn all of them into text."""
         is_list = isinstance(y, list | tuple)
         if is_list and getattr(self, "classes", ()) is not None:
             return np.array(y, dtype=object)
         return y
 
     def _framed(self, X: Any, layout: frames.Layout | None = None) -> Any:
-        """X, with the columns that declarations make of a data frame."""
+        """X, with the columns that declarations make from a data frame."""
         self._layout: frames.Layout | None = layout
         self.__dict__.pop("names_", None)
         X = frames.as_numbers(X, self.bounds)
@@ -265,7 +265,7 @@ class DPLinear(BaseEstimator):
         every: Sequence[np.ndarray],
         method: contestants.Method | None = None,
     ) -> list[tuple[Contestant, Setting]]:
-        """The method on the problem of every vector of labels, and its setting."""
+        """The method on the problem of each vector of labels, with its setting."""
         problems = [self._problem(X, one, len(every)) for one in every]
         method = method or self._method(problems)
         if not method.scales_columns:
@@ -285,9 +285,9 @@ class DPLinear(BaseEstimator):
         return [(method.on(problem), setting) for problem in problems]
 
     def _method(self, problems: Sequence[Problem]) -> contestants.Method:
-        """The one that was named, or the first that can.
+        """The named method, or the first that can solve the problems.
 
-        Of several problems, whose price in common is a formula: others take minutes.
+        Several problems need a joint price by a formula, because others take minutes.
         """
         if self.solver != AUTO:
             method = contestants.method(self.solver)
@@ -317,7 +317,7 @@ class DPLinear(BaseEstimator):
         )
 
     def _check(self, n: int) -> None:
-        """Refuse parameters that make no sense, and warn of what is weak."""
+        """Refuse meaningless parameters, and warn of weak ones."""
         self._delta = 1 / n**2 if self.delta is None else self.delta
         self._epsilon = self.epsilon
         if self.neighbours != REPLACE and self.epsilon < math.inf:
@@ -358,12 +358,12 @@ class DPLinear(BaseEstimator):
         extras.require("release", "release=True")
 
     def _spent(self, shape: tuple[int, int], stated: Ledger) -> float:
-        """Of delta, what discrete numbers of a release of p columns cost."""
+        """The share of delta that discrete noise costs in a release of p columns."""
         if not self.release:
             return 0.0
         n, p = shape
         width = p + 2  # with intercept and label
-        if self._layout:  # values and gaps, at most one a record and column
+        if self._layout:  # values and gaps; a record is in one per column
             width += n * len(self._layout.columns)
         cells = width * len(private_scales.OCTAVES)
         releases = sum(event.count for event in stated.events)
@@ -402,7 +402,7 @@ class DPLinear(BaseEstimator):
     # --- scales -----------------------------------------------------------------------
 
     def _scales(self, X: Any) -> Units:
-        """Ranges and scales of the columns X (n, p)."""
+        """Ranges and scales of the columns of X (n, p)."""
         p, given = X.shape[1], self.feature_scale
         names = getattr(self, "feature_names_in_", None)
         columns: Any = p if names is None else [*map(str, names)]
@@ -425,7 +425,7 @@ class DPLinear(BaseEstimator):
         return replace(made, scale=np.broadcast_to(found, p).copy())
 
     def _label_units(self, y: np.ndarray) -> Units:
-        """Those of labels, which signs have none of."""
+        """Ranges and scales of labels; signs need none."""
         return units("label_bounds", None, None, 1, False)
 
     def _private(self) -> tuple[bool, bool]:
@@ -439,7 +439,7 @@ class DPLinear(BaseEstimator):
         return features, labels
 
     def _first(self, shape: tuple[int, int]) -> Ledger:
-        """The scales that are released before the solver runs, by public numbers."""
+        """Ledger of the scales released before the solver runs, from public numbers."""
         (n, p), (features, label) = shape, self._private()
         k = self._moved(p) * features + label
         if not k:
@@ -447,11 +447,11 @@ class DPLinear(BaseEstimator):
         return private_scales.ledger(k, n, self._epsilon, self._delta)
 
     def _sized(self, p: int) -> list[int]:
-        """Columns whose scales are released; counts that are found say the others'."""
+        """Columns whose scales are released; counts determine the others."""
         return self._layout.numeric if self._layout and self._is_open() else [*range(p)]
 
     def _moved(self, p: int) -> int:
-        """Of these, how many a record is in: of a category's levels it is in one."""
+        """How many of them one record can move: it has one level per category."""
         if self._is_marked():
             assert self._layout is not None
             return len(self._layout.columns) + len(self._layout.flags)
@@ -465,7 +465,7 @@ class DPLinear(BaseEstimator):
     def _rescaled(
         self, X: Any, every: Sequence[Any], first: Ledger, normal: Normal | Exact
     ) -> tuple[Any, Sequence[Any], np.ndarray]:
-        """X and labels over scales that are released now, and what was released."""
+        """X and labels over scales that are released here, and the noisy counts."""
         (n, p), (features, label) = X.shape, self._private()
         some = self._sized(p)
         if isinstance(X, Blocks):
@@ -508,9 +508,9 @@ class DPLinear(BaseEstimator):
         Raises
         ------
         ValueError
-            For labels, parameters or a solver that do not do.
+            For unsuitable labels, parameters or solvers.
         BudgetError
-            If less is left of a ``Budget`` that is open.
+            If an open ``Budget`` has too little left.
         TypeError
             For ``sample_weight`` and other arguments.
         """
@@ -532,7 +532,7 @@ class DPLinear(BaseEstimator):
         return self._fitted_adding(X, y, seed)
 
     def _fitted_adding(self, X: Any, y: Any, seed: int) -> Self:
-        """Fit for neighbours by adding or removing, on a number that is released."""
+        """Fit for add-remove neighbours, after a private release of n."""
         if isinstance(X, str | Path):
             raise ValueError("neighbours: 'add_remove' expects arrays, found a file")
         if self.delta is None:
@@ -557,11 +557,11 @@ class DPLinear(BaseEstimator):
         try:
             self._fitted_replacing(X, y, seed, charged=True)
         finally:
-            self._more, self._order = 0, None  # nothing that is kept tells n
+            self._more, self._order = 0, None  # nothing that is kept reveals n
         self._guarantee = added_or_removed(self.epsilon_, number)
         return self
 
-    @np.errstate(all="ignore")  # no warning may follow the records
+    @np.errstate(all="ignore")  # warnings would depend on the records
     def _fitted_replacing(
         self, X: Any, y: Any, seed: int, charged: bool = False
     ) -> Self:
@@ -624,9 +624,10 @@ class DPLinear(BaseEstimator):
         return self
 
     def _before(self, shape: tuple[int, int]) -> tuple[Ledger, Ledger, Ledger]:
-        """What is released before the solver runs: columns, scales and fills of gaps.
+        """Ledgers of releases before the solver's: columns, scales, fills of gaps.
 
-        By public numbers, and the fills by which columns were found.
+        They follow from public numbers; that of fills also from the columns that were
+        found.
         """
         scales, none = self._first(shape), Ledger()
         if not self._layout:
@@ -636,13 +637,13 @@ class DPLinear(BaseEstimator):
         return levels, scales, self._layout.fill_ledger(*how)
 
     def _calibrated(self, before: Ledger, runs: Any, goal: Any) -> Any:
-        """The least noise of runs with which all releases meet the target."""
+        """The least noise with which all releases together meet the target."""
         return calibrate(lambda noise: before + _composed(runs, noise), *goal)
 
     def _settled(
         self, frame: Any, y: np.ndarray, levels: Ledger, normal: Normal | Exact
     ) -> tuple[Any, Sequence[Any]]:
-        """X and labels with the columns that are found now."""
+        """X and labels with the columns that are found here."""
         assert self._layout is not None
         layout = frames.found(frame, self._layout, levels, normal)
         return self._cleaned(*self._arrays(frame, y, layout))
@@ -673,9 +674,10 @@ class DPLinear(BaseEstimator):
         self._keep(coef, intercept)
 
     def _affine(self) -> np.ndarray:
-        """What takes one run's weights to coefficients and intercept, but for the ends.
+        """The linear map from one run's weights to coefficients and intercept.
 
-        Shape (p + 1, p + 1), or (p + 1, p) without an intercept.
+        It omits the centre of the labels. Shape (p + 1, p + 1), or (p + 1, p) without
+        an intercept.
         """
         coef = np.diag(1 / self._over)
         whole = np.vstack((coef, -self._units.centre @ coef * self.fit_intercept))
@@ -697,22 +699,22 @@ class DPLinear(BaseEstimator):
                 f"loss must be one of {', '.join(known)}, found {self.loss!r}"
             )
 
-    # --- what is known of a fit -------------------------------------------------------
+    # --- after a fit ------------------------------------------------------------------
 
     @property
     def epsilon_(self) -> Guarantee:
-        """What the fit cost: an interval, and what it takes as public."""
+        """The cost of the fit: an interval, and what it takes as public."""
         if not hasattr(self, "_guarantee"):
             raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit")
         return self._guarantee
 
     def _scores(self, X: Any) -> np.ndarray:
-        """<x, w> and the intercept of each record and vector of weights, (n, K)."""
+        """<x, w> plus the intercept for each record and vector of weights, (n, K)."""
         check_is_fitted(self, "coef_")
         return np.asarray(self._read(X) @ np.atleast_2d(self.coef_).T) + self.intercept_
 
     def _read(self, X: Any) -> Any:
-        """Records as the array (n, p) that the coefficients are for."""
+        """Records as the array (n, p) that matches the coefficients."""
         if self._layout:
             X = frames.as_numbers(X, self.bounds)
             return check_array(frames.expanded(X, self._layout))
@@ -758,62 +760,62 @@ class DPClassifier(ClassifierMixin, DPLinear):
     Parameters
     ----------
     solver : str
-        "auto" takes the first of the arena's advice that can do the problem, by n, p,
-        loss and epsilon alone; see ``solver_``. Or a name of ``conf/solver``, or of a
-        Python file in the current folder.
+        "auto" takes the first method of the arena's advice that can solve the problem,
+        by n, p, loss and epsilon alone; see ``solver_``. Otherwise the name of a solver
+        in ``conf/solver``, or of a Python file in the current folder.
     epsilon : float
-        Positive; ``inf`` is the minimiser without privacy, or the named solver without
-        noise.
+        Positive; ``inf`` gives the minimiser without privacy, or the named solver
+        without noise.
     delta : float, optional
-        None: 1 / n^2.
+        None means 1 / n^2.
     loss : {"logistic", "smoothed_hinge"}
     l1, l2 : float
-        ``l2=None``: 1 / n.
+        ``l2=None`` means 1 / n.
     classes : sequence, optional
-        The labels; of two the second is +1. None reads them off y, and says so in
-        ``epsilon_.given``. A record with another label, or with a number that is not
-        finite, counts as one of zeros: no single record makes a fit raise.
+        The labels; of two, the second is +1. None reads them off y, which
+        ``epsilon_.given`` then states. A record with another label, or with a number
+        that is not finite, counts as one of zeros: no single record makes a fit raise.
     bounds : (low, high) or mapping, optional
-        Ranges of the columns in their own units: two numbers, two arrays of one number
-        a column, or a mapping from the names of a data frame's columns to pairs. They
-        must not be computed from the data, which are clipped to them. A frame with
-        ``categories`` or ``missing_columns`` has them of its numeric columns.
+        Ranges of the columns in their own units: two numbers, two arrays with one
+        number per column, or a mapping from the names of a data frame's columns to
+        pairs. Data are clipped to them; they must not be computed from the data. With
+        ``categories`` or ``missing_columns`` they are those of the numeric columns.
     categories : mapping, optional
         The values of columns of a data frame: ``{"city": ["A", "B"]}``. Every other
         value, and a missing one, is the level "other". They must not be read off the
-        data, and a column's own ``category`` type declares nothing. The values of other
-        columns of text are found by a noisy count, for a share of epsilon and of delta
-        that :mod:`dperm.solvers.private_levels` states; rare ones are "other".
+        data; a column's ``category`` type declares nothing. The values of other text
+        columns are found by a noisy count, for a share of epsilon and of delta that
+        :mod:`dperm.solvers.private_levels` states; rare ones are "other".
     missing_columns : sequence of str, mapping or "private", optional
-        Columns of numbers that may be missing: 0 or the middle of the bounds stands
-        for them, or the number that a mapping gives, and an indicator column is added,
-        whether or not any is missing. In other columns a record with a gap counts as
-        one of zeros. "private", and None where values of text are found, counts the
-        gaps of all other columns with noise: where there are some there is an
-        indicator, and the middle of the bounds or a released mean stands for them.
+        Numeric columns that may have missing values. The middle of the bounds, 0, or
+        the number in a mapping replaces them. An indicator column is always added. In
+        other columns a record with a gap counts as one of zeros. "private" counts the
+        gaps of all other columns with noise; so does None where values of text are
+        found. Columns with gaps then get an indicator, and the middle of the bounds or
+        a released mean fills them.
     feature_scale : float, ndarray (p,), "private" or "data", optional
-        What the columns' root mean squares are taken for, from the middle of the bounds
-        if there are any. Data are clipped to what it says, so that epsilon holds
-        whatever they are; a scale far off costs accuracy. None takes what the bounds
-        say; without bounds it is "private": scales are released with noise, for a share
-        of epsilon that :mod:`dperm.solvers.private_scales` states, and penalties weigh
-        w in units of them. A number must not be computed from the data. "data" computes
-        it, warns, and says so in ``epsilon_.given``.
+        Assumed root mean squares of the columns, about the middle of any bounds. Data
+        are clipped in units of them, so that epsilon holds whatever they are; a wrong
+        scale costs accuracy. None derives them from the bounds. Without bounds it means
+        "private": scales are released with noise, for a share of epsilon that
+        :mod:`dperm.solvers.private_scales` states, and penalties weigh w in units of
+        them. A number must not be computed from the data. "data" computes it, warns,
+        and is stated in ``epsilon_.given``.
     setting : mapping, optional
         Values of a named solver, such as ``{"passes": 10, "step": 1, "clip": 1}``.
     random_state : int, RandomState or None
         None draws from the operating system; a seed that others know hides nothing.
     release : bool
-        Whether noise is exact and discrete, fit for publishing what comes out, and
-        not made of doubles (:mod:`dperm.solvers.exact_noise`). It needs ``pip install
-        'dperm[release]'``, takes no ``random_state``, and a solver whose sums have a
-        proof: ``ada_ssp``, ``dp_gd``, ``dp_gram``, ``moments``, objective and output
-        perturbation. Others refuse; docs/howto/fit.md says why.
+        Whether noise is exact and discrete instead of made of doubles, so that results
+        may be published (:mod:`dperm.solvers.exact_noise`). It needs ``pip install
+        'dperm[release]'``, no ``random_state``, and a solver whose sums have a proof:
+        ``ada_ssp``, ``dp_gd``, ``dp_gram``, ``moments``, objective and output
+        perturbation. Others refuse; docs/howto/fit.md gives the reasons.
     neighbours : {"replace", "add_remove"}
-        Whether data sets are neighbours if one record is replaced, n being public, or
-        if one is added or removed: then n is released with noise, for a fiftieth of
-        epsilon (:mod:`dperm.solvers.hidden_number`), and ``delta`` and ``classes`` are
-        to be declared.
+        Whether neighbours replace one record, with n public, or add or remove one. In
+        the second case n is released with noise, for a fiftieth of epsilon
+        (:mod:`dperm.solvers.hidden_number`), and ``delta`` and ``classes`` must be
+        declared.
 
     Attributes
     ----------
@@ -826,7 +828,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
     feature_names_in_ : ndarray
         Of a data frame.
     names_ : ndarray, shape (p,)
-        Of a data frame, what the coefficients belong to: ``city=A``, ``age=missing``.
+        Of a data frame, names of the coefficients: ``city=A``, ``age=missing``.
 
     Examples
     --------
@@ -842,9 +844,9 @@ class DPClassifier(ClassifierMixin, DPLinear):
     classes: Any = None
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
-        """Labels as signs, a vector a class if there are more than two.
+        """Labels as signs; one vector per class if there are more than two.
 
-        A record of no class is one of zeros.
+        A record of no class becomes one of zeros.
         """
         self._check_loss(metrics.SIGNED)
         if self.classes is None:
@@ -887,15 +889,15 @@ class DPClassifier(ClassifierMixin, DPLinear):
 
     @available_if(lambda self: self.loss == "logistic")
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, of the logistic loss alone; shape (n, K).
+        """Probabilities of the classes, for the logistic loss only; shape (n, K).
 
-        Of more than two, each against the rest, over their sum.
+        With more than two classes, each against the rest, divided by their sum.
         """
         return np.exp(self.predict_log_proba(X))
 
     @available_if(lambda self: self.loss == "logistic")
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Their logarithms; shape (n, K)."""
+        """Logarithms of the probabilities; shape (n, K)."""
         scores = self._scores(X)
         if scores.shape[1] == 1:
             scores = np.column_stack((-scores, scores))
@@ -908,8 +910,8 @@ class DPClassifier(ClassifierMixin, DPLinear):
 class DPRegressor(RegressorMixin, DPLinear):
     r"""A private linear regression.
 
-    Minimises mean_i phi(x_i . w + b - y_i) + l1 ||w||_1 + (l2 / 2) ||w||^2; all
-    else is as for ``DPClassifier``.
+    Minimises mean_i phi(x_i . w + b - y_i) + l1 ||w||_1 + (l2 / 2) ||w||^2; all else is
+    as for ``DPClassifier``.
 
     Parameters
     ----------
@@ -921,7 +923,7 @@ class DPRegressor(RegressorMixin, DPLinear):
     label_bounds : (low, high), optional
         The range of the labels, as ``bounds``.
     label_scale : float, "private" or "data", optional
-        What the labels' root mean square is taken for, as ``feature_scale``.
+        Assumed root mean square of the labels, as ``feature_scale``.
 
     Attributes
     ----------
@@ -954,7 +956,7 @@ class DPRegressor(RegressorMixin, DPLinear):
         return replace(made, scale=found[None])
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
-        """Labels as numbers; a record that is not finite is left out."""
+        """Labels as numbers; a record that is not finite counts as one of zeros."""
         self._check_loss(RESIDUAL)
         if isinstance(X, Blocks):
             return X, [None]
@@ -974,30 +976,30 @@ class DPRegressor(RegressorMixin, DPLinear):
     def intervals(
         self, X: Any = None, level: float = 0.95, labels: bool = False
     ) -> pd.DataFrame:
-        """Intervals of the coefficients, or of predictions, from what is released.
+        """Intervals of the coefficients, or of predictions, from releases alone.
 
-        They cost no further epsilon, and hold the noise and the sampling of records
-        (:mod:`dperm.compare.intervals`).
+        They cost no further epsilon. They account for the noise and for the sampling of
+        records (:mod:`dperm.compare.intervals`).
 
         Parameters
         ----------
         X : array (m, p) or data frame, optional
-            Whose predictions; None: of the coefficients and the intercept.
+            Records to predict; None for intervals of coefficients and intercept.
         level : float
             In (0, 1).
         labels : bool
-            Whether to cover single labels, and not their expectation.
+            Whether to cover single labels instead of their expectation.
 
         Returns
         -------
         DataFrame
-            ``estimate``, ``low``, ``high``; a row a coefficient by its name and one of
-            ``intercept``, or a row a record.
+            ``estimate``, ``low``, ``high``; one row per record, or one per coefficient
+            by name and one of ``intercept``.
 
         Raises
         ------
         ValueError
-            For a fit of another solver than ``moments`` or ``dp_gram``, with an L1
+            For a fit by another solver than ``moments`` or ``dp_gram``, with an L1
             norm, or of a setting with too few steps or too narrow clips.
         """
         check_is_fitted(self, "coef_")
@@ -1024,22 +1026,22 @@ class DPRegressor(RegressorMixin, DPLinear):
 def fit(
     X: Any, y: Any, solver: str = AUTO, epsilon: float = 1.0, **parameters: Any
 ) -> DPClassifier | DPRegressor:
-    """A fitted private linear model: a classifier of classes, else a regression.
+    """Fit a private linear model: a classifier for classes, otherwise a regression.
 
     Parameters
     ----------
     X : array (n, p), sparse array or data frame
-        Or the path of a Parquet file, or of a folder of them, which is read in blocks,
+        Or the path of a Parquet file or of a folder of them. Files are read in blocks,
         by the workers of a Dask client if one is open. Arrays of more than 2^23
         entries, memory-mapped or not, are read in blocks too if the method can.
     y : array, shape (n,)
-        Of a path, the name of the label's column.
+        For a path, the name of the label's column.
     solver, epsilon
         As for ``DPClassifier``.
     **parameters
-        More of ``DPClassifier`` or ``DPRegressor``; ``loss`` or ``classes`` decides
-        which, where they are given. Else y does, and ``epsilon_.given`` says so:
-        labels that are no numbers, or two numbers, are classes.
+        Further ones of ``DPClassifier`` or ``DPRegressor``; ``loss`` or ``classes``
+        decides which. Without them y decides, and ``epsilon_.given`` states so: labels
+        that are not numbers, or only two numbers, are classes.
 
     Examples
     --------
@@ -1085,7 +1087,7 @@ def _composed(runs: Sequence[tuple[Contestant, Setting]], noise: float) -> Ledge
 
 
 def _reads_off(method: contestants.Method) -> str:
-    """Why a method does not do with declared scales alone; empty if it does."""
+    """Why a method needs more than declared scales; empty if it does not."""
     chosen = method.section.options
     sets = chosen.get("blocks") or chosen.get("groups")
     if chosen.get("probabilities") != "importance" or not sets:
@@ -1094,7 +1096,7 @@ def _reads_off(method: contestants.Method) -> str:
 
 
 def noise_seed(random_state: Any) -> int:
-    """The seed of a fit's noise; of the operating system unless one is asked for."""
+    """The seed of a fit's noise; from the operating system unless one is passed."""
     if random_state is None:
         return secrets.randbits(62)
     seed = int(check_random_state(random_state).randint(2**31))
@@ -1135,7 +1137,7 @@ def _within_edge(X: Any, scales: np.ndarray) -> Any:
 
 
 def _finite(w: np.ndarray) -> np.ndarray:
-    """The weights, or zeros where the run diverged; that is post-processing."""
+    """The weights, or zeros if the run diverged; that is post-processing."""
     if np.isfinite(w).all():
         return w
     warnings.warn(
@@ -1148,7 +1150,7 @@ def _finite(w: np.ndarray) -> np.ndarray:
 
 
 def _without_entries(error: ValueError) -> str:
-    """What scikit-learn says of an array, without what stands in it."""
+    """scikit-learn's message about an array, without any of its entries."""
     if "could not convert" in str(error):
         return "X: expected numbers, found text; a data frame may have columns of text"
     if "Complex data" in str(error):
@@ -1157,7 +1159,7 @@ def _without_entries(error: ValueError) -> str:
 
 
 def _numbers(values: Any) -> np.ndarray:
-    """An array of numbers; NaN where it is of none."""
+    """An array of numbers; NaN if it is not numeric."""
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -1165,7 +1167,7 @@ def _numbers(values: Any) -> np.ndarray:
 
 
 def _hidden(seen: np.ndarray, label: bool) -> str:
-    """Which scales a release did not tell; it is free, like all that is made of it."""
+    """Warning of scales hidden by noise; it is post-processing and costs nothing."""
     columns = int((~seen[: len(seen) - label]).sum())
     parts = [f"{columns} of {len(seen) - label} columns"] * (columns > 0)
     parts += ["the labels"] * (label and not seen[-1])

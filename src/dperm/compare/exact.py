@@ -12,17 +12,16 @@ from dperm.core.erm.optimum import NotCertifiedError, solve
 from dperm.core.erm.problem import Problem
 
 STEPS = 50
-ENOUGH = 1e-14  # of the weights, relative, that a Newton step may still move
+ENOUGH = 1e-14  # relative to the weights, the least Newton step that matters
 
 
 def minimiser(problem: Problem, fit_intercept: bool) -> np.ndarray:
     """Weights (p,) of a problem whose last column is the intercept's, if there is one.
 
-    The certified optimum, whose intercept has a small penalty, and Newton steps without
-    it on the weights that are not 0.
+    The start is the certified optimum, whose intercept has a small penalty. Newton
+    steps on the weights that are not 0 then remove that penalty.
 
-    Raises ValueError if there is no minimiser: classes that a plane separates, without
-    a penalty.
+    Raises ValueError if there is no minimiser: separable classes without a penalty.
     """
     try:
         w = solve(replace(problem, public=None)).w

@@ -1,8 +1,8 @@
-"""Data frames as arrays of numbers, by what a user declares or a release finds.
+"""Convert data frames to arrays of numbers, by declarations and private releases.
 
-Which columns come out depends on the declarations, on the types of the frame's columns
-and on what :mod:`dperm.solvers.private_levels` releases. A row of the array depends on
-that record alone, so that neighbours stay neighbours.
+The columns depend on the declarations, on the types of the frame's columns and on what
+:mod:`dperm.solvers.private_levels` releases. A row of the array depends on its record
+alone, so that neighbours stay neighbours.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.secret import Normal
 
 OTHER = "other"  # the level of every value that is not declared
-PRIVATE = "private"  # gaps that a release finds
-TYPES = "types of columns"  # a guarantee's assumption, where they are not declared
+PRIVATE = "private"  # gaps that a private release finds
+TYPES = "types of columns"  # assumed by a guarantee where they are not declared
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What becomes of the columns of a data frame.
+    """How the columns of a data frame become those of an array.
 
-    ``names`` are those of the array: ``city=A``, ``city=other``, ``age=missing``.
-    ``fills`` has what a missing number becomes, ``bounds`` the array's ranges. Of
-    columns of ``text`` the levels, and of those of ``gaps`` whether numbers are
-    missing, are found by a release; ``counts`` has by name how often. Columns of
-    ``flags`` have an indicator of gaps.
+    ``names`` are the array's columns: ``city=A``, ``city=other``, ``age=missing``.
+    ``fills`` holds the number that replaces a missing one, ``bounds`` the array's
+    ranges. A release finds the levels of the columns in ``text``, and whether numbers
+    are missing in those of ``gaps``; ``counts`` holds its noisy counts by name. Columns
+    in ``flags`` have an indicator of gaps.
     """
 
     columns: tuple[str, ...]
@@ -57,24 +57,24 @@ class Layout:
 
     @property
     def is_open(self) -> bool:
-        """Whether anything is found by a release."""
+        """Whether a release has to find anything."""
         return bool(self.text or self.gaps)
 
     @property
     def numeric(self) -> list[int]:
-        """Places in the array of the columns of numbers."""
+        """Indices in the array of the numeric columns."""
         numbers = {*self.columns} - {*self.levels}
         return [k for k, name in enumerate(self.names) if name in numbers]
 
     @property
     def gap_places(self) -> list[tuple[int, int]]:
-        """Places of the columns whose gaps were found, and of their indicators."""
+        """Indices of the columns whose gaps were found, and of their indicators."""
         places = {name: k for k, name in enumerate(self.names)}
         some = [one for one in self.gaps if one in self.flags]
         return [(places[one], places[f"{one}=missing"]) for one in some]
 
     def fill_ledger(self, epsilon: float, delta: float) -> Ledger:
-        """What is released to fill gaps, where neither bounds nor a user say it."""
+        """Releases that fill gaps, where neither bounds nor the user declare fills."""
         if not self.gaps or self.bounds is not None:
             return Ledger()
         return private_levels.fill_ledger(max(len(self.gap_places), 1), epsilon, delta)
@@ -87,14 +87,14 @@ class Layout:
         stated: Ledger,
         normal: Normal | Exact,
     ) -> tuple[np.ndarray, Layout]:
-        """X with released means in its gaps, and the layout that fills others alike.
+        """X with released means in its gaps, and the layout with these fills.
 
         Parameters
         ----------
         X : ndarray (n, p)
             Gaps are 0, and their indicators are not.
         units, over : ndarray, shape (p,)
-            Scales of X's columns, and what the frame's numbers were divided by.
+            Scales of X's columns, and the divisors of the frame's numbers.
         stated, normal
             As for ``private_levels.means``.
         """
@@ -111,13 +111,13 @@ class Layout:
         return X, replace(self, fills={**self.fills, **fills})
 
     def scales(self, known: np.ndarray, n: int) -> np.ndarray:
-        """Root mean squares of n records' columns (p,), of those found by counts."""
+        """Root mean squares (p,) of n records' columns; counts replace known ones."""
         shares = [self.counts.get(name, 0.0) / n for name in self.names]
         found = np.sqrt(np.clip(shares, 1 / n, 1.0))
         return np.where([name in self.counts for name in self.names], found, known)
 
     def ledger(self, n: int, epsilon: float, delta: float) -> Ledger:
-        """What is released to find levels and gaps of n records."""
+        """Releases that find the levels and gaps of n records."""
         if not self.is_open:
             return Ledger()
         many = (len(self.text), len(self.gaps))
@@ -125,11 +125,11 @@ class Layout:
 
 
 def layout(frame: pd.DataFrame, categories: Any, gaps: Any, bounds: Any) -> Layout:
-    """What declarations make of a frame, of which only names and types are read.
+    """The layout by declarations and by the frame's names and types alone.
 
-    They are as of ``DPClassifier``, bounds those of numeric columns. A ``ValueError``
-    is raised where they do not fit the frame, and for columns that are neither numbers
-    nor text.
+    Parameters are as for ``DPClassifier``; bounds are those of numeric columns. Raises
+    ``ValueError`` if they do not fit the frame, and for columns that are neither
+    numbers nor text.
     """
     columns = tuple(frame.columns)
     if len({*columns}) < len(columns) or not all(isinstance(c, str) for c in columns):
@@ -160,7 +160,7 @@ def layout(frame: pd.DataFrame, categories: Any, gaps: Any, bounds: Any) -> Layo
 
 
 def _named(by: Layout, ends: Mapping[str, tuple[float, float]] | None) -> Layout:
-    """The layout with the names of its columns, and the ranges of the numeric ones."""
+    """The layout with the names of its columns and the ranges of the numeric ones."""
     made: list[tuple[str, tuple[float, float]]] = []
     for one in by.columns:
         if one in by.levels:
@@ -179,9 +179,9 @@ def _named(by: Layout, ends: Mapping[str, tuple[float, float]] | None) -> Layout
 def found(
     frame: pd.DataFrame, by: Layout, stated: Ledger, normal: Normal | Exact
 ) -> Layout:
-    """The layout with the levels and gaps of a frame that a release finds.
+    """The layout with the levels and gaps that a release finds in a frame.
 
-    Levels are in the order of their names: that of the records would tell of them.
+    Levels are sorted by name, because the order of the records would reveal them.
 
     Parameters
     ----------
@@ -214,17 +214,17 @@ def found(
 
 
 def _counted(column: pd.Series) -> dict[str, int]:
-    """How often each name of a value occurs, in their order."""
+    """How often each level's name occurs, sorted by name."""
     names = [name for name in map(_name, column) if name]
     values, counts = np.unique(np.array(names, dtype=object), return_counts=True)
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
 def _name(value: Any) -> str:
-    """A level's name of a value of text; none for what is missing or no word.
+    """Name of a value's level; empty if it is missing, or neither text nor a number.
 
-    Numbers that are equal have one name, 1 for 1, 1.0 and True: pandas keeps all
-    numbers of a category as one type, which a single record decides.
+    Equal numbers have one name, 1 for 1, 1.0 and True. Otherwise one record could
+    change the names: pandas stores all numbers of a category as one type.
     """
     if isinstance(value, str):
         name = str.__str__(value)
@@ -243,8 +243,8 @@ def _is_equal(value: Any) -> bool:
 def expanded(frame: Any, by: Layout) -> np.ndarray:
     """The frame's n records as numbers, shape (n, q); no value of a record raises.
 
-    A number that is missing where no gap was declared stays NaN. A ``ValueError`` is
-    raised for columns that are missing, or of text where numbers were fitted.
+    A missing number stays NaN where no gap was declared. Raises ``ValueError`` for
+    columns that are missing, or of text where numbers were fitted.
     """
     is_frame = isinstance(frame, pd.DataFrame)
     absent = [one for one in by.columns if not is_frame or one not in frame]
@@ -255,7 +255,7 @@ def expanded(frame: Any, by: Layout) -> np.ndarray:
     for one in by.columns:
         if one in by.levels:
             column = frame[one].map(_name) if one in by.text else frame[one]
-            # indicators of the levels and of all else, shape (n, K + 1)
+            # indicators of the levels and of "other", shape (n, K + 1)
             levels = by.levels[one]
             places, last = {value: k for k, value in enumerate(levels)}, len(levels)
             codes = [read(places.__getitem__, value, last) for value in column]
@@ -269,7 +269,7 @@ def expanded(frame: Any, by: Layout) -> np.ndarray:
 
 
 def texts(frame: pd.DataFrame) -> list[str]:
-    """Names of the columns whose type is that of text, objects or categories."""
+    """Names of the columns whose type is text, object or category."""
     is_text = (is_object_dtype, is_string_dtype)
     return [
         str(name)
@@ -282,7 +282,8 @@ def texts(frame: pd.DataFrame) -> list[str]:
 def as_numbers(frame: Any, bounds: Any) -> Any:
     """The frame with doubles in the columns that bounds name, whatever they hold.
 
-    And in those of pandas' own types of numbers, where a gap may have no cast.
+    Columns of pandas' extension number types, whose gaps may have no cast, become
+    doubles too.
     """
     if not isinstance(frame, pd.DataFrame):
         return frame
@@ -300,7 +301,7 @@ def as_numbers(frame: Any, bounds: Any) -> Any:
 
 
 def assumed(frame: Any, *declared: Any) -> tuple[str, ...]:
-    """Types of a frame's columns, unless categories, gaps and bounds name them all."""
+    """The assumption on column types, unless declarations name all columns."""
     if not isinstance(frame, pd.DataFrame):
         return ()
     lists = [one for one in declared if isinstance(one, Mapping | list)]
@@ -309,7 +310,7 @@ def assumed(frame: Any, *declared: Any) -> tuple[str, ...]:
 
 
 def refuse_others(frame: pd.DataFrame, declared: set[str]) -> None:
-    """Refuse, all at once, columns that are no numbers and not declared, as dates."""
+    """Refuse all undeclared columns that are not numbers, such as dates, at once."""
     types = [(c, t) for c, t in frame.dtypes.items() if c not in declared]
     other = [str(c) for c, t in types if not is_numeric_dtype(t) or is_complex_dtype(t)]
     if other:
@@ -320,7 +321,7 @@ def refuse_others(frame: pd.DataFrame, declared: set[str]) -> None:
 
 
 def _fills(gaps: Any) -> dict[str, float | None]:
-    """What gaps become by column, None for the middle of its bounds, or 0."""
+    """Fills of gaps by column; None stands for the middle of its bounds, or 0."""
     if isinstance(gaps, str) or not np.iterable(gaps):
         raise ValueError(
             "missing_columns: expected a list, a mapping from columns to fills, or "
@@ -336,7 +337,7 @@ def _fills(gaps: Any) -> dict[str, float | None]:
 
 
 def _levels(categories: Any) -> dict[str, tuple[Any, ...]]:
-    """Declared values by column, of which "other" is none."""
+    """Declared values by column, without "other"."""
     wanted = (
         'categories: expected values by column, as {"city": ["A", "B"]}, that differ '
         f"and are neither missing nor {OTHER!r}, whole numbers from 2^53 on as text; "
@@ -346,7 +347,7 @@ def _levels(categories: Any) -> dict[str, tuple[Any, ...]]:
         raise ValueError(f"{wanted} {categories!r}")
     found = {}
     for name, given in (categories or {}).items():
-        values: Any = getattr(given, "categories", given)  # of a CategoricalDtype
+        values: Any = getattr(given, "categories", given)  # or a CategoricalDtype's
         is_list = np.iterable(values) and not isinstance(values, str)
         tags = [*map(str, values), OTHER] if is_list else [OTHER, OTHER]
         if len({*tags}) < len(tags) or any(
@@ -358,13 +359,13 @@ def _levels(categories: Any) -> dict[str, tuple[Any, ...]]:
 
 
 def _merges(value: Any) -> bool:
-    """Whether a double, as a single gap makes of pandas' numbers, is of others too."""
+    """Whether the value as a double may equal others; one gap makes numbers doubles."""
     return isinstance(value, Number) and abs(read(float, value, 0.0)) >= 2.0**53
 
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Without warnings of other libraries: they would follow the records."""
+    """Suppress warnings of other libraries, which would depend on the records."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
@@ -372,14 +373,14 @@ def silent() -> Iterator[None]:
 
 @silent()
 def numbers(column: pd.Series) -> np.ndarray:
-    """As doubles; NaN for what is none."""
+    """The column as doubles; NaN for values that are not numbers."""
     if not is_numeric_dtype(column.dtype):
         return np.array([read(float, value, np.nan) for value in column])
     return column.to_numpy(dtype=float, na_value=np.nan)
 
 
 def read(function: Callable[[Any], Any], value: Any, otherwise: Any) -> Any:
-    """What a value reads as, whatever it is."""
+    """The function's result for a value, or ``otherwise`` if it raises anything."""
     try:
         return function(value)
     except Exception:  # a record may hold anything, and may raise anything

@@ -1,4 +1,4 @@
-"""What a fit costs, and budgets that several fits share."""
+"""The cost of a fit, and budgets that several fits share."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ RELATIONS = {
 
 @dataclass(frozen=True)
 class Guarantee:
-    """An epsilon, as an interval whose ends are both proved."""
+    """An epsilon, as an interval whose two ends are proved."""
 
-    ledger: Ledger  #: what the fit released
+    ledger: Ledger  #: releases of the fit
     delta: float
-    #: what is public: n, by the relation itself, and what was read off the data without
-    #: being paid for
+    #: public information: n, by the relation itself, and what was read off the data
+    #: without being paid for
     given: tuple[str, ...]
-    #: of delta, what noise for release costs
+    #: share of delta that noise for release costs
     slack: float = field(default=0.0, kw_only=True)
 
     def assuming(self, *names: str) -> Guarantee:
-        """The same with more taken as public."""
+        """The same guarantee with more taken as public."""
         return replace(self, given=united(self.given, names))
 
     @cached_property
     def interval(self) -> Interval:
-        """Both ends; found when asked for."""
+        """Both ends, computed on first use."""
         found = epsilon_interval(self.ledger, self.delta - self.slack)
         if not self.slack:
             return found
@@ -51,22 +51,22 @@ class Guarantee:
 
     @property
     def low(self) -> float:
-        """Some mechanism with these releases costs at least that."""
+        """Lower end: some mechanism with these releases costs at least that."""
         return self.interval.low
 
     @property
     def high(self) -> float:
-        """Every mechanism with these releases costs at most that."""
+        """Upper end: every mechanism with these releases costs at most that."""
         return self.interval.high
 
     @property
     def unconditional(self) -> bool:
-        """Whether nothing is taken as public that moves with a record."""
+        """Whether nothing that changes with a record is taken as public."""
         return not moves_with_data(self.given)
 
     @property
     def relation(self) -> str:
-        """Of neighbouring data sets: ``replace_one`` or ``add_remove``."""
+        """The relation of neighbouring data sets: ``replace_one`` or ``add_remove``."""
         return self.ledger.relation
 
     def __str__(self) -> str:
@@ -80,65 +80,65 @@ class Guarantee:
 
 @dataclass(frozen=True, repr=False)
 class Choice(Guarantee):
-    """What publishing the best of a random number of runs costs."""
+    """The cost of publishing the best of a random number of runs."""
 
-    #: the bound of ``accountants.private_choice``; no lower end is known
+    #: the bound of ``accountants.private_choice``; no lower bound is known
     cost: float = math.inf
 
     @cached_property
     def interval(self) -> Interval:
-        """From 0 to the bound."""
+        """From 0 to the upper bound."""
         return Interval(0.0, self.cost)
 
 
 @dataclass(frozen=True, repr=False)
 class Counted(Guarantee):
-    """What a fit costs whose first release is the number of its records.
+    """The cost of a fit whose first release is the number of its records.
 
-    What follows is chosen by that number, so that the two add up.
+    Later releases depend on that number, so the two costs add up.
     """
 
-    #: of what follows, under replacing a record; its lower end needs a record replaced
+    #: of later releases, under replacing a record; its lower end needs that relation
     rest: Guarantee | None = None
 
     @cached_property
     def interval(self) -> Interval:
-        """From 0 to the sum."""
+        """From 0 to the sum of the two costs."""
         assert self.rest is not None
         number = self.ledger.events[0]
         return Interval(0.0, 1 / number.noise_multiplier + self.rest.high)
 
 
 def added_or_removed(rest: Guarantee, number: Laplace) -> Guarantee:
-    """Of a fit for replacing a record, after its number of records was released."""
+    """The guarantee of a fit under replacement after the release of its n."""
     given = moves_with_data(rest.given)
     ledger = Ledger((number, *rest.ledger.events), ADD_REMOVE, given)
     return Counted(ledger, rest.delta, given, rest)
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something is read off the data that epsilon does not pay for."""
+    """Something is read off the data without being paid for by epsilon."""
 
 
 class BudgetError(ValueError):
-    """A fit that costs more than is left of a budget."""
+    """A fit costs more than a budget has left."""
 
 
-ROUNDING = 1e-9  # relative, of a budget's sums
+ROUNDING = 1e-9  # relative tolerance of a budget's sums
 _ACTIVE: list[Budget] = []  # innermost last
 _LOCK = threading.Lock()
 
 
-@dataclass(eq=False)  # two budgets of equal numbers are two
+@dataclass(eq=False)  # budgets with equal numbers differ
 class Budget:
     """A budget that all fits in a ``with`` block share.
 
     A fit that costs more than is left raises ``BudgetError`` before it draws any noise.
-    Epsilons and deltas add up (basic composition). That sum may be decided on the way:
-    later fits may depend on what earlier ones released (Rogers, Roth, Ullman and Vadhan
-    2016, arXiv:1605.08294, Theorem 3.6). Noise has to be independent, so that a
-    ``random_state`` serves one fit of a budget. It counts fits of this process; a
-    ``GridSearchCV`` with ``n_jobs`` fits in others.
+    Epsilons and deltas add up (basic composition). Costs may be chosen adaptively:
+    later fits may depend on earlier releases (Rogers, Roth, Ullman and Vadhan 2016,
+    arXiv:1605.08294, Theorem 3.6). Noise must be independent, so that a
+    ``random_state`` serves one fit of a budget. Only fits of this process are counted,
+    not those that ``GridSearchCV`` makes in others with ``n_jobs``.
 
     Raises
     ------
@@ -158,7 +158,7 @@ class Budget:
     this fit costs 0.7
     """
 
-    #: epsilon, delta: of all fits together
+    #: epsilon, delta: totals of all fits
     epsilon: float
     delta: float
     spent_epsilon: float = field(default=0.0, init=False)
@@ -191,9 +191,9 @@ class Budget:
 def charge(
     epsilon: float, delta: float, given: tuple[str, ...], relation: str = RELATION
 ) -> None:
-    """Take the cost of a fit from every budget that is open.
+    """Take the cost of a fit from every open budget.
 
-    Raises BudgetError if one of them has less left; nothing is taken then.
+    Raises BudgetError if one of them has less left; then nothing is taken.
     """
     with _LOCK:
         for budget in _ACTIVE:
@@ -208,9 +208,9 @@ def charge(
 
 
 def use_seed(seed: int) -> None:
-    """Refuse a seed that a fit of an open budget was given before.
+    """Refuse a seed that an earlier fit of an open budget used.
 
-    Costs add up of noise that is independent; the same noise twice can cancel. Raises
+    Costs add up only if noise is independent; the same noise twice can cancel. Raises
     BudgetError.
     """
     with _LOCK:
@@ -230,7 +230,7 @@ def is_budgeted() -> bool:
 
 
 def check_target(epsilon: Any, delta: Any) -> None:
-    """Refuse what is no epsilon or no delta.
+    """Refuse an invalid epsilon or delta.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-r"""Intervals of a private least-squares fit, from what it released and nothing else.
+r"""Intervals of a private least-squares fit, computed from its releases alone.
 
 ``moments`` releases the sum W of t t^T, t = (x, kappa y) over their scales and clipped,
 with symmetric noise E of known scale s. Let v = (u, -1), its last entry over the weight
@@ -10,32 +10,32 @@ block of the features and H = Q + n l2. To first order
 
 since the variance of an entry of E is s^2 on the diagonal and s^2 / 2 off it. The first
 term is the sampling of records with errors of one variance; sigma^2 is v.W v / n, plus
-what the fit took from the noise. All of it is post-processing: it costs nothing.
+what the fit took from the noise. All of it is post-processing and costs nothing.
 
 ``dp_gram`` releases a sum Q of x x^T with noise of scale s, and gradients with noise of
-scale g. With a step of one it ends where the metric takes the noise of its last
-gradient, A = g^2 H^{-2}, and a part of that before:
+scale g. With a step of one, the metric turns the noise of the last gradient into the
+error A = g^2 H^{-2}, and keeps a part of the earlier error:
 
 .. math:: \mathrm{Cov}(\hat u) = A + H^{-1} (\sigma^2 Q + \tfrac{s^2}{2} (\mathrm{tr}(A)
           I + A)) H^{-1}.
 
-It releases no residuals: sigma^2 is the mean square of the labels as their scale has
-it, which makes intervals wider than they claim where the features explain much of them.
+It releases no residuals. So sigma^2 is the mean square of the labels by their scale,
+which makes intervals too wide where the features explain much of the labels.
 
-What is covered are the coefficients that the fit tends to with more records and without
+The intervals cover the coefficients to which the fit tends with more records and no
 noise: least squares over records that are clipped as the fit clips them. ``dp_gram``
-clips features and gradients apart, so that its intervals need clips that few records
-meet: with the default ones they covered the coefficient of a column with spikes in 0.37
-of 30 fits (epsilon 3). A setting below ``LEAST`` is refused.
+clips features and gradients separately, so its intervals need clips that few records
+meet. With the default clips they covered the coefficient of a column with spikes in
+0.37 of 30 fits (epsilon 3). A setting below ``LEAST`` is refused.
 
 Directions of features in which the released moments are below twice the edge of the
-noise's spectrum are *weak*: the fit shrinks them by an unknown amount. Coefficients are
-taken there to be of the size of the labels' scale, which makes intervals wider than
-they claim. Their number is in ``attrs["weak"]`` of what ``intervals`` returns.
+noise's spectrum are *weak*: the fit shrinks them by an unknown amount. There the size
+of coefficients is taken to be that of the labels' scale, which makes intervals too
+wide. The number of such directions is in ``attrs["weak"]`` of the intervals.
 
 Intervals of DP-GD from the spread of its iterates (Brown et al. 2024, arXiv:2402.13531)
-are not offered: means of ten parts of the last half of 400 or 1600 steps covered 0.1 to
-0.9 of the coefficients of real data, whose weak directions the steps do not settle.
+are not offered. Means of ten parts of the last half of 400 or 1600 steps covered 0.1 to
+0.9 of the coefficients of real data, because the steps do not settle weak directions.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ from scipy import stats
 from dperm.solvers.fits import Steps, dp_gram
 from dperm.solvers.fits.moments import floored
 
-#: of dp_gram: steps after which a start no longer shows, and clips that few meet
+#: for dp_gram: enough steps to forget the start, and clips that few records meet
 LEAST = {"steps": 5, "radius": 3.0, "clip": 5.0}
-WEAK = 2.0  # edges of the noise's spectrum
+WEAK = 2.0  # multiple of the edge of the noise's spectrum
 
 
 @dataclass(frozen=True)
 class Spread:
-    """What the weights of a fit vary by."""
+    """Variances of the weights of a fit."""
 
-    covariance: np.ndarray  #: shape (p, p); of the weights
+    covariance: np.ndarray  #: of the weights, shape (p, p)
     residual: float  #: variance of a label about its prediction
     weak: int = 0  #: directions that the noise hides
 
     def mapped(self, A: np.ndarray, size: float) -> Spread:
-        """That of A w, where labels are ``size`` times as large."""
+        """The spread of A w, where labels are ``size`` times as large."""
         return Spread(A @ self.covariance @ A.T, size**2 * self.residual, self.weak)
 
     def ends(
@@ -88,10 +88,9 @@ class Spread:
 
 
 class _Kept(dp_gram.Run):
-    """Keeps the matrix that it is sent."""
+    """A run that keeps the first matrix sent to it."""
 
     def steps(self) -> Steps:
-        """Those of the algorithm."""
         steps = super().steps()
         wanted, self.released = next(steps), None
         while wanted is not None:
@@ -104,13 +103,13 @@ class _Kept(dp_gram.Run):
 
 
 def recorded(on: Any) -> None:
-    """Let a contestant's runs keep what ``spread`` needs."""
+    """Make a contestant's runs keep what ``spread`` needs."""
     if getattr(on, "module", None) is dp_gram:
         on.module = SimpleNamespace(**{**vars(dp_gram), "Run": _Kept})
 
 
 def spread(on: Any) -> Spread | None:
-    """That of a contestant's last run; None where there are no intervals."""
+    """The spread of a contestant's last run; None where there are no intervals."""
     run = getattr(on, "last", None)
     released = getattr(run, "released", None)
     if run is None or released is None or not on.at.is_smooth:

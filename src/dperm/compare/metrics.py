@@ -1,4 +1,4 @@
-"""Labels as signs, an intercept, held-out metrics and the split they are on."""
+"""Labels as signs, the intercept's column, and held-out metrics on a fixed split."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dperm.solvers.scales import label_scale
 
 SIGNED = tuple(name for name in BOUNDED if isinstance(named(name), Signed))
 CLASSES = "which classes there are"  # a guarantee's assumption, where not declared
-TWO = "whether labels are of two classes"  # where the loss follows from it
+TWO = "whether labels are of two classes"  # an assumption, where it decides the loss
 
 
 def against_rest(
@@ -28,7 +28,7 @@ def against_rest(
     Parameters
     ----------
     classes : ndarray, shape (K,)
-        Of two the second becomes +1; of more there is a vector for each, +1 there.
+        Of two the second becomes +1; of more, each has a vector in which it is +1.
     """
     known = np.isin(y, classes)
     X, kept = cleaned(X, np.where(known, 1.0, np.nan))
@@ -37,25 +37,25 @@ def against_rest(
 
 
 def with_constant(X: Any, value: float = 1.0) -> Any:
-    """X (n, p) and a last column of that value, whose weight is the intercept."""
+    """X (n, p) with a last column of that value, whose weight is the intercept."""
     if isinstance(X, Blocks):
         return replace(X, constant=value)
     ones = np.full((X.shape[0], 1), value)
     if sparse.issparse(X):
         return sparse.hstack((X, sparse.csc_array(ones)), format="csc")
-    return np.asfortranarray(np.hstack((X, ones)))  # as a problem keeps it
+    return np.asfortranarray(np.hstack((X, ones)))  # the order of problems
 
 
 TEST = 0.2  # share of the records that are held out
-SEED = 20240219  # of the split, for every problem
+SEED = 20240219  # of the split of every problem
 
 
 @dataclass(frozen=True)
 class Split:
-    """A problem on four fifths of its records, and the fifth left, drawn once."""
+    """A problem on four fifths of its records, and the remaining fifth, drawn once."""
 
     train: Problem
-    A: Any  #: Held-out rows, times the labels where those are signs
+    A: Any  #: held-out rows, times the labels where those are signs
     #: offset, y: margins at w = 0, and labels
     offset: np.ndarray
     y: np.ndarray
@@ -66,7 +66,7 @@ class Split:
         return "auc" if is_signed(self.train) else "rmse"
 
     def measure(self, W: np.ndarray) -> np.ndarray:
-        """The metric of weights (L, p); of a run that diverged inf, or half an AUC."""
+        """The metric of weights (L, p); after divergence inf, or an AUC of 1/2."""
         with np.errstate(over="ignore", invalid="ignore"):
             margins = np.asarray(self.A @ W.T) + self.offset[:, None]
             if self.metric == "rmse":
@@ -93,9 +93,9 @@ def split(problem: Problem, y: np.ndarray) -> Split:
 
 
 def area(scores: np.ndarray, y: np.ndarray) -> float:
-    """Area under the ROC curve; ties count half, and all where a score is not finite.
+    """Area under the ROC curve; ties count half.
 
-    nan where the labels are all the same.
+    It is 1/2 if a score is not finite, and nan if all labels are the same.
     """
     positive = y > 0
     count = int(positive.sum())
@@ -109,9 +109,9 @@ def area(scores: np.ndarray, y: np.ndarray) -> float:
 
 
 def clipped_loss(problem: Problem, most: float, W: np.ndarray) -> np.ndarray:
-    """Mean over records of the loss, clipped to [0, most], of weights (L, p).
+    """Mean over records of the loss clipped to [0, most], for weights (L, p).
 
-    Replacing a record moves it by most / n.
+    Replacing a record changes it by at most most / n.
     """
     found = np.empty(len(W))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -123,6 +123,6 @@ def clipped_loss(problem: Problem, most: float, W: np.ndarray) -> np.ndarray:
 
 
 def loss_bound(problem: Problem) -> float:
-    """Thrice the loss of a record of usual label at w = 0, by its public scale."""
+    """Three times the loss at w = 0 of a label at its public scale."""
     at = np.full(1, -label_scale(problem) if not is_signed(problem) else 0.0)
     return 3 * problem.mean_loss(at)

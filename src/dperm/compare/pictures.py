@@ -18,12 +18,14 @@ LOOKS = {
     "grid": ("D", "#D55E00"),
     "paid": ("^", "#009E73"),
 }
-APART = 0.18  # rows between the tunings of a method
-WIDE = 30.0  # span of an axis above which decades alone have numbers
+APART = 0.18  # rows between neighbouring tunings of a method
+WIDE = 30.0  # span of an axis above which only decades have numbers
 
 
 def figure(table: pd.DataFrame, zero: float, title: str) -> tuple[Figure, drawing.Rows]:
-    """Mean errors with intervals, the least above, a mark a tuning; w = 0 is a line.
+    """Mean errors with intervals, best method on top; a line marks w = 0.
+
+    Each tuning has its own mark.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def figure(table: pd.DataFrame, zero: float, title: str) -> tuple[Figure, drawin
     sheet, axes = plt.subplots(figsize=(5.2, 1.25 + 0.36 * max(1, len(order))))
     for one in some.to_dict("records"):
         shift = tunings.index(one["tuning"]) - (len(tunings) - 1) / 2
-        # a mean with its interval, cut where a logarithm ends
+        # a mean with its interval, cut where the logarithm ends
         y = order.index(one["algorithm"]) + APART * shift
         marker, color = LOOKS[one["tuning"]]
         below = max(min(one["mean"] - one["ci_low"], 0.9 * one["mean"]), 0.0)
@@ -67,7 +69,7 @@ def figure(table: pd.DataFrame, zero: float, title: str) -> tuple[Figure, drawin
 
 
 def _logarithmic(axes: Axes) -> None:
-    """A logarithmic axis with numbers that can be read, however short it is."""
+    """Make the axis logarithmic, with readable numbers even if it is short."""
     axes.set_xscale("log")
     low, high = axes.get_xlim()
     subs = (1.0,) if high > WIDE * low else (1.0, 2.0, 5.0)

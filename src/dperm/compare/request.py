@@ -1,4 +1,4 @@
-"""What follows ``dperm try``: ``key=value``, refused in one line."""
+"""Parse the ``key=value`` arguments of ``dperm try``; errors are one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ YES, NO = ("true", "yes", "1"), ("false", "no", "0")
 def _key(help: str, default: Any = None, **limits: Any) -> Any:
     """A key with its help; ``positive`` and ``least`` bound its numbers.
 
-    A default that is called makes a new value.
+    A callable default makes a new value.
     """
     kind = "default_factory" if callable(default) else "default"
     return field(metadata={"help": help, **limits}, **{kind: default})
@@ -29,7 +29,7 @@ def _key(help: str, default: Any = None, **limits: Any) -> Any:
 
 @dataclass
 class Request:
-    """The keys of ``dperm try`` and what they are without being given."""
+    """The keys of ``dperm try`` and their defaults."""
 
     problem: str = _key(
         "a file (.csv, .tsv, .arff, .npz, .svm), or a problem of conf/problem", ""
@@ -94,9 +94,9 @@ class Request:
     seed: int = _key("all others are made of it", 20220202)
     workers: int = _key("processes", 1, positive=True)
     name: str | None = _key("of the folder results/try/NAME; that of the problem")
-    given: list[str] = field(default_factory=list)  # the keys that were given
+    given: list[str] = field(default_factory=list)  # the keys that were passed
     overrides: list[str] = field(default_factory=list)  # of the configuration
-    words: list[str] = field(default_factory=list)  # as they were given
+    words: list[str] = field(default_factory=list)  # as they were passed
 
 
 KEYS = {one.name: one.metadata["help"] for one in fields(Request) if one.metadata}
@@ -104,7 +104,7 @@ LIMITS = {one.name: one.metadata for one in fields(Request)}
 
 
 def usage() -> str:
-    """What the command does, and what may follow it."""
+    """The command's purpose and keys."""
     keys = [
         textwrap.fill(
             f"{key + '=':15} {text}",
@@ -122,12 +122,12 @@ def usage() -> str:
 
 
 def parse(words: Iterable[str]) -> Request:
-    """The keys of a command line.
+    """Parse the arguments of a command line.
 
     Raises
     ------
     ConfigError
-        For a word that is no ``key=value``, an unknown key or a wrong value.
+        For a word that is not ``key=value``, an unknown key or a wrong value.
     """
     request, kinds = Request(), get_type_hints(Request)
     for word in words:
@@ -153,7 +153,7 @@ def parse(words: Iterable[str]) -> Request:
 
 
 def _put(tree: Any, first: str, below: str, text: str) -> None:
-    """Put a value below ``defaults.mine.step`` and the like."""
+    """Put a value below ``defaults.mine.step`` or a similar key."""
     *folders, last = below.split(".")
     depth = 0 if first in ("categories", "bounds") else 1
     if not isinstance(tree, dict) or len(folders) != depth or not last:
@@ -171,7 +171,7 @@ def _put(tree: Any, first: str, below: str, text: str) -> None:
 
 
 def _value(key: str, text: str, kind: Any) -> Any:
-    """A value of the key's kind, which its annotation says."""
+    """A value of the type in the key's annotation."""
     if kind == list[str]:
         return _words(key, text)
     if kind is bool:
@@ -228,9 +228,9 @@ def _number(key: str, text: str, kind: Any) -> float:
 
 
 def main(words: list[str]) -> None:
-    """Print the comparison that the words of ``dperm try`` ask for.
+    """Print the comparison that the arguments of ``dperm try`` request.
 
-    They are checked before anything heavy is imported.
+    They are checked before any slow import.
     """
     if {"-h", "--help"} & {*words}:
         print(usage())
@@ -240,5 +240,5 @@ def main(words: list[str]) -> None:
 
     from dperm.compare import run
 
-    with threadpool_limits(1):  # of what is loaded by now
+    with threadpool_limits(1):  # of the libraries loaded so far
         print(run.compare(request))

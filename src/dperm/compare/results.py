@@ -1,4 +1,4 @@
-"""What a comparison shows: means with intervals, and words."""
+"""The results of a comparison: means with intervals, and text."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ WORDS = {
 
 
 def means(rows: pd.DataFrame, label: Callable[[str], str]) -> pd.DataFrame:
-    """A row for every problem, method, epsilon, tuning and kind of scales.
+    """One row for every problem, method, epsilon, tuning and kind of scales.
 
-    Gaps without an epsilon have one row each, behind all others; no gap has numbers.
+    Gaps without an epsilon have one row each, after all others. Gaps have no numbers.
 
     Parameters
     ----------
     rows : DataFrame
-        One a run, or with the reason why there is none.
+        One row per run, or with the reason why there is none.
     label : callable
-        What a solver is called, by its name.
+        Maps a solver's name to its label.
     """
     found = []
     if "epsilon" in rows:
@@ -100,7 +100,7 @@ def _mean(group: pd.DataFrame) -> dict[str, Any]:
 def by_tuning(
     rows: pd.DataFrame, epsilon: float, label: Callable[[str], str]
 ) -> pd.DataFrame:
-    """Means of ``dperm try``: a row for every method and tuning, and for every gap."""
+    """Means for ``dperm try``: one row per method and tuning, and one per gap."""
     filled = rows.assign(epsilon=epsilon, tuning=rows["tuning"].fillna(""))
     table = means(filled, label)
     paid = (table["tuning"] == "paid") & (table["status"] == "ok")
@@ -109,7 +109,7 @@ def by_tuning(
 
 
 def interval(values: np.ndarray) -> tuple[float, float, float]:
-    """Mean and Student's 95 % interval; infinite where a value is."""
+    """Mean and Student's 95 % interval; infinite if any value is."""
     if not len(values) or not np.isfinite(values).all():
         return math.inf, math.inf, math.inf
     low, high = student(values)
@@ -120,7 +120,7 @@ def interval(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def brief(rows: pd.DataFrame) -> str:
-    """Means of a method, by tuning, or why there are none."""
+    """Means of a method by tuning, or the reason why there are none."""
     if "relative_error" not in rows:
         return str(rows["reason"].iloc[0])
     by_tuning = rows.groupby("tuning", sort=False)["relative_error"].mean()
@@ -130,7 +130,7 @@ def brief(rows: pd.DataFrame) -> str:
 def recommendations(
     table: pd.DataFrame, zero: float, tunings: tuple[str, ...]
 ) -> list[str]:
-    """What the table says, by rule: whom to take, who is as good, if any is good.
+    """Recommend a method per tuning, equally good ones, or none if none beats w = 0.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def recommendations(
     zero : float
         Relative error of w = 0.
     tunings : tuple of str
-        A sentence each.
+        Each gets one sentence.
     """
     sentences = []
     for tuning in tunings:
@@ -169,7 +169,7 @@ def _best(some: pd.DataFrame, zero: float) -> str:
 def words(
     table: pd.DataFrame, zero: float, tunings: tuple[str, ...], more: Iterable[str]
 ) -> str:
-    """A table of ``by_tuning`` for a terminal, who is ahead, and what is public."""
+    """Text of a table of ``by_tuning``, with recommendations and what is public."""
     lines = [_line(row) for row in table.to_dict("records")]
     ran = table[table["given"].notna()].drop_duplicates("algorithm")
     public = [
@@ -182,7 +182,7 @@ def words(
 
 
 def aligned(rows: list[dict[str, str]]) -> str:
-    """Rows of text under their keys, in columns that begin at the same place."""
+    """Text of the rows under their keys, in aligned columns."""
     columns = [[key, *(row[key] for row in rows)] for key in rows[0]]
     widths = [max(map(len, column)) for column in columns]
     columns = [[c[0], "-" * w, *c[1:]] for c, w in zip(columns, widths, strict=True)]

@@ -1,7 +1,7 @@
-"""Several methods on one problem: what is run of them, and what is written.
+"""Run several methods on one problem and write the results.
 
-Every method meets the same true epsilon under the strict accountant, minimises the same
-objective with the same certified optimum, and is run afresh on seeds that did not
+Every method meets the same true epsilon under the strict accountant, and minimises the
+same objective with the same certified optimum. Its fresh runs use seeds that did not
 choose its setting.
 """
 
@@ -51,47 +51,46 @@ from dperm.solvers.scales import declared
 
 log = logging.getLogger(__name__)
 
-TRIED = 4  # methods for one who names none: the first of the advice that are able
-FEWEST = 20  # records, of which a fifth is held out
+TRIED = 4  # number of methods if none is named: the first able ones of the advice
+FEWEST = 20  # least number of records of which a fifth is held out
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run of several methods on one problem."""
+    """A comparison of several methods on one problem."""
 
-    command: str  #: whose seeds they are
+    command: str  #: command whose seeds are used
     methods: Sequence[Method]
-    source: Solved  #: the problem, at whose epsilon all are run
+    source: Solved  #: the problem, at whose epsilon all methods run
     split: Split | None  #: for held-out metrics
-    seed: int  #: of everything that is drawn
-    #: fresh, held: runs of a setting, and runs on the training part for held-out
-    #: metrics
+    seed: int  #: seed of all random draws
+    #: fresh, held: runs of a setting on all records, and on the training part
     fresh: int
     held: int
     work: float  #: settings that read more entries of the data are left out
     tunings: Sequence[str] = TUNINGS
-    #: gives a problem the scales that methods may know; by default it has its own
+    #: declares the scales that methods may know; by default the problem's own
     declared: Callable[[Problem], Problem] | None = None
-    epsilons: Sequence[float] = ()  #: in place of the problem's
-    #: what the column of the intercept holds, if there is one; else 0
+    epsilons: Sequence[float] = ()  #: replace the problem's
+    #: entry of the intercept's column, if there is one; otherwise 0
     constant: float = 0.0
     #: whether scales of features and of labels are released within epsilon
     private: tuple[bool, bool] = (False, False)
 
     def on(self, method: Method, problem: Problem) -> Contestant:
-        """The method on the problem, or on a part of it."""
+        """The method on the problem, or on part of it."""
         problem = self.declared(problem) if self.declared else problem
         if any(self.private) or (self.constant and not method.scales_columns):
             return Rescaled(method, problem, self.constant, *self.private)
         return method.on(problem)
 
     def label(self, name: str) -> str:
-        """What a method is called."""
+        """The label of a method."""
         return next(one.section.label for one in self.methods if one.name == name)
 
 
 def runs(plan: Plan, workers: int) -> pd.DataFrame:
-    """A row for every run of every method, or one with the reason why there is none."""
+    """One row for every run of every method, or one with the reason for none."""
     for method in plan.methods:
         label, tunings = method.section.label, ", ".join(plan.tunings)
         log.info("%s: %s of %d settings", label, tunings, len(method.grid))
@@ -106,10 +105,10 @@ def runs(plan: Plan, workers: int) -> pd.DataFrame:
 
 
 def runs_of(plan: Plan, method: Method) -> list[Row]:
-    """Runs of one method under every tuning; a row each."""
+    """One row for each run of a method under every tuning."""
     problem = plan.source.problem
     seed = seed_of(plan.seed, plan.command, problem.name, method.name, 0, 0)
-    with threadpool_limits(1):  # in a process of its own, too
+    with threadpool_limits(1):  # also in its own process
         at = (problem, plan.source.optimum.value, method.grid, method.default)
         how = (
             Seeds.of(seed, plan.fresh, plan.held),
@@ -125,9 +124,9 @@ def runs_of(plan: Plan, method: Method) -> list[Row]:
 def write(
     table: pd.DataFrame, zero: float, title: str, caption: str, stem: Path, figure: Path
 ) -> list[Path]:
-    """Write the table and the figure; where they are.
+    """Write the table and the figure, and return their paths.
 
-    Where the extra ``pipeline`` is not installed, the table as CSV alone.
+    Without the extra ``pipeline``, only write the table as CSV.
     """
     made = made_of(table.to_dict("records"))
     if extras.has("pipeline"):
@@ -150,12 +149,12 @@ def write(
 
 
 def compare(request: Request) -> str:
-    """Compare the methods of ``dperm try``; the table in words.
+    """Compare the methods of ``dperm try`` and return the table as text.
 
     Raises
     ------
     ConfigError
-        For whatever cannot be done as it was asked for.
+        For a request that cannot be carried out.
     """
     start = time.perf_counter()
     plan = planned(request)
@@ -182,12 +181,12 @@ def compare(request: Request) -> str:
 
 
 def planned(request: Request) -> Plan:
-    """What is run of a request, all of which can be done.
+    """The plan of a request, with checks that all of it can be done.
 
     Raises
     ------
     ConfigError
-        For whatever cannot be done as it was asked for.
+        For a request that cannot be carried out.
     """
     chosen = [
         contestants.method(name, request.defaults, request.grids)
@@ -215,7 +214,7 @@ def planned(request: Request) -> Plan:
 
 
 def _suited(request: Request, problem: Problem) -> list[Method]:
-    """Methods for one who names none: the first of the arena's advice that can."""
+    """Methods if none is named: the first of the arena's advice that can."""
     names = [one.name for one in islice(choosing.able(problem), TRIED)]
     return [contestants.method(name, request.defaults, request.grids) for name in names]
 
@@ -223,10 +222,10 @@ def _suited(request: Request, problem: Problem) -> list[Method]:
 def _scales(
     request: Request, source: Solved
 ) -> tuple[Callable[[Problem], Problem] | None, tuple[bool, bool]]:
-    """What gives a problem the scales that were declared, and which are released.
+    """A function that declares a problem's scales, and which scales are released.
 
-    Raises ConfigError if but one kind of scale is declared: the other would be read off
-    the data.
+    Raises ConfigError if only one kind of scale is declared: the other would be read
+    off the data.
     """
     problem = source.problem
     signed = problem.loss.name in SIGNED
@@ -256,12 +255,12 @@ def _scales(
 
 
 def _ceiling(known: Split | None) -> list[str]:
-    """What the metric is on the held-out fifth without privacy."""
+    """The metric on the held-out fifth without privacy."""
     if known is None:
         return []
     try:
         best = solve(known.train).w[None]
-    except ArithmeticError:  # what is left may be separable
+    except ArithmeticError:  # the training part may be separable
         return []
     return [f"held out, without privacy: {known.metric} {known.measure(best)[0]:.3f}"]
 
@@ -270,20 +269,20 @@ def _ceiling(known: Split | None) -> list[str]:
 
 
 class Rescaled(Contestant):
-    """A method in the units that ``dperm.fit`` would give it.
+    """A method in the units that ``dperm.fit`` would use.
 
-    Scales that nobody declared are released within epsilon, once a run, and solvers
-    that take steps of one size for all weights see a column of ones for the intercept,
-    whose column holds a large constant so that its weight is not penalised.
+    Scales that are not declared are released within epsilon, once per run. The
+    intercept's column holds a large constant, so that its weight is not penalised;
+    solvers with steps of one size for all weights see a column of ones instead.
 
     Parameters
     ----------
     problem : Problem
-        Whose objective is measured.
+        Its objective is measured.
     constant : float
-        What the last column holds, if that is the intercept's; else 0.
+        The entry of the last column, if that is the intercept's; otherwise 0.
     features, label : bool
-        Whether their scales are released. What is not is the problem's.
+        Whether their scales are released. Otherwise they are the problem's.
     """
 
     def __init__(
@@ -311,7 +310,7 @@ class Rescaled(Contestant):
         return range(self.problem.p - bool(self.constant))
 
     def _seen(self, A: Any, offset: np.ndarray, over: np.ndarray) -> Problem:
-        """The problem that the method sees: columns divided, 1 for unknown scales."""
+        """The problem in the method's units: columns divided, 1 for unknown scales."""
         known = self.problem.known
         S = np.sqrt(known.smoothness / known.loss.curvature) / self.units
         S[self._sized()] = np.where(self.features, 1.0, S[self._sized()])
@@ -323,34 +322,34 @@ class Rescaled(Contestant):
         return made if is_read else declared(made, S, label)
 
     def obstacle(self) -> str:
-        """The method's."""
+        """The obstacle of the method."""
         return self.inner.obstacle()
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
-        """Scales first, where they are released."""
+        """Ledger of the scales, where they are released, and of the method."""
         return self.first + self.inner.ledger(setting, noise_multiplier)
 
     def work(self, setting: Setting) -> float:
-        """The method's."""
+        """The work of the method."""
         return self.inner.work(setting)
 
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams
     ) -> AbstractContextManager[Releasing]:
-        """The method's run, scales apart."""
+        """The method's run, without a release of scales."""
         return self.inner.start(setting, noise_multiplier, own)
 
     def aiming(self, epsilon: float) -> Contestant:
-        """The same with another target."""
+        """A copy with another target."""
         problem = replace(self.problem, epsilon=epsilon)
         return Rescaled(self.method, problem, self.constant, self.features, self.label)
 
     def public_information(self, ledger: Ledger) -> tuple[str, ...]:
-        """The method's, in whose units all is declared."""
+        """What the method takes as public."""
         return self.inner.public_information(ledger)
 
     def run(self, jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
-        """Runs, each with scales of its own where they are released."""
+        """Make the runs, each with its own release of scales where there is one."""
         if not self.first.events:
             return self.inner.run(jobs, self._back(1 / self.units, measure))
         found: list[dict[str, np.ndarray]] = []
@@ -361,7 +360,7 @@ class Rescaled(Contestant):
         return {key: np.concatenate([one[key] for one in found]) for key in found[0]}
 
     def _back(self, units: np.ndarray, measure: Measure) -> Measure:
-        """What is measured of weights (L, p) in the problem's units."""
+        """Measure weights (L, p) in the problem's units."""
 
         def measured(W: np.ndarray) -> dict[str, np.ndarray]:
             W = W * units
@@ -370,7 +369,7 @@ class Rescaled(Contestant):
         return measured
 
     def _released(self, seed: int) -> tuple[Problem, np.ndarray]:
-        """The problem over scales that are released now, and what weights are times."""
+        """The problem over scales that are released here, and factors of weights."""
         A, offset, some = self.problem.A, self.problem.offset, self._sized()
         columns = [A[:, some]] * self.features + [offset[:, None]] * self.label
         noisy = private_scales.noisy_counts(

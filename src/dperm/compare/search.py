@@ -1,4 +1,4 @@
-"""A search over parameters that epsilon pays for."""
+"""A parameter search that epsilon pays for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dperm.compare.guarantee import Choice, charge, check_target
 from dperm.compare.metrics import CLASSES
 from dperm.core.privacy.ledger import Ledger, united
 
-SEARCHED = ("solver", "setting", "l1", "l2")  # under which losses stay comparable
+SEARCHED = ("solver", "setting", "l1", "l2")  # losses stay comparable under these
 
 
 def scored(on: Contestant, drawn: Drawn, epsilon: float) -> tuple[float, np.ndarray]:
@@ -48,10 +48,10 @@ class PrivateSearch(BaseEstimator):
     """The best of a random number of private fits, all within one epsilon.
 
     A logarithmic number of runs, 3.9 on average, each takes parameters drawn uniformly
-    from the grid and releases its weights and a noisy clipped loss; the run with the
-    least loss is published. The price of such a choice is that of
-    ``dperm.accountants.private_choice`` (Papernot and Steinke 2022, arXiv:2110.03620;
-    Koskela, Redberg and Wang 2024, arXiv:2402.06701).
+    from the grid. Each releases its weights and a noisy clipped loss; the run with the
+    least loss is published. ``dperm.accountants.private_choice`` prices such a choice
+    (Papernot and Steinke 2022, arXiv:2110.03620; Koskela, Redberg and Wang 2024,
+    arXiv:2402.06701).
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class PrivateSearch(BaseEstimator):
     best_estimator_ : DPClassifier or DPRegressor
     best_params_ : dict
     epsilon_ : Choice
-        What the search cost.
+        The cost of the search.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class PrivateSearch(BaseEstimator):
         self.estimator, self.param_grid = estimator, param_grid
         self.epsilon, self.random_state = epsilon, random_state
 
-    @np.errstate(all="ignore")  # no warning may follow the records
+    @np.errstate(all="ignore")  # warnings would depend on the records
     def fit(self, X: Any, y: Any) -> Self:
         """Search on X (n, p) and y (n,).
 
@@ -100,7 +100,7 @@ class PrivateSearch(BaseEstimator):
         ValueError
             For parameters that cannot be searched, or an epsilon out of reach.
         BudgetError
-            If less is left of a ``Budget`` that is open.
+            If an open ``Budget`` has too little left.
         """
         grid = self._grid()
         models = [clone(self.estimator).set_params(**one) for one in grid]
@@ -142,7 +142,7 @@ class PrivateSearch(BaseEstimator):
         return grid
 
     def _prepared(self, model: Any, X: Any, y: Any) -> tuple[Any, Mapping[str, float]]:
-        """The method of one point of the grid, which aims at what a run may cost."""
+        """The method at one point of the grid, with the target of a single run."""
         model.set_params(epsilon=INNER * self.epsilon)
         if model.neighbours != REPLACE or model.release:
             raise ValueError("estimator: a search takes 'replace', and no release=True")
@@ -164,7 +164,7 @@ class PrivateSearch(BaseEstimator):
     def _priced(
         self, runs: Any, delta: float
     ) -> tuple[list[tuple[int, float]], list[Ledger], float]:
-        """Points that can pay, their noise and ledgers; and what the search costs."""
+        """Affordable points with noise, their ledgers, and the cost of the search."""
         score = Ledger((score_event(self.epsilon, delta),))
         ways = [
             lambda noise, on=on, setting=setting: on.ledger(setting, noise) + score
@@ -180,7 +180,7 @@ class PrivateSearch(BaseEstimator):
     def _drawn(
         self, runs: Any, able: list[tuple[int, float]], seed: int
     ) -> list[Drawn]:
-        """The runs that are made, each with its point; no record decides them."""
+        """The runs to make, each with its point; no record influences them."""
         rng, every = np.random.default_rng(seed), []
         for _ in range(drawn_runs(rng)):
             k, noise = able[int(rng.integers(len(able)))]
@@ -191,12 +191,12 @@ class PrivateSearch(BaseEstimator):
     def _best(
         self, runs: Any, able: list[tuple[int, float]], seed: int
     ) -> tuple[int, np.ndarray]:
-        """Which point has the least noisy loss, and the weights of that run."""
+        """The point with the least noisy loss, and the weights of that run."""
         tried = []
         for drawn in self._drawn(runs, able, seed):
             on = runs[drawn.choice][0]
             loss, w = scored(on, drawn, self.epsilon)
-            if np.isfinite(w).all():  # the penalty is one of released weights
+            if np.isfinite(w).all():  # the penalty of released weights costs nothing
                 loss -= float(on.problem.penalty.value(w)[0])
             tried.append((loss, drawn.choice, np.where(np.isfinite(w), w, 0.0)))
         _, k, w = min(tried, key=lambda one: one[0])
@@ -204,15 +204,15 @@ class PrivateSearch(BaseEstimator):
 
     @property
     def epsilon_(self) -> Choice:
-        """What the search cost."""
+        """The cost of the search."""
         found: Choice = self.best_estimator_.epsilon_
         return found
 
     def predict(self, X: Any) -> np.ndarray:
-        """What the best one predicts for records X (n, p); shape (n,)."""
+        """Predictions of the best estimator for records X (n, p); shape (n,)."""
         found: np.ndarray = self.best_estimator_.predict(X)
         return found
 
     def score(self, X: Any, y: Any) -> float:
-        """Accuracy or R^2 of the best one."""
+        """Accuracy or R^2 of the best estimator."""
         return float(self.best_estimator_.score(X, y))

@@ -1,4 +1,4 @@
-"""The problem that ``dperm try`` is asked for: of a file, or of conf/problem."""
+"""The problem that ``dperm try`` solves: from a file, or from conf/problem."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from dperm.pipeline import checks, inputs
 
 log = logging.getLogger(__name__)
 
-NAMED = ("target", "positive", "drop", "missing", "categories")  # where columns are
+NAMED = ("target", "positive", "drop", "missing", "categories")  # they name columns
 READING = (*NAMED, "separator", "header")
 ABLE = {"csv": READING, "arff": NAMED, "libsvm": ("positive",), "arrays": ()}
-OF_FILES = (*READING, "standardize", "intercept")  # keys that a file alone has
-QUOTED = 5  # labels
-CONSTANT = 2.0**10  # the intercept's column, so that its weight is as good as free
-ENDINGS = {  # of files, by what reads them
+OF_FILES = (*READING, "standardize", "intercept")  # keys that only files take
+QUOTED = 5  # most labels in a message
+CONSTANT = 2.0**10  # the intercept's column, nearly free of penalty
+ENDINGS = {  # of files, by reader
     "csv": (".csv", ".tsv", ".txt", ".data"),
     "arff": (".arff",),
     "arrays": (".npz",),
@@ -55,9 +55,9 @@ class Solved:
     problem: Problem
     optimum: Optimum
     y: np.ndarray  #: shape (n,)
-    constant: float = 0.0  #: in the last column, if it is the intercept's; else 0
+    constant: float = 0.0  #: in the last column, if it is the intercept's; otherwise 0
     as_fit: bool = False  #: whether columns and labels are in the units of dperm.fit
-    #: what bounds say of columns (p,) but the intercept's, and of labels
+    #: scales by bounds: of columns (p,) except the intercept's, and of labels
     scales: tuple[np.ndarray | None, float | None] = (None, None)
 
     @property
@@ -68,12 +68,12 @@ class Solved:
 
 
 def load(request: Request) -> Solved:
-    """The problem, prepared and solved.
+    """Load the problem, prepared and solved.
 
     Raises
     ------
     ConfigError
-        For data that cannot be read or used, naming the key.
+        For data that cannot be read or used; the message names the key.
     """
     path = Path(request.problem)
     if path.is_file():
@@ -107,7 +107,7 @@ def load(request: Request) -> Solved:
 def of_configuration(config: schema.Config) -> Solved:
     """A problem of conf/problem, fetched, prepared and solved.
 
-    Raises ConfigError if its data cannot be had.
+    Raises ConfigError if its data are not available.
     """
     inputs.fetch(config)
     inputs.prepare(config)
@@ -120,7 +120,7 @@ def of_configuration(config: schema.Config) -> Solved:
     return Solved(problem, inputs.load_optimum(config), y)
 
 
-# --- of a file ------------------------------------------------------------------------
+# --- from a file ----------------------------------------------------------------------
 
 
 def _of_file(request: Request, path: Path) -> Solved:
@@ -172,9 +172,9 @@ def _of_file(request: Request, path: Path) -> Solved:
 def _bounded(
     request: Request, X: Any, y: np.ndarray, names: list[str], signed: bool
 ) -> tuple[Any, np.ndarray, tuple[np.ndarray | None, float | None]]:
-    """X (n, p) and labels y (n,) within their bounds, as ``dperm.fit`` has them.
+    """X (n, p) and labels y (n,) within their bounds, as in ``dperm.fit``.
 
-    With what the bounds say of their scales.
+    Also returns their scales by these bounds.
     """
     if signed and request.label_bounds:
         raise ConfigError("label_bounds: labels of two classes are signs")
@@ -198,7 +198,7 @@ def _bounded(
 
 
 def _delta(text: str | None, n: int) -> float:
-    """A number, or one by n."""
+    """Delta from a number or a formula in n."""
     value: float | str = text or "1/n^2"
     with suppress(ValueError):
         value = float(value)
@@ -209,7 +209,7 @@ def _delta(text: str | None, n: int) -> float:
 
 
 def _loss(y: np.ndarray, loss: str | None) -> str:
-    """The loss that is named; else logistic for two values, squares for more."""
+    """The named loss; otherwise logistic for two values, least squares for more."""
     if loss is None:
         return "logistic" if len(np.unique(y)) == 2 else "least_squares"
     if loss not in BOUNDED:
@@ -220,7 +220,7 @@ def _loss(y: np.ndarray, loss: str | None) -> str:
 
 
 def _labels(y: np.ndarray, loss: str, where: str) -> np.ndarray:
-    """Labels y (n,) as the loss takes them: of two values the larger becomes +1."""
+    """Labels y (n,) in the form of the loss: of two values the larger becomes +1."""
     values = np.unique(y)
     if len(values) == 1:
         raise ConfigError(f"{where}: expected labels that differ, found {values[0]:g}")
@@ -237,12 +237,12 @@ def _labels(y: np.ndarray, loss: str, where: str) -> np.ndarray:
 
 
 def slug(name: str) -> str:
-    """A file's name, or any, as that of a folder."""
+    """Turn a name into that of a folder."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name) or "data"
 
 
 def _read(request: Request, path: Path) -> tuple[Arrays, list[str]]:
-    """The arrays, and the names of the columns of a CSV, ``city=A`` of a category."""
+    """The arrays, and the column names of a CSV, such as ``city=A`` for a category."""
     ending = path.suffix.lower()
     if ending not in FORMATS:
         raise ConfigError(
@@ -296,13 +296,13 @@ def _names(request: Request, path: Path, options: dict[str, Any]) -> list[str]:
 
 
 def _key(name: str, value: str = "") -> str:
-    """A reader's key as the command line has it: ``missing=mean``."""
+    """A reader's key in the form of the command line: ``missing=mean``."""
     known = {"categories": "categories.COLUMN"}
     return f"{known.get(name, name.removeprefix('options.'))}={value}"
 
 
 def _explained(text: str, request: Request, path: Path) -> str:
-    """A reader's refusal, of the target by what the command line says of it."""
+    """A reader's refusal, with the target described by the command line's keys."""
     target = request.target
     if target and f"column {target!r} is not of numbers" in text:
         classes = text.partition("found ")[2].partition(", first")[0]
@@ -340,25 +340,25 @@ def _prepared(request: Request, X: np.ndarray) -> tuple[np.ndarray, tuple[str, .
     return (with_constant(X, CONSTANT) if request.intercept else X), given
 
 
-# --- all that keeps a CSV from being read, at once, and the command that mends it -----
+# --- all obstacles to reading a CSV at once, with the command that fixes them ---------
 
-MOST = 20  # values that a column is listed as categories with
+MOST = 20  # most values for which a column's categories are listed
 
 
 def refuse_all(request: Request, path: Path, separator: str) -> None:
-    """Refuse a CSV in which two columns or more need a decision.
+    """Refuse a CSV in which two or more columns need a decision.
 
-    One alone is left to the reader, which names its line.
+    A single one is left to the reader, which names its line.
 
     Raises
     ------
     ConfigError
-        With a line for each of them, and a command.
+        With one line for each column, and a command.
     """
     with open(path, encoding="utf-8-sig", newline="", errors="replace") as handle:
         names, *rows = [row for row in csv.reader(handle, delimiter=separator) if row]
     if any(len(row) != len(names) for row in rows) or len({*names}) < len(names):
-        return  # the reader says what is wrong
+        return  # the reader reports the error
     target = request.target or names[-1]
     drop, said, adds = list(request.drop), [], []
     needs_fill = False

@@ -1,8 +1,8 @@
-"""Ranges and scales of columns and labels, as a user declares them.
+"""Ranges and scales of columns and labels, as declared by a user.
 
-A column in [low, high] is clipped to it. With an intercept it is measured from the
-middle, so that ranges far from 0 lose nothing; its root mean square is taken for
-that of a uniform column, (high - low) / sqrt(12).
+A column in [low, high] is clipped to it. With an intercept it is centred at the middle,
+so that ranges far from 0 lose nothing. Its root mean square is assumed to be that of a
+uniform column, (high - low) / sqrt(12).
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class Units:
-    """How columns, or labels, are brought to those that a solver sees."""
+    """The map from columns, or labels, to those that a solver sees."""
 
-    #: low, high: shape (p,); to which values are clipped; infinite where nothing was
-    #: declared
+    #: low, high: shape (p,); values are clipped to them; infinite where undeclared
     low: np.ndarray
     high: np.ndarray
-    centre: np.ndarray  #: shape (p,); what is taken off
-    scale: np.ndarray  #: shape (p,); what the root mean square is then taken for
-    #: what they are divided by beyond that, where a private release found it
+    centre: np.ndarray  #: shape (p,); subtracted
+    scale: np.ndarray  #: shape (p,); assumed root mean square after that
+    #: further divisor, where a private release found it
     released: float = 1.0
 
     def applied(self, X: Any) -> Any:
@@ -57,20 +56,20 @@ def units(
     name : str
         The parameter that holds the bounds, for messages.
     bounds : None, (low, high) or mapping
-        Numbers, or arrays of one a column; by a column's name in a mapping.
+        Numbers, or arrays of one per column; by a column's name in a mapping.
     scale : ndarray (p,), optional
-        Root mean squares; where they are None, those that the bounds say.
+        Root mean squares; None derives them from the bounds.
     columns : sequence of str, or int
-        Names of the columns, or how many there are.
+        Names of the columns, or their number.
     centred : bool
-        Whether the middle of the range may be taken off.
+        Whether the middle of the range may be subtracted.
     is_sparse : bool
         Whether zeros must stay zeros.
 
     Raises
     ------
     ValueError
-        For bounds that are none.
+        For invalid bounds.
     """
     p = columns if isinstance(columns, int) else len(columns)
     if bounds is None:

@@ -1,4 +1,4 @@
-"""Data sets: found in one of several places, checked by digest, prepared, stored."""
+"""Data sets: fetched from one of several sources, verified, prepared and stored."""
 
 from dperm.data.arrays import digest_arrays
 from dperm.data.fetching import FetchRecord, fetch, read_record

@@ -1,10 +1,10 @@
 """Archives: unpacked downloads, and bundles of fetched data sets.
 
-Only regular files are unpacked, and never outside the given folder. A bundle holds the
-fetched arrays of many data sets in one archive, or its folder: ``fetched/<data set>/``
-as ``dperm.data.fetching`` writes it, record and arrays, and ``SOURCES.json``: what each
-data set is, whence it came, its digest. The mirror setting (``DPERM_MIRROR``) may name
-the archive or the folder it unpacks to.
+Only regular files are unpacked, and never outside the target folder. A bundle is an
+archive, or its folder, with the fetched arrays of many data sets. It contains
+``fetched/<data set>/`` as ``dperm.data.fetching`` writes it, and ``SOURCES.json`` with
+the description, source and digest of each. The mirror setting (``DPERM_MIRROR``) may
+name the archive or its unpacked folder.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ def unpack(
 ) -> list[Path]:
     """Unpack a .gz, .bz2, .zip or tar file; leave any other file as it is.
 
-    A ZIP archive of .npy files is a file of arrays, which numpy reads itself: it is
-    left as it is unless members are wanted.
+    A ZIP archive of .npy files is a file of arrays, which numpy reads itself. It is
+    left as it is unless members are requested.
 
     Parameters
     ----------
     path : Path
-        The file. Its first bytes decide what it is, not its name.
+        The file. Its first bytes decide its type, not its name.
     folder : Path
-        Where unpacked files are put, under their base names.
+        Where unpacked files are written, under their base names.
     wanted : sequence of str
         Members to take out of an archive, by path or base name, in this order.
         May be empty if the archive holds one file.
     key : str
-        Of the source, that names the members; for messages.
+        The source's key that names the members; for messages.
     most : int
-        Bytes of one unpacked file.
+        Most bytes of one unpacked file.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _refuse_broken(path: Path) -> Iterator[None]:
     except (*BROKEN, EOFError, gzip.BadGzipFile) as error:
         raise RefusedError(f"{path.name} is a damaged archive: {error}") from error
     except OSError as error:
-        if error.errno is None:  # bz2 has no exception of its own
+        if error.errno is None:  # bz2 has no own exception
             raise RefusedError(f"{path.name} is a damaged archive: {error}") from error
         raise
 
@@ -121,7 +121,7 @@ def _zip_members(archive: zipfile.ZipFile) -> dict[str, Opener]:
 
 
 def _check(names: Sequence[str], odd: Sequence[str]) -> None:
-    """Refuse members outside the archive, and what is neither file nor folder."""
+    """Refuse members that point outside the archive, or are neither file nor folder."""
     for name in names:
         path = PurePosixPath(name.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts or ":" in name:
@@ -182,7 +182,7 @@ def pack(folders: Mapping[str, Path], contents: Mapping[str, Any], path: Path) -
     folders : mapping of str to Path
         Fetched folder of each data set by name.
     contents : mapping
-        What ``SOURCES.json`` says of each data set.
+        Entry of each data set in ``SOURCES.json``.
     path : Path
         Of the ZIP archive.
     """
@@ -196,12 +196,12 @@ def pack(folders: Mapping[str, Path], contents: Mapping[str, Any], path: Path) -
 
 
 def bundled(mirror: str | None, name: str, work: Path) -> Path | None:
-    """The folder of a data set in a bundle, unpacked below ``work`` if need be.
+    """The folder of a data set in a bundle, unpacked below ``work`` if necessary.
 
     Returns
     -------
     Path or None
-        None if the mirror is no bundle or does not hold the data set.
+        None if the mirror is not a bundle or does not contain the data set.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Canonical arrays of a data set: digest, files, checks, standardisation; refusals."""
+"""Canonical arrays of a data set: digest, files, checks and standardisation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class SourceError(Exception):
 
 
 class RefusedError(SourceError):
-    """What a source gave is not the data set: damaged, unreadable, other content."""
+    """A source gave other content than the data set, or a damaged file."""
 
 
 def canonical(X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Bring arrays to the one form in which they are stored and digested.
+    """Convert arrays to the one form in which they are stored and digested.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def canonical(X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 
 def digest_arrays(X: Any, y: Any) -> str:
-    """Digest the content of a data set, whichever source or layout it has.
+    """Digest the content of a data set, independent of its source and layout.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def digest_arrays(X: Any, y: Any) -> str:
 
 
 def array_parts(X: Any) -> dict[str, np.ndarray]:
-    """Name the plain arrays that X (n, p) is made of: one, or four when sparse."""
+    """The plain arrays that X (n, p) consists of, by name: one, or four if sparse."""
     if not sparse.issparse(X):
         return {"X": X}
     return {
@@ -90,7 +90,7 @@ def save_arrays(folder: Path, X: Any, y: np.ndarray) -> None:
 
 
 def load_arrays(folder: Path) -> tuple[Any, np.ndarray]:
-    """Read what ``save_arrays`` wrote.
+    """Read arrays that ``save_arrays`` wrote.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def nonzeros(X: Any) -> int:
 
 
 def check_arrays(X: Any, y: np.ndarray) -> None:
-    """Refuse arrays that no problem can be made of.
+    """Refuse arrays that cannot define a problem.
 
     Parameters
     ----------
@@ -130,8 +130,8 @@ def check_arrays(X: Any, y: np.ndarray) -> None:
     Raises
     ------
     RefusedError
-        If they are empty, disagree on n or hold a value that is not finite, or so large
-        that its square is not.
+        If they are empty, disagree on n, or hold a value that is not finite or whose
+        square is not.
     """
     if X.ndim != 2 or y.ndim != 1 or len(y) != X.shape[0]:
         raise RefusedError(
@@ -157,9 +157,9 @@ def check_arrays(X: Any, y: np.ndarray) -> None:
 
 
 def check_standardized(X: Any) -> None:
-    """Refuse columns whose deviation was too small for a number to hold.
+    """Refuse columns whose deviation is too small to represent.
 
-    Raises ValueError, naming the first one.
+    Raises ValueError, which names the first one.
     """
     if isinstance(X, np.ndarray) and not np.isfinite(X).all():
         column = int(np.argmin(np.isfinite(X).all(axis=0)))
@@ -191,7 +191,7 @@ def standardize(X: np.ndarray) -> np.ndarray:
     [-1.0, 1.0]
     """
     check_constant(X)
-    # C order sums row after row: the same bits whatever the processor.
+    # C order sums row after row, which gives the same bits on every processor.
     X = np.ascontiguousarray(X)
     centred = X - X.mean(axis=0)
     return centred / np.sqrt((centred * centred).mean(axis=0))

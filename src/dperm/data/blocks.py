@@ -1,8 +1,8 @@
-"""Records that are read in blocks, from arrays or from Parquet files.
+"""Records read in blocks, from arrays or from Parquet files.
 
-Every record is in one part and in one block of it. Which ones they are follows from the
-data alone, so that sums over blocks, and then over parts, have one order on any number
-of processes.
+Every record belongs to one part and to one block of it. The data alone determine parts
+and blocks. So sums over blocks, and then over parts, have one order on any number of
+processes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 
 from dperm import extras
 
-CELLS = 1 << 17  # entries of a block, which fits into a core's own cache
-BATCH = 1 << 20  # that a Parquet file hands out at once
-PART = 1 << 24  # of a part: 128 MB of doubles
+CELLS = 1 << 17  # entries of a block, which fits into a core's cache
+BATCH = 1 << 20  # entries that a Parquet file yields at once
+PART = 1 << 24  # entries of a part: 128 MB of doubles
 
 
 class Part(NamedTuple):
-    """A number of records, and where they are."""
+    """A number of records and their location."""
 
     n: int
     path: str = ""
@@ -30,18 +30,18 @@ class Part(NamedTuple):
 
 
 class Source(Protocol):
-    """What hands out the records of a part, X (m, p) and y (m,) at a time."""
+    """Yields the records of a part, X (m, p) and y (m,) at a time."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(n, p)."""
+        """The shape (n, p)."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Each record is in one of them."""
+        """The parts; each record is in exactly one."""
 
     def read(self, part: Part) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The blocks of a part, in their order."""
+        """The blocks of a part, in order."""
 
 
 class Held:
@@ -58,17 +58,17 @@ class Held:
 
 @dataclass(frozen=True)
 class Parquet:
-    """A Parquet file, or a folder of them, of which one column is the label."""
+    """A Parquet file, or a folder of them, with one column as the label."""
 
     target: str
     names: tuple[str, ...]  #: the other columns, in the order of the first file
-    #: neighbouring row groups of a file, until they have 2^24 entries
+    #: neighbouring row groups of a file, joined until they have 2^24 entries
     parts: tuple[Part, ...]
-    has_numbers: bool = True  #: whether the label's type is that of numbers
+    has_numbers: bool = True  #: whether the label's type is numeric
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(n, p)."""
+        """The shape (n, p)."""
         return sum(part.n for part in self.parts), len(self.names)
 
     def read(self, part: Part) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -87,15 +87,15 @@ class Parquet:
                     X[:, j] = column.to_numpy(zero_copy_only=False)
                 y = batch.column(self.target)
                 y = y.dictionary_decode() if hasattr(y, "dictionary_decode") else y
-                # A gap leaves whole numbers beside it whole.
+                # Whole numbers stay whole even if the column has a gap.
                 yield from _cut(X, y.to_pandas(integer_object_nulls=True).to_numpy())
 
 
 def parquet(path: str | Path, target: Any) -> Parquet:
-    """The records of a Parquet file, or of all ``*.parquet`` of a folder.
+    """The records of a Parquet file, or of all ``*.parquet`` files of a folder.
 
-    Raises ValueError if there are none, if files have other columns, or columns of no
-    numbers, or if a file is there twice by a link: its records would count twice.
+    Raises ValueError if there are none, if files have different columns or non-numeric
+    ones, or if a link names a file twice: its records would count twice.
     """
     try:
         import pyarrow as pa
@@ -142,7 +142,7 @@ def _is_number(types: Any, kind: Any) -> bool:
 
 
 def _parts(path: str, about: Any, p: int) -> Iterator[Part]:
-    """Neighbouring row groups of a file together."""
+    """Join neighbouring row groups of a file into parts."""
     n, groups = 0, tuple[int, ...]()
     for group in range(about.num_row_groups):
         n, groups = n + about.row_group(group).num_rows, (*groups, group)

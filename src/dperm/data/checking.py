@@ -24,7 +24,7 @@ REQUIRED = {
     "sklearn": "loader",
     "synthetic": "generator",
 }
-BESIDE = {  # keys that a kind of source may have beside the required one
+BESIDE = {  # keys that a kind of source may have besides the required one
     "file": ("members",),
     "mirror": ("members",),
     "package": ("loader",),
@@ -32,7 +32,7 @@ BESIDE = {  # keys that a kind of source may have beside the required one
     "sklearn": ("options",),
     "synthetic": ("options",),
 }
-LOADERS: dict[str, dict[str, type]] = {  # and the options of theirs that make arrays
+LOADERS: dict[str, dict[str, type]] = {  # with their options that make arrays
     "load_breast_cancer": {},
     "load_diabetes": {"scaled": bool},
     "load_digits": {"n_class": int},
@@ -42,12 +42,12 @@ LOADERS: dict[str, dict[str, type]] = {  # and the options of theirs that make a
 
 
 def check_dataset(dataset: Dataset) -> None:
-    """Check what a data set's YAML says about sources, reader and digest.
+    """Check the sources, reader and digest in a data set's YAML.
 
     Raises
     ------
     ValueError
-        Naming data set, key, what was found, what was expected and the nearest name.
+        The message names data set, key, value, expected values and the nearest name.
     """
     name = str(dataset.name)
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
@@ -69,7 +69,7 @@ def check_dataset(dataset: Dataset) -> None:
 
 
 def _check_reader(name: str, reader: Reader, is_arff: bool) -> None:
-    """Check a reader; data of OpenML are ARFF whatever its format."""
+    """Check a reader; OpenML data are ARFF whatever the reader's format."""
     _check_known(name, "reader.format", reader.format, FORMATS)
     for key, value in reader.options.items():
         known = FORMATS[reader.format].options

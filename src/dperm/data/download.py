@@ -1,4 +1,4 @@
-"""Downloads: over HTTP, resumed and without error pages; and from OpenML."""
+"""Resumable downloads over HTTP that refuse error pages, and downloads from OpenML."""
 
 from __future__ import annotations
 
@@ -23,34 +23,33 @@ if TYPE_CHECKING:
 
 RETRIED = (429, 500, 502, 503, 504)
 CHUNK = 1 << 16
-LEAST = 1 << 12  # bytes that have to come within every time-out
-# A resumed file must be byte for byte the file, so no compression on the way.
+LEAST = 1 << 12  # least bytes to arrive within every time-out
+# A resumed file must match byte for byte, so transfers are not compressed.
 HEADERS = {"Accept-Encoding": "identity", "User-Agent": "dperm"}
-SERVER = "DPERM_OPENML_SERVER"  # stands for the address of OpenML
-PATIENCE = 10  # time-outs that an answer may take to begin
+SERVER = "DPERM_OPENML_SERVER"  # replaces the address of OpenML
+PATIENCE = 10  # time-outs until an answer must begin
 
 
 def explain(error: Exception) -> str:
-    """Say in one line what went wrong; of a failed request, its innermost cause."""
+    """The cause of an error in one line; for a failed request the innermost cause."""
     inner = error.args[0] if error.args else None
     cause = getattr(inner, "reason", None) or error
     return " ".join(f"{type(cause).__name__}: {cause}".split())
 
 
 def download(url: str, target: Path, data: Data) -> Path:
-    """Download one file; what was received stays in a .part file and is resumed.
+    """Download one file; a partial download stays in a .part file and is resumed.
 
-    It is resumed only where the server says of which version of the file it is, by a
-    strong ETag or by a date: two versions are never joined.
+    It is resumed only where the server states the version of the file, by a strong ETag
+    or by a date, so that two versions are never joined.
 
     Parameters
     ----------
     target : Path
         Appears only when the file is complete.
     data : Data
-        Its limits: seconds without an answer, or in which next to nothing comes; how
-        often a failed request, or a transfer cut short, is tried again; bytes, once
-        decoded; seconds in all.
+        Its limits: seconds without an answer or with hardly any data; repetitions of a
+        failed request or of an interrupted transfer; decoded bytes; seconds in total.
 
     Returns
     -------
@@ -60,7 +59,7 @@ def download(url: str, target: Path, data: Data) -> Path:
     Raises
     ------
     SourceError
-        If the file could not be had; ``RefusedError`` if a web page came instead.
+        If the file is not available; ``RefusedError`` if a web page came instead.
     """
     from requests.exceptions import RequestException
     from urllib3.exceptions import HTTPError
@@ -85,7 +84,7 @@ def download(url: str, target: Path, data: Data) -> Path:
 
 
 def file_name(url: str) -> str:
-    """Name under which the file of a URL is kept."""
+    """File name under which the content of a URL is kept."""
     name = urlsplit(url).path.rsplit("/", 1)[-1]
     return re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".") or "download"
 
@@ -95,7 +94,7 @@ def _session(retries: int) -> requests.Session:
     from requests.adapters import HTTPAdapter
     from urllib3.util import Retry
 
-    # A server may ask for hours in Retry-After, so the wait is ours.
+    # A server may set hours in Retry-After, so the wait is set here.
     policy = Retry(total=retries, backoff_factor=0.5, respect_retry_after_header=False)
     session = requests.Session()
     session.headers.update(HEADERS)
@@ -106,14 +105,14 @@ def _session(retries: int) -> requests.Session:
 
 
 def _leave_unread(response: requests.Response, **_: Any) -> None:
-    """Keep requests from reading the page of a redirect, which may have no end."""
+    """Keep requests from reading the page of a redirect, which may be endless."""
     if response.is_redirect:
         response._content = b""
         response.close()
 
 
 def _may_pass(error: Exception) -> bool:
-    """Tell what may go well next time from a request that was never answered."""
+    """Whether a retry may succeed; not after a request that was never answered."""
     from requests.exceptions import ConnectionError, RetryError
     from urllib3.exceptions import MaxRetryError, ProtocolError, ReadTimeoutError
 
@@ -127,7 +126,7 @@ def _may_pass(error: Exception) -> bool:
 def _transfer(
     session: requests.Session, url: str, part: Path, data: Data, end: float
 ) -> bool:
-    """Append to the .part file what is missing; False if it has to start afresh."""
+    """Append the missing bytes to the .part file; False if it has to start again."""
     from requests.exceptions import RetryError
 
     mark = part.with_name(f"{part.name}.version")
@@ -168,7 +167,7 @@ def _transfer(
 
 
 def _reason(response: requests.Response) -> str:
-    """What the answer says besides its code; not the text of a web page."""
+    """The answer's message besides its code, but not the text of a web page."""
     if "json" not in response.headers.get("Content-Type", ""):
         return ""
     body = response.raw.read1(CHUNK, decode_content=True)
@@ -185,14 +184,14 @@ def _check_size(size: int, data: Data) -> None:
 
 
 def _version(response: requests.Response) -> str:
-    """What If-Range may name: a strong ETag, or a date; nothing of a packed body."""
+    """The version for If-Range: a strong ETag or a date; none if compressed."""
     headers = response.headers
     if headers.get("Content-Encoding", "identity").lower() != "identity":
         return ""
     tag, date = headers.get("ETag", ""), headers.get("Last-Modified", "")
     if tag.startswith('"'):
         return tag
-    try:  # a file of this very second may change within it
+    try:  # a file may change again within this second
         age = parsedate_to_datetime(headers["Date"]) - parsedate_to_datetime(date)
     except (KeyError, ValueError, TypeError):
         return ""
@@ -206,7 +205,7 @@ def _answer(
     data: Data,
     end: float,
 ) -> requests.Response:
-    """The response; a thread waits for its headers, which may trickle in for ever."""
+    """The response; a thread waits for its headers, which may never be complete."""
     found: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def ask() -> None:
@@ -230,7 +229,7 @@ def _answer(
 
 
 def _chunks(response: requests.Response, data: Data, end: float) -> Iterator[bytes]:
-    """What arrives, decoded, as long as it comes fast enough."""
+    """Yield decoded data, as long as they arrive fast enough."""
     since, got = time.monotonic(), 0
     while chunk := response.raw.read1(CHUNK, decode_content=True):
         yield chunk
@@ -260,22 +259,22 @@ def download_openml(
     identifier : int
         Number of the data set.
     folder : Path
-        Where its description and its file are put.
+        For its description and its file.
     data : Data
-        The limits of either download.
+        The limits of each download.
 
     Returns
     -------
     path : Path
         The ARFF file.
     target : str or None
-        The column that OpenML takes as the target.
+        The target column according to OpenML.
 
     Raises
     ------
     SourceError
         If the server does not answer or does not know the data set; ``RefusedError`` if
-        the file is not the one that it describes.
+        the file does not match its description.
     """
     server = os.environ.get(SERVER, "https://www.openml.org/api/v1/json")
     answer = download(f"{server}/data/{identifier}", folder / "about.json", data)

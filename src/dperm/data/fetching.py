@@ -1,4 +1,4 @@
-"""Fetch: a data set from the first source that serves it, kept with its digest."""
+"""Fetch a data set from the first source that serves it, and keep its digest."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from dperm.store import closure
 from dperm.store.folders import digest_of, sole_writer, whole_folder
 
 RECORD = "fetch.json"
-REMOTE = ("http", "openml")  # a second download may give what the first did not
+REMOTE = ("http", "openml")  # a second download may succeed where the first failed
 READING = ("dperm.data.fetching:_accept", "dperm.data.fetching:KINDS")
 OUTSIDE = ("file", "mirror", *REMOTE)
 UNVERIFIED = "no digest is declared: what was served is taken as it came"
@@ -46,26 +46,26 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FetchRecord:
-    """What ``fetch.json`` says of a data set."""
+    """The content of ``fetch.json`` for a data set."""
 
     name: str
     status: str  # ok | unavailable
-    place: str  # where to put the files by hand
-    reason: str = ""  # why it is unavailable
-    source: str | None = None  # the one that served it
+    place: str  # where to put the files manually
+    reason: str = ""  # if it is unavailable
+    source: str | None = None  # that served it
     digest: str | None = None
     n: int | None = None
     p: int | None = None
     nnz: int | None = None
     tried: list[dict[str, str]] = field(default_factory=list)
     config: str = ""  # digest of sources and reader
-    code: str = ""  # digest of the code that read it, where no digest is declared
+    code: str = ""  # digest of the code that read it, if no digest is declared
     contents: dict[str, str] = field(default_factory=dict)  # digests of local files
-    warning: str = ""  # where nothing vouches for what was served
+    warning: str = ""  # if nothing verifies the served data
 
     @property
     def available(self) -> bool:
-        """Whether the arrays are there."""
+        """Whether the arrays are available."""
         return self.status == "ok"
 
 
@@ -77,8 +77,8 @@ def fetched_folder(name: str, data: Data) -> Path:
 def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     """Get a data set from the first of its sources that serves the right arrays.
 
-    Arrays that are there already, with the right digest, are kept. If no source
-    serves them the record says so; nothing is raised, so that a pipeline goes on.
+    Existing arrays with the right digest are kept. If no source serves them the record
+    states so; nothing is raised, so that a pipeline continues.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     Returns
     -------
     FetchRecord
-        As written to ``<data.dir>/fetched/<name>/fetch.json``, beside X and y.
+        As written to ``<data.dir>/fetched/<name>/fetch.json``, next to X and y.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def _warned(record: FetchRecord) -> FetchRecord:
 
 
 def taken_as_it_came(dataset: Dataset) -> str:
-    """What is to be said of data from outside that no declared digest vouches for."""
+    """A warning for data from outside that no declared digest verifies."""
     from_outside = any(source.kind in OUTSIDE for source in dataset.sources)
     return UNVERIFIED if from_outside and not dataset.digest else ""
 
@@ -153,7 +153,7 @@ def load_fetched(name: str, data: Data) -> tuple[Any, np.ndarray]:
     Raises
     ------
     ValueError
-        If they are missing, damaged or not what the record says.
+        If they are missing, damaged or different from the record.
     """
     folder = fetched_folder(name, data)
     arrays = _load_verified(folder, read_record(name, data))
@@ -176,7 +176,7 @@ def _load_verified(folder: Path, record: FetchRecord | None) -> Arrays | None:
 
 
 def _reusable(dataset: Dataset, folder: Path) -> tuple[Arrays, FetchRecord] | None:
-    """What lies in a folder, if it is what the configuration asks for, undamaged."""
+    """Arrays and record in a folder, if undamaged and as the configuration requires."""
     record = _read_record(folder)
     if record is None:
         return None
@@ -185,13 +185,13 @@ def _reusable(dataset: Dataset, folder: Path) -> tuple[Arrays, FetchRecord] | No
     else:
         is_asked = record.config == _config_digest(dataset)
     arrays = _load_verified(folder, record) if is_asked else None
-    if dataset.digest:  # it may have been declared since
+    if dataset.digest:  # it may have been declared after the fetch
         record = replace(record, warning="")
     return None if arrays is None else (arrays, record)
 
 
 def _from_bundle(dataset: Dataset, data: Data) -> tuple[Arrays, FetchRecord] | None:
-    """What the mirror holds of the data set, if the mirror is a bundle."""
+    """Arrays and record of the data set in the mirror, if that is a bundle."""
     work = Path(data.dir) / "downloads" / dataset.name / "bundle"
     name = dataset.name
     try:
@@ -199,7 +199,7 @@ def _from_bundle(dataset: Dataset, data: Data) -> tuple[Arrays, FetchRecord] | N
         if folder is None:
             return None
         kept = _reusable(dataset, folder)
-        # a file of one's own may say otherwise
+        # the user's own file may differ
         if kept is not None and _same_contents(dataset, data, kept[1]):
             log.info("%s: from the bundle %s", name, data.mirror)
             return kept
@@ -213,9 +213,9 @@ def _from_bundle(dataset: Dataset, data: Data) -> tuple[Arrays, FetchRecord] | N
 
 
 def _is_current(dataset: Dataset, data: Data, record: FetchRecord) -> bool:
-    """Whether a record is of what the configuration, local files and code say now.
+    """Whether a record matches the current configuration, local files and code.
 
-    A declared digest stands for the code, and for sources that would have to be asked.
+    A declared digest replaces the comparison of the code and of remote sources.
     """
     local = (record.source or "").split(" ")[0] not in REMOTE
     is_asked = record.config == _config_digest(dataset) or not local
@@ -224,21 +224,21 @@ def _is_current(dataset: Dataset, data: Data, record: FetchRecord) -> bool:
 
 
 def _is_contradicted(record: FetchRecord) -> bool:
-    """Whether a source was there, and served these arrays or others."""
+    """Whether a source was reachable and served these arrays or others."""
     return record.available or any("refused" in entry for entry in record.tried)
 
 
 def _same_contents(dataset: Dataset, data: Data, record: FetchRecord) -> bool:
-    """Whether every local file that is there is the one that was there.
+    """Whether every local file that exists is unchanged.
 
-    One that is gone is no reason to give up the arrays that were made of it.
+    A deleted file is no reason to discard the arrays that were made from it.
     """
     digests = _contents(dataset, data).items()
     return all(record.contents.get(name) == now for name, now in digests if now)
 
 
 def _contents(dataset: Dataset, data: Data) -> dict[str, str]:
-    """Digests of files of one's own; of those in a mirror if no digest is declared."""
+    """Digests of the user's own files; also of a mirror's if no digest is declared."""
     return contents(dataset, None if dataset.digest else data.mirror)
 
 
@@ -248,7 +248,7 @@ def reading_code(dataset: Dataset) -> str:
 
 
 def _config_digest(dataset: Dataset) -> str:
-    """Digest of sources and reader; a key that is not used is no part of it."""
+    """Digest of sources and reader, without keys that are not used."""
     keys = [*map(asdict, dataset.sources), asdict(dataset.reader)]
     content = [{key: value for key, value in one.items() if value} for one in keys]
     text = json.dumps(content, sort_keys=True, default=str)
@@ -290,10 +290,10 @@ def _serve(
     position: int,
     tried: list[dict[str, str]],
 ) -> Arrays | None:
-    """Try one source; a download of the wrong content is deleted and tried once more.
+    """Try one source; a download with wrong content is deleted and tried once more.
 
-    A download that broke off stays, to be resumed next time, if a digest will tell
-    whether the parts belong together.
+    An interrupted download stays, to be resumed next time, if a digest can verify that
+    its parts belong together.
     """
     work = Path(data.dir) / "downloads" / dataset.name / str(position)
     for _ in range(2 if source.kind in REMOTE else 1):
@@ -336,16 +336,16 @@ def _place(dataset: Dataset) -> str:
     return f"put {', '.join(files)} into the folder named by DPERM_MIRROR"
 
 
-# --- sources: a function for each kind of place --------------------------------------
+# --- sources: one function for each kind ----------------------------------------------
 
 
 def from_file(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Read files of one's own, below the current folder."""
+    """Read the user's own files below the current folder."""
     return _from_folder(Path(), source, dataset, data, work)
 
 
 def from_mirror(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Read files below ``data.mirror``; a bundle is looked into before any source."""
+    """Read files below ``data.mirror``; a bundle is tried before any source."""
     if not data.mirror:
         raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
     if not Path(data.mirror).is_dir():
@@ -373,7 +373,7 @@ def _from_folder(
 
 
 def from_package(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Read files of an installed package, which is not imported."""
+    """Read files of an installed package without importing it."""
     found = importlib.util.find_spec(str(source.loader))
     if found is None or not found.submodule_search_locations:
         name = source.loader
@@ -397,9 +397,9 @@ def from_http(source: Source, dataset: Dataset, data: Data, work: Path) -> Array
 
 
 def from_openml(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Download from OpenML: always ARFF, whatever the reader's format.
+    """Download from OpenML, always as ARFF, whatever the reader's format.
 
-    The target is the reader's or else the one OpenML names.
+    The target is that of the reader, by default the one that OpenML names.
     """
     path, target = download_openml(int(source.id or 0), work / "openml", data)
     reader = replace(dataset.reader, format="arff", options={})
@@ -407,12 +407,12 @@ def from_openml(source: Source, dataset: Dataset, data: Data, work: Path) -> Arr
 
 
 def from_sklearn(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Load a data set that scikit-learn carries; two classes become -1 and +1."""
+    """Load a data set included in scikit-learn; two classes become -1 and +1."""
     from sklearn import datasets
 
     loader, options = getattr(datasets, str(source.loader)), dict(source.options)
     if source.loader == "load_diabetes" and options.pop("scaled", True):
-        # Its releases differ in the last digits: the printed numbers, scaled here.
+        # Its releases differ in the last digits: we scale the printed numbers.
         X, y = loader(return_X_y=True, scaled=False, **options)
         X = standardize(np.round(X, 6)) / np.sqrt(len(X))
     else:
@@ -440,7 +440,7 @@ def contents(dataset: Dataset, mirror: str | None = None) -> dict[str, str]:
     Returns
     -------
     dict
-        ``kind path`` to the SHA-256 of the file; empty for one that is not there.
+        ``kind path`` to the SHA-256 of the file; empty if it does not exist.
     """
     folders = {"file": Path()}
     if mirror and Path(mirror).is_dir():
@@ -456,7 +456,7 @@ def contents(dataset: Dataset, mirror: str | None = None) -> dict[str, str]:
 def _digest_of(path: Path) -> str:
     try:
         return digest_of(path)
-    except OSError:  # the source itself says what is wrong with it
+    except OSError:  # the source itself reports the error
         return ""
 
 

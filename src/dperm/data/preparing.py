@@ -1,4 +1,4 @@
-"""Prepare: the arrays of a problem, from the fetched ones of its data set."""
+"""Prepare the arrays of a problem from the fetched ones of its data set."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Prepared:
 
     X: Any  #: shape (n, p), float64, in Fortran order or a scipy CSC array
     y: Any  #: shape (n,), float64
-    #: name, status, reason, n, p, nnz, digest, dataset, dataset_digest,
-    #: preparation, dropped (columns), implicit (whether sparse columns are yet
-    #: to be standardised, by the problem), uses_data (what was done that looked
-    #: at all records, for which no privacy is accounted)
+    #: name, status, reason, n, p, nnz, digest, dataset, dataset_digest, preparation,
+    #: dropped (columns), implicit (whether the problem still has to standardise sparse
+    #: columns), uses_data (steps that looked at all records, for which no privacy is
+    #: accounted)
     meta: dict[str, Any]
 
     @property
     def available(self) -> bool:
-        """Whether the arrays are there."""
+        """Whether the arrays are available."""
         return self.meta["status"] == "ok"
 
 
@@ -55,25 +55,25 @@ def prepare(
     data: Data,
     check: Callable[[Problem, np.ndarray], None] | None = None,
 ) -> Prepared:
-    """Make the arrays of a problem and store them.
+    """Make and store the arrays of a problem.
 
     Parameters
     ----------
     problem : Problem
-        Its data set must have been fetched, with whatever outcome.
+        Its data set must have been fetched, successfully or not.
     check : callable, optional
-        Given the problem and y (n,), raises where these labels are of no use to it.
+        Called with the problem and y (n,); raises if the labels do not suit it.
 
     Returns
     -------
     Prepared
-        As written to ``<data.dir>/prepared/<name>/``. If the data set is unavailable,
-        only ``meta.json`` is, with the reason.
+        As written to ``<data.dir>/prepared/<name>/``. For an unavailable data set, only
+        ``meta.json`` with the reason.
 
     Raises
     ------
     ValueError
-        If the data set was not fetched, or cannot be prepared as asked.
+        If the data set was not fetched, or cannot be prepared as requested.
     """
     record = _record(problem, data)
     made = Prepared(None, None, _meta(problem, record))
@@ -96,12 +96,12 @@ def prepare(
 
 
 def load_prepared(problem_name: str, data: Data) -> Prepared:
-    """Load what ``prepare`` stored; its digest is computed again and compared.
+    """Load stored arrays of ``prepare`` and verify their digest.
 
     Raises
     ------
     ValueError
-        If it was not prepared, or the arrays are damaged.
+        If they were not prepared or are damaged.
     """
     folder = prepared_folder(problem_name, data)
     meta = store.known_json(folder / META)
@@ -172,14 +172,14 @@ def _apply(preparation: Preparation, X: Any) -> Any:
     if preparation.standardize:
         if preparation.intercept:
             raise ValueError("intercept: standardised sparse columns have none")
-        check_constant(X)  # standardised when used: filled in it would not fit
+        check_constant(X)  # standardised at use: filled in it would not fit
     return sparse.csc_array(sparse.hstack([X, ones])) if preparation.intercept else X
 
 
 def uses_data(problem: Problem) -> list[str]:
-    """What is done to a problem's data that depends on all of its records.
+    """Steps of a problem's preparation that depend on all of its records.
 
-    No privacy is accounted for it: that is for whoever publishes the result to know.
+    No privacy is accounted for them, which users who publish the result must know.
     """
     missing, steps = problem.dataset.reader.missing, problem.preparation
     every = {

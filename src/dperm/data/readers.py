@@ -1,7 +1,7 @@
-"""Readers: files of one format to arrays X (n, p) and y (n,).
+"""Readers of files in one format, which return arrays X (n, p) and y (n,).
 
 Nothing is guessed: a missing value or a category is refused with its line and column,
-unless the reader declares what is to become of it.
+unless the reader declares how to replace it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from dperm.data.arrays import (
 if TYPE_CHECKING:
     import pandas as pd
 
-START = 4096  # bytes in which a web page shows itself
-MARK = b"\xef\xbb\xbf"  # a byte order mark, which some editors write
-WIDEST = 10**8  # features: a slip in one index must not ask for all memory
-ABSENT = frozenset(("", "?"))  # no value, of whatever column
-MISSING = ABSENT | {"na", "n/a", "nan", "null", "none"}  # no number
+START = 4096  # bytes in which a web page is recognised
+MARK = b"\xef\xbb\xbf"  # byte order mark, which some editors write
+WIDEST = 10**8  # most features: a wrong index must not allocate all memory
+ABSENT = frozenset(("", "?"))  # no value, in any column
+MISSING = ABSENT | {"na", "n/a", "nan", "null", "none"}  # no value, in a numeric column
 RULES = ("mean", "median", "drop")
 
 
@@ -71,15 +71,15 @@ def read_files(files: Sequence[Path], reader: Reader) -> Arrays:
     names = ", ".join(path.name for path in files)
     try:
         with warnings.catch_warnings():
-            # numpy only warns of files without data.
+            # numpy only warns about files without data.
             warnings.simplefilter("error", UserWarning)
             X, y = canonical(*FORMATS[reader.format].read(files, reader))
-    except RefusedError as error:  # what it quotes may hold line ends
+    except RefusedError as error:  # a quotation may hold line ends
         text = " ".join(str(error).split())
         if not text.startswith(tuple(path.name for path in files)):
             text = f"{names}: {text}"
         raise RefusedError(text) from error
-    # Parsers raise anything at all on damaged files; the reason is kept.
+    # Parsers raise anything on damaged files; the reason is kept.
     except Exception as error:
         if reader.format == "arrays" and not names.endswith((".npy", ".npz")):
             raise RefusedError(
@@ -97,7 +97,7 @@ def read_files(files: Sequence[Path], reader: Reader) -> Arrays:
 def _text(error: Exception) -> str:
     try:
         return " ".join(str(error).split())[:300]
-    except Exception:  # arff formats its messages with what stands in the file
+    except Exception:  # arff formats its messages with the content of the file
         return "no message"
 
 
@@ -116,7 +116,7 @@ def _one(files: Sequence[Path], format_: str) -> Path:
     return files[0]
 
 
-# --- keys of a reader, as whoever wrote them knows them -------------------------------
+# --- names of a reader's keys in messages ---------------------------------------------
 
 
 def _in_yaml(name: str, value: str = "") -> str:
@@ -131,13 +131,13 @@ _NAMING: ContextVar[Callable[..., str]] = ContextVar("naming", default=_in_yaml)
 
 
 def key(name: str, value: str = "") -> str:
-    """A key of the reader, with a value that it may have, for a message."""
+    """Name of a reader's key for a message, with an optional value."""
     return _NAMING.get()(name, value)
 
 
 @contextmanager
 def naming(names: Callable[..., str]) -> Iterator[None]:
-    """Messages name keys so, and not as a YAML does: ``names(name, value="")``."""
+    """Let messages name keys by ``names(name, value="")`` instead of as in YAML."""
     token = _NAMING.set(names)
     try:
         yield
@@ -158,7 +158,7 @@ def _table(
 
 
 def _arrays(table: pd.DataFrame, reader: Reader) -> Arrays:
-    """Arrays of a table, as the reader declares; k listed categories, k columns."""
+    """Arrays of a table, as the reader declares; k listed categories give k columns."""
     if table.empty:
         raise RefusedError("the file has no rows")
     target, features = _columns(list(table), reader)
@@ -178,7 +178,7 @@ def _arrays(table: pd.DataFrame, reader: Reader) -> Arrays:
 
 
 def _columns(names: Sequence[str], reader: Reader) -> tuple[int, list[int]]:
-    """Places of the target, by default the last column, and of the features."""
+    """Indices of the target, by default the last column, and of the features."""
     missing = {reader.target or names[-1], *reader.drop} - set(names)
     if missing:
         raise RefusedError(
@@ -193,7 +193,7 @@ def _columns(names: Sequence[str], reader: Reader) -> tuple[int, list[int]]:
 def _complete(
     table: pd.DataFrame, target: int, features: Sequence[int], reader: Reader
 ) -> pd.DataFrame:
-    """The records that lack nothing in the columns used."""
+    """The records without gaps in the columns used."""
     gaps = _gaps(table.iloc[:, target], reader.positive is not None)
     for j in features:
         gaps |= _gaps(table.iloc[:, j], table.columns[j] in reader.categories)
@@ -203,7 +203,7 @@ def _complete(
 
 
 def _numbers(column: pd.Series, missing: str | None = None) -> np.ndarray:
-    """The numbers of a column (n,), gaps filled with its mean or median if so ruled."""
+    """The numbers of a column (n,), gaps filled by mean or median if declared."""
     values = np.array([_number(value) for value in column], dtype=np.float64)
     if (np.abs(values) <= LARGEST).all():
         return values
@@ -246,7 +246,7 @@ def _refuse_missing(column: pd.Series, gaps: np.ndarray, expected: str) -> None:
 
 
 def _coded(column: pd.Series, reader: Reader) -> list[np.ndarray]:
-    """A column of numbers, or one of 0 and 1 for every value that is listed."""
+    """The numeric column, or one column of 0 and 1 for every listed value."""
     listed = reader.categories.get(str(column.name))
     if listed is None:
         return [_numbers(column, reader.missing)]
@@ -282,7 +282,7 @@ def labels(values: Sequence[Any], positive: str) -> np.ndarray:
     Raises
     ------
     RefusedError
-        If a value is missing, or the class or all others never occur.
+        If a value is missing, or if either the class or all others never occur.
     """
     if any(_is_absent(value) for value in values):
         raise RefusedError("the target has missing values")
@@ -313,11 +313,11 @@ def _is_missing(value: Any) -> bool:
 
 
 def _number(value: Any) -> float:
-    """A number; NaN for what is missing, infinity for what is no finite number."""
+    """A number; NaN if missing, infinity if not a finite number."""
     if _is_missing(value):
         return np.nan
     try:
-        # Python reads 1_000 as a thousand; in data it is more likely a slip.
+        # Python reads 1_000 as a thousand; in data it is more likely an error.
         return np.inf if isinstance(value, str) and "_" in value else float(value)
     except (TypeError, ValueError):
         return np.inf
@@ -343,7 +343,7 @@ def _same(value: Any, positive: str) -> bool:
 
 
 def read_arff(files: Sequence[Path], reader: Reader) -> Arrays:
-    """Read an ARFF file, dense or sparse; nominal columns are of numbers or listed."""
+    """Read an ARFF file, dense or sparse; nominal columns are numeric or listed."""
     import arff
 
     with open(_one(files, "arff"), encoding="utf-8-sig") as handle:
@@ -377,7 +377,7 @@ def _sparse_arff(
 ) -> Arrays:
     names = [name for name, _ in attributes]
     target, features = _columns(names, reader)
-    # What a sparse row leaves out is 0, for a nominal column its first category.
+    # A sparse row omits zeros, and the first category of a nominal column.
     absent = [0.0 if isinstance(kind, str) else kind[0] for _, kind in attributes]
     filled = {j: absent[j] for j in features if absent[j] != 0.0}
     position = {j: k for k, j in enumerate(features)}
@@ -390,7 +390,7 @@ def _sparse_arff(
     values = np.array([_number(value) for _, _, value in entries], dtype=np.float64)
     for k in np.flatnonzero(~np.isfinite(values))[:1]:
         i, j, value = entries[k]
-        _numbers(_table([names[j]], [value], [lines[i]]).iloc[:, 0])  # is refused
+        _numbers(_table([names[j]], [value], [lines[i]]).iloc[:, 0])  # raises
     where = ([i for i, _, _ in entries], [position[j] for _, j, _ in entries])
     X = sparse.csc_array((values, where), shape=(len(rows), len(features)))
     y = [row.get(target, absent[target]) for row in rows]
@@ -402,8 +402,8 @@ def _sparse_arff(
 def read_csv(files: Sequence[Path], reader: Reader) -> Arrays:
     """Read a comma separated file with a header; the target is by default last.
 
-    ``separator`` is another one, ``header: false`` says that there is none: columns are
-    then named 1, 2 and so on. A separator that ends every line is no field.
+    ``separator`` sets another separator. With ``header: false`` there is no header, and
+    columns are named 1, 2 and so on. A separator at the end of every line is no field.
     """
     separator = reader.options.get("separator", ",")
     with open(_one(files, "csv"), encoding="utf-8-sig", newline="") as handle:
@@ -435,7 +435,7 @@ def read_csv(files: Sequence[Path], reader: Reader) -> Arrays:
 
 
 def _without_end(row: list[str], p: int) -> list[str]:
-    """A row of more than p fields without its last one, if that is empty."""
+    """A row without its last field, if that is empty and exceeds p fields."""
     return row[:-1] if len(row) > p and not row[-1] else row
 
 
@@ -447,7 +447,7 @@ def _is_number(text: str) -> bool:
 
 
 def _check_names(names: list[str], separator: str, reader: Reader) -> None:
-    """Refuse names that cannot tell columns apart."""
+    """Refuse names that do not distinguish columns."""
     if len(names) < 2:
         raise RefusedError(
             f"line 1: expected features and a target, separated by {separator!r} "
@@ -464,7 +464,7 @@ def _check_names(names: list[str], separator: str, reader: Reader) -> None:
 
 
 def read_libsvm(files: Sequence[Path], reader: Reader) -> Arrays:
-    """Read LIBSVM text, several parts stacked; ``dense: true`` unpacks the zeros."""
+    """Read LIBSVM text, several parts stacked; ``dense: true`` makes it dense."""
     from sklearn.datasets import load_svmlight_files
 
     options = dict(reader.options)
@@ -490,14 +490,14 @@ def read_libsvm(files: Sequence[Path], reader: Reader) -> Arrays:
 
 @contextmanager
 def _without_mark(path: Path) -> Iterator[IO[bytes]]:
-    """The file, opened behind its byte order mark."""
+    """The file, opened after its byte order mark."""
     with open(path, "rb") as handle:
         handle.seek(len(MARK) if handle.read(len(MARK)) == MARK else 0)
         yield handle
 
 
 def _libsvm_fault(files: Sequence[Path]) -> str:
-    """File and line of the first thing that is no LIBSVM text; empty if all is."""
+    """File and line of the first error in LIBSVM text; empty if there is none."""
     for path in files:
         with _without_mark(path) as handle:
             for number, line in enumerate(handle, 1):
@@ -549,8 +549,8 @@ def read_cal_housing(files: Sequence[Path], reader: Reader) -> Arrays:
 def read_nips2003(files: Sequence[Path], reader: Reader) -> Arrays:
     """Read pairs of .data and .labels files of the NIPS 2003 challenge, stacked.
 
-    With the option ``n_features`` a line lists the 1-based indices of the features
-    that are one; without it, a line holds all values.
+    With the option ``n_features``, a line lists the 1-based indices of the features
+    that are 1; without it, a line holds all values.
     """
     if not files or len(files) % 2:
         raise RefusedError(

@@ -1,7 +1,7 @@
-"""Synthetic data sets, drawn from a seed and the same on every machine.
+"""Synthetic data sets, drawn from a seed and identical on every machine.
 
-Draws are rounded to nine decimals, so that the last bit of a mathematical library
-does not show, and sums run in a fixed order, so that no processor does.
+Draws are rounded to nine decimals, so that the last bit of a mathematical library has
+no effect. Sums run in a fixed order, so that the processor has none either.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def sparse_regression(
     n, p : int
         Rows and features; X is standard normal, then standardised.
     active : int
-        Coefficients that are not zero, at random positions, normal.
+        Number of nonzero coefficients, which are normal at random positions.
     coefficient_scale : float
         Their standard deviation.
     noise : float
-        Standard deviation of what is added to y = Xw.
+        Standard deviation of the noise added to y = Xw.
 
     Returns
     -------
@@ -86,14 +86,14 @@ def sparse_classification(
     n, p : int
         Rows and features.
     density : float
-        Chance that an entry is 1 and not 0.
+        Probability that an entry is 1 and not 0.
     active : int
-        Coefficients that are not zero, at the first positions, -1 and +1 by turns.
+        Number of nonzero coefficients, alternately -1 and +1, at the first positions.
 
     Returns
     -------
     X : csc_array, shape (n, p)
-        Of zeros and ones; every column has at least one 1.
+        Zeros and ones; every column has at least one 1.
     y : array, shape (n,)
         -1 or +1: the sign of Xw + e, e normal with standard deviation 1/4.
     """
@@ -109,17 +109,17 @@ def sparse_classification(
 def dialled_regression(
     n: int, p: int, imbalance: float, active: int, correlation: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Least squares with knobs: sizes of columns, active coefficients, correlation.
+    """Least squares with adjustable column sizes, active coefficients and correlation.
 
     Parameters
     ----------
     n, p : int
         Rows and features.
     imbalance : float
-        Ratio of the largest to the smallest M_j, at least 1; they lie evenly between.
+        Ratio of the largest to the smallest M_j, at least 1; they are evenly spaced.
     active : int
-        Coefficients that are not zero, at evenly spread positions, -1 and +1 by turns
-        in units of the columns' sizes.
+        Number of nonzero coefficients, alternately -1 and +1 in units of the columns'
+        sizes, at evenly spread positions.
     correlation : float
         Of any two features, in [0, 1).
 
@@ -136,7 +136,7 @@ def dialled_regression(
 def dialled_classification(
     n: int, p: int, imbalance: float, active: int, correlation: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Classification with the same knobs; y is the sign of Xw plus as much noise."""
+    """Classification with the same parameters; y is the sign of Xw plus such noise."""
     X, scores, size, rng = _dialled(n, p, imbalance, active, correlation, seed)
     return X, np.where(scores + 0.5 * size * _normal(rng, n) >= 0.0, 1.0, -1.0)
 
@@ -165,7 +165,7 @@ def _normal(rng: np.random.Generator, size: int | tuple[int, int]) -> np.ndarray
 
 
 def _product(X: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Multiply column by column: BLAS sums in an order that depends on the machine."""
+    """Multiply column by column: the order of BLAS sums depends on the machine."""
     product = np.zeros(X.shape[0])
     for j in np.flatnonzero(w):
         product += w[j] * X[:, j]
@@ -180,7 +180,7 @@ GENERATORS: dict[str, Callable[..., tuple[Any, np.ndarray]]] = {
     "dialled_classification": dialled_classification,
 }
 
-# What their arguments may be, from and to.
+# Smallest and largest values of their arguments.
 RANGES: dict[str, tuple[float, float]] = {
     "n": (2, 1e8),
     "p": (1, 1e8),

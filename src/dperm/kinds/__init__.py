@@ -1,4 +1,4 @@
-"""Kinds of figures and tables that any paper may name: functions of its product."""
+"""Functions for figures, tables and sweeps that any paper may name."""
 
 from dperm.extras import require
 

@@ -29,18 +29,22 @@ TRUE = "true $\\epsilon$ "
 
 
 def trajectories(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Relative error along the chosen runs, one panel a problem.
+    """Relative error along the chosen runs, one panel per problem.
 
-    Each algorithm runs its best number of passes; mean, min and max over fresh seeds.
-    Methods are named below all panels, true epsilons in each; problems without data
-    are named there too. ``options``: ``x``, ``passes`` or ``seconds``; ``solvers``,
-    those that are shown, or ``leave_out``, those that are not; ``names``, other labels
-    by solver; ``columns`` of panels; ``title``, what is said of a problem, its
-    ``privacy`` or its ``penalty``; ``ends``, whether the end of each run is marked;
-    ``ties``, whether other numbers of passes that end as well are drawn too, as thin
-    lines; ``readings``, by solver those of its text in the product's sweep, as a band;
-    ``published`` and ``column``, the paper's table of errors and its column, for stars
-    where it says that the runs end.
+    Each algorithm runs its best number of passes; curves show mean, minimum and maximum
+    over fresh seeds. Methods and problems without data are named below all panels, true
+    epsilons in each panel. ``options``:
+
+    - ``x``: ``passes`` or ``seconds``;
+    - ``solvers`` to show, or ``leave_out``, those to omit;
+    - ``names``: other labels by solver;
+    - ``columns`` of panels;
+    - ``title``: whether titles state a problem's ``privacy`` or its ``penalty``;
+    - ``ends``: whether the end of each run is marked;
+    - ``ties``: whether thin lines show other numbers of passes with equally good ends;
+    - ``readings``: by solver, readings of its text in the product's sweep, as a band;
+    - ``published`` and ``column``: the paper's table of errors and its column, whose
+      values are stars at the ends of the runs.
     """
     options = product.options
     _check(config, product)
@@ -61,10 +65,10 @@ def trajectories(config: Config, product: Product, problems: list[str]) -> Drawi
 def panels_of(
     config: Config, product: Product, problems: list[str], gone: dict[str, str]
 ) -> tuple[dict[str, Problem], Panels, str]:
-    """The problems that have data, their panels, and a line on the others.
+    """The problems that have data, their panels, and a line about the others.
 
-    Where none has any there is one empty panel that says why; ``gone`` says it by
-    problem. ``options``: columns.
+    If none has data, one empty panel states the reason. ``gone`` holds the reason by
+    problem. ``options``: ``columns``.
     """
     titles = results.titles(config, problems)
     there = {name: titles[name] for name in problems if name not in gone}
@@ -77,7 +81,7 @@ def panels_of(
 
 
 def reason(found: list[Result]) -> str:
-    """Why a problem has no panel; empty where it has one."""
+    """Why a problem has no panel; empty if it has one."""
     lost = [result for result in found if not result.available]
     if not lost:
         return ""
@@ -87,7 +91,7 @@ def reason(found: list[Result]) -> str:
 
 
 def _printed(config: Config, options: dict[str, Any]) -> pd.DataFrame:
-    """Cells of the paper: problem, algorithm, error, and passes where it has them."""
+    """Cells of the paper: problem, algorithm, error, and passes if printed."""
     if "published" not in options:
         return pd.DataFrame({"problem": [], "algorithm": [], "error": []})
     cells = results.published(config, options["published"])
@@ -95,7 +99,7 @@ def _printed(config: Config, options: dict[str, Any]) -> pd.DataFrame:
 
 
 def _check(config: Config, product: Product) -> None:
-    """Refuse an option or a choice that there is not, and seconds not measured."""
+    """Refuse unknown options and choices, and seconds that were not measured."""
     options = product.options
     file = f"conf/paper/{config.paper.name}/paper.yaml: figures: options"
     found = [(file, key, OPTIONS) for key in options]
@@ -137,12 +141,12 @@ OPTIONS += ("readings", "published", "column")
 
 @dataclass
 class _Curves:
-    """What the panels of a figure of trajectories have in common."""
+    """State that the panels of a figure of trajectories share."""
 
     panels: Panels
     product: Product
     printed: pd.DataFrame  #: cells of the paper
-    swept: Sequence[pd.DataFrame]  #: of readings of a solver's text
+    swept: Sequence[pd.DataFrame]  #: sweeps of readings of a solver's text
     shown: InitVar[list[Result]]
 
     def __post_init__(self, shown: list[Result]) -> None:
@@ -154,16 +158,15 @@ class _Curves:
         return self.options.get("names", {}).get(result.solver, result.label)
 
     def draw(self, axes: Axes, found: list[Result]) -> None:
-        """The curves of one problem."""
         ran = [result for result in found if result.ran(self.calibration)]
         curves = [self.curve(result) for result in ran]
         tied: list[list[float]] = [[] for _ in ran]
         if self.options.get("ties"):
             tied = [ties(result, self.calibration) for result in ran]
         x = [row["x"] for rows in curves for row in rows]
-        # where the longest run ends, in passes
+        # the end of the longest run, in passes
         last = max([*x, *chain.from_iterable(tied)], default=0.0)
-        key: dict[str, str] = {}  # of the panel: by label, the true epsilon in words
+        key: dict[str, str] = {}  # of the panel: true epsilon as text, by label
         for result in ran if self.swept else ():
             self.readings(axes, result)
         for result, rows, others in zip(ran, curves, tied, strict=True):
@@ -173,7 +176,7 @@ class _Curves:
             for passes in others:
                 self.tie(axes, result, passes)
             if self.options.get("ends"):
-                # A dot where a run ends; a dotted line goes on to where the last does
+                # A dot marks the end of a run; a dotted line continues to the last end
                 place, color = [rows[-1]["mean"]], look["color"]
                 axes.plot([rows[-1]["x"]], place, "o", color=color, markersize=4)
                 if rows[-1]["x"] < last and not self.on_time:
@@ -193,7 +196,7 @@ class _Curves:
             _key(axes, key)
 
     def curve(self, result: Result, passes: float | None = None) -> Rows:
-        """Mean, range and interval at each checkpoint, of the best number of passes."""
+        """Mean, range and interval at each checkpoint; the best passes by default."""
         passes = result.best_passes(self.calibration) if passes is None else passes
         runs = result.trajectories(self.calibration, passes)
         label, rows, spent = self.label(result), list[Row](), dict[float, float]()
@@ -207,7 +210,7 @@ class _Curves:
         return rows
 
     def tie(self, axes: Axes, result: Result, passes: float) -> None:
-        """A thin line for a number of passes that ties with the one that is drawn."""
+        """Draw a thin line for a number of passes that ties with the best."""
         label, rows = self.label(result), self.curve(result, passes)
         look = {**self.looks[label], "marker": ""}
         x, mean = ([row[key] for row in rows] for key in ("x", "mean"))
@@ -220,7 +223,7 @@ class _Curves:
         self.panels.add(axes, rows, look)
 
     def readings(self, axes: Axes, result: Result) -> None:
-        """The band between the means of several readings of a solver's text."""
+        """Draw the band between the means of several readings of a solver's text."""
         swept, label = self.swept[0], self.label(result)
         every = self.options.get("readings", {}).get(result.solver, {})
         for key, readings in every.items():
@@ -241,7 +244,7 @@ class _Curves:
             self.panels.add(axes, rows, look)
 
     def stars(self, axes: Axes, result: Result, end: Row) -> None:
-        """What the paper prints for a run of so many passes, as a star at its end."""
+        """Draw the paper's error for a run's passes as a star at its end."""
         label, look = str(end["algorithm"]), end["look"]
         keys = {"problem": result.problem, "algorithm": label, "passes": end["x"]}
         cells = where(self.printed, **{k: keys[k] for k in keys if k in self.printed})
@@ -254,9 +257,9 @@ class _Curves:
             self.panels.add(axes, [row | {"x": end["x"], "mean": error}], look)
 
     def scale(self, axes: Axes, last: float, start: float) -> None:
-        """The axis of passes or seconds; on that of time the error of w = 0."""
+        """Set the axis of passes, or that of seconds with the error of w = 0."""
         if self.on_time:
-            # the start, at 0 seconds, has no place on a logarithmic axis
+            # the start, at 0 seconds, is not on a logarithmic axis
             axes.set_xlabel("time")
             axes.set_xscale("log", nonpositive="mask")
             low, high = axes.get_xlim()
@@ -274,7 +277,7 @@ class _Curves:
 
 
 def _key(axes: Axes, key: dict[str, str]) -> None:
-    """The true epsilon of each curve, above the panel; once where all have the same."""
+    """Write the true epsilon of each curve above the panel; once if all are equal."""
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     same: dict[str, tuple[Any, ...]] = {}
     for name, text in key.items():
@@ -290,9 +293,9 @@ def _key(axes: Axes, key: dict[str, str]) -> None:
 
 
 def ties(result: Result, calibration: str) -> list[float]:
-    """Other numbers of passes that fresh runs cannot tell from the best, rising.
+    """Other numbers of passes that fresh runs do not distinguish from the best, sorted.
 
-    Both ends have overlapping 95 % intervals. There is none where the best ends no
+    The 95 % intervals of both ends overlap. There are none if the best does not end
     lower than it starts.
     """
     best = result.best_passes(calibration)
@@ -309,7 +312,7 @@ def ties(result: Result, calibration: str) -> list[float]:
 
 
 def _cost(result: Result, calibration: str) -> str:
-    """The true epsilon of the runs, in words."""
+    """The true epsilon of the runs as text."""
     runs = result.trajectories(calibration, result.best_passes(calibration))
     true = runs["true_epsilon"].iloc[0]
     if not np.isfinite(true):
@@ -318,10 +321,10 @@ def _cost(result: Result, calibration: str) -> str:
 
 
 def against_epsilon(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Relative error against true epsilon, one panel a problem, every method tuned."""
+    """Relative error against true epsilon with tuned methods, one panel per problem."""
     swept = results.load_sweep(config, product.sweeps[0])
     titles = results.titles(config, problems)
-    ran = "relative_error" in swept  # not where no data set could be had
+    ran = "relative_error" in swept  # missing if no data set is available
     known = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
     names = [name for name in problems if name in set(known["problem"])]
     if not names:

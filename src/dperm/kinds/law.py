@@ -1,11 +1,11 @@
-"""The law of what a paper prints of a tuned setting: means over five runs.
+"""The law of printed results of a tuned setting, which are means over five runs.
 
-A printed mean is either the least of the means that the tuning compared, which is no
-mean of its setting, as that was chosen for being small; or the mean of new runs of the
-setting that the tuning chose. Each has a law, drawn from many transcripts of all
-settings near the optimum (``dperm.kinds.sweeps.tuning_law``). The same transcripts say
-how many a tuning needs, or what is lost by choosing on few: some of them choose, and
-all of them say how good the choice is.
+A printed mean is one of two things. It may be the least mean that the tuning compared;
+this is biased, because the setting was chosen for it. Or it is the mean of new runs of
+the chosen setting. The law of each is drawn from many transcripts of all settings near
+the optimum (``dperm.kinds.sweeps.tuning_law``). The same transcripts show how many a
+tuning needs, or what is lost by choosing on few: some of them choose, and all of them
+measure how good the choice is.
 """
 
 from __future__ import annotations
@@ -19,30 +19,31 @@ import pandas as pd
 
 RUNS = 5  # transcripts behind a printed mean
 DRAWS = 4000
-TIED = 0.01  # settings whose means are as near as this are chosen by chance
+TIED = 0.01  # settings whose means are as close as this are chosen at random
 SEED = 20261121  # of the draws; no noise of a run depends on it
 TAILS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 LEVELS = (*TAILS, 0.5, *(1 - level for level in reversed(TAILS)))
-DRAWN = {"shared": False, "own": True}  # whether each setting has draws of its own
+DRAWN = {"shared": False, "own": True}  # whether each setting has its own draws
 PRINTS = ("least", "fresh")  # the least mean of the tuning, or new runs of its choice
 COUNTS = ("true_positives", "false_positives")
 
 
 @dataclass(frozen=True)
 class Means:
-    """Draws of a mean that is printed, with what it is a mean of."""
+    """Draws of a printed mean, with the mean counts of the same runs."""
 
     errors: np.ndarray  #: shape (D,)
     #: shape (D,); mean numbers of coordinates in the same runs
     counts: dict[str, np.ndarray]
-    transcripts: int  #: that the draws are taken from
+    transcripts: int  #: number that the draws are taken from
 
     @property
     def quantiles(self) -> np.ndarray:
-        """At ``LEVELS``, as wide as a law must be that is known from few transcripts.
+        """Quantiles at ``LEVELS``, widened because few transcripts determine the law.
 
-        The centre of a mean over ``RUNS`` of T transcripts is itself uncertain, by
-        RUNS / T of the variance of that mean; spread about the median in logarithms.
+        The centre of a mean over ``RUNS`` of T transcripts is itself uncertain, by RUNS
+        / T of the variance of that mean. The quantiles are spread about the median in
+        logarithms.
         """
         logs = np.log(np.quantile(self.errors, LEVELS))
         middle = logs[len(LEVELS) // 2]
@@ -52,13 +53,12 @@ class Means:
 
 @dataclass(frozen=True)
 class Law:
-    """Draws of what a tuning leads to."""
+    """Draws of the results of a tuning."""
 
-    #: least, fresh: the mean by which the setting was chosen, and that of new runs of
-    #: it
+    #: least, fresh: the mean by which the setting was chosen, and that of its new runs
     least: Means
     fresh: Means
-    tied: float  #: share of draws in which another setting is as good, to ``TIED``
+    tied: float  #: share of draws in which another setting is as good, within ``TIED``
     settings: int  #: how many compete
 
 
@@ -73,15 +73,15 @@ def law(
     Parameters
     ----------
     rows : DataFrame
-        As the sweep leaves them, of one noise factor.
+        Rows of the sweep for one noise factor.
     most : int
-        Settings that compete, the best by all transcripts; None for all.
+        Number of competing settings, the best by all transcripts; None for all.
     own : bool
-        Whether every setting has transcripts of its own. As a grid is run here, and by
-        default, all settings of one number of passes share their draws.
+        Whether every setting has its own transcripts. By default all settings with one
+        number of passes share their draws, as a grid is run here.
     again : int
-        New runs of the chosen setting; None for as many as there are transcripts, so
-        that their mean is as uncertain as what is known of the setting.
+        Number of new runs of the chosen setting. None takes as many as there are
+        transcripts, so that their mean is as uncertain as the setting's known mean.
     """
     rng = np.random.default_rng(SEED)
     tables = [arrays(part) for _, part in rows.groupby("passes", sort=True)]
@@ -93,7 +93,7 @@ def law(
     for (errors, numbers), keep in zip(tables, kept, strict=True):
         if not len(keep):
             continue
-        shape = (len(keep) if own else 1, DRAWS, RUNS)  # which transcripts are drawn
+        shape = (len(keep) if own else 1, DRAWS, RUNS)  # of indices of transcripts
         drawn = rng.integers(errors.shape[1], size=shape)
         picks.append(np.broadcast_to(drawn, (len(keep), DRAWS, RUNS)))
         pairs = zip(errors[keep], picks[-1], strict=True)
@@ -108,7 +108,7 @@ def law(
     first = np.concatenate(picks)[at, range(DRAWS)]
     later = rng.integers(size, size=(DRAWS, again or size))
     fresh = _means(chosen, later)
-    # of settings that are as good, the least mean is printed
+    # of equally good settings, the least mean is printed
     printed = replace(_means(chosen, first), errors=least)
     return Law(printed, fresh, float(tied), len(every))
 
@@ -121,7 +121,7 @@ def _means(numbers: np.ndarray, picked: np.ndarray) -> Means:
 
 
 def arrays(part: pd.DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Errors and counts, (settings, transcripts); infinity for what diverged."""
+    """Errors and counts, (settings, transcripts); infinity for runs that diverged."""
     keys = ["step", "clip"]
     ordered = part.sort_values([*keys, "transcript"])
     shape = (-1, ordered["transcript"].nunique())
@@ -138,30 +138,30 @@ def quantile_columns() -> list[str]:
 
 # --- how many transcripts a tuning needs ----------------------------------------------
 
-CHOICES = 2000  # draws of transcripts that choose
+CHOICES = 2000  # draws of the transcripts that choose
 CHOSEN_ON = (1, 2, 3, 5, 10, 25)
-SHARES = (1.0, 0.25)  # of the settings that compete: the grid, and a coarser one
+SHARES = (1.0, 0.25)  # of the settings that compete: the whole grid, and a coarser one
 
 Row = dict[str, Any]
 Pooled = tuple[list[np.ndarray], np.ndarray]
 
 
 def curve(rows: pd.DataFrame, share: float = 1.0) -> list[Row]:
-    """Regret and optimism of a choice on so many transcripts.
+    """Regret and optimism of a choice on few transcripts.
 
     Parameters
     ----------
     rows : DataFrame
-        As the sweep leaves them, of one solver, problem and noise factor.
+        Rows of the sweep for one solver, problem and noise factor.
     share : float
-        Of the settings, drawn anew each time.
+        Share of the settings, drawn again each time.
 
     Returns
     -------
     list of dict
         ``regret``: mean error of the chosen setting over that of the best of all, with
         the range of 95 % of the draws; ``printed``: the mean that a table would print,
-        over the mean error of what it chose.
+        over the mean error of the chosen setting.
     """
     rng = np.random.default_rng(SEED)
     tables, means = _pooled(rows)
@@ -179,14 +179,14 @@ def curve(rows: pd.DataFrame, share: float = 1.0) -> list[Row]:
 
 
 def printed(rows: pd.DataFrame, runs: int) -> dict[str, float]:
-    """What a table prints that was tuned on so many transcripts, and what it chose.
+    """Printed result of a tuning on a number of transcripts, and its true error.
 
     Returns
     -------
     dict
         ``printed``, the median over draws of the least mean, with 90 % of them between
-        ``printed_low`` and ``printed_high``; ``worth``, the mean error that the chosen
-        setting really has, on average.
+        ``printed_low`` and ``printed_high``; ``worth``, the mean error of the chosen
+        setting, on average.
     """
     rng = np.random.default_rng(SEED)
     tables, means = _pooled(rows)
@@ -214,7 +214,7 @@ def _chosen(
     runs: int,
     share: float,
 ) -> tuple[float, float]:
-    """Mean error of the setting that some transcripts choose, and what they show."""
+    """Mean error of the setting that some transcripts choose, and their own mean."""
     seen = np.concatenate(
         [
             table[:, rng.choice(table.shape[1], runs, replace=False)].mean(axis=1)
@@ -227,13 +227,13 @@ def _chosen(
 
 
 def agreement(one: pd.DataFrame, other: pd.DataFrame) -> list[Row]:
-    """How often so many transcripts rank two methods as all of them do.
+    """How often few transcripts rank two methods as all of them do.
 
     Returns
     -------
     list of dict
-        ``agree``: share of the draws in which the printed means have the order that the
-        best settings have by all transcripts.
+        ``agree``: share of the draws in which the printed means have the order of the
+        best settings by all transcripts.
     """
     rng = np.random.default_rng(SEED)
     both = [_pooled(one), _pooled(other)]

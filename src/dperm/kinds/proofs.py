@@ -1,9 +1,9 @@
-"""What privacy proofs yield, followed step by step in numbers; any paper may use them.
+"""Arguments of privacy proofs, evaluated step by step; any paper may use them.
 
-An argument takes a case (target, delta, sizes) and returns what it gives beside what is
-claimed: the paper's own, with its conversion and its composition, and with the cost of
-each step as the literature has it. One that ends in ``_noise`` asks a tight accountant
-what the printed noise costs.
+An argument takes a case (target, delta, sizes) and returns its result with the claimed
+value. It is the paper's own, with its conversion and composition, and with the cost of
+each step as in the literature. An argument whose name ends in ``_noise`` applies a
+tight accountant to the printed noise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 
 @dataclass(frozen=True)
 class Case:
-    """What an argument yields for one case, what is claimed, and how it goes."""
+    """Result of an argument for one case, the claimed value, and the method."""
 
     found: float
     claimed: float

@@ -22,7 +22,7 @@ from dperm.core.privacy.ledger import as_set, moves_with_data
 from dperm.pipeline import inputs
 from dperm.pipeline.racing import CANNOT_WIN
 
-CALIBRATION = PAPER  # what is printed was run with the published noise
+CALIBRATION = PAPER  # published results were run with the published noise
 KEPT = [
     *("passes", "step", "clip", "transcript", "transcript_seed", "objective"),
     *("relative_error", "true_positives", "false_positives", "status"),
@@ -40,27 +40,27 @@ def tuning_law(
 ) -> list[dict[str, Any]]:
     """More transcripts of the settings near the optimum that tuning found.
 
-    What a tuning prints, the least of many means over five runs, has a law of its own;
-    it is drawn from these rows (``dperm.kinds.law``).
+    The printed result of a tuning, the least of many means over five runs, has its own
+    law, which is drawn from these rows (``dperm.kinds.law``).
 
     Parameters
     ----------
     point : dict
-        problem, solver, ``noise_factor`` on the published noise multiplier, and passes;
-        without passes, settings of all numbers of passes that were tuned.
+        problem, solver, ``noise_factor`` on the published noise multiplier, and passes.
+        Without passes, settings of all tuned numbers of passes.
     seed : int
         Not used: a transcript's seed is named after (law, problem, solver, passes,
         transcript) and recorded, so that all noise factors share their draws.
     near, most : float, int
-        Settings whose tuning mean is within this factor of the best, and no more of
-        them than this.
+        Settings whose tuning mean is within this factor of the best, and the most of
+        them to take.
     transcripts, others : int
         Runs of each with the published noise, and with another.
 
     Returns
     -------
     list of dict
-        A row for each setting and transcript.
+        One row per setting and transcript.
     """
     job = job_of(config, point)
     if job is None:
@@ -94,19 +94,19 @@ def against_epsilon(
     seed : int
         Of all runs.
     like : dict
-        Solvers that the paper does not run, and the ones whose grids they take.
+        Solvers that the paper does not run, with those whose grids they use.
     keep : dict
-        How many values of each axis of the paper's grid are tried first, on one
+        Number of values of each axis of the paper's grid that are tried first, on one
         transcript.
     finer : dict
         Axes step and clip, as multiples of the best of these.
     transcripts, fresh : int
-        Runs that a setting is chosen by, and runs of the chosen one.
+        Runs by which a setting is chosen, and runs of the chosen one.
 
     Returns
     -------
     list of dict
-        A row for each fresh run; ``start`` is the error of w = 0.
+        One row per fresh run; ``start`` is the error of w = 0.
     """
     job = job_of(config, point)
     if job is None:
@@ -133,7 +133,7 @@ def refined(
     seed: int,
     counts: tuple[int, int],
 ) -> list[dict[str, Any]]:
-    """``Trials.refined`` as rows of a sweep.
+    """Rows of a sweep from ``Trials.refined``.
 
     Parameters
     ----------
@@ -147,8 +147,8 @@ def refined(
     Returns
     -------
     list of dict
-        A row for each fresh run; one without an error where no noise reaches the target
-        or no setting stays finite. ``given`` is what true_epsilon takes as public.
+        One row per fresh run, or one without an error if no noise reaches the target or
+        no setting stays finite. ``given`` is what true_epsilon takes as public.
     """
     around = grid.points(finer, "options.finer", ("step", "clip"))
     try:
@@ -169,14 +169,14 @@ def refined(
 
 
 def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum] | None:
-    """A problem and its optimum; None where its data are not available."""
+    """A problem and its optimum; None if its data are not available."""
     at = plan.at_problem(config, name)
     problem = inputs.load_problem(at)
     return None if problem is None else (problem, inputs.load_optimum(at))
 
 
 def job_of(config: schema.Config, point: dict[str, Any]) -> Job | None:
-    """A point's solver on its problem; None where the data are not available."""
+    """A point's solver on its problem; None if the data are not available."""
     solver = configuration.read("solver", point["solver"])
     named = replace(plan.at_problem(config, point["problem"]), solver=solver)
     return inputs.load_job(named)
@@ -197,8 +197,9 @@ def settings(
 ) -> pd.DataFrame:
     """The settings near the best: passes, step, clip, noise_multiplier, best first.
 
-    Of ties, as where nothing is learnt, those of the fewest passes. A setting that
-    racing did not run to the end is placed by the transcripts it shares with the best.
+    Of ties, as where nothing is learnt, those with the fewest passes come first. A
+    setting that racing did not run to the end is ranked by the transcripts it shares
+    with the best.
     """
     found = _expected(table)
     if passes is not None:
@@ -223,7 +224,7 @@ def _expected(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _beside_the_best(errors: pd.DataFrame) -> pd.Series:
-    """Means over replicates; where some are missing, by the ratio of the others."""
+    """Means over replicates; missing ones are estimated by the ratio to the best."""
     means = errors.mean(axis=1, skipna=False)
     best = errors.loc[means.idxmin()]
     shared = errors.notna().mul(best, axis=1).mean(axis=1)
@@ -234,7 +235,7 @@ def _beside_the_best(errors: pd.DataFrame) -> pd.Series:
 def _transcript(
     job: Job, part: pd.DataFrame, passes: float, number: int, factor: float
 ) -> pd.DataFrame:
-    """One transcript of some settings, which share its draws, as in tuning."""
+    """One transcript of several settings, which share its draws, as in tuning."""
     named = (job.names.problem, job.names.solver)
     seed = plan.seed_of(job.seed, "law", *named, passes, number)
     noise = float(part["noise_multiplier"].iloc[0]) * factor

@@ -33,8 +33,8 @@ FRESH = ("fresh_mean", "fresh_ci_low", "fresh_ci_high")
 def relative_error(config: Config, product: Product, problems: list[str]) -> Table:
     """Best relative error for each number of passes, tuned and fresh.
 
-    ``options``: ``leave_out`` names solvers; ``published`` names the paper's table of
-    it, with columns relative_error_mean and relative_error_std.
+    ``options``: ``leave_out`` names solvers to omit; ``published`` names the paper's
+    table of these errors, with columns relative_error_mean and relative_error_std.
     """
     options = product.options
     found = results.load(config, problems, options.get("leave_out", ()))
@@ -58,7 +58,7 @@ def relative_error(config: Config, product: Product, problems: list[str]) -> Tab
             data = data.reindex(columns=[*keys, "mean"])
         printed = printed[[*keys, *names.values()]]
         data = data.merge(printed, on=keys, how="left")
-    # one line an algorithm, one column a number of passes; the lowest in bold
+    # one line per algorithm, one column per number of passes; the lowest in bold
     lines = []
     for line, group in groups(data, ["problem", "algorithm"]):
         least = group["mean"].min() if "mean" in group else None
@@ -76,7 +76,7 @@ def relative_error(config: Config, product: Product, problems: list[str]) -> Tab
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
-    """What the published noise costs, and the noise its epsilon really needs."""
+    """The cost of the published noise, and the noise that its epsilon needs."""
     loaded = results.load(config, problems)
     return made_of(
         [
@@ -93,7 +93,7 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
 def noise_row(
     result: Result, passes: float, paper: dict[str, Any], targets: Sequence[str]
 ) -> dict[str, Any]:
-    """A job at a number of passes, the published noise and what it really costs."""
+    """A job at a number of passes, the published noise and its cost."""
     row = {"problem": result.problem, "algorithm": result.label, "passes": passes}
     row |= {key: paper[key] for key in targets}
     row |= {"paper_noise": paper["noise_multiplier"]}
@@ -101,15 +101,15 @@ def noise_row(
 
 
 def strict_noise(kinds: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """The noise that the target needs, and its ratio; missing where there is none."""
+    """The noise that the target needs, and its ratio; missing if there is none."""
     needed = kinds[STRICT]["noise_multiplier"] if STRICT in kinds else math.nan
     return {"strict_noise": needed, "ratio": needed / kinds[PAPER]["noise_multiplier"]}
 
 
 def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
-    """What is printed after a tuning with five transcripts: quantiles of its law.
+    """Quantiles of the law of what is printed after a tuning with five transcripts.
 
-    ``options``: ``by_passes``, whether each number of passes was tuned for itself.
+    ``options``: ``by_passes``, whether each number of passes was tuned separately.
     Columns: ``draws``, whether settings share their draws; ``prints``, the least mean
     of the tuning or that of five new runs of its choice; ``start``, the error of w = 0;
     ``half``, the median with half as many settings over the median.
@@ -125,7 +125,7 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
         result = solvers[at["problem"], at["solver"]]
         at_zero = where(result.evaluated, checkpoint=0)["relative_error"]
         at |= {"algorithm": result.label, "start": float(at_zero.iloc[0])}
-        # with draws that settings share, and with draws of their own
+        # with draws that settings share, and with separate draws
         for name, own in law.DRAWN.items():
             rows += [at | {"draws": name} | row for row in _law_rows(part, own)]
     data = pd.DataFrame(rows)
@@ -152,11 +152,11 @@ def _law_rows(part: pd.DataFrame, own: bool) -> Iterator[dict[str, Any]]:
 
 
 def tuned(config: Config, product: Product, problems: list[str]) -> Table:
-    """Errors that fresh runs of a tuned method have, with the luck of the tuning.
+    """Errors of fresh runs of a tuned method, with the luck of the tuning.
 
-    A tuning on five transcripts chooses among settings of all numbers of passes, and
-    new runs of its choice are averaged, as many as there are transcripts; the mean over
-    such tunings, with 95 % of them.
+    A tuning on five transcripts chooses among settings of all numbers of passes. Its
+    choice is run again as often as there are transcripts, and averaged. Columns are the
+    mean over such tunings and the range of 95 % of them.
     """
     rows: Rows = []
     swept = _published_law(config, product, problems)
@@ -169,7 +169,7 @@ def tuned(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def tuning_runs(config: Config, product: Product, problems: list[str]) -> Table:
-    """What a choice on few transcripts loses, by solver and size of the grid."""
+    """Loss from choosing on few transcripts, by solver and size of the grid."""
     swept = _published_law(config, product, problems)
     labels = {name: plan.label(config, name) for name in swept["solver"].unique()}
     return made_of(
@@ -186,7 +186,7 @@ def headline(config: Config, product: Product, problems: list[str]) -> Table:
     """A paper's table of errors as tuned on few transcripts, and on many.
 
     ``options``: ``published`` and ``column``, the paper's cells; ``by_passes``, whether
-    each number of passes was tuned for itself; ``transcripts``.
+    each number of passes was tuned separately; ``transcripts``.
     """
     options, swept = product.options, _published_law(config, product, problems)
     keys = ["problem", "solver", *(["passes"] if options["by_passes"] else [])]
@@ -205,7 +205,7 @@ def headline(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def rankings(config: Config, product: Product, problems: list[str]) -> Table:
-    """How often so many transcripts rank two methods as many do."""
+    """How often few transcripts rank two methods as all of them do."""
     swept = _published_law(config, product, problems)
     rows: Rows = []
     for problem, part in swept.groupby("problem", sort=False):
@@ -224,7 +224,7 @@ def _published_law(
 
 
 def swept_errors(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """The rows of the product's sweep that have an error, of some problems."""
+    """The rows with an error of the product's sweep, for some problems."""
     swept = results.load_sweep(config, product.sweeps[0])
     table = swept[swept["problem"].isin(problems)]
     return table.dropna(subset="relative_error") if "relative_error" in table else table
@@ -233,9 +233,10 @@ def swept_errors(config: Config, product: Product, problems: list[str]) -> pd.Da
 def powers(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of a sweep's columns along an axis, with 95 % intervals.
 
-    They are fitted to the means over the runs, so that an interval holds their noise
+    They are fitted to the means over the runs, so that an interval includes their noise
     and any departure from a power law. ``options``: ``axes``, each with the values at
-    which others are held; ``keys``, columns that make a group; ``values``, columns.
+    which others are held; ``keys``, columns that make a group; ``values``, columns to
+    fit.
     """
     swept, options = results.load_sweep(config, product.sweeps[0]), product.options
     rows: Rows = []
@@ -252,9 +253,9 @@ def powers(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def theorem(config: Config, product: Product, problems: list[str]) -> Table:
-    """A theorem with its constants: the measured excess beside the bound.
+    """A theorem with its constants: the measured excess next to the bound.
 
-    ``options``: ``shown``, columns of the sweep that do not change with the run,
+    ``options``: ``shown``, columns of the sweep that do not change with the run, with
     ``start`` and ``bound`` among them. Without runs the excess is missing.
     """
     swept = results.load_sweep(config, product.sweeps[0])

@@ -1,1 +1,1 @@
-"""What figures and tables look like, and intervals; nothing is computed of a paper."""
+"""Style of figures and tables, and intervals; no results of a paper are computed."""

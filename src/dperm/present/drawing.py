@@ -1,8 +1,8 @@
-"""Shared drawing: layout and style of all figures, and the data behind each of them.
+"""Shared drawing: layout and style of all figures, and the data behind them.
 
-``Panels`` are the axes of a figure and the rows behind its curves. Rows remember the
-axes and the look that they are drawn with; ``described`` writes that down for whoever
-draws the same curves elsewhere. What a figure shows is computed before.
+``Panels`` are the axes of a figure and the rows behind its curves. Rows store the axes
+and the look that they are drawn with. ``described`` exports these for programs that
+draw the same curves. The data of a figure are computed elsewhere.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from dperm.core.experiment.files import write_csv
 from dperm.present import intervals
 from dperm.present.looks import Look, dashes, look
 
-Row = dict[str, Any]  # of the data behind a figure; keys of COLUMNS
+Row = dict[str, Any]  # of the data behind a figure; keys are COLUMNS
 Rows = list[Row]
-Drawing = tuple[Figure, Rows]  # what the function of a figure returns
+Drawing = tuple[Figure, Rows]  # return value of a figure's function
 MARKERS = "os^DvPX*<>"
 STROKES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
-METADATA: dict[str, Any] = {  # that a file is written without, by its format
+METADATA: dict[str, Any] = {  # left out of a file, by its format
     "pdf": dict.fromkeys(("CreationDate", "ModDate", "Producer", "Creator")),
     "svg": {"Date": None},
     "png": {"Software": None},
 }
 COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
-TIED = "tied"  # a column where a figure shows ties: the curve that a row ties with
+TIED = "tied"  # optional column: the curve that a row ties with
 PANEL = (3.1, 2.7)  # inches
-SHORT = 100.0  # a logarithmic axis up to that ratio of its ends is short
-NEAR = (1e-3, 1e3)  # where numbers are as short as powers of ten
+SHORT = 100.0  # a logarithmic axis up to this ratio of its ends is short
+NEAR = (1e-3, 1e3)  # range in which numbers are as short as powers of ten
 UNAVAILABLE = "data not available when this was run"
 _STYLE: Any = {
     "font.size": 8.5,
@@ -69,10 +69,11 @@ mpl.rcParams.update(_STYLE)
 def shared_legend(
     figure: Figure, columns: int = 1, place: str = "lower center", **style: Any
 ) -> None:
-    """One legend for all panels, each label once, outside of them.
+    """Draw one legend for all panels, each label once, outside of them.
 
-    It has at most so many ``columns``, fewer where the figure is not as wide; ``place``
-    is such as ``lower center`` or ``right center``; ``style``, more of Figure.legend.
+    It has at most ``columns`` columns, and fewer if the figure is too narrow. ``place``
+    is, for example, ``lower center`` or ``right center``; ``style`` goes to
+    Figure.legend.
     """
     handles: dict[str, Any] = {}
     for axes in figure.axes:
@@ -95,7 +96,7 @@ def summary(panel: str, algorithm: str, x: float, values: np.ndarray) -> Row:
 
 
 def empty(axes: Axes, reason: str) -> None:
-    """An empty panel that says why, in words for a reader; a trace goes to the log."""
+    """Make an empty panel that states why, for readers; a trace goes to the log."""
     axes.set_xticks([])
     axes.set_yticks([])
     axes.grid(False)
@@ -106,23 +107,23 @@ def empty(axes: Axes, reason: str) -> None:
 
 
 def nothing(reason: str = UNAVAILABLE) -> Drawing:
-    """A figure of one empty panel, and no rows."""
+    """A figure with one empty panel, and no rows."""
     panels = Panels(1)
     empty(panels.axes[0], reason)
     return panels.figure, []
 
 
 class Panels:
-    """Equal panels in rows of so many columns, at least one, and the rows behind them.
+    """Equal panels, at least one, in rows of ``columns``, with their data rows.
 
     Attributes
     ----------
     figure : Figure
     axes : list of Axes
     rows : list of dict
-        Of all curves so far, in the order they were drawn.
+        Of all curves so far, in the order of drawing.
     columns : int
-        Of panels, no more than there are panels.
+        Number of panels in a row.
     """
 
     def __init__(
@@ -142,13 +143,13 @@ class Panels:
     def over(
         self, keys: Iterable[Any], down: bool = False
     ) -> Iterator[tuple[Any, Axes]]:
-        """Each key with its panel, row by row or ``down``; there are as many."""
+        """Pair each key with its panel, row by row or ``down``; their numbers agree."""
         wide = self.columns if down else 1
         turned = (axes for k in range(wide) for axes in self.axes[k::wide])
         return zip(keys, turned, strict=True)
 
     def add(self, axes: Axes, rows: Rows, style: Look, cost: str = "") -> Rows:
-        """Rows that are drawn in other ways; ``cost``, their true epsilon in words."""
+        """Add rows that are drawn otherwise; ``cost`` is their true epsilon as text."""
         for row in rows:
             row.update(axes=axes, look=style, cost=cost)
         self.rows += rows
@@ -166,9 +167,9 @@ class Panels:
     ) -> Rows:
         """Draw a mean with the band from min to max, and annotate the rows.
 
-        Nothing is drawn of no rows; others are of ``summary``, in the order of x.
-        ``marks`` keeps about so many markers along the line, all by default; ``shade``
-        is the opacity of the band, ``cost`` the true epsilon of the runs in words.
+        Rows are those of ``summary``, in the order of x; without rows nothing is drawn.
+        ``marks`` limits the number of markers along the line, all by default. ``shade``
+        is the opacity of the band, ``cost`` the true epsilon of the runs as text.
         """
         if not rows:
             return rows
@@ -213,10 +214,10 @@ class Panels:
         return self.add(axes, rows, look)
 
     def outer(self, height: float, ticks: bool = True, width: float = 9.0) -> None:
-        """Labels at the outer panels alone; inches of the figure and of a row.
+        """Label the outer panels only; ``height`` of a row and ``width`` in inches.
 
-        Without ``ticks`` those of inner panels have no numbers either, since all panels
-        have the same scales.
+        Without ``ticks`` inner panels have no numbers either, since all panels share
+        their scales.
         """
         for k, axes in enumerate(self.axes):
             if k % self.columns:
@@ -240,7 +241,7 @@ def described(rows: Iterable[Row]) -> dict[str, Any]:
     Returns
     -------
     dict
-        By panel: ``x``, ``y``, and ``curves``, which has by algorithm ``color``
+        By panel: ``x``, ``y`` and ``curves``. By algorithm, the latter has ``color``
         (``#rrggbb``), ``dash`` (as in SVG), ``marker`` (matplotlib's) and ``cost``.
     """
     panels: dict[str, Any] = {}
@@ -248,7 +249,7 @@ def described(rows: Iterable[Row]) -> dict[str, Any]:
         if "axes" not in row:
             continue
         if row["panel"] not in panels:
-            # where a panel has no labels, those of another of the figure
+            # a panel without labels takes those of another one
             axes = row["axes"]
             labels = {}
             for key in ("x", "y"):
@@ -276,7 +277,7 @@ def against(
     algorithm: str,
     summed: Callable[[str, str, float, np.ndarray], Row] = summary,
 ) -> Rows:
-    """The rows behind a curve: what ``summed`` makes of y at each value of x."""
+    """The rows behind a curve: ``summed`` of y at each value of x."""
     return [
         summed(panel, algorithm, float(value), group[y].to_numpy())
         for value, group in table.groupby(x)
@@ -284,19 +285,19 @@ def against(
 
 
 def log_axes(axes: Axes, x: str, y: str, **more: Any) -> None:
-    """Logarithmic axes with their labels; more of ``Axes.set``."""
+    """Set logarithmic axes with their labels; ``more`` goes to ``Axes.set``."""
     axes.set(xscale="log", yscale="log", xlabel=x, ylabel=y, **more)
 
 
 def ticks(axes: Axes, values: Iterable[float], labels: Sequence[str] = ()) -> None:
-    """Ticks of x at these values alone, with plain numbers unless labels are there."""
+    """Set ticks of x at these values only, by default with plain numbers."""
     places = sorted(values)
     axes.set_xticks(places, labels or [f"{value:g}" for value in places])
     axes.xaxis.set_minor_locator(NullLocator())
 
 
 def shades(count: int, strokes: Sequence[Any] = STROKES) -> list[Look]:
-    """Looks of an ordered family, dark to light; line styles and markers in turn."""
+    """Looks of an ordered family, dark to light; line styles and markers alternate."""
     return [
         look(to_hex(shade), strokes[k % len(strokes)], MARKERS[k % len(MARKERS)])
         for k, shade in enumerate(colormaps["viridis"](np.linspace(0.0, 0.85, count)))
@@ -323,21 +324,21 @@ def save(figure: Figure, rows: Sequence[Row], stem: Path) -> list[Path]:
 
 
 def frame(rows: Sequence[Row]) -> pd.DataFrame:
-    """The data behind a figure, as its CSV file holds them."""
+    """The data behind a figure, as in its CSV file."""
     more = [TIED] if any(TIED in row for row in rows) else []
     return pd.DataFrame(rows, columns=[*COLUMNS, *more])
 
 
 class PlainFormatter(LogFormatterSciNotation):
-    """Ticks of a short logarithmic axis as numbers: 0.6, not 6 times a power of ten."""
+    """Ticks of a short logarithmic axis as plain numbers, without powers of ten."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """The tick's number, or nothing where it has no label."""
+        """The tick's number, or empty if it has no label."""
         return f"{x:g}" if super().__call__(x, pos) else ""
 
 
 def plain_ticks(figure: Figure) -> None:
-    """Write plain numbers where a logarithmic axis is short and near 1."""
+    """Write plain numbers on logarithmic axes that are short and near 1."""
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             low, high = sorted(axis.get_view_interval())
@@ -349,7 +350,7 @@ def plain_ticks(figure: Figure) -> None:
 
 
 def write_palette(path: Path, into: Path | IO[bytes], colours: int = 256) -> None:
-    """Write a PNG with few colours: with 256 a third of its size, and no eye tells."""
+    """Write a PNG with few colours; 256 give a third of the size, looking alike."""
     with Image.open(path) as image:
         few = image.convert("RGB").quantize(
             colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE

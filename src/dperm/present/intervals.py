@@ -1,6 +1,6 @@
 """Confidence intervals that figures, tables and claims share.
 
-Of ``scipy.special`` alone, since drawing should not wait for ``scipy.stats``.
+They only use ``scipy.special``, because ``scipy.stats`` would delay drawing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ SETTING = ["passes", "step", "clip"]
 
 
 def t_quantile(freedom: float, level: float = LEVEL) -> float:
-    """Half width, in standard errors, of Student's interval of this level."""
+    """Half width of Student's interval of this level, in standard errors."""
     return float(scipy.special.stdtrit(freedom, (1 + level) / 2))
 
 
 def student(values: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """Student's interval of a mean; the value itself, twice, for a single one."""
+    """Student's interval of a mean; a single value is both ends."""
     values = np.asarray(values, dtype=float)
     mean, size = values.mean(), len(values)
     if size < 2:
@@ -33,7 +33,7 @@ def student(values: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
 
 
 def clopper_pearson(hits: int, runs: int, level: float = LEVEL) -> tuple[float, float]:
-    """Exact interval of a probability, from so many hits in so many runs.
+    """Exact interval of a probability, from ``hits`` in ``runs``.
 
     >>> [round(end, 4) for end in clopper_pearson(0, 10)]
     [0.0, 0.3085]
@@ -77,8 +77,8 @@ def power(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
 
 # --- ratios of two tuned methods ------------------------------------------------------
 #
-# Fresh runs say how well the chosen setting does; other tuning seeds would have chosen
-# another one. A verdict on methods must hold for both, and so does its interval.
+# Fresh runs measure the chosen setting, but other tuning seeds would have chosen a
+# different one. A verdict on methods must account for both, and so does its interval.
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class Measured:
     """Mean log error of a tuned method, and the two variances of that mean."""
 
     mean: float  #: of the log relative error over the fresh runs
-    #: spread, luck: variance of that mean by the fresh runs, and by the choice of the
-    #: setting
+    #: spread, luck: variance of that mean due to the fresh runs, and due to the choice
+    #: of the setting
     spread: float
     luck: float
     #: fresh, tuned: numbers of fresh runs and of tuning replicates
@@ -96,7 +96,7 @@ class Measured:
 
 
 def measured(fresh: np.ndarray, tuned: pd.DataFrame) -> Measured:
-    """Fresh relative errors and the tuning rows of one calibration, as one number."""
+    """Summarise fresh relative errors and the tuning rows of one calibration."""
     logs = np.log(fresh)
     spread = logs.var(ddof=1) / len(logs) if len(logs) > 1 else math.nan
     luck, replicates = tuning_luck(tuned)
@@ -104,9 +104,9 @@ def measured(fresh: np.ndarray, tuned: pd.DataFrame) -> Measured:
 
 
 def retuned(errors: pd.DataFrame) -> Measured:
-    """The same where every replicate was tuned anew: columns replicate and error.
+    """The same if every replicate was tuned again: columns replicate and error.
 
-    Between replicates the luck of tuning shows by itself.
+    The variation between replicates then includes the luck of tuning.
     """
     logs = np.log(errors["relative_error"]).groupby(errors["replicate"]).mean()
     spread = float(logs.var(ddof=1)) / len(logs)  # NaN for one replicate
@@ -114,13 +114,13 @@ def retuned(errors: pd.DataFrame) -> Measured:
 
 
 def tuning_luck(tuned: pd.DataFrame) -> tuple[float, int]:
-    """Variance of the log error that the choice of a setting adds; replicates.
+    """Variance of the log error due to the choice of a setting, and replicate count.
 
-    Every replicate chooses a setting on its own. How far two choices are apart, the
-    replicates that made neither say: the product of what two of them see is unbiased
-    for the square, whatever their noise, and has no share in the luck of the choosers.
-    A choice by one replicate varies more than a choice by all: this is an upper bound.
-    NaN for fewer than four replicates.
+    Every replicate chooses a setting separately. The difference of two choices is
+    measured by the replicates that made neither. The product of the differences that
+    two of them see is unbiased for the square, whatever their noise, and independent of
+    the luck of the choosers. A choice by one replicate varies more than a choice by
+    all, so this is an upper bound. NaN for fewer than four replicates.
     """
     usable = tuned.assign(ok=tuned["status"] == "ok")
     usable = usable[usable.groupby(SETTING)["ok"].transform("all")]
@@ -141,10 +141,10 @@ def tuning_luck(tuned: pd.DataFrame) -> tuple[float, int]:
 
 
 def compared(first: Measured, second: Measured) -> dict[str, float | int]:
-    """Ratio of geometric means, with an interval that holds fresh runs and tuning.
+    """Ratio of geometric means, with an interval that includes fresh runs and tuning.
 
-    Student's, with Satterthwaite's degrees of freedom over the four variances; the
-    interval is everything where a variance is not to be had.
+    It is Student's interval, with Satterthwaite's degrees of freedom over the four
+    variances. It is unbounded if a variance is not available.
     """
     parts = [(m.spread, m.fresh - 1) for m in (first, second)]
     parts += [(m.luck, m.tuned - 1) for m in (first, second)]
@@ -165,14 +165,14 @@ def compared(first: Measured, second: Measured) -> dict[str, float | int]:
 
 
 def verdict(comparison: dict[str, float | int], band: float = 1.0) -> str:
-    """``helps`` or ``hurts`` where the interval excludes 1 and the ratio the band.
+    """``helps`` or ``hurts`` if the interval excludes 1 and the ratio the band.
 
     Parameters
     ----------
     comparison : dict
-        Of ``compared``.
+        From ``compared``.
     band : float
-        Ratios from 1 / band to band are no larger than what controls show.
+        Ratios from 1 / band to band are no larger than those of controls.
     """
     if comparison["ci_high"] < 1 and comparison["ratio"] < 1 / band:
         return "helps"
@@ -182,5 +182,5 @@ def verdict(comparison: dict[str, float | int], band: float = 1.0) -> str:
 
 
 def widest(ratios: list[float]) -> float:
-    """The band of the controls: the largest ratio or inverse of one; 1 for none."""
+    """The band of the controls: the largest ratio or inverse ratio; 1 for none."""
     return math.exp(max((abs(math.log(ratio)) for ratio in ratios), default=0.0))

@@ -1,4 +1,4 @@
-"""What each method looks like: one registry for all figures.
+"""The look of each method: one registry for all figures.
 
 Colour-blind readers can distinguish the colours, which are Okabe and Ito's and Tol's,
 darkened to a contrast of 3 : 1 with a white page (WCAG 1.4.11). Line styles and markers
@@ -14,12 +14,12 @@ Look = dict[str, Any]  # colour, line style, marker: keywords of ``Axes.plot``
 
 
 def look(color: str, line: Any = "-", marker: str = "") -> Look:
-    """Keywords of ``Axes.plot``; no marker where there is none."""
+    """Keywords of ``Axes.plot``; without a marker if it is empty."""
     return {"color": color, "linestyle": line} | ({"marker": marker} if marker else {})
 
 
 _DASHES, _CHAIN = (0, (5, 1)), (0, (3, 1, 1, 1))
-# label of a method: colour, line style, marker; no two have all three in common
+# label of a method: colour, line style, marker; no two methods agree in all three
 METHODS: dict[str, tuple[str, Any, str]] = {
     "DP-CD": ("#0072B2", "-", "o"),
     "DP-CD-priv-cst": ("#009E73", "--", "s"),
@@ -71,7 +71,7 @@ METHODS: dict[str, tuple[str, Any, str]] = {
     "DP-FW, full batches": ("#D55E00", "-.", "P"),
     "DP mirror descent, full batches": ("#c68900", "-.", "X"),
 }
-# Of methods that are not listed, in this order.
+# For methods that are not listed, in this order.
 _HUES = ("#c68900", "#000000", "#117733", "#CC6677", "#332288", "#AA4499")
 _STROKES: tuple[Any, ...] = ((0, (3, 1, 1, 1)), "-", "--", ":")
 _MARKS = "xP*hdp"

@@ -1,4 +1,4 @@
-"""Writing a table: CSV with ten digits, and Markdown to read."""
+"""Writing tables: CSV with ten digits, and Markdown for readers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dperm.core.experiment.files import write_csv
 from dperm.present.intervals import student
 
 Rows = list[dict[str, Any]]
-ALIGNED = 40  # rows of a table whose columns are aligned: padding doubles a long one
+ALIGNED = 40  # most rows with aligned columns: padding doubles a long table
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table twice: the data (CSV) and what a reader sees (Markdown)."""
+    """A table in two forms: data (CSV) and text for readers (Markdown)."""
 
     data: pd.DataFrame
     text: pd.DataFrame
@@ -38,7 +38,7 @@ def save(table: Table, stem: Path, caption: str) -> list[Path]:
 
 
 def markdown(text: pd.DataFrame) -> str:
-    """A table in Markdown, a line a row; columns are aligned where rows are few."""
+    """A table in Markdown, one line per row; columns are aligned if rows are few."""
     cells = text.fillna("").map(plain)
     if len(cells) <= ALIGNED:
         from tabulate import tabulate
@@ -55,12 +55,12 @@ def markdown(text: pd.DataFrame) -> str:
 
 
 def plain(cell: Any) -> str:
-    """A cell in one line, where several would break a row, and without a tag."""
+    """A cell in one line, because line breaks would break the row, and without tags."""
     return re.sub(r"<(?=[\w/!?])", "&lt;", " ".join(str(cell).split()))
 
 
 def made_of(rows: Rows | pd.DataFrame) -> Table:
-    """A table of rows, ten digits of them in the data and three to read."""
+    """A table of rows, with ten digits in the data and three in the text."""
     data = pd.DataFrame(rows)
     return Table(data, readable(data))
 
@@ -68,7 +68,7 @@ def made_of(rows: Rows | pd.DataFrame) -> Table:
 def readable(
     data: pd.DataFrame, form: Callable[[float], str] | None = None
 ) -> pd.DataFrame:
-    """The data with every column of real numbers in words, by default ``number``."""
+    """The data with all columns of real numbers as text, by default by ``number``."""
     text = data.copy()
     for column in data.columns:
         if data[column].dtype.kind == "f":
@@ -87,7 +87,7 @@ def where(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
 def groups(
     table: pd.DataFrame, keys: list[str], sort: bool = False
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """The values of the keys, by name, with the rows that have them."""
+    """Iterate over the values of the keys, by name, with their rows."""
     for values, group in table.groupby(keys, sort=sort):
         yield dict(zip(keys, values, strict=True)), group
 
@@ -97,7 +97,7 @@ def with_interval(
 ) -> dict[str, float]:
     """The mean of an array or column and its interval, as three columns of a row.
 
-    By default they are called mean, ci_low and ci_high.
+    Default names are mean, ci_low and ci_high.
     """
     low, high = interval(np.asarray(values))
     found = (values.mean(), low, high)
@@ -105,7 +105,7 @@ def with_interval(
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number for readers: so many significant digits, or empty."""
+    """A number for readers with ``digits`` significant digits; empty if missing."""
     if value is None or pd.isna(value):
         return ""
     if value != 0 and not 1e-4 <= abs(value) < 1e5:
@@ -114,7 +114,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def short(value: Any) -> str:
-    """A value for readers: whole numbers as they are, others as ``number``."""
+    """A value for readers: whole numbers unchanged, others as ``number``."""
     if isinstance(value, bool | str):
         return str(value)
     if value is None or pd.isna(value):
