@@ -1,7 +1,7 @@
-"""The papers, one folder each: what only that paper needs.
+"""One folder per paper, with the code that only that paper needs.
 
-A paper of the reader's own lies in ``conf/paper/<name>/`` of the own folder, modules
-beside the YAML, and is found as ``dperm.papers.<name>`` as well.
+A user's own paper lies in ``conf/paper/<name>/`` of the own folder, with its modules
+next to the YAML, and is imported as ``dperm.papers.<name>`` as well.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ require("pipeline", __name__)
 
 
 class _Folders(list[str]):
-    """Where papers are looked for: here, then in the own folder there is by then."""
+    """Folders of papers: this one, then the user's own as it is at each import."""
 
     def __iter__(self) -> Iterator[str]:
         yield from super().__iter__()

@@ -1,4 +1,4 @@
-"""``dperm arena problem=...`` and ``method=...``: keys that do nothing are refused."""
+"""``dperm arena problem=...`` and ``method=...``; keys without effect are refused."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ USAGE = """usage: dperm arena                     the whole arena, by Snakemake
 
 
 def main(words: list[str]) -> None:
-    """Run what the words ask for.
+    """Run the command with the words, or print its usage.
 
     Raises
     ------
     ConfigError
-        For a key that does nothing here.
+        For a key without effect.
     """
     if not words:
         lines = [f"  {key + '=':10} {text}" for key, text in KEYS.items()]
@@ -47,7 +47,7 @@ def main(words: list[str]) -> None:
         if key != "method" and not (key == "problem" and "method" in _keys(words)):
             passed.append(word)
     composed = config.compose(passed)
-    from dperm.papers.arena import own  # which imports much
+    from dperm.papers.arena import own  # slow to import
 
     if "method" in given:
         names = [one.strip() for one in given.get("problem", "").strip("[]").split(",")]

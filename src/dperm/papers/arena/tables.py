@@ -1,4 +1,4 @@
-"""Tables of the arena: the cells, ranks, wins, choices, and what to take."""
+"""Tables of the arena: cells, ranks, wins, choices and recommendations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dperm.present.tables import Table, made_of, readable
 
 
 def arena(config: Config, product: Product, problems: list[str]) -> Table:
-    """Every cell with its interval; the two ends of every problem among them."""
+    """Every cell with its interval, and the floors and ceiling of every problem."""
     data = pd.concat([outcomes.contest(config), _ends(config)], ignore_index=True)
     some = data[
         (data["epsilon"] == 1.0) & (data["tuning"] == "grid") | data["epsilon"].isna()
@@ -38,7 +38,7 @@ def arena(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def _ends(config: Config) -> pd.DataFrame:
-    """The floor and the ceiling, as methods that cost nothing and infinitely much."""
+    """Floors and ceilings, as rows of methods of true epsilon 0 or infinity."""
     rows = load_sweep(config, "ends")
     if "end" not in rows:
         return pd.DataFrame(columns=outcomes.COLUMNS)
@@ -89,12 +89,12 @@ def wins(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def choices(config: Config, product: Product, problems: list[str]) -> Table:
-    """How far the ranking depends on each choice that was made."""
+    """Dependence of the ranking on each choice that was made."""
     return made_of(list(ranking.changes(outcomes.contest(config))))
 
 
 def advice(config: Config, product: Product, problems: list[str]) -> Table:
-    """Which method to take for what kind of problem, tuned or not."""
+    """Recommended method for each kind of problem, under each tuning."""
     table, known, rows = outcomes.contest(config), sizes(config), []
     left = list(product.options.get("synthetic", ()))
     for tuning in ("default", "grid", "paid"):
@@ -104,7 +104,7 @@ def advice(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def model(config: Config, product: Product, problems: list[str]) -> Table:
-    """What a model of regrets costs on data sets left out, beside fixed advice."""
+    """Regret of a choice by expected regrets on held-out data sets, and of controls."""
     table, known = outcomes.contest(config), sizes(config)
     left = list(product.options.get("synthetic", ()))
     rows = [
@@ -116,9 +116,10 @@ def model(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def learned(config: Config, product: Product, problems: list[str]) -> Table:
-    """The setting of each method that other data sets choose, against its default.
+    """Setting of each method that other data sets choose, compared with its default.
 
-    Both by one run on one seed a cell, under public scales, synthetic problems apart.
+    Both have one run per cell, on one seed and under public scales. Synthetic problems
+    are left out.
     """
     rows = load_sweep(config, "contest")
     rows = rows[rows["tuning"].eq(EACH) & (rows["public_scales"].astype(float) == 1)]
@@ -150,12 +151,12 @@ def auto(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def auto_choices(config: Config, product: Product, problems: list[str]) -> Table:
-    """What that order costs beside fixed methods and two controls."""
+    """Regret of the order of ``auto``, next to fixed methods and two controls."""
     return made_of(ranking.choices_of(*_of_fits(config)))
 
 
 def _of_fits(config: Config) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Errors by solvers' names in every cell of the sweep, and sizes of problems."""
+    """Errors in every cell of the sweep ``fits``, by solver, and problem sizes."""
     rows = load_sweep(config, "fits")
     known = rows.dropna(subset=["n", "p"]).groupby("problem", sort=False)
     table = outcomes.contest(config, "fits")
@@ -165,14 +166,15 @@ def _of_fits(config: Config) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def price(config: Config, product: Product, problems: list[str]) -> Table:
-    """Excess and held-out metric of every step on every frame, and times the given."""
+    """Excess of every step on every frame, also over *given*, and held-out metric."""
     return made_of(_priced(config).to_dict("records"))
 
 
 def price_goals(config: Config, product: Product, problems: list[str]) -> Table:
-    """Of each step: times the excess of given scales, and cells ahead of the peer.
+    """Excess of each step over that of *given*, and share of cells ahead of the peer.
 
-    By n epsilon / p; a cell is a frame at an epsilon, and intervals draw frames again.
+    Rows are by range of n epsilon / p. A cell is a frame at an epsilon; intervals are
+    Student's, over frames.
     """
     cells = _priced(config)
     cells = cells[cells["status"] == "ok"]
@@ -202,7 +204,7 @@ def price_goals(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def _priced(config: Config) -> pd.DataFrame:
-    """Means over runs, with what the step given and diffprivlib have in the cell."""
+    """Means over runs, compared with *given* and diffprivlib in the same cell."""
     rows = load_sweep(config, "price")
     keys = ["frame", "epsilon", "step"]
     found = []
@@ -234,14 +236,14 @@ def coverage(config: Config, product: Product, problems: list[str]) -> Table:
     keys = ["problem", "solver", "epsilon", "radius"]
     means = rows.groupby(keys, sort=False)[kinds].mean()
     means = means.reset_index()
-    claimed = means["weak"] < 0.5  # of more the intervals are wider, and say so
+    claimed = means["weak"] < 0.5  # intervals are wider in weak directions
     inside = means["covered"].fillna(means["plain"]).between(0.93, 0.97)
     means["as_claimed"] = inside.astype(object).where(claimed, "wider")
     return made_of(means.to_dict("records"))
 
 
 def overtaken(config: Config, product: Product, problems: list[str]) -> Table:
-    """In how many cells others are ahead of one method, by what tuning costs."""
+    """Share of cells in which others are ahead of one method, under each tuning."""
     table, of = outcomes.contest(config), str(product.options.get("against", "DP-CD"))
     others = [name for name in table["algorithm"].unique() if name != of]
     rows = ranking.overtaken(table, of, others)
@@ -257,7 +259,7 @@ def overtaken(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def leads(config: Config, product: Product, problems: list[str]) -> Table:
-    """In how many cells one method is ahead of another, under every reading."""
+    """Share of cells in which one method is ahead of another, under every reading."""
     rows = load_sweep(config, "published_lead")
     rows = rows[rows["status"] == "ok"]
     known = outcomes.relatives(config, rows["problem"].unique())
@@ -270,7 +272,7 @@ ENDS = ("n", "p", "support", "relative_error")
 
 
 def sizes(config: Config) -> pd.DataFrame:
-    """n, p and the kind of loss of every problem whose data there are."""
+    """n, p, support, floors and kind of loss of every available problem."""
     rows = load_sweep(config, "ends")
     if "end" not in rows:
         return pd.DataFrame()

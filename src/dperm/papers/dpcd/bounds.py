@@ -12,7 +12,7 @@ from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
 
 
 def terms(problem: Problem, optimum: Optimum) -> list[dict[str, Any]]:
-    """What the utility bounds compare, one row for DP-CD and one for the others.
+    """Terms that the utility bounds compare, one row for DP-CD, one for the others.
 
     DP-CD: ||L||_{M^-1} R_M and ||L||^2_{M^-1} / mu_M. DP-SGD and DP-SVRG: Lambda R_I
     and Lambda^2 / mu_I. Logarithms and constants are left out, as in the paper;

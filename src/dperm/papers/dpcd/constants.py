@@ -1,8 +1,9 @@
 """DP-CD-priv-cst with the choices that the paper's text leaves open.
 
 Equation 126 multiplies the Laplace scale by p and takes bounds b_j that Section 6.1
-reads off the data as twice the largest value; neither says what becomes of an estimate
-that is not positive. A module of lanes as ``dperm.solvers.lanes.dp_cd_priv`` is.
+reads off the data as twice the largest value. Neither states how to treat an estimate
+that is not positive. The module has the interface of
+``dperm.solvers.lanes.dp_cd_priv``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ NEGATIVE = ("raised", "reflected")
 
 @dataclass(frozen=True)
 class Options(dp_cd_priv.Options):
-    """DP-CD-priv-cst's options and how its text is read."""
+    """DP-CD-priv-cst's options and the reading of its text."""
 
     composed: bool = True  #: whether the noise has equation 126's factor p
     bound: float = 2.0  #: of a feature, as a multiple of its largest absolute value
@@ -45,7 +46,7 @@ class Options(dp_cd_priv.Options):
 def constants_event(problem: Problem, options: Options, calibration: str) -> Laplace:
     """The release of the constants, in units of b_j / n.
 
-    Without the factor p the paper would still say that all of them cost epsilon'.
+    Without the factor p the paper would still claim epsilon' for all of them.
     """
     stated, p = stated_sensitivity(calibration), problem.p
     times = p if options.composed else 1
@@ -73,7 +74,7 @@ def ledger(
 
 
 class Run(dp_cd_priv.Run):
-    """DP-CD that steps and clips by the constants as they are read."""
+    """DP-CD that steps and clips by the constants of the chosen reading."""
 
     def _constants(
         self,

@@ -1,17 +1,17 @@
-r"""DP-CD with smoothness constants for which nothing is read off the data unpaid.
+r"""DP-CD with smoothness constants that are estimated from private releases alone.
 
-Two Gaussian releases come before Algorithm 1, of all features at once:
+Two Gaussian releases come before Algorithm 1, each of all features at once:
 
-- how many values of each feature lie on each level, :math:`|x_{ij}| \in (2^{k-1},
-  2^k]`; the highest level that holds more than what noise alone may show bounds the
-  feature, B_j;
-- the means of :math:`\min(x_{ij}^2, B_j^2) / B_j^2`, which times the loss's curvature
-  and B_j^2 are the M_j.
+- the number of values of each feature on each level, :math:`|x_{ij}| \in (2^{k-1},
+  2^k]`; the highest level whose count exceeds what noise alone may show gives the bound
+  B_j of the feature;
+- the means of :math:`\min(x_{ij}^2, B_j^2) / B_j^2`; the M_j are these times B_j^2 and
+  the loss's curvature.
 
 Replacing a record takes one value of each feature from a level and adds one to another,
 so the counts move by :math:`\sqrt{2 p}` at most, and the means by :math:`\sqrt p / n`.
-Both are Gaussian, as Algorithm 1's are, and all compose exactly. A module of lanes as
-``dperm.solvers.lanes.dp_cd_priv`` is; for dense features.
+Both are Gaussian, as Algorithm 1's are, and all compose exactly. The module has the
+interface of ``dperm.solvers.lanes.dp_cd_priv`` and needs dense features.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ from dperm.core.solvers import options as checks
 __all__ = ["Options", "Run", "lane_bytes", "ledger", "steps"]
 
 LEVELS = np.exp2(np.arange(-20, 31))  # 1e-6 to 1e9; values outside count at the ends
-SURE = 4.0  # standard deviations that a level's count must exceed
+SURE = 4.0  # standard deviations of noise that a level's count must exceed
 
 
 @dataclass(frozen=True)
 class Options(dp_cd.Options):
-    """DP-CD's options and what the constants may cost."""
+    """DP-CD's options and the cost of the constants."""
 
-    #: both releases together cost this share of epsilon, with all of delta, if they
-    #: were made alone
+    #: of epsilon, that both releases together would cost alone, with all of delta
     share: float = 0.1
 
     def __post_init__(self) -> None:
@@ -65,7 +64,7 @@ def events(problem: Problem, options: Options) -> tuple[Gaussian, Gaussian]:
 
 @cache
 def _multiplier(epsilon: float, delta: float) -> float:
-    """Of one Gaussian release, to a relative error of 1e-6."""
+    """Noise multiplier of one Gaussian release, to a relative error of 1e-6."""
     return smallest(lambda z: gaussian_epsilon(1 / z, delta), epsilon, 1e-6)
 
 
@@ -76,13 +75,13 @@ def ledger(
     options: Options,
     calibration: str = STRICT,
 ) -> Ledger:
-    """Counts and means, then DP-CD's releases; nothing else is taken as public."""
+    """Counts and means, then DP-CD's releases; no quantity of the data is given."""
     after = dp_cd.ledger(problem, count, noise_multiplier, options)
     return Ledger((*events(problem, options), *after.events))
 
 
 def counted(A: np.ndarray) -> np.ndarray:
-    """How many values of each feature lie on each level; (p, levels)."""
+    """Number of values of each feature on each level, (p, levels)."""
     places = np.searchsorted(LEVELS[:-1], np.abs(A))
     size = len(LEVELS)
     return np.array([np.bincount(one, minlength=size) for one in places.T], dtype=float)

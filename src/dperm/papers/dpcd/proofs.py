@@ -1,4 +1,4 @@
-"""Comparisons of bounds in Mangold et al. 2022, and a sensitivity, in numbers."""
+"""Comparisons of bounds, and a sensitivity, of Mangold et al. 2022 in numbers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dperm.kinds.proofs import Case
 
 
 def imbalance(ratio: float, least: float, printed: float) -> Case:
-    """Section 3.4, unbalanced, where its hypotheses hold: the first coordinate leads.
+    """Section 3.4, unbalanced, where its hypotheses hold: one coordinate dominates.
 
-    Found is the worst factor between a term and what it is said to be about: both
-    bounds of DP-CD over those of DP-SGD and a power of M_min / M_max, or the steps to
-    that as ``printed``. Claimed is about, within a tenth.
+    ``found`` is the largest factor between the two sides of an approximate equality.
+    These equate the bounds of DP-CD over those of DP-SGD with powers of M_min / M_max
+    or, if ``printed``, are the paper's steps to that. ``claimed`` allows a tenth.
     """
     M = np.array([ratio * least] + 9 * [least])
     L = np.array([3.0] + 9 * [3.0 / ratio])
@@ -34,9 +34,9 @@ def imbalance(ratio: float, least: float, printed: float) -> Case:
 def inexact(mu: float, strongly: float) -> Case:
     """Remark 3.4: the precision reached, over the one cited from Tappenden et al. 2016.
 
-    Appendix C.3 has p beta over sqrt(2 p R^2 beta), convex, and 2 p beta over
-    p beta / mu, strongly convex; claimed are sqrt(p beta / (2 R^2)) and mu / 2. Here
-    p beta = mu and R = 1.
+    Appendix C.3 has p beta over sqrt(2 p R^2 beta) in the convex case and 2 p beta over
+    p beta / mu in the strongly convex one. The paper claims sqrt(p beta / (2 R^2)) and
+    mu / 2. Here p beta = mu and R = 1.
     """
     found, claimed = (2 * mu, mu / 2) if strongly else (mu / math.sqrt(2 * mu),) * 2
     return Case(found, claimed, "precisions of Appendix C.3")

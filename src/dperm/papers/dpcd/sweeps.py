@@ -46,10 +46,10 @@ def ablation(
     transcripts: int,
     fresh: int,
 ) -> Rows:
-    """DP-CD with some of what makes it, tuned anew and run on fresh seeds.
+    """DP-CD with some of its parts, tuned again and run on fresh seeds.
 
-    The grid is coarse and tried on one transcript, its best again on as many as the
-    papers take; so are the settings around the best of these.
+    The coarse grid is tried on one transcript. Its best settings, then those around the
+    best of these, are tried on ``transcripts``, as many as the papers take.
 
     Parameters
     ----------
@@ -86,10 +86,10 @@ def private_constants(
     transcripts: int,
     fresh: int,
 ) -> Rows:
-    """DP-CD by how its smoothness constants are come by, tuned and run as ``ablation``.
+    """DP-CD by source of its smoothness constants, tuned and run as ``ablation``.
 
-    Rows with ``along`` are errors on the way of the chosen setting, at each pass of its
-    fresh runs; only with the published noise.
+    Rows with ``along`` are errors of the chosen setting at each pass of its fresh runs;
+    they exist only with the published noise.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def private_constants(
 def _along(
     on: trials.Trials, at: dict[str, Any], least: float, seeds: list[int]
 ) -> Rows:
-    """Errors of a setting at each pass, a row for each seed and pass."""
+    """Errors of a setting at each pass, one row per seed and pass."""
     side = trials.lanes(
         np.array([at["step"]]), np.array([at["clip"]]), on.noise(at["passes"])
     )
@@ -137,7 +137,7 @@ def _along(
 def theorem(
     config: schema.Config, point: dict[str, Any], seed: int, fresh: int
 ) -> Rows:
-    """Theorem 3.3 at its own K, T, step and noise: the excess beside the bound.
+    """Theorem 3.3 at its own K, T, step and noise: the excess and its bound.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def theorem(
     -------
     list of dict
         ``n_needed`` records would bring the bound down to the excess of w = 0. Where
-        the theorem does not apply no run is made.
+        the theorem does not apply, no run is made.
     """
     known = problem_of(config, point["problem"])
     if known is None:
@@ -188,15 +188,16 @@ def lower_bound(
     transcripts: int,
     fresh: int,
 ) -> Rows:
-    """DP-CD on Appendix E.4's problem, with means as small as its proof hides them.
+    """DP-CD on Appendix E.4's problem, with means of the size in its proof.
 
     Records d_i have p coordinates of +-1/2, the loss is ||w - d_i||^2 / 2 on the box,
     so that L_j = mu = 1 and the excess is ||w - q||^2 / 2 with q the mean record. The
-    coordinates of q have random signs and one size, c sqrt(p) / (n epsilon), of which
-    the norm at c = 1 is that of Theorem E.5.
+    coordinates of q have random signs and the same size, c sqrt(p) / (n epsilon). At
+    c = 1 the norm of q is that of Theorem E.5.
 
-    A mean derivative is w_j - q_j, whatever the records, and moves by 2 / n at most:
-    the runs are those of a diagonal least-squares problem with that noise.
+    A mean derivative is w_j - q_j for all records with mean q, and moves by 2 / n at
+    most. The runs are therefore those of a diagonal least-squares problem with noise
+    for this sensitivity.
 
     Parameters
     ----------
@@ -205,9 +206,9 @@ def lower_bound(
     seed : int
         Of the signs and of all runs.
     constants : list of float
-        The c; infinity is a size of 1/4, whatever n, p and epsilon.
+        Values of c; infinity stands for a size of 1/4, whatever n, p and epsilon.
     passes, steps : list
-        Of which the best is taken for each c, with noise and without.
+        The best of these is taken for each c, with noise and without.
     transcripts, fresh : int
         Runs that a setting is chosen by, and runs of the chosen one.
     """
@@ -215,7 +216,7 @@ def lower_bound(
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], p)
     seeds = trials.seeds_of(seed, transcripts + fresh)
     X = sparse.diags_array(np.full(p, math.sqrt(p)), format="csc")
-    side, clips = np.array(steps), np.full(len(steps), p**1.5)  # none is cut
+    side, clips = np.array(steps), np.full(len(steps), p**1.5)  # none is clipped
     rows: Rows = []
     for constant in constants:
         size = min(0.25, constant * math.sqrt(p) / (n * epsilon))
@@ -249,5 +250,4 @@ def lower_bound(
 
 
 def _nothing(weights: np.ndarray) -> dict[str, np.ndarray]:
-    """Nothing else is measured."""
     return {}

@@ -1,4 +1,4 @@
-"""Tables of Mangold et al. 2022 (DP-CD), the published cells beside ours."""
+"""Tables of Mangold et al. 2022 (DP-CD), with the published cells next to ours."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ THRESHOLDS = {
     "DP-CD": SHIPPED,
     "DP-CD, one threshold": SHIPPED | {"thresholds": "equal"},
 }
-# From Algorithm 1 with one threshold to what the experiments run, a part at a time.
+# From Algorithm 1 with one threshold to the experiments' variant, part by part.
 START = {"order": "uniform", "iterate": "ten averages", "thresholds": "equal"}
 STEPS = (
     ("a threshold for each coordinate", "thresholds"),
@@ -92,10 +92,10 @@ def runtime(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def lead(config: Config, product: Product, problems: list[str]) -> Table:
-    """How far DP-CD is ahead of DP-SGD under the published and the strict accountant.
+    """Lead of DP-CD over DP-SGD under the published and the strict accountant.
 
-    Each at its best number of passes; tuning means as the paper reports them, and fresh
-    means. Part of a lead under ``paper`` may be the accountant's.
+    Each is at its best number of passes. Tuning means are as the paper reports them;
+    fresh means are added. Part of a lead under ``paper`` may be the accountant's.
     """
     rows: Rows = []
     for name, ran in _ran(config, problems).items():
@@ -114,9 +114,9 @@ def lead(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def ablation(config: Config, product: Product, problems: list[str]) -> Table:
-    """Fresh errors of DP-CD by what it is made of, beside DP-SGD's.
+    """Fresh errors of DP-CD by its parts.
 
-    A row for each problem, calibration, order, iterate and kind of thresholds.
+    One row for each problem, calibration, order, iterate and kind of thresholds.
     """
     swept = swept_errors(config, product, problems)
     setting = ["passes", "step", "clip"]
@@ -129,11 +129,11 @@ def ablation(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def gain(config: Config, product: Product, problems: list[str]) -> Table:
-    """DP-CD's lead over DP-SGD as a product of factors, one part of it at a time.
+    """DP-CD's lead over DP-SGD as a product of factors, one for each part.
 
-    ``factor`` is the error before over the error after, with its 95 % interval; that
-    of all steps is their product. ``alone`` is what the part is worth on average over
-    all other choices (geometric mean).
+    ``factor`` is the error before the part over the error after, with its 95 %
+    interval; that of all parts is their product. ``alone`` is the part's factor on
+    average over all other choices (geometric mean).
     """
     swept, rows = swept_errors(config, product, problems), list[dict[str, Any]]()
     for name, ran in _ran(config, problems).items():
@@ -162,7 +162,7 @@ def chain(sgd: np.ndarray, swept: pd.DataFrame) -> Rows:
         if len(after) < 2:
             return []
         alone = math.nan
-        if key:  # what it is worth on average over all other choices
+        if key:  # its average factor over all other choices
             others = [name for name in KEYS if name != key]
             means = swept.groupby([*others, key])["relative_error"].mean().unstack(key)
             logs = np.log(means[START[key]] / means[SHIPPED[key]])
@@ -181,7 +181,7 @@ def _factor(name: str, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
 def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
     """Ratio of two means with its 95 % interval, by their logarithms (delta method).
 
-    0 where a run after diverged.
+    The ratio is 0 where a run of ``after`` diverged.
     """
     if not np.isfinite(after).all():
         return 0.0, 0.0, math.nan
@@ -192,12 +192,12 @@ def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
 
 
 def thresholds(config: Config, product: Product, problems: list[str]) -> Table:
-    """Section 5.1: one threshold for all coordinates beside adapted ones."""
+    """Section 5.1: one threshold for all coordinates against adapted ones."""
     return _variants(config, product, problems, THRESHOLDS)
 
 
 def algorithm1(config: Config, product: Product, problems: list[str]) -> Table:
-    """Algorithm 1 as printed, uniform draws and averages, beside DP-SGD."""
+    """Algorithm 1 as printed, with uniform draws and averages, next to DP-SGD."""
     return _variants(config, product, problems, PRINTED, ["DP-SGD"])
 
 
@@ -223,7 +223,7 @@ def _variants(
 
 
 def _ran(config: Config, problems: list[str]) -> dict[str, dict[str, results.Result]]:
-    """The results that there are, by problem and label."""
+    """Available results, by problem and label."""
     found = results.load(config, problems)
     return {
         name: {each.label: each for each in found[name] if each.available}
@@ -239,7 +239,7 @@ def _mean(rows: pd.DataFrame) -> dict[str, float]:
 
 
 def lower_bound(config: Config, product: Product, problems: list[str]) -> Table:
-    """Theorem 4.1: excess over that of w = 0, and over the bound without a constant."""
+    """Theorem 4.1: ratios of the excess to that of w = 0 and to the bound's rate."""
     rows: Rows = []
     keys = ["p", "n", "epsilon", "constant", "calibration"]
     for at, group in groups(results.load_sweep(config, product.sweeps[0]), keys):
@@ -251,10 +251,10 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def private_constants(config: Config, product: Product, problems: list[str]) -> Table:
-    """Section 5.2 by how the constants are come by, after DP-SGD itself.
+    """Section 5.2 by source of the constants, with DP-SGD first.
 
-    ``lead`` is DP-SGD's error over that of the row, with its 95 % interval; ``given``,
-    what the true epsilon takes as public.
+    ``lead`` is DP-SGD's error over that of the row, with its 95 % interval. ``given``
+    lists what the true epsilon takes as public.
     """
     every, rows = _ran(config, problems), list[dict[str, Any]]()
     swept = swept_errors(config, product, problems)

@@ -19,15 +19,15 @@ CASES = ("convex", "strongly convex")
 
 @dataclass(frozen=True)
 class Terms:
-    """What the theorem sets, and what it promises."""
+    """Parameters that the theorem sets, and its bound."""
 
     lipschitz: np.ndarray  #: shape (p,); L_j
     start: float  #: F(0) - F*
     #: inner, periods: K and T; the theorem needs both to be at least 1
     inner: float
     periods: float
-    #: of the expected excess, by equation 68 or 71; where T would be negative, the
-    #: error that is to be reached, which then exceeds ``start``
+    #: on the expected excess, by equation 68 or 71; where T would be negative, the
+    #: target error, which then exceeds ``start``
     bound: float
 
     @property
@@ -60,7 +60,7 @@ def terms(problem: Problem, optimum: Optimum, case: str) -> Terms:
 class AsPrinted(dp_cd.Run):
     """Algorithm 1 with steps 1 / M_j and the noise of Theorem 3.1; clips at L_j.
 
-    Where the loss has no Lipschitz constant the clip is what makes L_j one.
+    Where the loss has no Lipschitz constant, the clip makes L_j one.
     """
 
     def __init__(self, problem: Problem, at: Terms, seed: int, periods: int):

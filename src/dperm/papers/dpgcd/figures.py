@@ -19,9 +19,9 @@ BLUE, PURPLE = "#0072B2", "#882255"
 def histograms(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 2: histograms of the absolute values of w*, counts on a logarithmic axis.
 
-    The line is at alpha, the largest value but five: w* is (alpha, 5)-quasi-sparse.
-    In the data behind it a row is a bin: x its middle, min and max its edges. Problems
-    without data are named below.
+    The line is at alpha, the sixth largest value: w* is (alpha, 5)-quasi-sparse. In the
+    figure's data a row is a bin: x its middle, min and max its edges. Problems without
+    data are named in the figure.
     """
     at = {name: plan.at_problem(config, name) for name in problems}
     status = {name: inputs.load_optimum_record(at[name], name) for name in problems}
@@ -57,10 +57,10 @@ def quasi_sparse(w: np.ndarray, sparsity: int = SPARSITY) -> float:
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """What equation 2 really costs against the rounds, and the noise epsilon = 1 needs.
+    """True cost of equation 2 against the rounds, and the noise that epsilon = 1 needs.
 
-    Left: true epsilon of the published noise if two epsilon' hold. Right: noise that
-    the target needs, over the published, for two kinds of selection noise.
+    Left: true epsilon of the published noise, if a selection costs 2 epsilon'. Right:
+    noise that the target needs, over the published, for two kinds of selection noise.
     """
     from dperm.papers.dpgcd.proofs import ROUNDS, SIZES, against_rounds  # accountants
 
@@ -94,7 +94,7 @@ GROWTH = {
 }
 
 
-LOWEST = 1e-6  # of what is shown: DP-FW is exact where w* is a corner of its ball
+LOWEST = 1e-6  # end of the axis: DP-FW is exact where w* is a corner of its ball
 
 
 def growth(config: Config, product: Product, problems: list[str]) -> Drawing:

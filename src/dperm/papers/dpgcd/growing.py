@@ -1,7 +1,7 @@
 """How errors grow: exponents in p, in the sparsity, in the imbalance.
 
-They are measured on problems with sparse solutions, whose support is known: Section 4's
-regime.
+They are measured on problems with sparse solutions of known support, the regime of
+Section 4.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ KNOBS = ("p", "n", "tau", "imbalance")
 PLAIN = {"p": 1000, "n": 1600, "tau": 4, "imbalance": 0.0}
 LEARNT = 0.9  # of the excess of w = 0; above it nothing was learnt
 NOISE = 0.1  # standard deviation of the labels' noise, ||w_true|| being 1
-THRESHOLD = 0.3  # of the L1 norm, relative to a coefficient
+THRESHOLD = 0.3  # weight of the L1 norm, relative to a coefficient
 
 
 @dataclass(frozen=True)
 class Instance:
-    """What a problem is drawn from."""
+    """Parameters from which a problem is drawn."""
 
     #: p, n: features and records
     p: int
     n: int
     tau: int  #: coefficients that are not zero, all of the same size 1 / sqrt(tau)
-    #: sqrt(M_j) are lognormal with this standard deviation; the coefficients are
-    #: divided by them, so that it changes the scales of the features alone
+    #: standard deviation of log sqrt(M_j), which are normal; the coefficients are
+    #: divided by sqrt(M_j), so that only the scales of the features change
     imbalance: float = 0.0
 
 
 def draw(at: Instance, seed: int, epsilon: float) -> Problem:
     """A LASSO with independent normal features.
 
-    The penalty's weight is 0.3 of a coefficient, so that the solution has, where n is
-    large against tau log p, the support that was drawn.
+    The penalty's weight is 0.3 of a coefficient, so that the solution has the drawn
+    support where n is large against tau log p.
     """
     rng = np.random.default_rng(seed)
     X = np.empty((at.n, at.p), order="F")
@@ -64,9 +64,9 @@ def draw(at: Instance, seed: int, epsilon: float) -> Problem:
 def decaying(p: int, tau: int, epsilon: float, delta: float) -> Problem:
     """A problem of which only p is free in Theorem 4.4: f(w) = ||w - w*||^2 / 2.
 
-    Record j has feature j alone, sqrt(p), so that all M_j are 1; w*_j is 1 / j up to
-    tau and zero beyond. Coordinates do not mix, and a step that takes the right one
-    leaves nothing there but noise: what is left at the end was not selected.
+    Record j has only feature j, with value sqrt(p), so that all M_j are 1; w*_j is
+    1 / j up to tau and zero beyond. Coordinates do not interact, and a step leaves only
+    noise at its coordinate: error beyond noise is at coordinates never selected.
     """
     true = np.zeros(p)
     true[:tau] = 1 / np.arange(1, tau + 1)
@@ -76,7 +76,7 @@ def decaying(p: int, tau: int, epsilon: float, delta: float) -> Problem:
 
 
 def along(swept: pd.DataFrame, knob: str) -> pd.DataFrame:
-    """The rows of instances that differ from the plain one in a knob (and in n).
+    """Rows of instances that differ from ``PLAIN`` in a knob (for p, also in n).
 
     Parameters
     ----------
@@ -91,9 +91,9 @@ def along(swept: pd.DataFrame, knob: str) -> pd.DataFrame:
 def exponents(swept: pd.DataFrame, knob: str, by: list[str]) -> list[dict[str, Any]]:
     """Exponent of the excess in a knob, with its 95 % interval, for every algorithm.
 
-    ``least`` and ``most`` are the shares of the excess of w = 0 at the knob's ends. In
-    p there is the exponent in log p too. Points are means over the fresh runs of a
-    draw; there must be three.
+    ``least`` and ``most`` are the shares of the excess of w = 0 at the knob's ends. For
+    p, the exponent in log p is added. Points are means over the fresh runs of a draw;
+    there must be three values of the knob.
     """
     return _exponents(along(swept, knob), knob, by)
 
@@ -101,7 +101,7 @@ def exponents(swept: pd.DataFrame, knob: str, by: list[str]) -> list[dict[str, A
 def selected(
     swept: pd.DataFrame, ranges: dict[str, list[float]]
 ) -> list[dict[str, Any]]:
-    """The same in p of the sweep ``selection``, over each of some ranges of p."""
+    """As ``exponents`` in p, for the sweep ``selection`` and each range of p."""
     rows = []
     for name, (low, high) in ranges.items():
         part = swept[swept["p"].between(low, high)].assign(range=name, draw=0)

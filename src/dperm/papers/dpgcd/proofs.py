@@ -1,4 +1,4 @@
-"""The privacy proof of Mangold et al. 2023 in numbers, and what its noise costs."""
+"""The privacy proof of Mangold et al. 2023 in numbers, and the cost of its noise."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ROUNDS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30)
 
 
 def noisy_max_step(gap: float, pure: float) -> Case:
-    """One report-noisy-max under replacement, two scores moving against each other.
+    """One report-noisy-max under replacement, where two scores move in opposite ways.
 
-    Two scores a ``gap`` apart, in noise scales, each with Laplace noise at ratio
-    ``pure`` of sensitivity to scale. Found is the log-ratio of the chances that the
+    The scores differ by ``gap``, in noise scales. Each has Laplace noise at ratio
+    ``pure`` of sensitivity to scale. ``found`` is the log-ratio of the chances that the
     lower one is chosen. Mangold et al. 2023, proof of Theorem 4.2, claims ``pure``.
     """
 
@@ -55,9 +55,9 @@ def against_rounds(n: int) -> dict[str, list[float]]:
     Returns
     -------
     dict
-        ``true``: epsilon of equation 2's noise if two epsilon' hold; ``laplace`` and
-        ``gumbel``: noise that the target needs, over the published, with that noise
-        in the selection.
+        ``true``: epsilon of equation 2's noise, if a selection costs 2 epsilon';
+        ``laplace`` and ``gumbel``: noise that the target needs, over the published,
+        with that noise in the selection.
     """
     paper = [_calibrated(n, T, "laplace", PAPER) for T in ROUNDS]
     costs = {"true": [each.true_epsilon for each in paper]}
@@ -84,7 +84,7 @@ def epsilon_as_claimed(calibrated: dict[str, Any]) -> float:
 
 
 def as_claimed(ledger: Ledger) -> Ledger:
-    """The ledger if two epsilon' bounded every selection, noise on the score or not."""
+    """The ledger if a selection cost 2 epsilon' at most, noise on the score or not."""
     events = (
         replace(event, sound=True) if isinstance(event, NoisyMax) else event
         for event in ledger.events

@@ -1,4 +1,4 @@
-"""Sweeps of Mangold et al. 2023 (DP-GCD): how the error grows, and with what."""
+"""Sweeps of Mangold et al. 2023 (DP-GCD): growth of the error, bounds, coordinates."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def growth(
     point : dict
         algorithm; p, n, tau and imbalance of ``Instance``; draw.
     seed : int
-        Of the runs; the problem has one of its own, the same for all algorithms.
+        Of the runs; the problem has another, the same for all algorithms.
     epsilon : float
         Under the strict accountant.
     grids_of : dict
-        By algorithm: axes passes, step and clip, in units of what makes them alike for
-        all problems (clip: the root of sum M_j; radius: ||w*||_1).
+        Axes of each algorithm's grid, in units that suit all problems (clip: the root
+        of sum M_j; radius: ||w*||_1).
 
     Returns
     -------
@@ -93,7 +93,7 @@ _SOLVED: dict[Any, tuple[Problem, Optimum]] = {}  # the last: it may take a giga
 def _solved(at: Instance, seed: int, epsilon: float) -> tuple[Problem, Optimum]:
     """An instance and its optimum, made once for all algorithms, which run together.
 
-    What an algorithm makes of the arrays (rows side by side, say) goes when it ends.
+    A copy is returned, so that arrays that an algorithm derives are freed afterwards.
     """
     if (at, seed, epsilon) not in _SOLVED:
         _SOLVED.clear()
@@ -127,13 +127,13 @@ def _frank_wolfe(
     seed: int,
     fresh: int,
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """DP-FW on the ball that holds w*: its radius is taken as known, in its favour."""
+    """DP-FW on a ball in units of ||w*||_1, which is taken as known, in its favour."""
     seeds = trials.seeds_of(seed, TRANSCRIPTS + fresh)
     radius = float(np.abs(optimum.w).sum())
 
     @cache
     def clipped(entry: float) -> Columns:
-        """Made once: most of a run's memory and time."""
+        """Made once, as they take most of a run's memory and time."""
         return Columns(clip_entries(by_entries(problem.A), entry))
 
     def ended(
@@ -167,7 +167,7 @@ def selection(
     counts: list[int],
     fresh: int,
 ) -> list[dict[str, Any]]:
-    """DP-GCD where the selection is what fails, and all but p is held in the bound.
+    """DP-GCD where the selection fails, and only p varies in the bound.
 
     Parameters
     ----------
@@ -176,11 +176,11 @@ def selection(
     epsilon, delta, tau
         As for ``growing.decaying``; under the strict accountant.
     records : int
-        Records that each of ``growing.decaying`` stands for, all alike: as many times
-        less is the noise, so that n epsilon over the Lipschitz constants is the same
-        for every p.
+        Copies that each record of ``growing.decaying`` stands for. The noise is less by
+        this factor, so that n epsilon over the Lipschitz constants is the same for
+        every p.
     counts : list of int
-        Of which the best is taken, by its mean on ``TRANSCRIPTS`` seeds.
+        Iterations, of which the best is taken by its mean on ``TRANSCRIPTS`` seeds.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def selection(
     """
     module, options = LANES[point["algorithm"]]
     problem = decaying(int(point["p"]), tau, epsilon, delta)
-    clip = np.full(1, problem.n * math.sqrt(problem.p))  # max |w*_j| = 1: none is cut
+    clip = np.full(1, problem.n * math.sqrt(problem.p))  # max |w*_j| = 1: no clipping
     seeds = trials.seeds_of(seed, TRANSCRIPTS + fresh)
 
     def ended(count: int, several: list[int]) -> np.ndarray:
@@ -211,7 +211,7 @@ def selection(
 def theorem(
     config: Config, point: dict[str, Any], seed: int, fresh: int
 ) -> list[dict[str, Any]]:
-    """Theorems 4.4 and 4.7 at their own T, steps and noise: excess beside the bound.
+    """Theorems 4.4 and 4.7 at their own T, steps and noise: excess and bound.
 
     Parameters
     ----------
@@ -249,10 +249,10 @@ def theorem(
 def rates(
     config: Config, point: dict[str, Any], seed: int, p: int, delta: float, fresh: int
 ) -> list[dict[str, Any]]:
-    """Theorems 4.4 and 4.7 at their own T and noise, where their bounds say something.
+    """Theorems 4.4 and 4.7 at their own T and noise, where their bounds are useful.
 
-    On ``theorem44.decaying`` with p features, which may have any number of records. The
-    point has case, n and epsilon.
+    The problem is ``theorem44.decaying`` with p features, which may have any number of
+    records. The point has case, n and epsilon.
     """
     n, at = int(point["n"]), theorem44.decaying(p, float(point["epsilon"]), delta)
     count, bound = theorem44.CASES[point["case"]](at, n)
@@ -274,8 +274,8 @@ def coordinates(
     Returns
     -------
     list of dict
-        ``chosen_once`` is the share, of the coordinates that were taken, of those taken
-        once; ``support`` counts the weights that are not zero at the end.
+        ``chosen_once`` is the share of the taken coordinates that were taken once;
+        ``support`` counts the weights that are not zero at the end.
     """
     job = job_of(config, point)
     if job is None:

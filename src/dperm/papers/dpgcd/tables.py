@@ -1,4 +1,4 @@
-"""Tables of Mangold et al. 2023 (DP-GCD), the published cells beside ours."""
+"""Tables of Mangold et al. 2023 (DP-GCD), with the published cells next to ours."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def sizes(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def _table(rows: Rows | pd.DataFrame) -> Table:
-    """A table of rows, whole numbers without decimals to read."""
+    """A table of rows, with whole numbers shown without decimals."""
     data = pd.DataFrame(rows)
     return Table(data, readable(data, _short))
 
@@ -136,7 +136,7 @@ def _chosen(
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
-    """What the published noise costs, and the noise its epsilon really needs."""
+    """True cost of the published noise, and the noise that its epsilon needs."""
     from dperm.papers.dpgcd.proofs import epsilon_as_claimed
 
     rows: Rows = []

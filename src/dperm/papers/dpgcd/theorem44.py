@@ -1,9 +1,9 @@
 """Theorems 4.4 and 4.7 of Mangold et al. 2023 with the constants of their proofs.
 
-Equation 28 for convex f, 54 (of the proof of 50) for strongly convex f, and equation
-66 for quasi-sparse solutions. Equation 50 as printed contracts faster than its proof
-and has an eighth of its noise, without the square of the logarithm; 66 leaves out the
-M_max that Lemma B.5 has.
+The bounds are equation 28 for convex f, 54 (of the proof of 50) for strongly convex f,
+and 66 for quasi-sparse solutions. Equation 50 as printed contracts faster than its
+proof and has an eighth of the proof's noise, without the square of the logarithm.
+Equation 66 leaves out the factor M_max of Lemma B.5, which is restored here.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dperm.core.erm.problem import Problem
 from dperm.core.privacy.mechanisms import laplace, streams
 
 WRONG = 0.05  # zeta, the chance that a bound is exceeded
-LONGEST = 10_000  # iterations that are looked at, and run
+LONGEST = 10_000  # iterations that are considered, and run
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the bounds are made of; f holds the ridge, as the theorems have it."""
+    """Constants of the bounds; f includes the ridge, as in the theorems."""
 
     #: L, M: shape (p,); component Lipschitz constants of a record's loss, and
     #: smoothness of f
@@ -49,7 +49,7 @@ class Known:
         return 8 * float(self.L.max()) * root / (n * self.epsilon)
 
     def noise(self, n: int, T: int) -> float:
-        """The beta of the proofs: what an iteration's noise costs, but for WRONG."""
+        """The beta of the proofs: a step's noise, except with chance ``WRONG``."""
         often = math.log(8 * T * self.p / WRONG)
         return 2 * (self.scale(n, T) * often) ** 2 / float(self.M.min())
 
@@ -102,7 +102,7 @@ def strongly_convex(at: Known, n: int) -> tuple[int, float]:
 
 
 def quasi_sparse(at: Known, n: int) -> tuple[int, float]:
-    """The T and tau with the least bound of equation 66; iterates are T-sparse."""
+    """The T with the least bound over tau, and equation 66; iterates are T-sparse."""
 
     def of(tau: int) -> tuple[int, float]:
         rest = at.sizes[tau] if tau < at.p else 0.0
@@ -126,14 +126,14 @@ CASES: dict[str, Callable[[Known, int], tuple[int, float]]] = {
 
 
 def _least(bound: Callable[[int], float]) -> tuple[int, float]:
-    """The best of numbers of iterations that lie a tenth apart."""
+    """The best T on a grid with ratio about 1.1, and its bound."""
     tried = np.unique(np.geomspace(1, LONGEST, 100).round().astype(int)).tolist()
     best = min(tried, key=bound)
     return best, float(bound(best))
 
 
 def needed(at: Known, case: str) -> float:
-    """Records with which a bound is as low as the excess of w = 0; inf if none are."""
+    """Records at which a bound is as low as the excess of w = 0; inf above 1e30."""
     low, high = 0.0, 30.0  # powers of ten
     if CASES[case](at, 10**30)[1] > at.start:
         return math.inf
@@ -162,9 +162,9 @@ def run(problem: Problem, at: Known, T: int, seed: int) -> float:
 
 
 def decaying(p: int, epsilon: float, delta: float) -> Known:
-    """What is known of f(w) = ||w - w*||^2 / 2 with w*_j = 1 / j, and of the means.
+    """Constants of f(w) = ||w - w*||^2 / 2 where the records' mean is w*_j = 1 / j.
 
-    Records have entries of -1 to 1, w too, so that derivatives are 2 at most.
+    Records and w have entries of -1 to 1, so that derivatives are 2 at most.
     """
     sizes = 1 / np.arange(1, p + 1)
     start, radius = float(sizes @ sizes) / 2, float(sizes.sum())
@@ -173,7 +173,7 @@ def decaying(p: int, epsilon: float, delta: float) -> Known:
 
 
 def run_decaying(at: Known, n: int, T: int, seed: int, runs: int) -> np.ndarray:
-    """Excesses of so many runs on ``decaying``: a step leaves its noise alone."""
+    """Excesses of the runs on ``decaying``, (runs,): a step leaves only its noise."""
     rng, scale, every = streams(seed), at.scale(n, T), np.arange(runs)
     away, scales = np.tile(-at.sizes, (runs, 1)), np.full((runs, at.p), scale)
     for _ in range(T):

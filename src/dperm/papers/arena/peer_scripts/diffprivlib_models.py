@@ -1,9 +1,9 @@
-"""Models of diffprivlib on arrays from a file; run by the environment's own Python.
+"""Fit models of diffprivlib to arrays from a file, in the library's own environment.
 
 Usage: python diffprivlib_models.py in.npz out.npz. In: X (n, p) clipped to norm R, y,
-kind, R, label (a bound on |y|), ridge (per record), epsilons (E,), seeds (L,), and
-perhaps bound (on entries of X; else R). Out: W (E, L, p), seconds (E, L), library and
-version.
+kind, R, label (a bound on |y|), ridge (per record), epsilons (E,), seeds (L,) and,
+optionally, bound (on entries of X; else R). Out: W (E, L, p), seconds (E, L), library
+and version.
 """
 
 import sys

@@ -1,10 +1,11 @@
-"""DP-SGD of jax_privacy on arrays from a file; run by the environment's own Python.
+"""Fit DP-SGD of jax_privacy to arrays from a file, in the library's own environment.
 
-Usage: python jax_privacy_sgd.py in.npz out.npz. In: rows (n, p), offset (n,) of the
-margins rows @ u + offset, kind, C (clip of a record's gradient), steps, batch (the mean
-of a Poisson batch), step (learning rate), momentum, l1 and l2 (weights of the penalty,
-(p,)), delta, epsilons (E,), seeds (L,), noise (E,): standard deviation over C, NaN for
-the library's own. Out: W (E, L, p), seconds (E, L), noise (E,), library and version.
+Usage: python jax_privacy_sgd.py in.npz out.npz. In: rows (n, p) and offset (n,) of the
+margins rows @ u + offset; kind; C (clip of a record's gradient); steps; batch (mean
+size of a Poisson batch); step (learning rate); momentum; l1 and l2 (weights of the
+penalty, (p,)); delta; epsilons (E,); seeds (L,); noise (E,), the standard deviation
+over C, NaN for the library's own. Out: W (E, L, p), seconds (E, L), noise (E,),
+library and version.
 """
 
 import sys
@@ -16,11 +17,11 @@ import jax_privacy
 import numpy as np
 from jax_privacy import accounting, batch_selection, noise_addition
 
-CHOICES = 8  # sizes of padded batches up to the mean, each of which is compiled
+CHOICES = 8  # number of padded batch sizes up to the mean; each size is compiled
 
 
 def own_noise(given, epsilon):
-    """Noise multiplier that the library takes for an epsilon."""
+    """Noise multiplier that the library calibrates for an epsilon."""
     accountant = accounting.DpsgdTrainingAccountant(accounting.PldAccountantConfig())
     return accounting.calibrate_noise_multiplier(
         target_epsilon=epsilon,
@@ -33,7 +34,7 @@ def own_noise(given, epsilon):
 
 
 class DPSGD:
-    """Descents on one problem; what is compiled is kept from one to the next."""
+    """Descents on one problem, which share compiled functions."""
 
     def __init__(self, given):
         self.rows, self.offset = given["rows"], given["offset"]
