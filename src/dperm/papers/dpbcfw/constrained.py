@@ -1,4 +1,4 @@
-"""The minimum over a feasible set, with a certificate; for excess risks.
+"""Certified minima over a feasible set, from which excess risks are measured.
 
 Accelerated projected gradient with restarts (Beck and Teboulle 2009; O'Donoghue and
 Candes 2015). The certificate is the Frank-Wolfe gap max_s <x - s, gradient f(x)>.
@@ -13,7 +13,7 @@ from dperm.core.erm.sets import Ball
 from dperm.solvers.distributed.columns import Columns
 
 _POWER_STEPS = 30
-_SAFETY = 1.05  # of the curvature that power steps find, which is a little too low
+_SAFETY = 1.05  # factor on the curvature by power steps, which is a little too low
 
 
 def minimum(
@@ -28,11 +28,11 @@ def minimum(
     Parameters
     ----------
     feasible : Ball
-        Its projection is what a step needs, its oracle the certificate.
+        A step uses its projection, the certificate its oracle.
     precision : float
-        Gap, over f(0), at which to stop.
+        Gap over f(0) at which to stop.
     count : int
-        Iterations at most.
+        Maximum number of iterations.
 
     Returns
     -------

@@ -44,14 +44,14 @@ NOISES = {
 }
 UPDATES = {"published": "as published", "feasible": "feasible"}
 SHARE = "$\\eta$ = {:g} $\\|x_{{true}}\\|_1$"
-FAMILIES: dict[str, Callable[[float], str]] = {  # what a curve of a family is called
+FAMILIES: dict[str, Callable[[float], str]] = {  # key of a family: label of a curve
     "nodes": "K = {:g}".format,
     "epsilon": "$\\epsilon$ = {:g}".format,
     "split": lambda share: f"{10 * share:.0f} : {10 - 10 * share:.0f}",
     "sketch": "m = {:g}".format,
     "length": "m = {:g} n".format,
 }
-BESIDE = {  # what panels differ in beside their noise: in the data, and in the title
+BESIDE = {  # keys of panels, besides noise: their text in the data, and in the title
     "epsilon": (", epsilon {:g}", ",\n$\\epsilon$ = {:g}"),
     "share": (", eta {:g}", f", {SHARE}"),
 }
@@ -70,12 +70,12 @@ Cell = tuple[str, str, list[Curve]]
 
 
 class Curves(Panels):
-    """Panels of losses, which may say why private ones end below FW."""
+    """Panels of losses, with a note if private curves end below FW."""
 
     def explained(self, columns: int = 0) -> Drawing:
-        """The figure with a legend of so many columns, if any.
+        """The figure, with a legend if ``columns`` is positive.
 
-        It says above the panels why private curves end below FW, if any does.
+        If a private curve ends below FW, a note above the panels explains why.
         """
         done = self.done(columns) if columns else (self.figure, self.rows)
         if not self.rows:
@@ -92,7 +92,7 @@ class Curves(Panels):
 def along(
     cells: Iterable[Cell], columns: int, legend: int, height: float = 2.1, **way: bool
 ) -> Drawing:
-    """Losses against iterations, and f(0) as a line; a row of panels is so high."""
+    """Losses against iterations, with a line at f(0); ``height`` is that of a row."""
     every = list(cells)
     panels = Curves(len(every), columns)
     for (panel, title, curves), axis in panels.over(every, **way):
@@ -118,7 +118,7 @@ def percent(value: float) -> str:
 
 
 def _baselines(table: pd.DataFrame, noise: str) -> list[Curve]:
-    """FW and DP-FW, as far as they were run; noise is that of DP-BCFW."""
+    """Curves of FW and DP-FW, if they were run; ``noise`` is that of DP-BCFW."""
     alone = where(table, method="dp_fw", noise=central(noise))
     runs = {"FW": where(table, method="fw"), "DP-FW": alone}
     return [(name, runs[name], look) for name, look in BASELINES.items()]
@@ -137,10 +137,10 @@ def _family(table: pd.DataFrame, key: str) -> list[Curve]:
 
 
 def samplings(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Figure 1: samplings, one panel a pair of sparsities, laid out as printed.
+    """Figure 1: samplings, one panel per pair of sparsities, laid out as printed.
 
-    ``options``: constraint, the set; beside, another one, below, whose panels stand in
-    the data without the name of their set.
+    ``options``: constraint, the set; beside, a second set, shown below. With both, the
+    data name the set only for panels of the ball.
     """
     table, options = read(config, product.sweeps[0]), product.options
     sets = [options[key] for key in ("constraint", "beside") if key in options]
@@ -217,11 +217,10 @@ def workers(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def by_noise(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Figures 6 to 8: a family of runs, one panel a kind of noise.
+    """Figures 6 to 8: a family of runs, one panel per kind of noise.
 
-    ``options``: along, the key that the curves of a family differ in, of ``FAMILIES``;
-    beside, what panels differ in beside their noise, of ``BESIDE``; columns, those of
-    the legend.
+    ``options``: along, the key of ``FAMILIES`` in which curves differ; beside, the key
+    of ``BESIDE`` in which panels differ, besides noise; columns, those of the legend.
     """
     table, apart = read(config, product.sweeps[0]), product.options.get("beside")
     ours = where(table, method="dp_bcfw")
@@ -241,7 +240,7 @@ def by_noise(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def losses(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Table V as a figure: sketches of several lengths, one panel a loss."""
+    """Table V as a figure: sketches of several lengths, one panel per loss."""
     every = read(config, "losses").groupby("loss_name", sort=False)
     cells = [
         (str(name), str(name).replace("_", " "), _family(runs, "length"))
@@ -253,7 +252,7 @@ def losses(config: Config, product: Product, problems: list[str]) -> Drawing:
 def real(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 9: real data, with printed noise, and with sound noise and a feasible set.
 
-    Problems without data have no panel; where none has any, one panel says so.
+    Problems without data have no panel; if all lack data, one panel states this.
     """
     table = read(config, "real")
     gone = set(table.loc[table["status"] == "unavailable", "problem"])
@@ -305,7 +304,7 @@ def samples(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def _slopes(parts: list[pd.DataFrame]) -> str:
-    """The slope of DP-FW, and the range of those of DP-BCFW."""
+    """Slope of DP-FW and range of the slopes of DP-BCFW, in words."""
     alone, *ours = (round(outcomes.slope(part)[0], 2) + 0.0 for part in parts)
     if np.isnan(ours).any():
         return "no slope for DP-BCFW: an excess is below 0"
@@ -326,7 +325,7 @@ def _slope(runs: pd.DataFrame) -> str:
 
 
 def claims(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Figures of the claims against epsilon, and where each starts to hold.
+    """Margins of the claims against epsilon, and where each starts to hold.
 
     In the last panel a claim that never holds has no dot.
     """
@@ -356,10 +355,10 @@ def claims(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def communication(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Uplink bytes of a run against n, and along a run, one column a budget.
+    """Uplink bytes of a run against n, and along a run, one column per budget.
 
-    Below are the bytes so far, up and down, at the largest n; a feature is never sent
-    twice.
+    The lower panels show the bytes so far, up and down, at the largest n. A feature is
+    never sent twice.
     """
     table = read(config, "communication")
     budgets = sorted(table["epsilon"].unique())
@@ -391,15 +390,15 @@ def communication(config: Config, product: Product, problems: list[str]) -> Draw
     return panels.done(4)
 
 
-# --- Figures 3 and 5 to 9 against eta, one column a reading ---------------------------
+# --- Figures 3 and 5 to 9 against eta, one column per reading -------------------------
 
-# A row of panels: its name in the rows behind the figure, its title, its runs, and the
-# curves that it shows of them.
+# A row of panels: its name in the rows behind the figure, its title, its runs, and a
+# function from runs to curves.
 Line = tuple[str, str, pd.DataFrame, Callable[[pd.DataFrame], list[Curve]]]
 
 
 def readings(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Figures 3 and 5 to 8 against eta itself, one column a reading.
+    """Figures 3 and 5 to 8 against eta itself, one column per reading.
 
     Where eta is ||x_true||_1 the panels show its mean over the draws. ``options``:
     iterations, the T of the runs that are shown.
@@ -427,9 +426,10 @@ def radii(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def by_reading(lines: list[Line], x: str, label: str, count: int) -> Drawing:
-    """A panel for each line and reading: final losses against the column x, T = count.
+    """One panel per line and reading: final losses against column ``x``, T = count.
 
-    Grey lines stand at f(0) and at what counts as learnt; ``label`` is that of x.
+    Grey lines are at f(0) and at the largest loss that counts as learnt. ``label`` is
+    that of x.
     """
     panels = Curves(4 * len(lines), 4)
     for (line, objective, per), axis in panels.over(
@@ -458,7 +458,7 @@ def by_reading(lines: list[Line], x: str, label: str, count: int) -> Drawing:
 
 
 def of_workers(table: pd.DataFrame) -> list[Line]:
-    """Figures 5 to 8."""
+    """Lines of Figures 5 to 8."""
     lines: list[Line] = [("figure 5", "Figure 5", table, _of_nodes)]
     for figure in outcomes.FAMILIES:
         curves = partial(_of_family, figure=figure)
@@ -467,7 +467,7 @@ def of_workers(table: pd.DataFrame) -> list[Line]:
 
 
 def of_private(table: pd.DataFrame) -> list[Line]:
-    """Figure 3, a line for each sparsity."""
+    """Lines of Figure 3, one per sparsity."""
     lines: list[Line] = []
     for density, runs in table.groupby("density", sort=False):
         name = f"figure 3, {percent(density)}"
@@ -476,7 +476,7 @@ def of_private(table: pd.DataFrame) -> list[Line]:
 
 
 def _of_nodes(runs: pd.DataFrame) -> list[Curve]:
-    """FW, DP-FW and each K."""
+    """Curves of FW, DP-FW and each K."""
     plain = {key: value for key, value in outcomes.PLAIN.items() if key != "nodes"}
     ours = where(runs, method="dp_bcfw", **plain)
     family = zip(outcomes.NODES, shades(len(outcomes.NODES)), strict=True)
@@ -488,14 +488,14 @@ def _of_nodes(runs: pd.DataFrame) -> list[Curve]:
 
 
 def _of_family(runs: pd.DataFrame, figure: str) -> list[Curve]:
-    """The curves of Figure 6, 7 or 8."""
+    """Curves of Figure 6, 7 or 8."""
     parts, name = outcomes.family(runs, figure), FAMILIES[outcomes.FAMILIES[figure][0]]
     pairs = zip(parts.items(), shades(len(parts)), strict=True)
     return [(name(value), part, look) for (value, part), look in pairs]
 
 
 def _of_three(runs: pd.DataFrame) -> list[Curve]:
-    """The curves of Figure 3."""
+    """Curves of Figure 3."""
     theirs = where(runs, method="dp_fw")
     one, other = hues(2)
     return [

@@ -1,10 +1,10 @@
-"""What the sweeps left, as figures and tables read it; no solver is woken.
+"""Results of the sweeps for figures and tables, without importing solvers.
 
-What the figures of Lou and Cheung 2020 say is judged under each reading. A sentence is
-a list of margins, numbers that are negative where it holds, one for every draw of the
-data; losses are those at the end over f(0). That something was learnt is a margin as
-well: the best private curve must fall by ``learnt``. A figure holds under a reading if
-the 95 % intervals of all its mean margins lie below 0, and fails if one lies above.
+The statements of the figures of Lou and Cheung 2020 are judged under each reading. A
+sentence is a list of margins, which are negative where it holds, with one value per
+draw of the data. Losses are final ones over f(0). That something was learnt is a margin
+as well: the best private curve must fall by ``learnt``. A figure holds under a reading
+if the 95 % intervals of all its mean margins lie below 0, and fails if one lies above.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dperm.present.intervals import power, student
 from dperm.present.tables import Rows, groups, where
 
 OBJECTIVES = ("mean", "sum")  # equation 4
-BUDGETS = ("total", "iteration")  # whose epsilon
+BUDGETS = ("total", "iteration")  # epsilon of the run, or of each iteration
 
 
 def read(config: Config, name: str) -> pd.DataFrame:
@@ -42,18 +42,18 @@ def last(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def central(noise: str) -> str:
-    """DP-FW's noise beside DP-BCFW's: its formula has no printed misfit of scores."""
+    """DP-FW's noise for that of DP-BCFW: in its formula, noise and scores agree."""
     return "strict" if noise == "strict" else "scaled"
 
 
 def with_interval(name: str, values: np.ndarray) -> dict[str, float]:
-    """The mean of values by that name, with its 95 % interval, _low and _high."""
+    """Mean of the values as ``name``, and its 95 % interval as _low and _high."""
     low, high = student(values)
     return {name: float(values.mean()), f"{name}_low": low, f"{name}_high": high}
 
 
 def exponent(x: pd.Series, y: pd.Series) -> float:
-    """Exponent of y in x; NaN where a y is not positive."""
+    """Exponent of y in x; NaN if a y is not positive."""
     return power(x.to_numpy(), y.to_numpy())[0] if (y > 0).all() else math.nan
 
 
@@ -63,12 +63,12 @@ THEORY = -2 / 3  # exponent of n, Theorem 4
 
 
 def excess(config: Config, name: str, against: str, epsilon: float) -> pd.DataFrame:
-    """Last rows of a sweep at one target, with ``excess``, the loss over another's.
+    """Last rows of a sweep at one epsilon, with ``excess``, loss less a reference loss.
 
     Parameters
     ----------
     against : {"truth", "minimum"}
-        Column of the loss that the excess is over.
+        Column of the reference loss.
     """
     table = last(read(config, name))
     table = table.assign(excess=table["loss"] - table[against])
@@ -76,7 +76,7 @@ def excess(config: Config, name: str, against: str, epsilon: float) -> pd.DataFr
 
 
 def slope(runs: pd.DataFrame) -> tuple[float, float, float]:
-    """Exponent of the excess in n with its 95 % interval; NaN if one is below 0."""
+    """Exponent of the excess in n and its 95 % interval; NaN if an excess is <= 0."""
     if len(runs) < 3 or not (runs["excess"] > 0).all():
         return math.nan, math.nan, math.nan
     return power(runs["n"].to_numpy(), runs["excess"].to_numpy())
@@ -88,14 +88,14 @@ def theory_line(sizes: np.ndarray, runs: pd.DataFrame) -> np.ndarray:
     return height * (sizes / sizes[0]) ** THEORY
 
 
-# --- bytes that runs send up, beside what they would without the savings --------------
+# --- bytes that runs send up, with and without the savings ----------------------------
 
 NUMBER = 8  # bytes
-HEAD = 16  # bytes of a message beside its numbers: their count and a signed index
+HEAD = 16  # bytes of a message besides its numbers: their count and a signed index
 
 
 def share_of_raw(table: pd.DataFrame) -> float:
-    """Bytes of the tuned runs over those of sending n numbers a node and iteration."""
+    """Bytes of the tuned runs, over n numbers per node and iteration."""
     tuned = where(last(table), rule="tuned")
     raw = float(NUMBER) * tuned["n"] * tuned["nodes"] * tuned["iterations"]
     return float((tuned["bytes_up"] / raw).mean())
@@ -113,9 +113,9 @@ def bytes_by_records(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def bytes_so_far(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Bytes so far of the tuned runs at the largest n, and if all were sent each time.
+    """Bytes so far of the tuned runs at the largest n, measured and with resending.
 
-    A feature is never sent twice; without that each iteration costs K features.
+    A feature is never sent twice; with resending each iteration costs K features.
     """
     runs = where(table, rule="tuned", n=table["n"].max())
     runs = runs[runs["iteration"] > 0]
@@ -126,8 +126,8 @@ def bytes_so_far(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 # --- the epsilon from which the claims of Figures 3 to 7 hold -------------------------
 
 CLOSE = 0.1  # "almost unaffected", "within a reasonable range": a tenth of f(0)
-FALLS = 0.9  # of the excess that may be left with twice the records; theory: 0.63
-# Kinds of noise and whether features are sketched, as the runs of the sweep have them.
+FALLS = 0.9  # share of the excess that may be left with twice the n; theory: 0.63
+# Kinds of noise, and whether features are sketched, in the runs of the sweep.
 KINDS = {
     "stated": ("stated", True),
     "scaled": ("scaled", True),
@@ -164,7 +164,7 @@ def claim_margins(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def claim_starts(margins: pd.DataFrame) -> pd.DataFrame:
-    """The smallest epsilon from which each claim holds at all larger ones.
+    """The smallest epsilon such that each claim holds there and at all larger ones.
 
     A claim holds at an epsilon if its mean margin is below 0.
     """
@@ -180,7 +180,7 @@ def claim_starts(margins: pd.DataFrame) -> pd.DataFrame:
 def _final(
     table: pd.DataFrame, noise: str, column: str = "relative", **keys: Any
 ) -> pd.Series:
-    """Final values by (epsilon, replicate), at the largest n unless a key says so."""
+    """Final values by (epsilon, replicate), at the largest n unless ``keys`` has n."""
     largest = int(table["n"].max())
     keys = {"method": "dp_bcfw", "noise": noise, "n": largest, "split": 0.5, **keys}
     if keys["method"] == "dp_bcfw":
@@ -189,7 +189,7 @@ def _final(
 
 
 def _below_start(margin: pd.Series, *losses: pd.Series) -> pd.Series:
-    """The worse of a margin and of a loss above f(0): nothing was learnt there."""
+    """The largest of a margin and of losses less f(0): above f(0) nothing is learnt."""
     return pd.concat([margin, *(loss - 1.0 for loss in losses)], axis=1).max(axis=1)
 
 
@@ -231,9 +231,9 @@ _MARGINS: dict[str, Callable[[pd.DataFrame, str], pd.Series]] = {
 
 # --- Theorems 1 and 2, and the sketch -------------------------------------------------
 
-RELEASES = ("gradient", "oracle")  # that Assumption 2 allows errors
-RUN = ["objective", "per", "epsilon", "length"]  # what the runs of Theorem 2 differ in
-QUANTITIES = {  # of the sketch: what each is measured along, the paper's exponent
+RELEASES = ("gradient", "oracle")  # those that may have errors by Assumption 2
+RUN = ["objective", "per", "epsilon", "length"]  # keys of the runs of Theorem 2
+QUANTITIES = {  # of the sketch: axis of measurement, exponent in the paper
     "distortion": ("m", -0.5),
     "sketched": ("n", -1.0),
     "sketched_noise": ("n", -1.0),
@@ -249,10 +249,10 @@ def bound(t: int, p_min: float, start: float, curvature: float) -> float:
 def printed_column(
     p_min: float, t: int, d: int, start: float, curvature: float
 ) -> float:
-    """Table III's own column, (2 d) (s h_0 + C) / (s^2 t + 2 d s) with s = p_min d.
+    """Printed column of Table III, (2 d) (s h_0 + C) / (s^2 t + 2 d s), s = p_min d.
 
-    Theorem 1 with the same p_min has d C in the place of C. The row of p_min = 1 is the
-    theorem's.
+    Theorem 1 with the same p_min has d C in place of C. The row of p_min = 1 is that of
+    the theorem.
     """
     if p_min == 1.0:
         return bound(t, p_min, start, curvature)
@@ -261,10 +261,10 @@ def printed_column(
 
 
 def gap_exponents(swept: pd.DataFrame) -> pd.DataFrame:
-    """Exponent of the gap in t over the last decade, a row a set and sampling.
+    """Exponent of the gap in t over the last decade, one row per set and sampling.
 
-    ``bound_exponent`` is that of Theorem 1's bound there, whatever the curvature;
-    ``left`` the gap at the end over that of x = 0.
+    ``bound_exponent`` is that of Theorem 1's bound there, the same for every curvature;
+    ``left`` is the final gap over that of x = 0.
     """
     rows = []
     for row, part in groups(swept, ["panel", "sampling"]):
@@ -280,12 +280,12 @@ def gap_exponents(swept: pd.DataFrame) -> pd.DataFrame:
 
 
 def approximation_summary(swept: pd.DataFrame) -> pd.DataFrame:
-    """Errors and what rho = 1 allows them, at the end; Theorem 2's bound.
+    """Final errors, those allowed at rho = 1, and Theorem 2's bound.
 
     ``exponent`` is that of the error in t over the second half of the run, and
-    ``step_exponent`` that of gamma_t, which Assumption 2 with constant rho asks for;
+    ``step_exponent`` that of gamma_t, which Assumption 2 with constant rho requires;
     none is fitted to an error of 0. ``rho`` is the largest of the run. The bound is
-    that for p_min = 1, each node's part counted as one block.
+    for p_min = 1, with each node's part as one block.
     """
     keys, tables = [*RUN, "release"], []
     for _, of_run in swept.groupby(RUN, sort=False):
@@ -302,7 +302,7 @@ def approximation_summary(swept: pd.DataFrame) -> pd.DataFrame:
 
 
 def _approximation(part: pd.DataFrame) -> dict[str, Any]:
-    """One release of all runs that differ in their draws alone."""
+    """Summary of one release over runs that differ only in their draws."""
     steps = int(part["iteration"].max())
     end, late = part[part["iteration"] == steps], part[part["iteration"] > steps / 2]
     ratio = (part["error"] / part["allowed"]).groupby(part["replicate"]).max()
@@ -326,8 +326,8 @@ def _approximation(part: pd.DataFrame) -> dict[str, Any]:
 def sketch_exponents(swept: pd.DataFrame) -> pd.DataFrame:
     """Exponents in m at the largest n, and in n at Table IV's m, with intervals.
 
-    ``ratio`` is the error at the largest size over what it would be without a sketch;
-    one draw of the data is one point of the mean.
+    ``ratio`` is the error at the largest size over that without a sketch. Means are
+    over draws of the data.
     """
     rows = []
     largest = swept[swept["n"] == swept["n"].max()]
@@ -348,16 +348,16 @@ def sketch_exponents(swept: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-# --- what the figures say, judged under each reading ----------------------------------
+# --- statements of the figures, judged under each reading -----------------------------
 
-LEARNT = 0.25  # of f(0)
+LEARNT = 0.25  # of f(0): the least drop that counts as learning
 FLAT = 0.1  # of the drop: "almost unaffected"
 REASONABLE = 0.25  # of FW's drop: "within a reasonable range"
-RATE = -0.47  # of the excess in n; Theorem 4's is -2/3, and has logarithms
+RATE = -0.47  # exponent of the excess in n; Theorem 4's is -2/3, with logarithms
 READING = ("ball", "objective", "per", "iterations")
 NODES = (2, 4, 8, 16)
 PLAIN: dict[str, Any] = {"epsilon": 1.0, "split": 0.5, "sketch": 80, "nodes": 4}
-FAMILIES: dict[str, tuple[str, tuple[float, ...]]] = {  # what a flat figure varies
+FAMILIES: dict[str, tuple[str, tuple[float, ...]]] = {  # what Figures 6 to 8 vary
     "6": ("epsilon", (0.001, 0.01, 0.1, 1.0, 10.0)),
     "7": ("split", (0.1, 0.3, 0.5, 0.7, 0.9)),
     "8": ("sketch", (8, 40, 80, 400, 800)),
@@ -375,7 +375,7 @@ SENTENCES = {  # in our words
     "9": "more nodes end lower on real data",
     "9, range": "DP-BCFW with K = 16 ends within a reasonable range of FW",
 }
-STATED = {  # chances in the step: the order that Figure 1 then ought to show
+STATED = {  # p_min in the step: the order of curves that Figure 1 should then show
     "as printed": ("elementary", "tau-nice", "(K, tau), published"),
     "right": ("elementary", "(K, tau), corrected", "tau-nice"),
 }
@@ -388,24 +388,24 @@ NAMED = 4  # readings that a sentence names
 Where = dict[str, Any]
 ONE: Where = {"method": "dp_bcfw"}
 ALONE: Where = {"method": "fw"}
-BASELINES: dict[str, Where] = {  # of Figure 3: what its FW may be
+BASELINES: dict[str, Where] = {  # runs that may be the FW of Figure 3
     "FW": ALONE,
     "FW of K vertices": {"method": "bcfw", "update": "published"},
     "FW of K vertices over K": {"method": "bcfw", "update": "feasible"},
 }
-DP_FW = {False: "as DP-BCFW's", True: "of its own paper"}  # whose noise it has
+DP_FW = {False: "as DP-BCFW's", True: "of its own paper"}  # the noise of DP-FW
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """Margins of a sentence, and how far its best private curve fell."""
+    """Margins of a sentence, and the drop of its best private curve."""
 
-    margins: dict[str, np.ndarray]  #: by what must hold
+    margins: dict[str, np.ndarray]  #: by condition
     #: shape (replicates,); 1 less the loss over f(0) of the lowest curve
     drop: np.ndarray
 
     def row(self, learnt: float = LEARNT) -> dict[str, Any]:
-        """Whether it holds, its drop and the margin that is worst, with intervals."""
+        """Whether it holds, its drop and its worst margin, with intervals."""
         every = {f"falls by {learnt:g} f(0)": learnt - self.drop, **self.margins}
         means = {key: with_interval("margin", each) for key, each in every.items()}
         worst = max(
@@ -423,10 +423,10 @@ class Sentence:
 
 
 def _holds(margins: Iterable[dict[str, float]], draws: int) -> str:
-    """``yes``, ``no`` or ``undecided`` of margins with their intervals.
+    """``yes``, ``no`` or ``undecided``, from the intervals of the margins.
 
-    A single draw has no interval, and decides nothing. Draws that are all alike speak
-    against a sentence, but not for it.
+    A single draw has no interval, and decides nothing. Identical draws can refute a
+    sentence, but cannot confirm it.
     """
     ends = [(each["margin_low"], each["margin_high"]) for each in margins]
     if draws > 1 and any(low > 0 for low, _ in ends):
@@ -434,7 +434,7 @@ def _holds(margins: Iterable[dict[str, float]], draws: int) -> str:
     return "yes" if all(low < high < 0 for low, high in ends) else "undecided"
 
 
-# --- what the figures say -------------------------------------------------------------
+# --- sentences of the figures ---------------------------------------------------------
 
 
 def ends(runs: pd.DataFrame, **keys: Any) -> np.ndarray:
@@ -443,13 +443,13 @@ def ends(runs: pd.DataFrame, **keys: Any) -> np.ndarray:
 
 
 def of_nodes(runs: pd.DataFrame, method: str = "dp_bcfw") -> dict[int, np.ndarray]:
-    """Ends by K; of Algorithm 2 with all else as ``PLAIN`` has it."""
+    """``ends`` by K; for Algorithm 2 all other keys are those of ``PLAIN``."""
     plain = {**PLAIN, "method": method} if method == "dp_bcfw" else {"method": method}
     return {K: ends(runs, **{**plain, "nodes": K}) for K in NODES}
 
 
 def family(runs: pd.DataFrame, figure: str) -> dict[float, pd.DataFrame]:
-    """The runs of Figure 6, 7 or 8, by the value that they differ in."""
+    """The runs of Figure 6, 7 or 8, by the value that varies."""
     key, values = FAMILIES[figure]
     plain = {**PLAIN, "method": "dp_bcfw"}
     return {value: where(runs, **{**plain, key: value}) for value in values}
@@ -478,7 +478,7 @@ def flat(curves: dict[Any, np.ndarray]) -> Sentence:
 
 
 def figure1(runs: pd.DataFrame, chances: str) -> Sentence:
-    """The larger the smallest chance in the step, the lower the loss."""
+    """The larger the p_min of the step, the lower the loss."""
     names = STATED[chances]
     curves = {name: ends(runs, sampling=name) for name in reversed(names)}
     return replace(ordered(curves, "{}"), drop=1.0 - curves[names[0]])
@@ -495,9 +495,10 @@ def figure3(
     ours: Where = ONE,
     baseline: Where = ALONE,
 ) -> Sentence:
-    """DP-BCFW lies between FW and DP-FW, which may have the noise of its own paper.
+    """DP-BCFW lies between FW and DP-FW.
 
-    ``ours`` says which DP-BCFW, ``baseline`` what stands for FW.
+    With ``as_itself``, DP-FW has the noise of its own paper. ``ours`` selects the runs
+    of DP-BCFW, ``baseline`` those of FW.
     """
     end, alone = ends(runs, **ours), ends(runs, **baseline)
     theirs = ends(runs, method="dp_fw", own=as_itself)
@@ -522,9 +523,10 @@ def figure9(runs: pd.DataFrame) -> Sentence:
 
 
 def _excess(runs: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], np.ndarray]:
-    """Excess over f(x_true), over f(0), by algorithm: a row a replicate, a column n.
+    """Excess over f(x_true) by algorithm, divided by f(0), and the drop of the best K.
 
-    And the drop of the best K at the largest n.
+    Excesses have one row per replicate and one column per n; the drop is that at the
+    largest n.
     """
     over = ((runs["loss"] - runs["truth"]) / runs["start"]).rename("excess")
     table = runs.assign(excess=over)
@@ -557,7 +559,7 @@ def figure4(runs: pd.DataFrame) -> Sentence:
 def rate(runs: pd.DataFrame) -> Sentence:
     """The excess falls at least like n^``RATE`` for every K.
 
-    There is an exponent for each draw, NaN where an excess is not positive.
+    Each draw has one exponent, NaN if an excess is not positive.
     """
     curves, drop = _excess(runs)
     margins = {}
@@ -571,16 +573,16 @@ def rate(runs: pd.DataFrame) -> Sentence:
     return Sentence(margins, drop)
 
 
-# --- the table of readings: under which of them each figure holds ---------------------
+# --- the table of readings under which each figure holds ------------------------------
 
 
 def every(config: Config, sweeps: list[str]) -> pd.DataFrame:
-    """A row for every figure, reading and data set; ``COLUMNS``.
+    """One row per figure, reading and data set, with the columns ``COLUMNS``.
 
     Parameters
     ----------
     sweeps : list of str
-        Those that were run, in any order; a figure without its own is left out.
+        Sweeps that were run, in any order; a figure without its sweep is left out.
     """
     rows: Rows = []
     for name, judge in _SOURCES.items():
@@ -600,7 +602,7 @@ def _rows(
     by: Iterable[str] = (),
     **more: str,
 ) -> Rows:
-    """A row for every reading, and for every data set where ``by`` separates them."""
+    """One row per reading, and per data set if ``by`` has the columns that differ."""
     keys = [*by, *(key for key in READING if key in swept)]
     return [
         {"figure": f"Figure {figure}", **known, **judge(runs).row(), **more}
@@ -609,7 +611,7 @@ def _rows(
 
 
 def _figure1(table: pd.DataFrame) -> Rows:
-    """Figure 1; on the box and the ball of radius ||x_true||_1 where no eta is said."""
+    """Figure 1; without a column ``ball``, eta is max |x_true| or ||x_true||_1."""
     if "ball" not in table:
         table = last(table).assign(ball=math.inf)
     shares = zip(table["density"], table["active"], strict=True)
@@ -622,7 +624,7 @@ def _figure1(table: pd.DataFrame) -> Rows:
 
 
 def _workers(table: pd.DataFrame) -> Rows:
-    """Figures 2 and 5 to 8, of one draw of the data; Figure 2 has no noise."""
+    """Figures 2 and 5 to 8, on the same data; Figure 2 has no noise."""
     quiet = where(table, objective="mean", per="total")
     rows = _rows(quiet.drop(columns=["objective", "per"]), "2", figure2)
     rows += _rows(table, "5", figure5)
@@ -636,13 +638,13 @@ def _flat(runs: pd.DataFrame, figure: str) -> Sentence:
 
 
 def _sized(table: pd.DataFrame) -> pd.DataFrame:
-    """With the size of the data in words."""
+    """The table with a column ``data``, the size of the data in words."""
     sizes = zip(table["d"], table["density"], strict=True)
     return table.assign(data=[f"d = {d:g}, {100 * each:g} %" for d, each in sizes])
 
 
 def _private(table: pd.DataFrame) -> Rows:
-    """Figure 3, a row for each data set and either noise of DP-FW."""
+    """Figure 3, one row per data set and noise of DP-FW."""
     rows: Rows = []
     for as_itself, noise in DP_FW.items():
         judge = partial(figure3, as_itself=as_itself)
@@ -651,7 +653,7 @@ def _private(table: pd.DataFrame) -> Rows:
 
 
 def _axes(table: pd.DataFrame) -> Rows:
-    """Figure 3 by update, noise of the indices, DP-FW's noise and what FW is."""
+    """Figure 3 by update, noise of the indices, noise of DP-FW and baseline."""
     table, rows = _sized(table), list[dict[str, Any]]()
     axes = groups(where(table, **ONE), ["update", "noise"], sort=True)
     for (at, _), (name, baseline), (as_itself, theirs) in product(
@@ -664,7 +666,7 @@ def _axes(table: pd.DataFrame) -> Rows:
 
 
 def _real(table: pd.DataFrame) -> Rows:
-    """Figure 9: its order and its range, a row for each data set."""
+    """Figure 9: its order and its range, one row per data set."""
     table, by = table.assign(data=table["problem"]), ["data", "share"]
     return _rows(table, "9", figure5, by) + _rows(table, "9, range", figure9, by)
 
@@ -691,7 +693,7 @@ _SOURCES = {
 
 
 def in_words(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its reading in words and the columns' names for readers."""
+    """The row with its reading in words, and eta, T and the kind of epsilon."""
     if row.get("constraint") == "box":
         eta = "max |x_true|"
     elif "share" in row:
@@ -723,9 +725,9 @@ def _parts(row: dict[str, Any]) -> Iterator[str]:
 
 
 def sentences(data: pd.DataFrame) -> pd.DataFrame:
-    """One row a figure: readings tried, under how many it holds, and a sentence.
+    """One row per figure: readings tried, the number that hold, and a sentence.
 
-    A figure holds under a reading if it does on all data sets that were tried.
+    A figure holds under a reading if it holds on all data sets that were tried.
     """
     ranks, rows = {"yes": 0, "undecided": 1, "no": 2}, []
     for figure, part in data.groupby("figure", sort=False):
@@ -771,7 +773,7 @@ def _sentence(
 
 
 def _why(one: pd.DataFrame) -> str:
-    """How many readings learn too little, and what fails first where they learn."""
+    """Number of readings that learn too little, and usual failures of the others."""
     learns = one[one["drop"] >= LEARNT]
     text = f"{len(one) - len(learns)} learn too little"
     if learns.empty:

@@ -1,6 +1,6 @@
-"""Proofs and formulas of Lou and Cheung 2020, followed in numbers.
+"""Proofs and formulas of Lou and Cheung 2020, evaluated in numbers.
 
-The privacy of Lemmas 2 and 3, Propositions 2 to 4, Table V and Corollary 1.
+They are the privacy of Lemmas 2 and 3, Propositions 2 to 4, Table V and Corollary 1.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dperm.papers.dpbcfw.theory import box_curvature, correlated, pair_chances
 def node_selections(
     epsilon: float, delta: float, nodes: float, iterations: float
 ) -> Case:
-    """Lou and Cheung 2020, Lemma 3: a record is on all nodes, K T selections compose.
+    """Lou and Cheung 2020, Lemma 3: all K T selections compose.
 
-    Laplace scale 8 G eta sqrt(2 T log(2/delta)) / (n epsilon) on scores that move by
-    2 G eta / n: the K of the printed scale cancels.
+    A record is on all nodes. The Laplace scale is 8 G eta sqrt(2 T log(2/delta)) /
+    (n epsilon) on scores that move by 2 G eta / n: the K of the printed scale cancels.
     """
     pure = _selection(epsilon, delta, iterations)
     spent = advanced_epsilon([(pure, int(nodes * iterations))], delta / 2)
@@ -36,10 +36,11 @@ def node_selections(
 def node_selections_noise(
     epsilon: float, delta: float, nodes: float, iterations: float
 ) -> Case:
-    """The least that these selections can cost, with a G that bounds a record's share.
+    """Least cost of these selections, if G bounds one record's gradient.
 
-    Each node has two candidates, +i and -i, and a record that turns the sign of their
-    scores: K T answers yes or no, whose exact profile is that of two binomials.
+    Each node has two candidates, +i and -i, and one record reverses the signs of their
+    scores. The K T answers are binary, and their exact profile is that of two
+    binomials.
     """
     moved = _selection(epsilon, delta, iterations) / 2  # over the Laplace scale
     count = int(nodes * iterations)
@@ -55,7 +56,7 @@ def node_selections_noise(
 
 
 def _selection(epsilon: float, delta: float, iterations: float) -> float:
-    """What one selection costs: 2 (2 G eta / n) over the Laplace scale."""
+    """Epsilon of one selection: 2 (2 G eta / n) over the Laplace scale."""
     return epsilon / (2 * math.sqrt(2 * iterations * math.log(2 / delta)))
 
 
@@ -67,10 +68,11 @@ def sketched_features(
     nodes: float,
     iterations: float,
 ) -> Case:
-    """Lou and Cheung 2020, Lemma 2: a sketched feature moves by ||J_:i||, whatever n.
+    """Lou and Cheung 2020, Lemma 2: a sketched feature moves by ||J_:i|| for every n.
 
-    J is (length, n) with entries N(0, 1/length): columns of norm about 1, largest
-    singular value about 1 + sqrt(n / length). An entry of the data changes by 1.
+    J is (length, n) with entries N(0, 1/length). Its columns have norm about 1, and its
+    largest singular value is about 1 + sqrt(n / length). An entry of the data changes
+    by 1.
     """
     noise = _sketch_noise(epsilon, delta, n, length, nodes * iterations)
     spent = gaussian_epsilon(math.sqrt(nodes * iterations) / noise, delta)
@@ -86,15 +88,15 @@ def sketched_features_noise(
     iterations: float,
     share: float,
 ) -> Case:
-    """The least that a run can cost: its very first feature, and nothing else.
+    """Least cost of a run: that of its first sketched feature alone.
 
-    At x = 0 no score depends on the features of a record with label 0, so that which
-    feature is sent tells nothing, and what is sent is one Gaussian release.
+    At x = 0 no score depends on the features of a record with label 0. So the choice of
+    the feature reveals nothing, and sending it is one Gaussian release.
 
     Parameters
     ----------
     share : float
-        Of epsilon and delta that is claimed to be enough.
+        Share of epsilon and delta that is claimed to be enough.
     """
     noise = _sketch_noise(epsilon, delta, n, length, nodes * iterations)
     spent = gaussian_epsilon(1 / noise, share * delta)
@@ -104,7 +106,7 @@ def sketched_features_noise(
 def _sketch_noise(
     epsilon: float, delta: float, n: float, length: float, count: float
 ) -> float:
-    """Equation 17 for so many releases."""
+    """Noise scale of equation 17 for ``count`` releases."""
     leading = 1 + math.sqrt(n / length)
     logs = math.sqrt(2 * (math.log(1 / delta) + epsilon / 2))
     return leading * math.sqrt(count) * logs / (n * epsilon / 2)
@@ -112,15 +114,15 @@ def _sketch_noise(
 
 # --- expected curvature ---------------------------------------------------------------
 #
-# Of least squares over the box |v_j| <= 1, exactly (``theory.box_curvature``), on
-# features that share so much of one direction.
+# It is computed exactly (``theory.box_curvature``), for least squares over the box
+# |v_j| <= 1, on features with correlation ``common``.
 
 
 def set_curvature(n: float, d: float, tau: float, common: float) -> Case:
-    """Proposition 2: of tau-nice sampling, at most the mean over its sets.
+    """Proposition 2: tau-nice sampling has at most the mean curvature of its sets.
 
-    One coordinate is uniform serial sampling, with a d-th of the product curvature; all
-    of them are elementary sampling, with the global curvature.
+    tau = 1 is uniform serial sampling, with a d-th of the product curvature; tau = d is
+    elementary sampling, with the global curvature.
     """
     size, features = int(tau), int(d)
     A = correlated(np.random.default_rng(0), int(n), features, common)
@@ -132,7 +134,7 @@ def set_curvature(n: float, d: float, tau: float, common: float) -> Case:
 
 
 def pair_bound(n: float, d: float, tau: float, nodes: float, common: float) -> Case:
-    """Propositions 3 (one node) and 4: at most a sum over single features and pairs."""
+    """Propositions 3 (one node) and 4: a bound by a sum over features and pairs."""
     K, size, features = int(nodes), int(tau), int(d)
     A = correlated(np.random.default_rng(0), int(n), features, common)
     G = A.T @ A / n
@@ -180,10 +182,10 @@ def _gradient(
 
 
 def uplink(n: float, least: float) -> Case:
-    """Corollary 1: K T m numbers over log(n)^(1/3) n^(2/3), beside the same at less n.
+    """Corollary 1: K T m numbers over log(n)^(1/3) n^(2/3), relative to n = ``least``.
 
     T grows like n^(2/3) (Theorem 4), m like log(2 T / delta) (Table IV), delta = 1/n. A
-    ratio that grows has no bound.
+    ratio that grows contradicts the printed order.
     """
 
     def ratio(size: float) -> float:

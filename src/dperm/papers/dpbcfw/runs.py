@@ -1,9 +1,9 @@
-"""Instances, readings of the paper, runs of all methods, and the rows they leave.
+"""Instances, readings of the paper, and runs of all methods with their rows.
 
-An instance is a least-squares problem with what its experiments need to know of it.
-Equation 4 sums over the records where all else takes their mean, and the formulas of
-the noise do not say whether their epsilon is of the run or of an iteration; a reading
-is one choice of both.
+An instance is a problem with the constants that its experiments need. Equation 4 sums
+over the records, while the rest of the paper takes their mean. The noise formulas do
+not state whether epsilon is that of the run or of one iteration. A reading is one
+choice of both.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class Instance:
 
     @cached_property
     def columns(self) -> Columns:
-        """Of the design as it is."""
+        """Columns of the design as it is."""
         return Columns(self.problem.A)
 
     @cached_property
     def clipped_columns(self) -> Columns:
-        """Of the design as the private methods see it."""
+        """Columns of the design with clipped entries, for DP-FW."""
         return Columns(clip_problem(self.problem, self.entry_bound, 1.0).A)
 
     @cached_property
@@ -82,7 +82,7 @@ class Instance:
 
     @cached_property
     def published_lipschitz(self) -> float:
-        """G as the paper has it: max_j |grad_j f(0)|."""
+        """G as in the paper: max_j |grad_j f(0)|."""
         return dp_fw.published_lipschitz(self.problem)
 
     def minimum(self, share: float) -> tuple[float, float]:
@@ -94,7 +94,7 @@ class Instance:
 
 
 def sparse_design(rng: np.random.Generator, n: int, p: int, density: float):
-    """A (n, p) with independent non-zeros, N(0, 1), each there with that chance."""
+    """A (n, p) of independent entries, N(0, 1) with chance ``density``, else 0."""
     cells, parts, last = n * p, [], -1
     while last < cells:
         expected = int((cells - last) * density)
@@ -130,7 +130,7 @@ def synthetic(
     entry_bound : float
         Public bound on |a_ij|; the non-zeros are N(0, 1).
     label_sds : float
-        Public bound on |y_i| in standard deviations of y, which the shares tell.
+        Public bound on |y_i| in standard deviations of y, known from the shares.
     rows : int
         Records drawn, of which the first n are used; None: n.
     """
@@ -150,7 +150,7 @@ def synthetic(
 def prepared(problem: Problem, w: np.ndarray) -> Instance:
     """A prepared data set with the solution w (p,) of its lasso.
 
-    The largest entry and label are taken for public bounds.
+    The largest entry and label are taken as public bounds.
     """
     A, y = sparse.csc_array(problem.A), -problem.offset
     public = united(problem.given, (DATA_BOUNDS, RADIUS))
@@ -171,13 +171,13 @@ def _of_solution(
 
 @dataclass(frozen=True)
 class Setting:
-    """One run: method, its size, its noise."""
+    """Setting of one run: method, size and noise."""
 
     method: str = "dp_bcfw"  #: {"fw", "bcfw", "dp_fw", "dp_bcfw"}
     nodes: int = 1  #: K
     update: str = "published"  #: {"published", "feasible"}
-    #: {"none", "stated", "scaled", "valid", "strict"}; calibration, as
-    #: ``frank_wolfe.Solver.noise`` has them
+    #: {"none", "stated", "scaled", "valid", "strict"}; calibration, as in
+    #: ``frank_wolfe.Solver.noise``
     noise: str = "none"
     epsilon: float = math.inf  #: target
     share: float = 1.0  #: eta over that of the instance
@@ -198,9 +198,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Reading:
-    """What the paper leaves open."""
+    """Choices that the paper leaves open."""
 
-    objective: str = "mean"  #: {"mean", "sum"}; what f is over the records
+    objective: str = "mean"  #: {"mean", "sum"}; f is this over the records
     #: {"total", "iteration"}; whether epsilon and delta are spent on the run or on each
     #: iteration
     per: str = "total"
@@ -234,11 +234,12 @@ def noise_of(at: Instance, setting: Setting) -> Noise:
 
 
 def noise_under(at: Instance, setting: Setting, reading: Reading) -> Noise:
-    """The printed noise under a reading, and what all T iterations of it cost.
+    """The printed noise under a reading, with the true epsilon of all T iterations.
 
-    ``sum``: scores are n times larger and the noise stays, so that on the scores of the
-    mean it is an n-th. ``iteration``: the formulas for T = 1. The true epsilon of
-    DP-BCFW is that of its indices and of its features added up, each at delta / 2.
+    ``sum``: scores are n times larger under the same noise, which is equivalent to an
+    n-th of it on the scores of the mean. ``iteration``: the formulas are for T = 1. The
+    true epsilon of DP-BCFW is the sum of those of its indices and its features, each at
+    delta / 2.
     """
     T, n = setting.iterations, at.problem.n
     count = 1 if reading.per == "iteration" else T
@@ -276,11 +277,11 @@ def start_run(at: Instance, setting: Setting, noise: Noise, seed: int) -> FrankW
 
 
 def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
-    """Rows of one run, at every so many iterations and at the last.
+    """Rows of one run, at each ``every``-th iteration and at the last.
 
-    Each has the loss f(x) on the data as they are, its start f(0), the largest ||x||_1
-    so far and at this iteration over eta, the bytes sent so far, the noise scales and
-    the true epsilon.
+    Each has the loss f(x) on the unclipped data, its start f(0), the largest and the
+    current ||x||_1 over eta, the bytes sent so far, the noise scales and the true
+    epsilon.
     """
     noise = noise_of(at, setting)
     with start_run(at, setting, noise, seed) as engine:
@@ -303,9 +304,9 @@ def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
 
 
 def _costs(method: str, noise: Noise, delta: float) -> dict[str, Any]:
-    """Noise scales, the true epsilon and its lower end, 0 where it is beyond use.
+    """Noise scales, true epsilon and its lower bound, which is 0 from ``HOPELESS`` on.
 
-    Of DP-BCFW also the epsilons of both kinds of release, each alone at delta / 2.
+    DP-BCFW also has the epsilons of both kinds of release, each alone at delta / 2.
     """
     low = noise.true_epsilon
     if math.isfinite(low):
@@ -340,7 +341,7 @@ def _sent(engine: FrankWolfe, t: int) -> dict[str, int]:
 def final(
     at: Instance, setting: Setting, reading: Reading, seed: int
 ) -> dict[str, Any]:
-    """The end of one run: its loss f(x), ||x||_1 over eta, its noise and true epsilon.
+    """Final row of a run: loss f(x), ||x||_1 over eta, noise and true epsilon.
 
     Losses are means over the records under either reading of the objective.
     """

@@ -32,7 +32,7 @@ from dperm.solvers.frank_wolfe.iterate import Iterate
 
 DATA = ("n", "d", "density", "active", "rows")
 SETTING = tuple(field.name for field in fields(Setting))
-WHOLE = ("n", "d", "rows", "nodes", "sketch", "iterations")  # grids may make floats
+WHOLE = ("n", "d", "rows", "nodes", "sketch", "iterations")  # converted to integers
 Point = Mapping[str, Any]
 
 
@@ -56,13 +56,13 @@ def compare(
     settings : grid
         Of keys of ``Setting``.
     every : int
-        Rows are kept at every so many iterations, and at the last.
+        Rows are kept at each ``every``-th iteration and at the last.
     excess : bool
         Whether the minimum over each ball is computed as well.
     same_sparsity : bool
         Whether x_true is as dense as the features.
     engine : str
-        Of Algorithm 2.
+        Engine of Algorithm 2.
     """
     at = _instance(config, point, seed, same_sparsity)
     if isinstance(at, str):
@@ -89,16 +89,16 @@ def readings(
     same_sparsity: bool = False,
     records: list[int] | None = None,
 ) -> Rows:
-    """The ends of many runs on the data of a point, all under one reading.
+    """Final rows of many runs on the data of a point, all under one reading.
 
     Parameters
     ----------
     point : mapping
-        As for ``compare``; ``ball``, eta itself, ||x_true||_1 where that is less;
+        As for ``compare``; ``ball``, which is eta, or ||x_true||_1 if that is less;
         ``objective`` and ``per`` of ``Reading``.
     settings : grid
-        Of keys of ``Setting``, and ``own``: with the noise of its own paper, whatever
-        the reading.
+        Of keys of ``Setting``, and ``own``: with the noise of the method's own paper
+        under every reading.
     same_sparsity : bool
         Whether x_true is as dense as the features.
     records : list of int, optional
@@ -118,14 +118,14 @@ def readings(
 
 
 def _setting(point: Point, **more: Any) -> Setting:
-    """The setting of these keys and of the point's, which stand before them."""
+    """The setting of these keys and of the point's, which take precedence."""
     return Setting(
         **_whole(more | {key: point[key] for key in SETTING if key in point})
     )
 
 
 def _share(at: Instance, point: Point) -> dict[str, float]:
-    """The share of ||x_true||_1 that ``ball``, eta itself, is; at most 1."""
+    """``ball``, which is eta, as a share of ||x_true||_1; at most 1."""
     return {"share": min(1.0, point["ball"] / at.radius)} if "ball" in point else {}
 
 
@@ -136,7 +136,7 @@ def _whole(keys: dict[str, Any]) -> dict[str, Any]:
 def _instance(
     config: Config, point: Point, seed: int, same_sparsity: bool = False
 ) -> Instance | str:
-    """The data of a point, or why there are none."""
+    """The data of a point, or the reason why they are not available."""
     if "problem" not in point:
         sizes = {key: point[key] for key in DATA if key in point}
         if same_sparsity:
@@ -150,7 +150,7 @@ def _instance(
 
 
 def _drawn(config: Config, point: Point, seed: int) -> Instance:
-    """The data of a point that has them."""
+    """The data of a point at which they are available."""
     at = _instance(config, point, seed)
     assert isinstance(at, Instance)
     return at
@@ -172,11 +172,12 @@ def samplings(
     Parameters
     ----------
     chance : float
-        tau over d: what tau-nice gives each feature, and each node takes.
+        tau over d: the chance of a feature in tau-nice sampling, and the share of the
+        features that each node takes.
     nodes : int
         K.
     published_p_min : float
-        What Section V-A takes, (tau / d)^2; Table III prints (K tau)^2 / d^2.
+        p_min of Section V-A, (tau / d)^2; Table III prints (K tau)^2 / d^2.
     """
     at, rows = _drawn(config, point, seed), []
     tau = round(chance * at.problem.p)
@@ -196,9 +197,9 @@ def sampled_balls(
     nodes: int,
     published_p_min: float,
 ) -> Rows:
-    """The ends of Figure 1's runs on l1 balls of other radii; as for ``samplings``.
+    """Final rows of Figure 1's runs on l1 balls of other radii; see ``samplings``.
 
-    ``ball`` of the point is eta itself, ||x_true||_1 where that is less.
+    eta is ``ball`` of the point, or ||x_true||_1 if that is less.
     """
     at, rows = _drawn(config, point, seed), []
     eta, tau = min(point["ball"], at.radius), round(chance * at.problem.p)
@@ -211,7 +212,7 @@ def sampled_balls(
 
 
 def blocks(config: Config, point: Point, seed: int, nodes: list[int]) -> Rows:
-    """Figure 2 as Algorithm 1: each of K nodes samples d over max K coordinates."""
+    """Figure 2 as Algorithm 1: each of K nodes samples d / max K coordinates."""
     at, rows = _drawn(config, point, seed), []
     tau = at.problem.p // max(nodes)
     for constraint, size in _sets(at):
@@ -225,7 +226,7 @@ def blocks(config: Config, point: Point, seed: int, nodes: list[int]) -> Rows:
 def _of_figure1(
     tau: int, nodes: int, published_p_min: float
 ) -> Iterator[tuple[str, bcfw.Options]]:
-    """The samplings of Figure 1."""
+    """Names and options of the samplings of Figure 1."""
     distributed = bcfw.Options("distributed", tau, nodes)
     yield "elementary", bcfw.Options()
     yield "tau-nice", bcfw.Options("tau_nice", tau)
@@ -242,7 +243,7 @@ def _sets(at: Instance) -> Iterator[tuple[str, float]]:
 def _path(
     at: Instance, options: bcfw.Options, seed: int, count: int, keys: dict[str, Any]
 ) -> Rows:
-    """Rows of a run of Algorithm 1, one an iteration."""
+    """Rows of a run of Algorithm 1, one per iteration."""
     path = bcfw.Run(at.problem, streams(seed), options, silent(count), at.columns)
     rows = []
     for t in range(count + 1):
@@ -263,7 +264,7 @@ def _path(
 def curvature(
     config: Config, point: Point, seed: int, chance: float, nodes: int
 ) -> Rows:
-    """Table III in numbers: curvatures, bounds and what Algorithm 1 reaches."""
+    """Table III in numbers: curvatures, bounds and the gap that Algorithm 1 reaches."""
     at = _drawn(config, point, seed)
     tau = round(chance * at.problem.p)
     return theory.table3(at, tau, nodes, int(point["iterations"]), seed)
@@ -277,10 +278,10 @@ def losses(
 ) -> Rows:
     """Table V: Algorithm 2 without noise for each loss and sketch length.
 
-    ``formula`` and ``printed`` are the relative errors, at the last iterate of the run,
-    of the partial gradient by q, corrected and as printed.
+    ``formula`` and ``printed`` are the relative errors of the partial gradient by q,
+    corrected and as printed, after 20 steps of FW.
     """
-    # the same design with labels sign(y) where the loss wants them
+    # the same design, with labels sign(y) if the loss requires them
     base = _drawn(config, point, seed)
     loss = str(point["loss_name"])
     X, y, bound = base.problem.A, -base.problem.offset, base.label_bound
@@ -298,10 +299,10 @@ def losses(
 
 
 def _formula_errors(at: Instance, m: int, share: float, seed: int) -> dict[str, float]:
-    """How far Table V's gradients are from the true one, after 20 steps of FW.
+    """Relative errors of Table V's gradients by q, after 20 steps of FW.
 
-    In its last column, as printed, least squares lost the 1/n of the labels; the other
-    two losses the 1/n of the mean and the n that makes margins of q.
+    In the last column, as printed, least squares lacks the 1/n of the labels. The other
+    two losses lack the 1/n of the mean and the n that turns q into margins.
     """
     problem, columns, n = at.problem, at.columns, at.problem.n
     x = fw.Run(problem, streams(seed), fw.Options(share * at.radius), silent(20))
@@ -369,9 +370,9 @@ def own_length(
 ) -> Rows:
     """Algorithm 2 at Theorem 4's own T, its excess and the theorem's bound.
 
-    ``nonzeros`` of the point, if it has it, is the mean number of a feature's, whatever
-    n is; ``theta`` as for ``communication``. No run is longer than ``most``. By the T,
-    the bound is C log(2 G eta d n) / T.
+    ``nonzeros`` of the point, if present, is the mean number of non-zeros of a feature,
+    the same for every n; ``theta`` is as for ``communication``. No run is longer than
+    ``most``. In terms of T, the bound is C log(2 G eta d n) / T.
     """
     if point.get("nonzeros"):
         point = {**point, "density": point["nonzeros"] / point["n"]}
@@ -390,7 +391,7 @@ def own_length(
 
 
 def sensitivity(config: Config, point: Point, seed: int, trials: int) -> Rows:
-    """Largest change of what a node releases, over replaced records that were tried."""
+    """Largest change of a node's releases, over replaced records that were tried."""
     at = _drawn(config, point, seed)
     return theory.largest_changes(at, _setting(point), seed, trials)
 
@@ -414,7 +415,7 @@ def eigenvalue_bounds(
 
 
 def approximation(config: Config, point: Point, seed: int, lengths: list[int]) -> Rows:
-    """Assumption 2: the errors of private runs at every iteration; 0 is no sketch."""
+    """Assumption 2: errors of private runs at every iteration; length 0: no sketch."""
     at, rows = _drawn(config, point, seed), list[dict[str, Any]]()
     reading = Reading(point["objective"], point["per"])
     for length in lengths:
@@ -433,7 +434,7 @@ def sketched_products(
     nodes: int,
     active: int,
 ) -> Rows:
-    """Section IV's sketch: errors of products for several m, and for Table IV's."""
+    """Section IV's sketch: errors of products for several m, and that of Table IV."""
     n, count = int(point["n"]), int(point["iterations"])
     of_table = theory.table_length(n, count, theta)
     sizes = (int(point["d"]), int(point["nonzeros"]), active, float(point["epsilon"]))

@@ -16,12 +16,12 @@ def _mean(table: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFra
 
 
 def _renamed(data: pd.DataFrame, titles: dict[str, str]) -> pd.DataFrame:
-    """The columns that a reader sees, by their titles."""
+    """The columns that are shown, under their titles."""
     return readable(data[list(titles)]).rename(columns=titles)
 
 
 def related(config: Config, product: Product, problems: list[str]) -> Table:
-    """Table II, and which solver of ours runs a row; measured bytes for DP-BCFW."""
+    """Table II with our solver for each row, and the measured bytes of DP-BCFW."""
     data = results.published(config, "table2")
     ours = data["solver"] == "dp_bcfw"
     data["uplink_share"] = pd.NA
@@ -60,7 +60,7 @@ def curvature(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def losses(config: Config, product: Product, problems: list[str]) -> Table:
-    """Table V: the printed formulas, and the errors of both readings by m."""
+    """Table V: the printed formulas, and errors as printed and corrected, by m."""
     table, keys = last(read(config, "losses")), ["loss_name", "length"]
     data = _mean(table, keys, ["formula", "printed", "relative"])
     printed = results.published(config, "table5").rename(columns={"loss": "loss_name"})
@@ -96,7 +96,7 @@ def claims(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def readings(config: Config, product: Product, problems: list[str]) -> Table:
-    """Under which reading each figure holds; every row in the data.
+    """The readings under which each figure holds.
 
     ``options``: ``held``, whether rows of readings that fail are left out.
     """
@@ -108,13 +108,13 @@ def readings(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def reading_sentences(config: Config, product: Product, problems: list[str]) -> Table:
-    """The same in one sentence a figure."""
+    """One sentence per figure on the readings under which it holds."""
     data = outcomes.sentences(outcomes.every(config, product.sweeps))
     return Table(data, data[["figure", "tried", "learning", "holding", "sentence"]])
 
 
 def privacy(config: Config, product: Product, problems: list[str]) -> Table:
-    """True epsilon of the printed noise, indices and features apart."""
+    """True epsilon of the noise, also of indices and features separately."""
     tables = [results.load_sweep(config, name) for name in product.sweeps]
     table = pd.concat(tables, ignore_index=True)
     kept = table["noise"].isin(["stated", "scaled", "strict"])
@@ -136,7 +136,7 @@ def privacy(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def sensitivity(config: Config, product: Product, problems: list[str]) -> Table:
-    """Largest change of a release that was tried over what was declared."""
+    """Largest change of a release that was found, over the declared sensitivity."""
     table = results.load_sweep(config, "sensitivity")
     if "update" not in table:
         table["update"] = "published"
@@ -148,25 +148,25 @@ def sensitivity(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def rates(config: Config, product: Product, problems: list[str]) -> Table:
-    """Exponents of Algorithm 1's gap in t beside those of Theorem 1's bound."""
+    """Exponents of Algorithm 1's gap in t, and those of Theorem 1's bound."""
     swept = results.load_sweep(config, product.sweeps[0])
     return made_of(outcomes.gap_exponents(swept))
 
 
 def proposition1(config: Config, product: Product, problems: list[str]) -> Table:
-    """Expected curvature over Proposition 1's bound, by sampling and likeness."""
+    """Expected curvature over Proposition 1's bound, by sampling and correlation."""
     table = results.load_sweep(config, product.sweeps[0])
     data = _mean(table, ["sampling", "common"], ["curvature", "bound"])
     return Table(data, readable(data.assign(share=data["curvature"] / data["bound"])))
 
 
 def approximation(config: Config, product: Product, problems: list[str]) -> Table:
-    """Errors of partial gradient and oracle over what Assumption 2 allows."""
+    """Errors of partial gradient and oracle, and those that Assumption 2 allows."""
     swept = results.load_sweep(config, product.sweeps[0])
     return made_of(outcomes.approximation_summary(swept))
 
 
 def sketch(config: Config, product: Product, problems: list[str]) -> Table:
-    """Exponents of what sketching does to a partial gradient, in m and in n."""
+    """Exponents in m and n of the errors that sketching adds to a partial gradient."""
     swept = results.load_sweep(config, product.sweeps[0])
     return made_of(outcomes.sketch_exponents(swept))

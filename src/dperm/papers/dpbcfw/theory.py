@@ -1,7 +1,7 @@
-"""Numbers that Lou and Cheung 2020 give as formulas, beside what they bound.
+"""Bounds of Lou and Cheung 2020 in numbers, and the quantities that they bound.
 
-Table III and Theorem 1, Proposition 1, the T of Theorem 4, Assumption 2, the sketch of
-Section IV, and the sensitivities that the noise is made for.
+They are Table III and Theorem 1, Proposition 1, the T of Theorem 4, Assumption 2, the
+sketch of Section IV, and the sensitivities that the noise assumes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dperm.solvers.frank_wolfe import bcfw, dp_bcfw, silent
 from dperm.solvers.frank_wolfe.bcfw import step_size
 from dperm.solvers.frank_wolfe.dp_bcfw_noise import sensitivities, sketch_of
 
-SAMPLINGS = {  # of Algorithm 1, as ``bcfw.Options`` has them
+SAMPLINGS = {  # of Algorithm 1, with their names in ``bcfw.Options``
     "elementary": "elementary",
     "uniform serial": "uniform_serial",
     "tau-nice": "tau_nice",
@@ -67,17 +67,19 @@ def pair_maxima(columns: Columns, nodes: int) -> tuple[float, float, float]:
 def curvatures(
     columns: Columns, width: float, tau: int, nodes: int
 ) -> dict[str, tuple[float, float]]:
-    """Bounds on curvatures of least squares over a box of that width.
+    """Bounds on curvatures of least squares over a box with sides of ``width``.
 
-    Propositions 3 and 4 against the constants of the case-by-case analyses: the global
-    curvature by the top eigenvalue, the product curvature sum_i C_f^i, the expected set
-    curvature of tau-nice sampling, for which Proposition 3 has the same bound. All are
-    for f = ||Ax - y||^2 / (2n), so A is divided by sqrt(n).
+    Propositions 3 and 4 are compared with the constants of the case-by-case analyses.
+    These are the global curvature by the top eigenvalue, the product curvature
+    sum_i C_f^i, and the expected set curvature of tau-nice sampling, for which
+    Proposition 3 has the same bound. All are for f = ||Ax - y||^2 / (2n), so A is
+    divided by sqrt(n).
 
     Returns
     -------
     dict
-        By sampling: the existing constant, NaN where there is none, and the expected.
+        By sampling: the existing constant, NaN where there is none, and the expected
+        curvature.
     """
     scale, p = width**2 / columns.n, columns.p
     mu1, mu2, mu3 = (scale * value for value in pair_maxima(columns, nodes))
@@ -108,7 +110,7 @@ def table3(at: Instance, tau: int, nodes: int, count: int, seed: int) -> Rows:
     """Table III on one instance, over the box: p_min, curvature, bounds, gap reached.
 
     ``existing_bound`` is the column of existing results for exact updates, and
-    ``published_bound`` puts the printed p_min into Theorem 1.
+    ``published_bound`` is Theorem 1 with the printed p_min.
     """
     d, h, rows = at.problem.p, at.start, []
     printed = (1.0, 1 / d, tau / d, (nodes * tau / d) ** 2)
@@ -143,17 +145,17 @@ def table3(at: Instance, tau: int, nodes: int, count: int, seed: int) -> Rows:
 
 # --- Theorem 1 ------------------------------------------------------------------------
 
-PRECISION, MOST = 1e-7, 20_000  # of f* on the ball, over f(0); steps at most
+PRECISION, MOST = 1e-7, 20_000  # gap of f* on the ball over f(0); maximum of steps
 PASSES = 30  # iterations times p_min, at least
-POINTS = 12  # iterations that a rate is read at, even in logarithms
+POINTS = 12  # iterations at which a rate is read, equally spaced in logarithms
 
 
 def gaps(at: Instance, share: float, tau: int, nodes: int, T: int, seed: int) -> Rows:
     """Gaps f(x_t) - f* on the l1 ball and on the box, for each sampling.
 
-    On the ball f* is certified, and what the certificate leaves open counts as gap; on
-    the box it is 0 where the shortest interpolation lies within, else f(x_true) stands
-    for it, which is no smaller. A sampling of small p_min takes ``PASSES`` / p_min
+    On the ball f* is the certified lower bound, so that gaps are not understated. On
+    the box f* is 0 if the shortest interpolation lies within it; else f(x_true) is used
+    instead, which is no smaller. A sampling of small p_min takes ``PASSES`` / p_min
     iterations.
 
     Parameters
@@ -161,7 +163,7 @@ def gaps(at: Instance, share: float, tau: int, nodes: int, T: int, seed: int) ->
     share : float
         eta over ||x_true||_1.
     tau, nodes : int
-        tau-nice takes tau coordinates, each of the nodes tau of its own.
+        tau-nice sampling takes tau coordinates, distributed sampling tau on each node.
     """
     ball, rows = Ball(1.0, share * at.radius), []
     value, open_ = minimum(at.problem, ball, PRECISION, MOST, at.columns)
@@ -192,7 +194,7 @@ def gaps(at: Instance, share: float, tau: int, nodes: int, T: int, seed: int) ->
 
 
 def box_least(at: Instance) -> float:
-    """The least f over the box, 0 if an interpolation fits into it, else f(x_true)."""
+    """Least f over the box: 0 if the shortest interpolation fits, else f(x_true)."""
     A, y = at.problem.A.toarray(), -at.problem.offset
     x = np.linalg.lstsq(A, y)[0]
     fits = np.abs(x).max() <= at.largest and np.allclose(A @ x, y)
@@ -202,11 +204,11 @@ def box_least(at: Instance) -> float:
 # --- Proposition 1 --------------------------------------------------------------------
 #
 # For least squares the bracket of definition 3, with 2 / gamma^2 before all of it, is
-# ||A_T (s - x)_T||^2 / n, so that the expected curvature is the largest value of
-# v^T (P o A^T A / n) v over boxes |v_j| <= D, with P the chances of pairs. It is
-# attained at a corner: all of them are tried, for few features.
+# ||A_T (s - x)_T||^2 / n. So the expected curvature is the largest value of
+# v^T (P o A^T A / n) v over the box |v_j| <= D, with P the chances of pairs. It is
+# attained at a corner; with few features, all corners are tried.
 
-CORNERS = 18  # features whose corners are all tried
+CORNERS = 18  # largest number of features for which all corners are tried
 
 
 def pair_chances(sampling: str, d: int, tau: int, nodes: int) -> np.ndarray:
@@ -259,7 +261,7 @@ def eigenvalue_bound(P: np.ndarray, G: np.ndarray, width: float) -> float:
 
 
 def correlated(rng: np.random.Generator, n: int, d: int, common: float) -> np.ndarray:
-    """A (n, d) of normal features that share so much of one direction."""
+    """A (n, d) of normal features with pairwise correlation ``common``."""
     shared = rng.standard_normal((n, 1))
     single = rng.standard_normal((n, d))
     return np.sqrt(common) * shared + np.sqrt(1 - common) * single
@@ -286,7 +288,7 @@ def ball_curvature(at: Instance, radius: float) -> float:
     """Curvature of least squares over the l1 ball: max ||A (s - x)||^2 / n.
 
     It is attained between opposite vertices. (Proposition 4's sum over d coordinates is
-    that of the box, of which the ball is a small part.)
+    for the box, of which the ball is a small part.)
     """
     return (2 * radius) ** 2 * float(at.columns.square_norms.max()) / at.problem.n
 
@@ -312,13 +314,13 @@ def iterations(at: Instance, setting: Setting, theta: float) -> float:
 def approximation_errors(
     at: Instance, setting: Setting, reading: Reading, seed: int
 ) -> Rows:
-    """The errors of Assumption 2 at every iteration, and what rho = 1 allows them.
+    """Errors of Assumption 2 at every iteration, and those allowed at rho = 1.
 
     Assumption 2 allows the partial gradient an error of rho_g gamma_t C / 2 in the
     largest entry, and the oracle rho_l gamma_t C / 2 in its inner product, with
     constants rho_g and rho_l. Since gamma_t falls like 1/t, so must the errors. C is
-    the curvature over the ball of radius K eta, which is what the iterates reach;
-    ``gap`` is f at the end less the least f over it.
+    the curvature over the ball of radius K eta, which contains the iterates; ``gap`` is
+    the final f less the least f over this ball.
     """
     problem = at.problem
     options, noise = options_of(at, setting), noise_under(at, setting, reading)
@@ -347,7 +349,7 @@ def approximation_errors(
 
 
 def oracle_error(estimate: np.ndarray, signed: np.ndarray, starts: np.ndarray) -> float:
-    """The most, over the nodes, that a chosen vertex is worse than the best of ±e_j."""
+    """Largest shortfall, over nodes, of the chosen vertex against the best of ±e_j."""
     chosen = np.sign(signed) * estimate[np.abs(signed) - 1]
     best = np.maximum.reduceat(np.abs(estimate), starts[:-1])
     return float((best - chosen).max())
@@ -379,17 +381,18 @@ def sketch_errors(
     nodes: int,
     count: int,
 ) -> dict[str, float]:
-    """Largest errors of a_i . A x / n over the d features, by their causes.
+    """Largest errors of a_i . A x / n over the d features, by cause.
 
-    The estimate by sketched features J a_j + xi_j is off by a_i . (J^T J - I) A x / n,
-    the distortion, and by (J a_i) . sum_j x_j xi_j / n, the noise.
+    The estimate by sketched features J a_j + xi_j has the errors
+    a_i . (J^T J - I) A x / n, the distortion, and (J a_i) . sum_j x_j xi_j / n, the
+    noise.
 
     Parameters
     ----------
     m : int
         Length of a sketched feature.
     nonzeros : int
-        Mean number of a feature's, whatever n is (Section IV-A).
+        Mean number of non-zeros of a feature, the same for every n (Section IV-A).
     active : int
         Features of x, all with the same weight; ||x||_1 = 1.
     nodes, count : int
@@ -424,18 +427,18 @@ Record = tuple[np.ndarray, float]
 
 
 def largest_changes(at: Instance, setting: Setting, seed: int, trials: int) -> Rows:
-    """Changes of a release over changes declared, for scores and sketched features.
+    """Largest changes found and declared, for scores and sketched features.
 
-    Replacing record r changes one entry of each feature and one label. A score's change
-    is largest where the record's entries and label sit at their bounds and its
-    estimated prediction at its own; the search tries such records and random ones,
-    against the server's message of a real run.
+    Replacing record r changes one entry of each feature and one label. A score changes
+    most where the record's entries, label and estimated prediction are at their bounds.
+    The search tries such records and random ones, with the server's message of a real
+    run.
 
     Returns
     -------
     list of dict
         ``release`` (score, feature), ``found`` (largest change), ``strict`` (declared
-        replace-one sensitivity) and ``published`` (what the printed noise is made for).
+        replace-one sensitivity) and ``published`` (as the printed noise assumes).
     """
     problem, n = at.problem, at.problem.n
     options, noise = options_of(at, setting), noise_of(at, setting)
@@ -469,7 +472,7 @@ def largest_changes(at: Instance, setting: Setting, seed: int, trials: int) -> R
 def _replacements(
     at: Instance, options: dp_bcfw.Options, seed: int, trials: int
 ) -> Iterator[tuple[Record, Record]]:
-    """A record and its replacement: at the bounds first, then at random, far beyond."""
+    """Pairs of a record and its replacement: at the bounds, then random, far beyond."""
     rng, p = np.random.default_rng(seed), at.problem.p
     B, Y = options.entry_bound, options.label_bound
     for label in (Y, -Y):

@@ -58,11 +58,11 @@ PRICES: list[tuple[float, str, str, Look]] = [
 ]
 
 
-# --- what the figures share -----------------------------------------------------------
+# --- parts that figures share ---------------------------------------------------------
 
 
 def _measured(panel: str, algorithm: str, x: float, values: np.ndarray) -> Row:
-    """``drawing.summary`` of runs, without an interval where there is one run only."""
+    """``drawing.summary`` of runs, without an interval for a single run."""
     low, high = interval(values)
     row = drawing.summary(panel, algorithm, x, values)
     return row | {"ci_low": low, "ci_high": high}
@@ -75,7 +75,7 @@ def _against(
 
 
 def _look(solver: str, p: float | None = None) -> Look:
-    """The method's look; with p its own marker, darker away from the usual p."""
+    """The method's look; p sets the marker, and a darker colour off the usual p."""
     found = looks.of([LABELS[solver]])[LABELS[solver]]
     if p is None:
         return found
@@ -93,7 +93,7 @@ def _title(solver: str, p: float) -> str:
 def _methods(
     panels: Panels, table: pd.DataFrame, pairs: Sequence[tuple[str, float]], y: str
 ) -> Iterator[tuple[str, Axes, str, pd.DataFrame]]:
-    """A panel a (solver, p) against n: solver, axes, name in the data, and runs."""
+    """One panel per (solver, p), against n: solver, axes, name in the data, runs."""
     for (solver, p), at in panels.over(pairs):
         log_axes(at, "records n", y, title=_title(solver, p))
         part = where(table, method=solver, p=float(p))
@@ -101,14 +101,14 @@ def _methods(
 
 
 def _priced(part: pd.DataFrame) -> Iterator[tuple[float, pd.DataFrame, str, str, Look]]:
-    """Of each kind of noise: epsilon, runs, name in the data, label, look."""
+    """For each kind of noise: epsilon, runs, name in the data, label, look."""
     for epsilon, kind, label, look in PRICES:
         runs = where(part, epsilon=epsilon, calibration=kind)
         yield epsilon, runs, f"epsilon = {epsilon:g}, {kind}", label, look
 
 
 def _headline(panels: Panels, table: pd.DataFrame, calibration: str) -> None:
-    """Say above the panels which target and noise they show, and of how many runs."""
+    """Write the target, the noise and the number of runs above the panels."""
     targets = sorted(set(table["epsilon"]) - {math.inf})
     noise = rf"$\epsilon$ = {targets[0]:g}, {NOISE[calibration]}" if targets else ""
     each = table.groupby(["method", "p", "n", "d"])["replicate"].nunique()
@@ -118,7 +118,7 @@ def _headline(panels: Panels, table: pd.DataFrame, calibration: str) -> None:
 
 
 def _share_limits(panels: Panels, low: float | None = None, high: float = 0.0) -> None:
-    """The same scales for all panels, by default those that show everything."""
+    """Set the same scales for all panels, by default wide enough for all of them."""
     ends = np.array([[*at.get_xlim(), *at.get_ylim()] for at in panels.axes])
     low = max(ends[:, 2].min(), 1e-6) if low is None else low
     for at in panels.axes:
@@ -127,7 +127,7 @@ def _share_limits(panels: Panels, low: float | None = None, high: float = 0.0) -
 
 
 def _keys(axes: Axes, lines: dict[str, str]) -> None:
-    """Entries of the legend for line styles, which have no curve of their own."""
+    """Add entries to the legend for line styles that have no curve."""
     for label, line in lines.items():
         axes.plot([], [], color="0.4", linestyle=line, linewidth=1, label=label)
 
@@ -136,7 +136,7 @@ def _keys(axes: Axes, lines: dict[str, str]) -> None:
 
 
 def rates(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Excess over initial risk against n, one panel a (solver, p), a line a dimension.
+    """Excess over initial risk against n, one panel per (solver, p), one line per d.
 
     ``options``: epsilon, panels as pairs of solver and p, columns. Grey lines have
     Table 1's exponents.
@@ -163,7 +163,7 @@ def rates(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def price(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Published, strict and no noise against n at one dimension."""
+    """Excess against n at one dimension, with published, strict and no noise."""
     table = where(together(config, product), d=product.options["d"])
     pairs = product.options["panels"]
     panels = Panels(len(pairs))
@@ -200,7 +200,7 @@ def dimension(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def transition(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Excess against p near 1, beside the privacy terms of both theorems."""
+    """Excess against p near 1, with the privacy terms of Theorems 5.2 and 5.4."""
     table = together(config, product)
     private = where(table, epsilon=1.0, calibration=product.calibration)
     free = where(table, calibration="none")
@@ -231,7 +231,7 @@ def transition(config: Config, product: Product, problems: list[str]) -> Drawing
     return panels.done(3)
 
 
-NEAREST = 2e-3  # where p = 1 stands on a logarithmic axis of p - 1
+NEAREST = 2e-3  # place of p = 1 on a logarithmic axis of p - 1
 
 
 def _terms(panels: Panels, axes: Axes, last: float, d: float) -> None:
@@ -248,7 +248,7 @@ def _terms(panels: Panels, axes: Axes, last: float, d: float) -> None:
 
 
 def quantiles(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Quantiles against log(1/beta): a straight line grows like the logarithm."""
+    """Quantiles against log(1/beta), where logarithmic growth is a straight line."""
     table = together(config, product)
     panels = Panels(2, 2)
     for epsilon, at in panels.over(sorted(table["epsilon"].unique())):
@@ -293,7 +293,7 @@ def runtime(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def bought(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Excess risk against the seconds spent; the size of n grows along a line."""
+    """Excess risk against the seconds spent; n grows along a line."""
     table = together(config, product)
     epsilons = sorted(table["epsilon"].unique())
     panels = Panels(len(epsilons), 2)
@@ -344,9 +344,9 @@ def hard(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def worst(table: pd.DataFrame, pairs: Sequence[tuple[str, float]]) -> Drawing:
-    """Worst excess over that of w = 0 against n, a panel a (solver, p), one dimension.
+    """Worst excess over that of w = 0 against n, one panel per (solver, p), at one d.
 
-    The theorem's bound stands beside every line that has learnt, moved to meet its
+    Lines with points below ``BELOW`` also have the theorem's bound, scaled to meet the
     first such point: slopes can be compared, levels cannot.
     """
     panels, norms = Panels(len(pairs), 2), [float(p) for _, p in pairs]
@@ -371,7 +371,7 @@ def worst(table: pd.DataFrame, pairs: Sequence[tuple[str, float]]) -> Drawing:
 
 
 def unlearnable(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """What privacy hides (Theorem 5.4); ``options``: n and d, else the largest."""
+    """Biases that privacy hides (Theorem 5.4); ``options``: n and d, else largest."""
     table = together(config, product)
     for key in ("n", "d"):
         value = product.options[key]
@@ -381,7 +381,7 @@ def unlearnable(config: Config, product: Product, problems: list[str]) -> Drawin
 
 
 def hidden(table: pd.DataFrame, calibration: str) -> Drawing:
-    """Excess over that of w = 0 against the bias, in units of what epsilon hides."""
+    """Excess over that of w = 0 against the bias, over the bias that epsilon hides."""
     norms, targets = sorted(table["p"].unique()), sorted(table["epsilon"].unique())
     panels = Panels(len(norms), 2)
     for p, at in panels.over(norms):
@@ -409,7 +409,7 @@ def hidden(table: pd.DataFrame, calibration: str) -> Drawing:
 
 
 def real(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Test loss against epsilon; no noise stands at the right."""
+    """Test loss against epsilon; runs without noise are at the right."""
     table = results.load_sweep(config, product.sweeps[0])
     names = list(dict.fromkeys(table["problem"]))
     panels, titles = Panels(len(names), 2), results.titles(config, names)

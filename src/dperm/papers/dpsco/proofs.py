@@ -1,12 +1,12 @@
-"""What privacy costs in Bassily et al. 2021: its proofs in numbers, and its noise.
+"""Privacy proofs of Bassily et al. 2021 in numbers, and the cost of its noise.
 
 Generalised Gaussian noise has no exact accountant, so that its cost is bounded from
-below by sampling. Two data sets whose releases differ by s, ||s||_q = 1, leave noise
+below by sampling. Two data sets whose releases differ by s, ||s||_q = 1, have noise
 about two centres. The hockey-stick divergence of that pair at epsilon is
-E (1 - exp(epsilon - L))_+ over the log-ratio L of the densities, and no accountant can
-go below the epsilon at which it is delta. L is that large only once in 1/delta draws,
-so that draws come from a centre further off and are weighted. Any s will do for a bound
-from below; three are tried.
+E (1 - exp(epsilon - L))_+, with L the log-ratio of the densities. No accountant can go
+below the epsilon at which it is delta. L exceeds this epsilon only about once in
+1/delta draws, so that draws come from a farther centre and are weighted. Every s gives
+a lower bound; three are tried.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Row = dict[str, Any]
 
 
 def generalised_gaussian(epsilon: float, delta: float, kappa: float) -> Case:
-    """Bassily et al. 2021, Corollary 3.3: its own bound, converted as it says."""
+    """Bassily et al. 2021, Corollary 3.3: its own bound by its own conversion."""
     multiplier = math.sqrt(2 * kappa * math.log(1 / delta)) / epsilon
     cost = generalised.proof_epsilon(kappa, multiplier, delta)
     return Case(cost, epsilon, "its Renyi bound by the cited conversion, best order")
@@ -63,21 +63,21 @@ def noise_moment(m: float, d: float) -> Case:
 
 
 def noise_exponential(square: float, d: float) -> Case:
-    """Bassily et al. 2021, Proposition 3.2 (b): E exp(||z||^2 / nu^2), nu^2 given.
+    """Bassily et al. 2021, Proposition 3.2 (b): E exp(||z||^2 / nu^2).
 
-    It is infinite for nu^2 up to 2; found is what it exceeds there.
+    ``square`` is nu^2. The mean is infinite up to 2, where ``found`` is a lower bound.
     """
     found = _radial(d - 1, 1 - 2 / square) / _radial(d - 1, 1.0)
     return Case(found, math.exp(d / (square - 2)), "its integral over the radius")
 
 
 def noise_tail(d: float) -> Case:
-    """The same at nu^2 = d + 2, which the paper goes on with."""
+    """Proposition 3.2 (b) at nu^2 = d + 2, which the paper then uses."""
     return noise_exponential(d + 2, d)
 
 
 def _radial(power: float, rate: float) -> float:
-    """The integral of r^power exp(-rate r^2 / 2); a part of one that is infinite."""
+    """The integral of r^power exp(-rate r^2 / 2); a part of it if it is infinite."""
     end = (math.sqrt(power) + 12) / math.sqrt(rate if rate > 0 else 1.0)
     density = lambda r: r**power * math.exp(-rate * r * r / 2)  # noqa: E731
     return float(scipy.integrate.quad(density, 0, end, epsabs=0, epsrel=1e-11)[0])
@@ -89,7 +89,7 @@ def noise_divergence(alpha: float, q: float) -> Case:
     Shifts are 4 / alpha long in l_q, along one axis and along both.
     """
     r, length = generalised.smooth_order(q, 2), 4 / alpha
-    axis = np.linspace(-12, 12, 161)  # sums over it are as good as integrals
+    axis = np.linspace(-12, 12, 161)  # sums over it are as accurate as integrals
     z = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     here = _square(z, r)
     whole = np.exp(-here / 2).sum()
@@ -108,11 +108,11 @@ def noise_divergence(alpha: float, q: float) -> Case:
 
 
 def sampled(seed: int, draws: int = 10_000) -> Iterator[Row]:
-    """The sampler against the laws it must have, by Kolmogorov and Smirnov.
+    """Kolmogorov-Smirnov tests of the sampler against the laws that it must have.
 
-    The squared norm is chi squared with d degrees of freedom, and |u_1|^r, u the
-    direction, Beta(1/r, (d - 1)/r). ``printed`` takes the remark's cdf for the radius
-    of X, a quarter of the power too small, and turns that into chi.
+    The squared norm is chi squared with d degrees of freedom. For the direction u,
+    |u_1|^r is Beta(1/r, (d - 1)/r). ``printed`` takes the remark's cdf for the radius
+    of X, at a quarter of ||X||_r^r, and converts it to chi.
     """
     stats = scipy.stats
     for p, d in itertools.product((1.05, 1.25, 1.5), (4, 16, 64)):
@@ -121,7 +121,7 @@ def sampled(seed: int, draws: int = 10_000) -> Iterator[Row]:
         z = generalised.generalised_gaussian(rng, order, (draws, d))
         size = (abs(z) ** order).sum(axis=1) ** (1 / order)
         share = abs(z[:, 0] / size) ** order
-        power = stats.gamma.ppf(stats.chi2.cdf(size**2, d), d / order)  # of ||X||_r
+        power = stats.gamma.ppf(stats.chi2.cdf(size**2, d), d / order)  # ||X||_r^r
         printed = stats.chi2.ppf(stats.gamma.cdf(power / 4, d / order), d)
         along = stats.kstest(share, stats.beta(1 / order, (d - 1) / order).cdf).pvalue
         for reading, radius in (("as meant", size**2), ("printed", printed)):
@@ -135,17 +135,17 @@ def sampled(seed: int, draws: int = 10_000) -> Iterator[Row]:
 
 
 def records_read(n: float) -> Case:
-    """Algorithm 1 with the batches of Theorem 5.2: how many records it draws."""
+    """Number of records that Algorithm 1 draws with the batches of Theorem 5.2."""
     phases = int(math.log2(n) // 2)
     drawn = sum(1 + t / 2 for t in range(1, phases + 1)) * 4 * n / math.log2(n) ** 2
     return Case(drawn, n, "b (1 + t/2) records in every phase t, logarithms base 2")
 
 
 def inner_sensitivity(phases: float) -> Case:
-    """Theorem 5.1: how far a record moves an inner difference, over L1 M / b.
+    """Theorem 5.1: largest change of an inner difference by a record, over L1 M / b.
 
-    Twice 2^j times how far the iterate can have gone below the left sibling, with the
-    steps that Algorithm 1 prints.
+    It is twice 2^j times the largest move of the iterate below the left sibling, with
+    the steps that Algorithm 1 prints.
     """
     found = 0.0
     for t in range(1, int(phases) + 1):
@@ -165,12 +165,12 @@ DIMENSION = 64
 
 
 def costs(n: int, epsilon: float, seed: int) -> Iterator[Row]:
-    """A row for every method and norm; delta is 1 / n^2.
+    """Cost of the printed noise, one row per method and norm; delta is 1 / n^2.
 
-    ``epsilon_of_the_proof`` is what the paper's argument gives for its noise,
-    ``true_epsilon`` what a sound accountant does, ``epsilon_low`` what is proved from
-    below; 0 where nothing is. ``true_epsilon_low`` and ``_high`` are an interval of the
-    true cost, its lower end by sampling where nothing is proved.
+    ``epsilon_of_the_proof`` is by the paper's argument, ``true_epsilon`` by a sound
+    accountant. ``epsilon_low`` is a proved lower bound, 0 where none is known.
+    ``true_epsilon_low`` and ``_high`` are an interval of the true cost, its lower end
+    by sampling where none is proved.
     """
     known = {"n": n, "target_epsilon": epsilon}
     for p in NORMS:
@@ -216,14 +216,14 @@ def _row(
 def tree_costs(
     p: float, n: int, epsilon: float, seed: int, d: int = DIMENSION
 ) -> tuple[float, ...]:
-    """Algorithm 1, root and right children; exact for p = 2, proved for the others.
+    """Costs of Algorithm 1, root and right children; exact for p = 2, else bounds.
 
     Returns
     -------
     tuple of float
-        Cost by the proof, by a sound accountant, proved from below (0 if nothing is),
-        the strict over the published noise, and the cost from below by sampling where
-        nothing is proved.
+        Cost by the proof, by a sound accountant, and its proved lower bound (0 if none
+        is known); the strict over the published noise; without a proved lower bound,
+        also that by sampling.
     """
     from dperm.solvers.streams.setup import Setup  # compiles
 
@@ -243,16 +243,16 @@ def tree_costs(
     return proof, true, 0.0, strict / paper, sampled
 
 
-# --- the cost from below by sampling --------------------------------------------------
+# --- a lower bound on the cost by sampling --------------------------------------------
 
 DRAWS = 8_000
-ERRORS = 3.0  # standard errors off the estimate: one-sided 99.9 % in each direction
-_FURTHEST = 1e4  # shifts off the centre, for the draws
+ERRORS = 3.0  # standard errors below the estimate: one-sided 99.9 % for each shift
+_FURTHEST = 1e4  # largest distance of the draws' centre, in shifts
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Unit noise of order r in dimension d, for a shift and for the estimate."""
+    """Unit noise of order r in dimension d: the pilot places the sample's centre."""
 
     r: float
     #: pilot, sample: ndarray (k, d)
@@ -266,7 +266,7 @@ class Draws:
 
     @classmethod
     def of(cls, r: float, d: int, seed: int, draws: int = DRAWS) -> Draws:
-        """Both from one named seed."""
+        """Draw both from one named seed."""
         rng = streams(seed).noise
         pilot = generalised.generalised_gaussian(rng, r, (draws // 10, d))
         return cls(r, pilot, generalised.generalised_gaussian(rng, r, (draws, d)))
@@ -279,19 +279,19 @@ def directions(d: int, q: float) -> list[np.ndarray]:
 
 
 def least_epsilon(draws: Draws, q: float, multiplier: float, delta: float) -> float:
-    """An epsilon that noise costs at least; the largest of all directions.
+    """Lower bound on the epsilon of the noise, the largest over ``directions``.
 
     Parameters
     ----------
     q : float
         Dual norm in which the release moves by 1.
     multiplier : float
-        Noise scale over that.
+        Noise scale over this sensitivity.
 
     Returns
     -------
     float
-        ``ERRORS`` standard errors below the estimate; 0 where nothing is seen.
+        ``ERRORS`` standard errors below the estimate; 0 if nothing is detected.
     """
     d = draws.sample.shape[1]
     return max(_along(draws, shift / multiplier, delta) for shift in directions(d, q))
@@ -313,7 +313,7 @@ def _along(draws: Draws, shift: np.ndarray, delta: float) -> float:
 
 
 def divergence(draws: Draws, shift: np.ndarray, epsilon: float, away: float) -> float:
-    """The hockey-stick divergence less its errors, from draws about -away shifts."""
+    """The hockey-stick divergence less its errors, by draws about -away shifts."""
     here, loss = _losses(draws, draws.sample, shift, away)
     weight = np.exp((draws.squares - here) / 2)
     terms = weight * np.maximum(-np.expm1(epsilon - loss), 0.0)
@@ -321,7 +321,7 @@ def divergence(draws: Draws, shift: np.ndarray, epsilon: float, away: float) -> 
 
 
 def _centre(draws: Draws, shift: np.ndarray, epsilon: float) -> float:
-    """How many shifts off the loss is epsilon on average, by the pilot draws."""
+    """Distance in shifts at which the mean loss of the pilot draws is epsilon."""
 
     def short(away: float) -> float:
         _, loss = _losses(draws, draws.pilot, shift, away)

@@ -1,9 +1,9 @@
-"""The rates that the paper proves, and what the sweeps left to be held against them.
+"""Rates that the paper proves, and the measured rates of the sweeps.
 
 Rates are measured on an easy instance and on the worst of a class: linear losses of
-coins whose bias is 2^k times what so many records can just tell, up to 1. What is
-measured is the largest mean excess risk in the class, as a rate of the worst case asks;
-w = 0 has the bias itself, and is never below the largest.
+coins whose bias is 2^k times the least that n records can detect, up to 1. The measured
+quantity is the largest mean excess risk in the class, as a worst-case rate requires.
+The excess of w = 0 grows with the bias, so that its worst case is the largest bias.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LABELS = {
 NOISE = {"paper": "published noise", "strict": "strict noise", "none": "no noise"}
 EASY = "well-specified least squares"
 KEYS = ["method", "p", "epsilon", "calibration"]
-KINDS = {  # of coins that are hard, and what such an instance is called
+KINDS = {  # kind of hard coins, and name of the instance
     "poly_sfw": ("one of them", "one informative coordinate"),
     "noisy_sfw": ("all", "linear loss, biased coins"),
     "noisy_sfw_all": ("all", "linear loss, biased coins"),
@@ -43,7 +43,7 @@ KINDS = {  # of coins that are hard, and what such an instance is called
 
 
 def norm(p: float) -> str:
-    """The p of a norm, for titles."""
+    """The p of a norm as text, for titles."""
     return "\N{INFINITY}" if math.isinf(p) else f"{p:g}"
 
 
@@ -69,11 +69,10 @@ def bound(
 ) -> float:
     """A theorem's bound with its logarithms; constants, L and M left out.
 
-    Theorem 6.3 (K = 2 d vertices), Theorem 5.2, Proposition 7.1; delta = 1 / n^2, a
-    probability beta of 1/20. As it is ``printed`` in Table 1 there are no other
-    logarithms than those of ``RATES``. At epsilon infinity the terms of the noise are
-    gone; what is left of Theorem 6.3 is its sampling error, and of its print
-    log(d) / sqrt(n).
+    The bounds are Theorem 6.3 (K = 2 d vertices), Theorem 5.2 and Proposition 7.1, at
+    delta = 1 / n^2 and beta = 1/20. If ``printed``, as in Table 1, there are no other
+    logarithms than those of ``RATES``. At epsilon infinity the terms of the noise
+    vanish. Theorem 6.3 then has its sampling error, log(d) / sqrt(n) as printed.
     """
     beta, private = 0.05, 1 / epsilon
     delta = 1.0 if printed else math.sqrt(math.log(n**2))
@@ -99,7 +98,7 @@ def bound_exponent(
 ) -> float | None:
     """Exponent of the bound between the ends of a row's fit; None without a fit.
 
-    ``axis`` is n or d; the other one stands in the row.
+    ``axis`` is n or d; the row contains the other one.
     """
     if row["exponent"] is None or pd.isna(row["exponent"]):
         return None
@@ -122,7 +121,7 @@ def growth(solver: str, p: float) -> str:
 
 
 def privacy_terms(excess: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Upper and lower bound's privacy terms at p - 1 = ``excess``, over the last's.
+    """Privacy terms of upper and lower bound at p - 1 = ``excess``, over the last ones.
 
     They are kappa sqrt(d) / (epsilon n) of Theorem 5.2 and (p - 1) sqrt(d) /
     (epsilon n) of Theorem 5.4; d, epsilon and n are the same along the curve. Shapes
@@ -132,16 +131,16 @@ def privacy_terms(excess: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     return kappa / kappa[-1], excess / excess[-1]
 
 
-# --- what the sweeps left -------------------------------------------------------------
+# --- results of the sweeps ------------------------------------------------------------
 
 
 def together(config: Config, product: Product) -> pd.DataFrame:
-    """All sweeps of a product in one table, with the share of the initial risk left."""
+    """All sweeps of a product in one table, with ``share``: excess over the initial."""
     return _joined([results.load_sweep(config, name) for name in product.sweeps])
 
 
 def instanced(config: Config, product: Product) -> pd.DataFrame:
-    """As ``together``, with ``instance``; of a class the worst bias at each size."""
+    """As ``together``, with ``instance``; a class has its worst bias at each size."""
     tables = [results.load_sweep(config, name) for name in product.sweeps]
     return _joined(
         [
@@ -157,7 +156,7 @@ def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 def biases(kind: str, n: int, d: int) -> list[float]:
-    """1/sqrt(n), or sqrt(d/n) where a record shows one column, doubled until 1."""
+    """Biases 1/sqrt(n), or sqrt(d/n) if a record shows one column, doubled up to 1."""
     shown = n / d if kind == "one a record" else n
     least = 1 / math.sqrt(max(1.0, shown))
     count = max(0, math.ceil(-math.log2(least) - 1e-9))
@@ -185,7 +184,7 @@ def worst(table: pd.DataFrame) -> pd.DataFrame:
     return rows.merge(top, on=keys)
 
 
-# --- exponents, and from where on there is one to fit ---------------------------------
+# --- exponents, and the range in which they are fitted --------------------------------
 
 BELOW = 0.5  # of the initial excess: above it nothing has been learnt
 LEAST_POINTS = 3
@@ -193,7 +192,7 @@ FITTED = ("exponent", "ci_low", "ci_high", "from", "to", "runs")
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:
-    """Student's 95 % interval of a mean; not a number where one run gives none."""
+    """Student's 95 % interval of a mean; NaN for a single run."""
     return student(values) if len(values) > 1 else (math.nan, math.nan)
 
 
@@ -218,9 +217,9 @@ def by_replicate(table: pd.DataFrame, axis: str, column: str) -> np.ndarray:
 def of_risk(table: pd.DataFrame, axis: str, value: str = "share") -> dict[str, Any]:
     """Exponent of the excess risk in an axis, where it is below half the initial one.
 
-    Each replicate gives a slope of its own; the interval is Student's. Without three
-    values of the axis, or two replicates that have them all, ``reason`` says so and
-    nothing is fitted. ``value`` is what is fitted, ``share`` or ``excess``.
+    Each replicate gives one slope; the interval is Student's. Without three values of
+    the axis, or two replicates that have them all, nothing is fitted and ``reason``
+    explains why. The fitted column ``value`` is ``share`` or ``excess``.
     """
     means = table.groupby(axis)["share"].mean()
     kept = means.index[means < BELOW]
@@ -236,14 +235,14 @@ def of_risk(table: pd.DataFrame, axis: str, value: str = "share") -> dict[str, A
 
 
 def of_dimension(table: pd.DataFrame, value: str = "share") -> dict[str, Any]:
-    """Exponent of d at the largest n that gives one; else what the largest n lacks."""
+    """Exponent of d at the largest n that has one; else ``reason`` at the largest n."""
     sizes = sorted(table["n"].unique(), reverse=True)
     fits = [{"n": n} | of_risk(table[table["n"] == n], "d", value) for n in sizes]
     return next((fit for fit in fits if not fit["reason"]), fits[0])
 
 
 def of_time(table: pd.DataFrame, start: float = 1e4) -> tuple[float, float, float]:
-    """Exponent of time in n, from ``start`` on (or everywhere), with its interval."""
+    """Exponent of time in n and its interval, from ``start`` on (or everywhere)."""
     late = table[table["n"] >= start]
     slopes = by_replicate(late if late["n"].nunique() > 1 else table, "n", "seconds")
     return (float(slopes.mean()), *interval(slopes))
@@ -278,7 +277,7 @@ BETAS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 def quantile(values: np.ndarray, beta: float) -> tuple[float, float, float]:
     """The 1 - beta quantile and its 95 % interval by order statistics."""
     ordered, size = np.sort(values), len(values)
-    below = bdtr(np.arange(size + 1.0), size, 1 - beta)  # chance of so many, or fewer
+    below = bdtr(np.arange(size + 1.0), size, 1 - beta)  # chance of at most k below
     low, high = np.searchsorted(below, [0.025, 0.975])
     ends = ordered[max(low - 1, 0)], ordered[min(high, size - 1)]
     return float(np.quantile(ordered, 1 - beta)), float(ends[0]), float(ends[1])
@@ -287,7 +286,7 @@ def quantile(values: np.ndarray, beta: float) -> tuple[float, float, float]:
 def tail(
     values: np.ndarray, betas: Sequence[float] = BETAS
 ) -> Iterator[tuple[float, float, float, float]]:
-    """(beta, quantile, low, high) of every beta that enough runs lie beyond."""
+    """Yield (beta, quantile, low, high) for every beta with enough runs beyond it."""
     for beta in betas:
         if len(values) * beta >= LEAST_BEYOND:
             yield beta, *quantile(values, beta)

@@ -1,17 +1,18 @@
-"""What is run for this paper alone: phased SGD smoothed, and estimates' errors watched.
+"""Runs for this paper alone: smoothed phased SGD, and errors of gradient estimates.
 
 Proposition 7.3 has the rate and the time of an algorithm that it cites and does not
-print (Kulkarni, Lee and Liu 2021), which smooths a loss in all d dimensions. The one
-here is another. A loss phi(<x, w>) is smoothed where it bends: phi_r(v), the mean of
-phi over [v - r, v + r], has a closed form, stays 1-Lipschitz and convex, bends by at
-most phi_r'' = bend / (2 r), and phi <= phi_r <= phi + bend r / 4. With r as large as
-phased SGD's step needs, its guarantee for smooth losses holds as it stands, the error
-of smoothing is of its own order, and the time stays linear.
+print (Kulkarni, Lee and Liu 2021), which smooths a loss in all d dimensions. The
+algorithm here is another. A loss phi(<x, w>) is smoothed in one dimension, where it
+bends. phi_r(v), the mean of phi over [v - r, v + r], has a closed form, stays
+1-Lipschitz and convex, bends by at most phi_r'' = bend / (2 r), and
+phi <= phi_r <= phi + bend r / 4. With r as large as phased SGD's step needs, its
+guarantee for smooth losses holds unchanged. The error of smoothing is of the same order
+as the guarantee, and the time stays linear.
 
-It is run on coins, an instance whose least risk lies at the bend: a record shows one
-coordinate's coin, e_j with a label of -1 or 1; the absolute loss and the hinge are
-least, over a box of half width 2, at the signs of the means, where both bend. Up to
-there they are linear, so that the rates of linear losses are a lower bound.
+It is run on coins, an instance whose least risk lies at the bend. A record shows one
+coordinate's coin: e_j with a label of -1 or 1. Over a box of half width 2, the risks of
+the absolute loss and the hinge are least at the signs of the means, where both losses
+bend. Up to there they are linear, so that the rates of linear losses are a lower bound.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ from dperm.solvers.streams.sources import Signs, Source
 
 
 def noise_of(seed: int, name: str, setup: Setup) -> Streams:
-    """Noise of one setup; its own, so that no norm's result depends on another's."""
+    """Noise of one setup, separate so that no norm's result depends on another's."""
     return streams(seed_of(seed, "noise", name, f"{setup.p:g}", 0, 0))
 
 
 # --- Proposition 7.3 ------------------------------------------------------------------
 
-BENDS = {"absolute": 2.0, "hinge": 1.0}  # how far phi' jumps
+BENDS = {"absolute": 2.0, "hinge": 1.0}  # jump of phi'
 ONE_COIN = "one a record"
-HALF_WIDTH = 2.0  # of the box that the ball of every p holds
+HALF_WIDTH = 2.0  # of the box, which the ball of every p contains
 
 
 @dataclass(frozen=True)
 class Options:
-    """Which loss: |<x, w> - y| or max(0, 1 - y <x, w>), the label being -1 or 1."""
+    """The loss: |<x, w> - y| or max(0, 1 - y <x, w>), with labels y of -1 or 1."""
 
     loss: str  #: {"absolute", "hinge"}
 
@@ -60,7 +61,7 @@ def smoothing(loss: str, eta: np.ndarray) -> np.ndarray:
 
 
 def slopes(loss: str, scores: np.ndarray, labels: np.ndarray, r: float) -> np.ndarray:
-    """phi_r' in the score; shapes (n,)."""
+    """phi_r' at the scores; shapes (n,)."""
     if loss == "absolute":
         return np.clip((scores - labels) / r, -1.0, 1.0)
     return -labels * np.clip((1 - labels * scores + r) / (2 * r), 0.0, 1.0)
@@ -78,7 +79,7 @@ def risk(loss: str, means: np.ndarray, W: np.ndarray) -> np.ndarray:
 
 
 def excess(loss: str, means: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """The same less its least value, at the signs of the means, inside the ball."""
+    """``risk`` less its least value, at the signs of the means, inside the ball."""
     best = np.where(means < 0, -1.0, 1.0)[None, :]
     return risk(loss, means, np.atleast_2d(W)) - risk(loss, means, best)[0]
 
@@ -92,7 +93,7 @@ class SmoothedSGD(phased_sgd.Run):
 
 
 class _Part(phased_sgd._Part):
-    """The targets of one setup, each with a smoothing of its own."""
+    """The targets of one setup, each with its own smoothing."""
 
     def __init__(self, part: Part, n: int, options: Options):
         super().__init__(part, n, phased_sgd.Options())
@@ -100,7 +101,7 @@ class _Part(phased_sgd._Part):
         self.width = smoothing(options.loss, self.eta)
 
     def steps(self, lane: int, rows: Any, labels: Any, factors: Any, *at: Any) -> int:
-        """Steps of a lane on its own smoothing."""
+        """Steps of a lane with its own smoothing."""
         rules = (self.shape, self.setup.p, self.setup.radius)
         how = (self.hinge, self.width[lane], *rules)
         count: int = smoothed_steps(rows, labels, factors, *how, *at)
@@ -118,8 +119,8 @@ def smoothed(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means of the coins (d,) and the points of one run, (targets, d).
 
-    The loss ``linear`` has what both have: slopes up to 1, and no cap on the step. The
-    l_p ball has (2, ..., 2) on its sphere.
+    The setup's loss is ``linear``: as for both losses, slopes are up to 1 and the step
+    has no cap. The point (2, ..., 2) is on the sphere of the l_p ball.
     """
     means = hard(ONE_COIN, d, seed, bias).means
     setup = CompiledSetup("linear", p, d, HALF_WIDTH * d ** (1 / p))
@@ -130,13 +131,13 @@ def smoothed(
 
 # --- Lemmas 5.3 and 6.2 ---------------------------------------------------------------
 
-# Both are Lemma 4.1 with the batches and the noise of an algorithm put in. They hold
-# with probability 1 - beta at all points of a walk at once, so that a run is summed up
-# by the largest ratio of error to bound. An estimate of 0 has the gradient itself for
-# its error: where that is below the bound too, the lemma says nothing there.
+# Both are Lemma 4.1 for the batches and the noise of an algorithm. They hold with
+# probability 1 - beta at all points of a walk at once, so that a run is summarised by
+# the largest ratio of error to bound. An estimate of 0 has the gradient itself as its
+# error; where that is below the bound too, the lemma is vacuous.
 
 BETA = 0.05
-LOOKS = 2000  # points of PolySFW's walk that are looked at, about
+LOOKS = 2000  # approximate number of points of PolySFW's walk that are examined
 
 
 class Seen(NamedTuple):
@@ -184,7 +185,7 @@ def gradient(source: Signs | Coins, W: np.ndarray, setup: Setup) -> np.ndarray:
 def known(
     solver: str, d: int, seed: int, bias: float
 ) -> list[tuple[str, str, Signs | Coins]]:
-    """Instances of closed gradient, fresh: name, loss and source."""
+    """New instances with gradients in closed form: name, loss and source."""
     kind, name = KINDS[solver]
     return [
         (EASY, "least_squares", Signs(d, seed)),
@@ -193,7 +194,7 @@ def known(
 
 
 def errors(run: Any, targets: list[Target]) -> list[dict[str, Any]]:
-    """What ``summed`` says of a run of one part, which this runs."""
+    """Execute a run of one part, and return its errors as ``summed``."""
     (of,) = run.parts
     tree = isinstance(run, noisy_sfw.Run)
     walk = on_tree(run, targets, run.source) if tree else on_walk(run, run.source)
@@ -203,7 +204,7 @@ def errors(run: Any, targets: list[Target]) -> list[dict[str, Any]]:
 def on_tree(
     run: noisy_sfw.Run, targets: list[Target], source: Signs | Coins
 ) -> Iterator[Seen]:
-    """The estimates at the leaves of NoisySFW's trees; runs the algorithm."""
+    """Run NoisySFW, and yield its estimates at the leaves of the trees."""
     (of,) = run.parts
     leaves = (t for t in range(1, run.tree.phases + 1) for _ in range(2**t))
     for t, _ in zip(leaves, run.releases(), strict=True):
@@ -213,7 +214,7 @@ def on_tree(
 
 
 def on_walk(run: poly_sfw.Run, source: Signs | Coins) -> Iterator[Seen]:
-    """The estimates of PolySFW, at some of its steps; runs the algorithm."""
+    """Run PolySFW, and yield its estimates at some of the steps."""
     (of,) = run.parts
     most = max(1, run.n // LOOKS)
     for k, _ in enumerate(run._blocks(most)):
@@ -224,10 +225,10 @@ def on_walk(run: poly_sfw.Run, source: Signs | Coins) -> Iterator[Seen]:
 
 
 def summed(walk: Iterator[Seen], q: float) -> list[dict[str, Any]]:
-    """Of each target the largest error over bound, and what an estimate of 0 has.
+    """Largest ratio of error to bound of each target, and that of an estimate of 0.
 
-    ``bound`` is that at the point of the largest ratio, which ``error`` and ``start``
-    are given in.
+    ``bound`` is that at the point of the largest ratio; ``error`` and ``start`` are the
+    ratios times this bound.
     """
     error, start, bound = (np.zeros(0) for _ in range(3))
     for seen in walk:

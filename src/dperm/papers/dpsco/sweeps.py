@@ -1,12 +1,12 @@
 """Sweeps of Bassily, Guzmán and Nandi 2021 (DP-SCO).
 
-Excess population risk is exact (closed form) and given with its initial value, that of
-w = 0. A private target appears under both calibrations; epsilon = infinity once, as
-calibration ``none``. Delta is 1 / n^2. All sweeps have parameters in common:
+Excess population risk is exact (closed form) and recorded with its initial value, that
+of w = 0. A private target appears under both calibrations; epsilon = infinity once, as
+calibration ``none``. Delta is 1 / n^2. Common parameters of the sweeps are:
 
 - ``point`` has the sizes n and d, and ``solver``, the name of its YAML;
-- ``norms`` are the p of the setups, by solver where the point has one;
-- ``epsilons`` are the targets, infinity among them for the method without noise.
+- ``norms`` are the p of the setups, by solver if the point has one;
+- ``epsilons`` are the targets, with infinity for the method without noise.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from dperm.solvers.streams.sources import (
 
 Row = dict[str, Any]
 Point = dict[str, Any]
-METHODS = {  # imported, not loaded by name: their code is behind these rows
+METHODS = {  # imported, not loaded by name, so that digests of rows cover their code
     "noisy_sfw": noisy_sfw,
     "poly_sfw": poly_sfw,
     "phased_sgd": phased_sgd,
@@ -96,9 +96,9 @@ def _weights(
     targets: list[Target],
     seed: int,
 ) -> list[tuple[Row, np.ndarray, Setup]]:
-    """What a solver releases for every norm and target, with the columns that say so.
+    """Weights that a solver releases for every norm and target, with their columns.
 
-    ``fresh`` makes the source anew.
+    ``fresh`` returns a new source.
     """
     module, options = _algorithm(solver)
     parts = [
@@ -126,8 +126,8 @@ def _measured(
     seed: int,
     kind: type[Setup] = Setup,
 ) -> list[Row]:
-    """Excess risk on a source of closed risk, a row for every norm and target."""
-    source = fresh()  # knows the risk; runs read another
+    """Excess risk on a source with a closed form, one row per norm and target."""
+    source = fresh()  # for the risk alone; runs read another
     zero = np.zeros(source.d)
     setups = [kind(loss, float(p), source.d) for p in norms]
     return [
@@ -182,7 +182,7 @@ def quantiles(
     norms: dict[str, list[float]],
     epsilons: Sequence[float],
 ) -> list[Row]:
-    """As many independent ``runs`` of one solver, for the tail of the excess risk."""
+    """Independent ``runs`` of one solver, for the tail of the excess risk."""
     solver, rows = point["solver"], []
     targets = _targets(epsilons, n, (STRICT,))
     for run in range(runs):
@@ -201,9 +201,9 @@ def clock(
     norms: dict[str, float],
     epsilons: Sequence[float],
 ) -> list[Row]:
-    """Seconds of one run for one target, records drawn within it, and its excess risk.
+    """Seconds of one run for one target, with drawing of records, and its excess risk.
 
-    ``norms`` has the p that each solver is run at.
+    ``norms`` has the p of each solver.
     """
     solver, n, p = point["solver"], int(point["n"]), norms[point["solver"]]
 
@@ -215,7 +215,7 @@ def clock(
     for epsilon in epsilons:  # compile
         run(300, epsilon)
     module, options = _algorithm(solver)
-    for target in _targets(epsilons, n, (STRICT,)):  # noise is kept: no run's time
+    for target in _targets(epsilons, n, (STRICT,)):  # cache noise: it is not timed
         module.noise(Setup("least_squares", p, d), n, target, options)
     rows = []
     for epsilon in epsilons:
@@ -235,7 +235,8 @@ def fingerprints(
 ) -> list[Row]:
     """Noisy SFW on the lower bound's instance; its means depend on n, d and epsilon.
 
-    ``constant`` is the c of Lemma A.5, which is not explicit: a shape, not a bound.
+    ``constant`` is the c of Lemma A.5, which is not explicit. So ``bound`` is a shape,
+    not a bound.
     """
     n, d = int(point["n"]), int(point["d"])
     unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
@@ -284,10 +285,10 @@ def unlearnable(
     epsilons: Sequence[float],
     constants: Sequence[float],
 ) -> list[Row]:
-    """NoisySFW on coins of c times the bias that Theorem 5.4 hides, and without noise.
+    """NoisySFW, with and without noise, on coins of c times the bias of Theorem 5.4.
 
-    ``constants`` are the c; Lemma A.5 has one that is not explicit. Epsilon stands in
-    every row, those of no noise too.
+    ``constants`` are the c; that of Lemma A.5 is not explicit. Every row has epsilon,
+    also those without noise.
     """
     n, d, rows = int(point["n"]), int(point["d"]), []
     for epsilon in epsilons:
@@ -312,12 +313,12 @@ def empirical(
     constants: Sequence[float],
     runs: int,
 ) -> list[Row]:
-    """Empirical excess that the best private points have on Theorem A.2's data set.
+    """Empirical excess of the best private points on the data set of Theorem A.2.
 
     Its mean sign is +-c sqrt(d log(1/delta)) / (epsilon n) in each coordinate, c of
-    ``constants``. A linear loss shows its mean alone: it is released once with Gaussian
-    noise, and the point is the best one for the noisy mean (``mean``), or for its
-    signs, where all coordinates are known to be as large (``signs``).
+    ``constants``. A linear loss depends on the mean alone, which is released once with
+    Gaussian noise. The point is the best one for the noisy mean (``mean``), or for its
+    signs, if all coordinates are known to be equally large (``signs``).
     """
     n, d, rows = int(point["n"]), int(point["d"]), []
     drawn = streams(seed).noise.standard_normal((runs, d))
@@ -344,10 +345,10 @@ def empirical(
 def gradients(
     config: Config, point: Point, seed: int, p: float, epsilon: float
 ) -> list[Row]:
-    """Gradients that phased SGD takes, counted: one of each record that it reads.
+    """Number of gradients that phased SGD takes: one per record that it reads.
 
-    ``cited`` is the number of the algorithm of Proposition 7.3 by its source's formula,
-    which has a constant that is not given.
+    ``cited`` is the number for the algorithm of Proposition 7.3 by its source's
+    formula, without the unknown constant.
     """
     n, d = int(point["n"]), int(point["d"])
     source, setup = Signs(d, seed), Setup("least_squares", p, d)
@@ -367,10 +368,10 @@ def estimator(
     d: int,
     bias: float,
 ) -> list[Row]:
-    """Error of the gradient estimates over a run, beside the lemmas' bounds.
+    """Error of the gradient estimates over a run, with the lemmas' bounds.
 
     The solver is noisy_sfw or poly_sfw; ``bias`` is that of the linear loss's coins,
-    whose mean is what an estimate of 0 misses.
+    whose mean is the error of an estimate of 0.
     """
     solver, n = point["solver"], int(point["n"])
     module, options = _algorithm(solver)
@@ -396,8 +397,8 @@ def nonsmooth(
 ) -> list[Row]:
     """Excess risk of losses that bend, smoothed in one dimension, at every bias.
 
-    ``losses`` are of ``running.BENDS``, ``norms`` 2 or more; ``initial`` is the risk of
-    w = 0.
+    ``losses`` are of ``running.BENDS``, ``norms`` 2 or more; ``initial`` is the excess
+    of w = 0.
     """
     n, d = int(point["n"]), int(point["d"])
     targets = _targets(epsilons, n)
@@ -427,7 +428,7 @@ def _smoothed(
 def nonsmooth_clock(
     config: Config, point: Point, seed: int, d: int, epsilon: float
 ) -> list[Row]:
-    """Seconds of one such run over the box, records drawn within it.
+    """Seconds of one run of ``nonsmooth`` over the box, with drawing of records.
 
     The point has loss and n.
     """
@@ -449,11 +450,10 @@ def real(
     radius: float,
     test: float = 0.2,
 ) -> list[Row]:
-    """Logistic regression on real records, judged on those kept for testing.
+    """Logistic regression on real records, evaluated on test records.
 
     The point has problem and solver; ``radius`` is that of the ball, records have unit
-    l_q norm. ``test`` is the share of the records for testing; another split for every
-    replicate.
+    l_q norm. ``test`` is the share of test records; each replicate has another split.
     """
     prepared = data.load_prepared(point["problem"], config.data)
     if not prepared.available:
@@ -471,7 +471,7 @@ def real(
 
 
 def _dense(X: Any) -> np.ndarray:
-    """Rows side by side; bytes where all entries are small whole numbers."""
+    """Dense rows, of bytes if all entries are small whole numbers."""
     values = X.data if hasattr(X, "toarray") else X
     small = bool((values == np.round(values)).all() and np.abs(values).max() < 128)
     typed = X.astype(np.int8 if small else np.float64)

@@ -49,7 +49,7 @@ def exponents(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def _bias(group: pd.DataFrame) -> float:
-    """The worst bias at the largest size; none of an instance that has no class."""
+    """The worst bias at the largest size; NaN for an instance without a class."""
     if "bias" not in group:
         return math.nan
     return float(group.loc[group["n"] == group["n"].max(), "bias"].iloc[0])
@@ -82,7 +82,7 @@ def _interval(row: dict[str, Any]) -> str:
 
 
 def _bracketed(row: dict[str, Any]) -> str:
-    """An exponent and its interval, as far as there is one."""
+    """An exponent and its interval, if there is one."""
     if pd.isna(row["ci_low"]):
         return f"{row['exponent']:.2f} (one run: no interval)"
     return f"{row['exponent']:.2f} [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
@@ -114,7 +114,7 @@ def dimension_exponents(config: Config, product: Product, problems: list[str]) -
 
 
 def starts(config: Config, product: Product, problems: list[str]) -> Table:
-    """From which n on a method has learnt something."""
+    """The n from which a method has learnt something."""
     rows, lines = [], []
     for at, group in groups(together(config, product), [*KEYS, "d"]):
         means = group.groupby("n")["share"].mean()
@@ -134,7 +134,7 @@ def starts(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
-    """Published and strict noise, and what the published one really costs."""
+    """Published and strict noise, and the true cost of the published one."""
     from dperm.papers.dpsco.proofs import costs  # compiles the solvers
 
     sizes = [1000] if config.scale.problems == "offline" else [1000, 10**5]
@@ -147,14 +147,14 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def sampler(config: Config, product: Product, problems: list[str]) -> Table:
-    """Remark 1's sampler against the laws it must have."""
+    """Tests of Remark 1's sampler against the laws that it must have."""
     from dperm.papers.dpsco.proofs import sampled
 
     return made_of(list(sampled(config.seed)))
 
 
 def peers(config: Config, product: Product, problems: list[str]) -> Table:
-    """Seconds, their exponent and the excess risk, method by method."""
+    """Seconds, their exponent and the excess risk of every method."""
     table = together(config, product)
     rows, texts = [], []
     for at, group in groups(table, ["method", "epsilon", "n"], sort=True):
@@ -172,13 +172,13 @@ def peers(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def _share(group: pd.DataFrame, column: str = "share", name: str = "") -> dict:
-    """The mean of a column and its interval, which one run does not have."""
+    """The mean of a column and its interval, NaN for a single run."""
     names = (name or column, "ci_low", "ci_high")
     return with_interval(group[column], *names, interval=rates.interval)
 
 
 def tails(config: Config, product: Product, problems: list[str]) -> Table:
-    """Quantiles for beta = 0.1, 0.01 and 0.001, over the median, from enough runs."""
+    """Quantiles for beta = 0.1, 0.01 and 0.001, over the median, if runs suffice."""
     rows, names = [], ("beta", "median", "quantile", "ci_low", "ci_high", "over_median")
     for at, group in groups(together(config, product), KEYS[:3], sort=True):
         values = group["share"].to_numpy()
@@ -196,7 +196,7 @@ def _table(rows: list[dict[str, Any]], *columns: str) -> Table:
 
 
 def _worded(data: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """Some columns in words, the others, such as p, with as few digits as they have."""
+    """These columns as text; the others, such as p, keep their few digits."""
     return data.assign(**readable(data[list(columns)]))
 
 
@@ -217,10 +217,10 @@ def real(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def corollary72(config: Config, product: Product, problems: list[str]) -> Table:
-    """Phased SGD with noise beside that without, on the worst instances for p > 2.
+    """Phased SGD with and without noise, on the worst instances for p > 2.
 
     ``condition`` is 1 where d log(1/delta) / epsilon^2 <= n, ``shape`` the optimal
-    risk's d^(1/2 - 1/p) / sqrt(n), and ``start`` that of w = 0.
+    risk's d^(1/2 - 1/p) / sqrt(n), and ``start`` the excess of w = 0.
     """
     table, rows = _of_corollary72(config, product), []
     keys = ["p", "d", "n"]
@@ -248,7 +248,7 @@ def _needed(d: Any, n: Any, epsilon: Any) -> Any:
 
 
 def corollary72_rates(config: Config, product: Product, problems: list[str]) -> Table:
-    """Exponents of n where Corollary 7.2 applies, beside the optimal one, -1/2."""
+    """Exponents of n where Corollary 7.2 applies, with the optimal one, -1/2."""
     table = _of_corollary72(config, product)
     inside = table[_needed(table["d"], table["n"], table["epsilon"]) <= table["n"]]
     return made_of(
@@ -260,9 +260,10 @@ def corollary72_rates(config: Config, product: Product, problems: list[str]) -> 
 
 
 def unlearnable(config: Config, product: Product, problems: list[str]) -> Table:
-    """Excess over that of w = 0 on instances as large as Theorem 5.4 hides.
+    """Excess over that of w = 0 on instances with biases that Theorem 5.4 hides.
 
-    ``detectable`` is 1 where the bias is five times what so many records can just tell.
+    ``detectable`` is 1 if the bias is at least five times 1/sqrt(n), the least that n
+    records can detect.
     """
     rows = []
     keys = ["p", "d", "n", "epsilon", "constant", "calibration"]
@@ -276,11 +277,11 @@ def unlearnable(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def empirical(config: Config, product: Product, problems: list[str]) -> Table:
-    """Theorem A.2: exponents of the empirical excess, beside those of the bound.
+    """Theorem A.2: exponents of the empirical excess, and those of the bound.
 
-    Each size has the c with the largest mean excess. ``over_bound`` is the least excess
-    over the bound there; ``share``, at c = 1, the least over that of w = 0, and
-    ``share_none`` the most without noise.
+    Each size has the c with the largest mean excess, and ``over_bound`` is the least
+    ratio of excess to bound there. At c = 1, ``share`` is the least excess over that of
+    w = 0, and ``share_none`` the largest without noise.
     """
     table, rows = together(config, product), []
     table = table.assign(over=table["excess"] / table["bound"], gap=table["p"] - 1)
@@ -307,16 +308,16 @@ def empirical(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def _slopes(group: pd.DataFrame, axis: str, column: str) -> np.ndarray:
-    """Exponents of each replicate, of the geometric mean over all other axes."""
+    """Exponent of each replicate, by geometric means over all other axes."""
     logs = np.log(group[column]).groupby([group["replicate"], group[axis]]).mean()
     return rates.by_replicate(np.exp(logs).reset_index(), axis, column)
 
 
 def estimator(config: Config, product: Product, problems: list[str]) -> Table:
-    """Of all runs the largest error over the lemma's bound, at the errors' own scale.
+    """Error and bound of the run with the largest ratio of error to the lemma's bound.
 
-    ``start`` is what an estimate of 0 has at least; the bound says something where it
-    is below that, ``start_over_bound`` above 1.
+    ``start`` is the least error of an estimate of 0. The bound is informative if it is
+    smaller, that is if ``start_over_bound`` is above 1.
     """
     table, rows = results.load_sweep(config, product.sweeps[0]), []
     keys = ["method", "instance", "p", "n", "epsilon"]
@@ -331,7 +332,7 @@ def estimator(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def nonsmooth(config: Config, product: Product, problems: list[str]) -> Table:
-    """Exponents of n for losses that bend, beside those of Proposition 7.3's bound."""
+    """Exponents of n for losses that bend, and those of Proposition 7.3's bound."""
     rows, keys = [], ["loss", "p", "epsilon", "calibration", "d"]
     for at, group in groups(instanced(config, product), keys, sort=True):
         row = at | rates.of_risk(group, "n")

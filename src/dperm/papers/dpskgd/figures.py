@@ -39,7 +39,7 @@ PARTITIONS = {
     "random": look("#999933", "-", "<"),
     "full": _SKETCHES["full"],
 }
-# Of Theorem 4.2; of the random partitions one is drawn.
+# Samplings of Theorem 4.2; only one of the random partitions is shown.
 SAMPLINGS = {**_SKETCHES, "4 random blocks, 1": look("#999933", ":", "^")}
 INSTANCES = {
     "separable": "#332288",
@@ -75,9 +75,9 @@ def _rows(panel: str, name: str, table: pd.DataFrame) -> Rows:
 
 
 def samplings(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Relative error against the number of blocks, one panel a problem.
+    """Relative error against the number of blocks, one panel per problem.
 
-    tau-nice sampling stands at p / tau; methods that are no sketches are levels.
+    tau-nice sampling is at p / tau; methods without a sketch are horizontal lines.
     """
     ran = results.load(config, problems)
     gone = {name: lost for name in problems if (lost := reason(ran[name]))}
@@ -107,7 +107,7 @@ def _samplings(
         band = {"color": style["color"], "alpha": 0.1, "linewidth": 0}
         axes.axhspan(row["ci_low"], row["ci_high"], **band)
         panels.add(axes, [row], style)
-    if families["importance"]:  # one block is drawn whatever its probability
+    if families["importance"]:  # a single block is always drawn, as in uniform draws
         full = [{**row} for row in families["uniform"] if row["x"] == 1.0]
         families["importance"] += full
     for family, rows in families.items():
@@ -200,7 +200,8 @@ def _gain(
 def blocks(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Relative error against the spread of smoothness between groups.
 
-    A column for each correlation; above uniform draws, below importance sampling.
+    There is one column per correlation; the upper row has uniform draws, the lower row
+    importance sampling.
     """
     table = results.load_sweep(config, "blocks")
     importance = table["method"].str.endswith(" IS")
@@ -231,10 +232,10 @@ def blocks(config: Config, product: Product, problems: list[str]) -> Drawing:
 def theory(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Bounds of Table 1 against errors, both over those of single uniform sampling.
 
-    Colours say whether both lie on the same side of 1, markers how coordinates are
+    Colours show whether both lie on the same side of 1, markers how coordinates are
     drawn.
     """
-    from dperm.papers.dpskgd.theory import over_single_uniform  # wakes the solvers
+    from dperm.papers.dpskgd.theory import over_single_uniform  # imports the solvers
 
     ran, kind = results.load(config, problems), product.calibration
     of = [over_single_uniform(config, name, ran[name], kind) for name in problems]
@@ -270,7 +271,7 @@ def theory(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def rates(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Excess against n beside the bound, the exponents, the band of the controls."""
+    """Excess against n with the bound, the exponents, and the band of the controls."""
     swept = results.load_sweep(config, product.sweeps[0])
     means = pd.DataFrame(measures.beside_bounds(swept))
     whole = means[means["epsilon"] == means["epsilon"].max()]
@@ -278,7 +279,7 @@ def rates(config: Config, product: Product, problems: list[str]) -> Drawing:
     panels = Panels(len(groups) + 2)
     for axis, ((case, instance), part) in zip(panels.axes, groups, strict=False):
         _excess_by_records(panels, axis, f"{case}, {instance}", part)
-    panels.done(7)  # the others have legends of their own
+    panels.done(7)  # before the last two panels, which have their own legends
     *_, fits, control = panels.axes
     _exponents(panels, fits, measures.exponents(swept))
     _band(panels, control, measures.enough(swept, product.options["keys"]))
@@ -288,7 +289,7 @@ def rates(config: Config, product: Product, problems: list[str]) -> Drawing:
 def _excess_by_records(
     panels: Panels, axes: Axes, panel: str, table: pd.DataFrame
 ) -> None:
-    """Share of the excess of w = 0 against n, of each sampling; and a bound."""
+    """Excess over that of w = 0 against n, of each sampling, and a bound."""
     for name, style in SAMPLINGS.items():
         part = table[(table["sampling"] == name)].dropna(subset="excess")
         if part.empty:
@@ -331,7 +332,7 @@ def _exponents(panels: Panels, axes: Axes, fits: Rows) -> None:
 
 
 def _band(panels: Panels, axes: Axes, controls: Rows) -> None:
-    """The band of the controls, and what is undecided, by the number of transcripts."""
+    """Band of the controls and share undecided, by the number of transcripts."""
     table = pd.DataFrame(controls).rename(columns={"transcripts": "x"})
     share = table["undecided"]
     kinds = {
@@ -359,7 +360,7 @@ def _band(panels: Panels, axes: Axes, controls: Rows) -> None:
 
 
 def placement(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Importance over uniform draws, by where the optimum sits among the M_j."""
+    """Excess of importance over uniform draws, by the placement of the optimum."""
     swept = results.load_sweep(config, product.sweeps[0])
     table = pd.DataFrame(measures.orders(swept, product.options["keys"]))
     orders = table[table["question"] != measures.CONTROL]
@@ -379,7 +380,7 @@ def placement(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def _regime(axes: Axes, part: pd.DataFrame, band: float) -> None:
-    """What Table 1 says, the band of the controls, and Section 4.3.2's regime."""
+    """Draw Table 1's ratio, the band of the controls, and Section 4.3.2's regime."""
     bound = part.groupby("placement")["predicted"].first()
     dashed: Look = {"color": "0.35", "linestyle": "--", "label": "Table 1, convex row"}
     axes.plot(bound.index, bound, **dashed)

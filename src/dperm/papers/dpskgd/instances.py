@@ -1,4 +1,4 @@
-"""Least-squares problems whose constants, or the law of whose iterates, are known."""
+"""Least-squares problems with known constants, or with a known law of the iterates."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from dperm.solvers.lanes import dp_sgd, dp_skgd
 class Pairs:
     """f(w) = sum_k M_k ((2 - phi_k) s_k^2 + phi_k (t_k - t*_k)^2) / 2.
 
-    Coordinates come in pairs that are correlated within and not across, so that w*,
-    M_j, the curvature along every direction and the minimum are known; a design of one
-    record a coordinate stands for any number of records. s_k and t_k are a pair's sum
-    and difference over sqrt(2). Every coordinate of pair k has the smoothness M_k, and
-    moves along the difference see phi_k of it: the smaller phi_k, the longer single
-    coordinates take. At phi_k = 1 the pair is separable.
+    Coordinates are correlated within pairs and not across, so that w*, M_j, the
+    curvature along every direction and the minimum are known. A design of one record
+    per coordinate stands for any number of records. s_k and t_k are a pair's sum and
+    difference over sqrt(2). Every coordinate of pair k has the smoothness M_k, while
+    the curvature along the difference is phi_k M_k. The smaller phi_k, the longer
+    single coordinates take. At phi_k = 1 the pair is separable.
     """
 
-    #: M, flatness, optimum: shape (P,); M_k and phi_k; w* is (v_k, -v_k) on pair k
+    #: M, flatness, optimum: shape (P,); M_k, phi_k and v_k; w* is (v_k, -v_k) on pair k
     M: np.ndarray
     flatness: np.ndarray
     optimum: np.ndarray
@@ -85,7 +85,7 @@ class Pairs:
 
     @cached_property
     def problem(self) -> Problem:
-        """It on p distinct records; each stands for n / p of them."""
+        """The problem on p distinct records; each stands for n / p records."""
         X = np.zeros((self.p, self.p))
         for k, (M, phi) in enumerate(zip(self.M, self.flatness, strict=True)):
             along, across = (
@@ -99,7 +99,7 @@ class Pairs:
 def pairs(
     groups: int, levels: int, ratio: float, spacing: float, placement: float
 ) -> Pairs:
-    """An instance by where its optimum sits among the M_j.
+    """An instance with a placement of its optimum among the M_j.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ def pairs(
     ratio : float
         M of the steep pairs; that of the others is 1.
     placement : float
-        |w*_j| = M_j^placement: at -1/2 all coordinates have equal shares of the norm of
-        M, at 0 equal sizes, above it the steep ones are the farthest from w = 0, which
+        |w*_j| = M_j^placement. At -1/2 all coordinates have equal shares of the norm of
+        M, at 0 equal sizes. Above 0 the steep ones are the farthest from w = 0, which
         Section 4.3.2 assumes.
     """
     M = np.tile(np.where(np.arange(groups) == 0, ratio, 1.0), levels)
@@ -155,7 +155,7 @@ class Quadratic:
         return 0.5 * float((self.M * self.optimum**2).sum())
 
     def problem(self, rows: int) -> Problem:
-        """It as a least squares problem on so many records, a power of two > p."""
+        """The least squares problem on ``rows`` records, a power of two > p."""
         X = hadamard(rows)[:, 1 : len(self.M) + 1] * np.sqrt(self.M)
         return build("quadratic", X, X @ self.optimum, "least_squares", Penalty())
 
@@ -226,7 +226,7 @@ class Method:
     def run_solver(
         self, step: float, count: int, noise: float, rows: int, drawn: Streams
     ) -> float:
-        """Excess of the solver's own run, records standing for n / rows of them."""
+        """Excess of a run of the solver; each of its records stands for n / rows."""
         solver: Any = dp_skgd
         options: Any = dp_skgd.Options(blocks=1)
         if self.name == "DP-SGD":
@@ -243,9 +243,9 @@ class Method:
     def tuned(self, unit: float) -> tuple[float, int, float]:
         """The step, number of steps and expected excess of the best run.
 
-        Short steps and long runs approach a limit (the noise of K releases is sqrt(K)
-        times that of one, ``unit``), so the shortest run within 2 % of the least excess
-        is taken; it lies inside the grid.
+        Short steps and long runs approach a limit, since the noise of K releases is
+        sqrt(K) times that of one, ``unit``. So the shortest run within 2 % of the least
+        excess is taken; it lies inside the grid.
         """
         counts = np.unique(np.geomspace(1, LONGEST, 120).astype(np.int64)).tolist()
         tried = {
@@ -304,7 +304,7 @@ def least_value(problem: Problem) -> float:
 
 
 def partition(method: str, p: int, groups: int, seed: int = 0) -> dp_skgd.Options:
-    """Options of ``dp_skgd`` for a method of the sweep, of ``METHODS``, or with IS.
+    """Options of ``dp_skgd`` for a method: a key of ``METHODS``, also followed by IS.
 
     A random partition has equally large blocks; it is drawn by the seed without the
     data.

@@ -1,7 +1,8 @@
-"""What the sweeps left, as figures and tables read it; no solver is woken.
+"""Results of the sweeps for figures and tables, without importing solvers.
 
-The regimes of Section 4.3 and how their gains grow with the dimension, partitions where
-smoothness comes in groups, and runs of Theorem 4.2 at its own parameters.
+They are the regimes of Section 4.3 with the growth of their gains in the dimension,
+partitions where smoothness comes in groups, and runs of Theorem 4.2 at its own
+parameters.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FINAL_CALIBRATION = STRICT  # of the last round of a tuning
 POINT = ["passes", "step", "clip"]
 
 
-# --- solvers by how they draw coordinates, as their YAML says -------------------------
+# --- solvers by how they draw coordinates, from their YAML ----------------------------
 
 
 @functools.cache
@@ -41,7 +42,7 @@ def solver(name: str) -> schema.Solver:
 
 
 def family(name: str) -> str:
-    """``uniform``, ``importance`` or ``nice``; empty for what is no sketch."""
+    """``uniform``, ``importance`` or ``nice``; empty for a solver without a sketch."""
     options = solver(name).options
     if solver(name).algorithm != "dp_skgd":
         return ""
@@ -58,7 +59,7 @@ def block_count(name: str, p: int) -> float:
     return float(options.get("blocks") or p)
 
 
-# --- whether a ratio of bounds has the direction of what was measured -----------------
+# --- whether a ratio of bounds has the direction of the measured ratio ----------------
 
 CONTROL_TUNED = "control: one law twice, tuned twice"
 DECIDED = 1.02  # a predicted ratio nearer to 1 than this is no prediction
@@ -74,10 +75,10 @@ def agrees(predicted: float, decision: str) -> str:
 
 
 def decide(rows: Rows, control: str, predictions: dict[str, str]) -> Rows:
-    """The same rows with band and verdict, and whether predictions were right.
+    """Add to the rows the band, the verdict, and whether predictions were right.
 
-    The widest ratio of the controls, which compare a law with itself, is a band: no
-    ratio inside it is called decided elsewhere.
+    The band is the widest ratio of the controls, which compare a law with itself. Other
+    comparisons are undecided if their ratio is inside it.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def decide(rows: Rows, control: str, predictions: dict[str, str]) -> Rows:
     control : str
         The question of the controls.
     predictions : dict
-        Keys of the answers, and of the predicted ratios.
+        Key of the predicted ratio, by key of the answer.
     """
     band = widest([row["ratio"] for row in rows if row["question"] == control])
     for row in rows:
@@ -110,10 +111,10 @@ def relative(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def fitted(table: pd.DataFrame) -> Rows:
-    """One row a regime and n: slopes in log d of ratios worse / better.
+    """One row per regime and n: slopes in log d of ratios worse / better.
 
-    Dimensions where either method's mean excess is above half its start are left out:
-    there the noise has drowned the problem.
+    Dimensions where either method's mean excess is above half its start are left out,
+    since noise dominates there.
     """
     rows: Rows = []
     for at, group in groups(_of_law(table), ["regime", "n"]):
@@ -145,7 +146,7 @@ def _of_law(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _row_ratios(table: pd.DataFrame) -> dict[str, pd.Series]:
-    """Rows of Table 1 of a regime's worse method over the better's, against d."""
+    """Table 1's rows of a regime's worse method over the better's, against d."""
     worse, better = table["algorithm"].unique()
     terms = table.groupby(["algorithm", "d"])[["convex", "strong"]].first()
     return {key: terms.loc[worse, key] / terms.loc[better, key] for key in terms}
@@ -158,7 +159,7 @@ def _slope(dims: list[int], ratio: pd.Series) -> float:
 def _bootstrap(
     dims: list[int], worse: pd.DataFrame, better: pd.DataFrame, draws: int = 2000
 ) -> tuple[float, float]:
-    """95 % percentile interval of the slope, runs drawn anew for each dimension."""
+    """95 % percentile interval of the slope; each dimension resamples its own runs."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(0)))
     tops, bottoms = worse[dims].to_numpy(), better[dims].to_numpy()
     pick = rng.integers(0, len(tops), (2, draws, *tops.shape))
@@ -180,7 +181,7 @@ def gains(table: pd.DataFrame) -> dict[int, pd.Series]:
 
 
 def predicted_gains(table: pd.DataFrame) -> dict[str, tuple[pd.Series, float]]:
-    """What the rows of Table 1 say of a regime: gain against d, and its exponent."""
+    """Gain against d and its exponent, as predicted by each row of Table 1."""
     ratios = _row_ratios(_of_law(table))
     return {key: (each, _slope(list(each.index), each)) for key, each in ratios.items()}
 
@@ -194,12 +195,12 @@ ALIGNED = [
 
 
 def partition_errors(group: pd.DataFrame) -> np.ndarray:
-    """Mean error of each replicate (r,), which was tuned anew, over its fresh runs."""
+    """Mean error (r,) over the fresh runs of each replicate, tuned separately."""
     return group.groupby("replicate")["relative_error"].mean().to_numpy()
 
 
 def alignment(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Ratios of methods, aligned against misaligned, for each strength of structure."""
+    """Ratios of the pairs of ``ALIGNED``, one row per correlation, spread and pair."""
     for at, group in groups(table, ["correlation", "ratio"], sort=True):
         by = {name: retuned(part) for name, part in group.groupby("method")}
         known = {"correlation": at["correlation"], "spread": at["ratio"]}
@@ -211,9 +212,9 @@ def alignment(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 # --- Theorem 4.2 at its own parameters ------------------------------------------------
 
-BASE, AGAIN = "single", "single again"  # of theorem42, which wakes the solvers
+BASE, AGAIN = "single", "single again"  # of theorem42, which imports the solvers
 CONTROL = "control: one law twice"
-AXES = {"n": "epsilon", "epsilon": "n"}  # and what is held along it
+AXES = {"n": "epsilon", "epsilon": "n"}  # and the key that is fixed along it
 KNOWN = [
     *("d", "true_epsilon", "inner", "periods", "epochs", "row", "bound", "proved"),
     *("start", "start_over_bound", "n_needed", "steps", "expected"),
@@ -225,7 +226,7 @@ RUNS = (3, 6, 10, 20, 30, 60)
 
 
 def beside_bounds(swept: pd.DataFrame) -> Rows:
-    """Excess at the theorem's parameters beside its bound, by problem and sampling.
+    """Excess at the theorem's parameters and its bound, by problem and sampling.
 
     Where K or T is below 1 there is no excess: the theorem does not apply.
     """
@@ -240,12 +241,12 @@ def beside_bounds(swept: pd.DataFrame) -> Rows:
 
 
 def exponents(swept: pd.DataFrame) -> Rows:
-    """Exponents in n and in epsilon of what was measured, expected and bounded.
+    """Exponents in n and in epsilon of the measured and expected excess and the bound.
 
-    Fitted where the bound is below the excess of w = 0, to the means over the
-    transcripts, by least squares in logarithms: Student's interval holds their noise
-    and the departure from a power law. ``theorem`` is the exponent without logarithms,
-    ``bound`` that of the bound on the same points.
+    They are fitted where the bound is below the excess of w = 0, to the means over the
+    transcripts, by least squares in logarithms. Student's interval includes the noise
+    of the means and the deviation from a power law. ``theorem`` is the exponent without
+    logarithms, ``bound`` that of the bound on the same points.
     """
     means = pd.DataFrame(beside_bounds(swept)).dropna(subset="excess")
     means = means[means["start_over_bound"] >= 1]
@@ -268,9 +269,9 @@ def exponents(swept: pd.DataFrame) -> Rows:
 
 
 def orders(swept: pd.DataFrame, keys: list[str]) -> Rows:
-    """Every sampling against single uniform draws, and what Table 1's rows say of it.
+    """Every sampling against single uniform draws, with the ratio of Table 1's rows.
 
-    The control is the same law on other seeds, and its band that of the whole sweep.
+    The control is the same law on other seeds; its band applies to the whole sweep.
     ``predicted`` is the ratio of the rows, ``predicted_tight`` that to DP-CD's row.
 
     Parameters
@@ -278,7 +279,7 @@ def orders(swept: pd.DataFrame, keys: list[str]) -> Rows:
     swept : DataFrame
         Rows of the sweep of the theorem; those without an excess are left out.
     keys : list of str
-        Columns that make a problem.
+        Columns that identify a problem.
     """
     rows: Rows = []
     for known, group in groups(swept.dropna(subset="excess"), keys):
@@ -302,7 +303,7 @@ def orders(swept: pd.DataFrame, keys: list[str]) -> Rows:
 
 
 def _measured(part: pd.DataFrame) -> Measured:
-    """No setting was tuned: the spread of the transcripts is all there is."""
+    """Log mean and its variance, by transcripts alone, since no setting was tuned."""
     logs = np.log(part["excess"].to_numpy())
     size = len(logs)
     return Measured(float(logs.mean()), float(logs.var(ddof=1)) / size, 0.0, size, size)
@@ -311,8 +312,8 @@ def _measured(part: pd.DataFrame) -> Measured:
 def by_row(rows: Rows) -> Rows:
     """How often each row of Table 1 has the direction right, by case and instance.
 
-    Where both bounds are below the excess of w = 0; a row that predicts no difference
-    is neither right nor wrong.
+    Only comparisons count where both bounds are below the excess of w = 0. A row that
+    predicts no difference is neither right nor wrong.
     """
     table = pd.DataFrame(rows)
     if table.empty:
@@ -332,9 +333,9 @@ def by_row(rows: Rows) -> Rows:
 
 
 def enough(swept: pd.DataFrame, keys: list[str]) -> Rows:
-    """The band of the controls, and what stays undecided, with fewer transcripts.
+    """Band of the controls and share of undecided comparisons, by transcripts used.
 
-    Each is a mean over the disjoint parts of so many transcripts that there are.
+    Each is a mean over all disjoint parts with the given number of transcripts.
     """
     most = int(swept["draw"].max()) + 1
     rows: Rows = []

@@ -1,4 +1,4 @@
-"""Formulas of Maranjyan et al. 2024 that the steps around them do not give."""
+"""Formulas of Maranjyan et al. 2024 that do not follow from the steps around them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dperm.kinds.proofs import Case
 
 
 def halving(convexity: float, steepest: float, inverted: float) -> Case:
-    """Appendix E.2: K inner steps halve the excess but for the noise.
+    """Appendix E.2: K inner steps halve the excess, except for the noise.
 
-    ``steepest`` is the largest M_j / p_j; ``inverted`` takes K as the text of Theorem
-    4.2 has it, with the ratio of both upside down.
+    ``steepest`` is the largest M_j / p_j; ``inverted`` takes K from the text of Theorem
+    4.2, which inverts this ratio.
     """
     condition = steepest / convexity
     product = steepest * convexity
@@ -33,7 +33,7 @@ def convex_length(radius: float, noise: float) -> Case:
 def dominating_block(steepest: float, within: float) -> Case:
     """Section 4.3.1: ‖L‖ in M^-1 of a dominating term L^2 / M_max is about L / M_max.
 
-    Whatever L is, they are a factor sqrt(M_max) apart, which must lie ``within``.
+    For every L they differ by a factor sqrt(M_max), which must be at most ``within``.
     """
     apart = math.sqrt(max(steepest, 1 / steepest))
     return Case(apart, within, "L / sqrt(M_max) and L / M_max, one over the other")

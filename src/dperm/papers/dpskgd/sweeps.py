@@ -39,11 +39,11 @@ def regimes(
     """Excess of the two methods of a regime, each at its best step and length.
 
     Clipping at the Lipschitz bound leaves the dynamics linear, so that the iterate
-    after K steps has a known law (Gaussian, given how often each coordinate was drawn).
-    The step and K with the least EXPECTED excess are found from it, and the excess is
-    drawn from it, ``draws`` times. Where K and d are at most ``solver_steps`` and
-    ``solver_dimension`` the solver itself runs too, once, with clipping, on a design of
-    few records, each standing for n / rows of them.
+    after K steps has a known law. It is Gaussian conditionally on how often each
+    coordinate was drawn. The step and K with the least expected excess are found from
+    this law, and the excess is drawn from it, ``draws`` times. If K and d are at most
+    ``solver_steps`` and ``solver_dimension``, the solver itself also runs once, with
+    clipping, on a design of few records, each of which stands for n / rows.
     """
     d, n = int(point["d"]), float(point["n"])
     f = instances.quadratic(point["regime"], d, ratio, others)
@@ -78,7 +78,7 @@ def blocks(
     """Relative error where smoothness comes in groups, tuned and then on fresh runs.
 
     Group g of the coordinates has M_j proportional to ratio^(g / (groups - 1)) and the
-    given correlation inside. An aligned partition takes a group as a block, a
+    point's correlation inside. An aligned partition takes a group as a block, a
     misaligned one takes coordinates from every group; the seed draws a random one.
     """
     structure = (point["ratio"], point["correlation"])
@@ -109,7 +109,7 @@ def theorem(
     transcripts: int,
     placement: float = -0.5,
 ) -> Rows:
-    """Theorem 4.2 at its own K, T, step, average and noise, beside its bound.
+    """Theorem 4.2 at its own K, T, step, average and noise, with its bound.
 
     Parameters
     ----------
@@ -126,9 +126,9 @@ def theorem(
     Returns
     -------
     list of dict
-        A row for each run; one without an excess where K or T is below 1. ``expected``
-        is the exact expectation where nothing is clipped. ``n_needed`` records would
-        bring the bound down to the excess of w = 0.
+        One row per run, or one row without an excess where K or T is below 1.
+        ``expected`` is the exact expectation where nothing is clipped. ``n_needed`` is
+        the number of records at which the bound equals the excess of w = 0.
     """
     where, case = point.get("placement", placement), point["case"]
     f = instances.pairs(**shapes[point["instance"]], ratio=ratio, placement=where)
@@ -168,10 +168,10 @@ def finalists(
     transcripts: int,
     fresh: int,
 ) -> Rows:
-    """The best settings of a solver's tuning on more transcripts, and the best afresh.
+    """Rerun of a solver's best tuned settings on more transcripts, then fresh runs.
 
-    What a tuning on five transcripts chooses is mostly luck where many settings are
-    nearly as good. The best of its settings are run again, and the choice made among
+    The choice by a tuning on five transcripts is mostly luck if many settings are
+    nearly as good. So the best settings are run again, and the choice is made among
     them.
 
     Parameters
@@ -179,9 +179,9 @@ def finalists(
     point : dict
         problem and solver; its tuning under strict noise is read.
     most : int
-        Settings.
+        Number of settings that are run again.
     groups, transcripts : int
-        Groups of transcripts that choose, and transcripts of a group.
+        Number of groups of transcripts for the choice, and transcripts of a group.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def finalists(
 
 
 def _best(rows: pd.DataFrame, most: int) -> pd.DataFrame:
-    """So many settings of the least mean objective, with their noise multipliers."""
+    """The ``most`` settings of least mean objective, with their noise multipliers."""
     strict = rows[rows["calibration"] == FINAL_CALIBRATION]
     noise = strict.groupby("passes")["noise_multiplier"].first()
     settings = results.means(strict).nsmallest(most, "objective")[POINT]
@@ -219,7 +219,7 @@ def _best(rows: pd.DataFrame, most: int) -> pd.DataFrame:
 def _transcripts(job: Job, settings: pd.DataFrame, seeds: list[int]) -> pd.DataFrame:
     """Rows of every setting on every seed; settings of equal passes share their draws.
 
-    ``number`` is the place of the seed; a run that diverged has an infinite objective.
+    ``number`` is the index of the seed; a run that diverged has an infinite objective.
     """
     tables = []
     for passes, part in settings.groupby("passes"):

@@ -1,4 +1,4 @@
-"""Tables of Maranjyan et al. 2024 (DP-SkGD): bounds, errors, and what both say."""
+"""Tables of Maranjyan et al. 2024 (DP-SkGD): bounds, errors, and comparisons."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.dp_skgd import Sketch
 
 _SINGLE, _IMPORTANCE, _FULL = "dp_skgd", "dp_skgd_importance", "dp_skgd_full"
-# question: (first solver, second solver); below 1 the first is better
+# question: (first solver, second solver); if the ratio is below 1, the first is better
 QUESTIONS: dict[str, list[tuple[str, str]]] = {
     "importance against uniform": [
         (_IMPORTANCE, _SINGLE),
@@ -65,7 +65,7 @@ def utility(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def theory(config: Config, product: Product, problems: list[str]) -> Table:
-    """Theorem 4.2 beside the measured excess; ranks within each problem."""
+    """Theorem 4.2 and the measured excess, with ranks within each problem."""
     return made_of(_theory_rows(config, product, problems))
 
 
@@ -86,7 +86,7 @@ def exponents(config: Config, product: Product, problems: list[str]) -> Table:
 def blocks(config: Config, product: Product, problems: list[str]) -> Table:
     """Relative error of every partition where smoothness comes in groups.
 
-    Intervals are over replicates, each tuned anew; step and passes are medians.
+    Intervals are over replicates, each tuned separately; step and passes are medians.
     """
     rows, keys = list[dict[str, Any]](), ["correlation", "ratio", "method"]
     for row, group in groups(_swept(config, product), keys):
@@ -99,21 +99,21 @@ def blocks(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
-    """Theorem 4.1's noise, its Renyi curve's and the exact one; cost of the first."""
+    """Noise by Theorem 4.1, by its Renyi curve and exactly; true cost of the first."""
     loaded = filter(None, (problem_of(config, name) for name in problems))
     return made_of([row for each in loaded for row in bounds.noise_costs(each[0])])
 
 
 def projections(config: Config, product: Product, problems: list[str]) -> Table:
-    """What Theorem 4.1's noise costs where the sketch is a random projection."""
+    """Cost of Theorem 4.1's noise if the sketch is a random projection."""
     return made_of(bounds.projections(config.seed))
 
 
 def as_dp_cd(config: Config, product: Product, problems: list[str]) -> Table:
     """Objectives of DP-SkGD with single uniform draws and of DP-CD, by DP-CD's order.
 
-    On one seed, step 1, one clip, two passes, strict noise: where DP-CD draws uniformly
-    as well, both are the same algorithm.
+    Both have the same seed and clip, step 1, two passes and strict noise. If DP-CD
+    draws uniformly as well, both are the same algorithm.
     """
     rows: Rows = []
     known = filter(None, (problem_of(config, name) for name in problems))
@@ -130,27 +130,27 @@ def as_dp_cd(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def theorem(config: Config, product: Product, problems: list[str]) -> Table:
-    """Theorem 4.2 at its own parameters: the excess beside the bound."""
+    """Theorem 4.2 at its own parameters: the excess and the bound."""
     return made_of(measures.beside_bounds(_swept(config, product)))
 
 
 def rate(config: Config, product: Product, problems: list[str]) -> Table:
-    """Exponents in n and epsilon at the theorem's parameters, beside its own."""
+    """Exponents in n and epsilon at the theorem's parameters, and the theorem's own."""
     return made_of(measures.exponents(_swept(config, product)))
 
 
 def orders(config: Config, product: Product, problems: list[str]) -> Table:
-    """Which samplings beat single uniform draws, and whether Table 1's rows say so.
+    """Which samplings beat single uniform draws, and whether Table 1 predicts this.
 
     The data have every comparison; the text has counts by row. ``options``: ``keys``,
-    columns that make a problem.
+    columns that identify a problem.
     """
     rows = measures.orders(_swept(config, product), product.options["keys"])
     return Table(pd.DataFrame(rows), readable(pd.DataFrame(measures.by_row(rows))))
 
 
 def placement(config: Config, product: Product, problems: list[str]) -> Table:
-    """Importance against uniform draws by where w* sits among the M_j.
+    """Importance against uniform draws, by the placement of w* among the M_j.
 
     Inside Section 4.3.2's regime the steep coordinates are the farthest from w = 0.
     """
@@ -168,11 +168,11 @@ def _swept(config: Config, product: Product) -> pd.DataFrame:
     return results.load_sweep(config, product.sweeps[0])
 
 
-# --- what helps, what hurts, and whether Table 1 said so ------------------------------
+# --- what helps, what hurts, and whether Table 1 predicts it --------------------------
 
 
 def reading(config: Config, product: Product, problems: list[str]) -> Table:
-    """One page: what helps, what hurts, and whether Table 1 said so."""
+    """Summary of what helps, what hurts, and whether Table 1 predicts it."""
     regimes, blocks = (results.load_sweep(config, name) for name in product.sweeps)
     rows, theorem_rows = _compared(
         config, product, problems, results.load(config, problems)
@@ -187,7 +187,7 @@ def reading(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def finalists(config: Config, product: Product, problems: list[str]) -> Table:
-    """The comparisons of the reading, after one more round of every tuning."""
+    """The comparisons of ``reading``, after one more round of every tuning."""
     last = last_round(config, _swept(config, product), problems)
     rows, _ = _compared(config, product, problems, last)
     return Table(pd.DataFrame(rows), pd.DataFrame(_answers(rows)).fillna(""))
@@ -201,8 +201,9 @@ def _compared(
 ) -> tuple[Rows, Rows]:
     """Comparisons of results, and the rows of the theorem.
 
-    A comparison has the fewer epochs T that Theorem 4.2 has for its two methods, in the
-    strongly convex case; where T is negative the theorem does not apply.
+    ``epochs`` is the smaller T that Theorem 4.2 has for the two methods of a
+    comparison, in the strongly convex case. If T is negative the theorem does not
+    apply.
     """
     theorem_rows = _theory_rows(config, product, problems)
     epochs = {
@@ -243,8 +244,8 @@ def last_round(
 def comparisons(config: Config, ran: dict[str, list[Result]], calibration: str) -> Rows:
     """Every question on every problem: measured ratio, predicted ratios, verdict.
 
-    Where two samplings have one law, their ratio is a control: it shows what luck alone
-    can do.
+    If two samplings have the same law, their ratio is a control, which shows the effect
+    of chance alone.
 
     Parameters
     ----------
@@ -292,7 +293,7 @@ def same_law(problem: Problem, first: str, second: str) -> bool:
 
 
 def _answers(rows: Rows) -> list[dict[str, str]]:
-    """The band, counts of each question, and its first two line by line."""
+    """The band, counts of each question, and all rows of two questions and controls."""
     in_full = (*list(QUESTIONS)[:2], CONTROL_TUNED)
     counts = [_summary(question, rows) for question in (*QUESTIONS, CONTROL_TUNED)]
     lines = [_line(row) for row in rows if row["question"] in in_full]
@@ -300,7 +301,7 @@ def _answers(rows: Rows) -> list[dict[str, str]]:
 
 
 def band_line(rows: list[dict[str, Any]]) -> dict[str, str]:
-    """The rule, with what the controls say about it."""
+    """The band of the controls, and how many their intervals alone would decide."""
     controls = [row for row in rows if row["question"] == CONTROL_TUNED]
     if not controls:
         return {"what": "band of the controls", "measured": "no control"}

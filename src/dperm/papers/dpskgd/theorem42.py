@@ -28,24 +28,24 @@ SAMPLINGS: dict[str, dict[str, Any]] = {
     **{f"4 random blocks, {seed}": {**_RANDOM, "seed": seed} for seed in (1, 2, 3)},
     "full": {"blocks": 1},
 }
-LENGTHS = 2.0 ** np.arange(-8, 2)  # of K over the theorem's, among which the best is
-_STATE = 4  # two errors and two sums of a pair
+LENGTHS = 2.0 ** np.arange(-8, 2)  # K over the theorem's, from which the best is taken
+_STATE = 4  # two errors and two running sums of a pair
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What the theorem sets, and what it promises."""
+    """Parameters of the theorem, and its bounds."""
 
-    #: row, tight: of Table 1, without the factors common to all rows; ``tight`` is
-    #: DP-CD's row where single coordinates are drawn uniformly, which is DP-CD
+    #: row, tight: rows of Table 1, without the factors common to all; ``tight`` is
+    #: DP-CD's row if single coordinates are drawn uniformly, which is DP-CD
     row: float
     tight: float
     #: inner, periods: K and T; both have to be at least 1
     inner: float
     periods: float
     bound: float  #: of the expected excess, as printed in Appendix E
-    #: What the recursion there gives with this K and T. In the strongly convex case the
-    #: print has half of its second term, 2 E||C sigma||^2 = 48 (1 + ...) T ...
+    #: bound by the recursion there with this K and T; in the strongly convex case the
+    #: printed bound has half of its second term, 2 E||C sigma||^2 = 48 (1 + ...) T ...
     proved: float
 
     @property
@@ -55,7 +55,7 @@ class Terms:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Whole K and T."""
+        """K and T as whole numbers, at least 1."""
         return max(1, round(self.inner)), max(1, round(self.periods))
 
 
@@ -65,7 +65,7 @@ def multiplier(count: int, epsilon: float, n: float) -> float:
 
 
 def true_epsilon(epsilon: float, n: float) -> float:
-    """What Theorem 4.1's noise costs, however many releases there are."""
+    """True epsilon of Theorem 4.1's noise, the same for any number of releases."""
     return gaussian_epsilon(1 / multiplier(1, epsilon, n), n**-2.0)
 
 
@@ -78,7 +78,7 @@ class Algorithm:
 
     @classmethod
     def of(cls, f: Pairs, sampling: str) -> Algorithm:
-        """With a sampling of ``SAMPLINGS``."""
+        """The algorithm with a sampling of ``SAMPLINGS``."""
         options = dp_skgd.Options(**SAMPLINGS[sampling])
         return cls(f, dp_skgd.Sketch(f.problem, options))
 
@@ -99,8 +99,8 @@ class Algorithm:
     def terms(self, case: str, n: float, epsilon: float) -> Terms:
         """K, T and the bounds, delta = 1 / n^2; ``case`` is one of ``CASES``.
 
-        K of the convex case and T of the other are the printed ones: the first leaves a
-        12 out, the second a 24 that the printed bound has.
+        K of the convex case and T of the other are the printed ones. The first omits a
+        factor 12, the second a factor 24 that the printed bound has.
         """
         f, sketch = self.f, self.sketch
         size, M = self.noise_size, f.dominating
@@ -123,7 +123,7 @@ class Algorithm:
         return Terms(row, tight, 2 * (1 + condition), periods, bound, proved)
 
     def n_needed(self, case: str, epsilon: float) -> float:
-        """Records with which the bound is as low as the excess of w = 0."""
+        """Number of records at which the bound equals the excess of w = 0."""
 
         def above(log_n: float) -> float:
             bound = self.terms(case, math.exp(log_n), epsilon).bound
@@ -133,9 +133,10 @@ class Algorithm:
         return math.exp(scipy.optimize.brentq(above, *ends))
 
     def best_inner(self, inner: int, n: float, epsilon: float) -> int:
-        """The K of one period with the least expected excess, of multiples of one.
+        """The best K of one period, among ``LENGTHS`` times ``inner``.
 
-        The least K within 2 % of it: longer runs may approach a limit.
+        It is the least K within 2 % of the least expected excess, since longer runs may
+        approach a limit.
         """
         counts = sorted({max(1, round(inner * length)) for length in LENGTHS})
         excesses = {
@@ -148,7 +149,7 @@ class Algorithm:
     def run(
         self, counts: tuple[int, int], noise: float, n: float, drawn: Streams
     ) -> float:
-        """Excess of one run of the solver, with K and T given and so much noise.
+        """Excess of one run of the solver with this K, T and noise.
 
         Parameters are those of ``expected_excess``; a record of the design stands for
         n / p of them.
@@ -166,8 +167,8 @@ class Algorithm:
         """E[f(w^T) - f*], exactly, by second moments.
 
         Where nothing is clipped a pair's errors follow a random linear map in each
-        step, so that the second moments of the iterate and of its running sum follow a
-        fixed linear map; its K-th power takes 2 log2(K) products of small matrices.
+        step. So the second moments of the iterate and of its running sum follow a fixed
+        linear map; its K-th power takes 2 log2(K) products of small matrices.
 
         Parameters
         ----------
@@ -209,7 +210,7 @@ class Algorithm:
     def _touches(
         self, pair: int, noise: float, n: float
     ) -> Iterator[tuple[float, np.ndarray, float]]:
-        """Sets that touch a pair: chance, which of the two, deviation of the noise."""
+        """For each set that touches a pair: chance, which of the two, noise."""
         shares = dp_skgd.shares(self.f.smoothness, self.sketch.sets)
         deviations = noise * 2 * self.f.clip / n * shares
         both = np.array([2 * pair, 2 * pair + 1])

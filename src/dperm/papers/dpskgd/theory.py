@@ -1,10 +1,10 @@
 """Utility bounds of Maranjyan et al. 2024: Theorem 4.2 and every row of Table 1.
 
 Numbers are taken at w0 = 0 and at the certified optimum. L_S is the largest norm of a
-record's gradient on S: the derivative of the logistic loss is at most 1; least squares
-has no bound, and the larger of a record's residuals at 0 and at w* stands in. An L2
-term counts in the strong convexity and in the optimum, not in L and M, since it is not
-released.
+record's gradient on S. The derivative of the logistic loss is at most 1. That of least
+squares has no bound, and the larger of a record's residuals at 0 and at w* is used
+instead. An L2 term counts in the strong convexity and in the optimum, not in L and M,
+since it is not released.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
 from dperm.solvers.lanes.dp_skgd import Options, Sketch
 
-_SETS = 2000  # nice sets that are averaged over; all of them where there are fewer
+_SETS = 2000  # nice sets that are averaged over; all of them if there are fewer
 TERMS = ("convex", "strong")  # the rows of Table 1
 SYMBOLS = {
     "uniform": ("‖L_B‖_{M⁻¹} R_M √b", "‖L_B‖²_{M⁻¹} M_max b / μ"),
@@ -72,7 +72,7 @@ class Bound:
 
 
 def rates(problem: Problem) -> tuple[float, float]:
-    """What Table 1 leaves out: sqrt(log(1/delta)) / (n epsilon), and its square."""
+    """Factors omitted by Table 1: sqrt(log(1/delta)) / (n epsilon), and its square."""
     rate = math.sqrt(math.log(1 / problem.delta)) / (problem.n * problem.epsilon)
     return rate, rate**2
 
@@ -137,9 +137,9 @@ def theorem_strong(
 ) -> tuple[float, float]:
     """The strongly convex right-hand side with its constants, and its T.
 
-    Appendix E.2: T = log2(gap / error). Where the error to be reached is above the gap
-    at w = 0 that T is negative and the theorem does not apply; the right-hand side is
-    then that error.
+    Appendix E.2: T = log2(gap / error). If the target error is above the gap at w = 0,
+    T is negative and the theorem does not apply; the right-hand side is then that
+    error.
     """
     _, mu = strong_convexity(problem)
     if mu == 0:
@@ -152,7 +152,7 @@ def theorem_strong(
 
 
 def gap_at_start(problem: Problem, optimum: Optimum) -> float:
-    """F(0) - F*: the excess of doing nothing."""
+    """F(0) - F*, the excess of w = 0."""
     return float(problem.objective(np.zeros(problem.p))[0]) - optimum.value
 
 
@@ -165,7 +165,7 @@ def lipschitz(problem: Problem, optimum: Optimum, members: np.ndarray) -> float:
 
 
 def _sets(sketch: Sketch) -> Iterator[tuple[float, np.ndarray]]:
-    """The sets and their chances; a sample where nice sampling has too many."""
+    """The sets and their chances; a sample if nice sampling has too many."""
     if not sketch.nice:
         yield from zip(sketch.q.tolist(), sketch.sets, strict=True)
         return
@@ -189,12 +189,12 @@ def _kind(sketch: Sketch) -> str:
     return f"single {probabilities}" if sketch.single else probabilities
 
 
-# --- for each solver that is run, beside the errors measured --------------------------
+# --- for each solver that is run, with the measured errors ----------------------------
 
 
 @functools.cache
 def sketching(name: str) -> Options | None:
-    """How a solver draws coordinates; None for what is no sketch."""
+    """Options by which a solver draws coordinates; None without a sketch."""
     if not family(name):
         return None
     return make_options(dp_skgd, solver(name).options)
@@ -220,7 +220,7 @@ def solver_bounds(
 
 
 def table1(config: Config, name: str, results: list[Result]) -> Rows:
-    """Table 1 on a problem: symbols and numbers, a row for each solver."""
+    """Table 1 on a problem: symbols and numbers, one row per solver."""
     labels = {result.solver: result.label for result in results}
     safe = solver_bounds(config, name, list(labels), dominating=True)
     rows: Rows = []
@@ -237,9 +237,10 @@ def table1(config: Config, name: str, results: list[Result]) -> Rows:
 def beside_errors(
     config: Config, name: str, results: list[Result], calibration: str
 ) -> Rows:
-    """Theorem 4.2 beside the measured excess on a problem; ranks of both.
+    """Theorem 4.2 and the measured excess on a problem, with ranks of both.
 
-    ``n_needed`` records would bring the convex bound down to the excess of w = 0.
+    ``n_needed`` is the number of records at which the convex bound equals the excess of
+    w = 0.
     """
     loaded, rows = problem_of(config, name), list[dict[str, Any]]()
     if loaded is None:
@@ -277,8 +278,9 @@ def over_single_uniform(
     Returns
     -------
     dict
-        Rows of a figure for each of ``TERMS``: x the ratio of the bounds, mean and
-        interval those of the errors; nothing where the base is missing or infinite.
+        Rows of a figure for each of ``TERMS``: x is the ratio of the bounds, mean and
+        interval are those of the errors. There are none if the base is missing or
+        infinite.
     """
     errors = {
         result.solver: result.final(calibration)["relative_error"].to_numpy()
@@ -298,11 +300,11 @@ def over_single_uniform(
     return points
 
 
-# --- the noise of Theorem 4.1 beside the noise that its epsilon needs -----------------
+# --- the noise of Theorem 4.1, and the noise that its epsilon needs -------------------
 
 
 def release_noise(epsilon: float, delta: float, count: int, calibration: str) -> float:
-    """Noise multiplier of so many Gaussian releases of sensitivity 2 C_S / n."""
+    """Noise multiplier of ``count`` Gaussian releases of sensitivity 2 C_S / n."""
 
     def ledger(multiplier: float) -> Ledger:
         return Ledger((Gaussian(1.0, multiplier, count, "2 C_S / n", "Theorem 4.1"),))
@@ -311,7 +313,7 @@ def release_noise(epsilon: float, delta: float, count: int, calibration: str) ->
 
 
 def noise_costs(problem: Problem) -> Rows:
-    """Theorem 4.1's noise, its Renyi curve's and the exact one; cost of the first."""
+    """Noise by Theorem 4.1, by its Renyi curve and exactly; true cost of the first."""
     epsilon, delta, rows = problem.epsilon, problem.delta, list[dict[str, Any]]()
     for count in (1, 10, 100, 1000):
         printed = math.sqrt(3 * count * math.log(1 / delta)) / epsilon
@@ -329,13 +331,14 @@ def noise_costs(problem: Problem) -> Rows:
 
 
 def projections(seed: int) -> list[dict[str, Any]]:
-    """What Theorem 4.1's noise costs where the sketch is a random projection.
+    """Cost of Theorem 4.1's noise if the sketch is a random projection.
 
-    The sketch C, public and of rank k, comes of k random directions: it shows
-    C (grad f + eta), which is eta's Gaussian mechanism after C where sigma has the L of
-    all coordinates. A projection has no set of coordinates; with the L of k of them, if
-    all L_j are alike, a record whose gradient C keeps moves it by all of L. Lower ends
-    are of an attack on one release: 20 000 outputs, by betting.
+    The sketch C is public, of rank k, and projects onto k random directions. It reveals
+    C (grad f + eta), which post-processes the Gaussian mechanism of eta if sigma has
+    the L of all coordinates. A projection has no set of coordinates. If sigma has the L
+    of k of them, with all L_j equal, a record whose gradient C keeps moves the release
+    by all of L. Lower bounds are by an attack on one release: 20 000 outputs, by
+    betting.
     """
     d, epsilon, delta, level = 64, 1.0, 1e-6, 0.05
     rng, rows = streams(seed).noise, []
