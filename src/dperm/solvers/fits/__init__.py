@@ -1,13 +1,13 @@
-"""Methods that fit a model in a few releases on all records, without numbers of passes.
+"""Methods that fit a model by a few releases on all records, not by passes.
 
 A solver module of this family is a :class:`Solver`; its ``Run`` derives from
-:class:`Fit`. All of a setting stands in its ``Options``. Several runs of one setting
-advance together, each with noise of its own.
+:class:`Fit`. ``Options`` hold the whole setting. Several runs of one setting advance
+together, each with its own noise.
 
-A method sees public quantities alone (:class:`~dperm.solvers.fits.scaled.Scaled`). What
-it wants to know of the records it yields as a secret, and is sent what the next event
-of its ledger makes of that: a run cannot release what its ledger does not state, and
-cannot use what it did not release.
+A method sees only public quantities (:class:`~dperm.solvers.fits.scaled.Scaled`). What
+it needs from the records it yields as a secret, and it receives the release that the
+next event of its ledger makes of it. So a run cannot release what its ledger does not
+state, and cannot use what it did not release.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dperm.solvers.fits.secret import (
 MOST_SQUARE = 512  # features up to which a p x p matrix is released or inverted
 
 Wanted = Inside | Scores | Secret | Sketched | Tilted
-Steps = Generator[Wanted, np.ndarray, None]  # yields secrets, is sent releases
+Steps = Generator[Wanted, np.ndarray, None]  # yields secrets, receives releases
 
 
 class Fit(ABC):
@@ -45,17 +45,17 @@ class Fit(ABC):
     Parameters
     ----------
     ledger : Ledger
-        What the runs release, with the scales of its noise.
+        The runs' releases and the scales of their noise.
     streams : sequence of Streams
-        One a run.
+        One per run.
 
     Attributes
     ----------
     u : ndarray, shape (p, L)
-        What each run has reached, in units of the scales.
+        Current weights of each run, in units of the scales.
     """
 
-    exact: Exact | None = None  # noise for release, of a single run
+    exact: Exact | None = None  # noise for release; of a single run only
 
     def __init__(
         self,
@@ -75,24 +75,24 @@ class Fit(ABC):
 
     @abstractmethod
     def steps(self) -> Steps:
-        """The algorithm: yields what it wants released, and is sent the releases."""
+        """Run the algorithm: yield each secret, receive its release."""
 
     def releases(self) -> Iterator[np.ndarray]:
-        """Make the runs; each release as it is made, (k, L).
+        """Make the runs; yield each release as it is made, (k, L).
 
-        Raises UndeclaredError if the ledger does not state a release that the algorithm
-        asks for.
+        Raises UndeclaredError if the algorithm requests a release that the ledger does
+        not state.
         """
         for found in self.stepwise():
             if found is not None:
                 yield isometric(found) if found.ndim == 3 else found
 
     def stepwise(self) -> Iterator[np.ndarray | None]:
-        """The same; None before a release, so that runs side by side ask together."""
+        """Yield None before each release, so that runs side by side ask together."""
         steps, events, found = self.steps(), in_rounds(self.ledger), None
         noise: Any = self.exact or self.normal
         while True:
-            with np.errstate(all="ignore"):  # no warning may follow the records
+            with np.errstate(all="ignore"):  # no warning may depend on the records
                 try:
                     wanted = next(steps) if found is None else steps.send(found)
                 except StopIteration:
@@ -103,42 +103,42 @@ class Fit(ABC):
             yield found
 
     def solve(self) -> np.ndarray:
-        """Make the runs; their weights, shape (L, p)."""
+        """Make the runs and return their weights, shape (L, p)."""
         side_by_side([self])
         return self.weights
 
     def normal(self, scale: Any, size: int, law: Any = gaussian) -> np.ndarray:
-        """Noise of that scale and law, each column from a run's own stream."""
+        """Draw noise of a scale and law, each column from its run's own stream."""
         drawn = [law(one.noise, size) for one in self.streams]
         return scale * np.stack(drawn, axis=1)
 
 
 def side_by_side(runs: Sequence[Fit]) -> None:
-    """Make runs, of any settings, one release of each at a time."""
+    """Advance runs of any settings together, one release of each at a time."""
     for _ in zip_longest(*(run.stepwise() for run in runs)):
         pass
 
 
 @runtime_checkable
 class Solver(Protocol):
-    """What a module of this family offers.
+    """Interface of a solver module of this family.
 
-    ``Options`` is a dataclass of the keys its YAML may hold under ``options``, ``Run``
-    a :class:`Fit`.
+    ``Options`` is a dataclass of the keys allowed under ``options`` in its YAML;
+    ``Run`` is a :class:`Fit`.
     """
 
     Options: type
     Run: type[Fit]
 
     def refuses(self, options: Any, at: Scaled) -> str:
-        """Why it cannot work on a problem; empty if it can."""
+        """Return why the solver cannot handle a problem; empty if it can."""
 
     def ledger(self, at: Scaled, noise_multiplier: float, options: Any) -> Ledger:
-        """What a run releases, as data, before anything runs."""
+        """List a run's releases as data, before anything runs."""
 
 
 def too_wide(at: Scaled) -> str:
-    """Why a p x p matrix is too much, if it is."""
+    """Return why a p x p matrix is too large; empty if it is not."""
     if at.p <= MOST_SQUARE:
         return ""
     return f"it handles a {at.p} x {at.p} matrix: {MOST_SQUARE} features at most"

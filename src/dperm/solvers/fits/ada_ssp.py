@@ -3,15 +3,16 @@ r"""AdaSSP: noisy moments with a ridge that adapts to the smallest eigenvalue.
 Wang 2018, arXiv:1803.02596, Algorithm 2, under replacing a record. With features
 clipped to R and labels to Y three Gaussian releases of equal budget are made, of
 
-- the smallest eigenvalue of sum x x^T: both data sets' lie in [l, l + R^2], l that of
-  the records they share, so that it moves by R^2;
-- sum x x^T: by sqrt(2) R^2 in the Frobenius norm (:mod:`.moments`);
-- sum x y: by 2 R Y.
+- the smallest eigenvalue of sum x x^T, which moves by R^2: both data sets' lie in [l, l
+  + R^2], l that of the records they share;
+- sum x x^T, which moves by sqrt(2) R^2 in the Frobenius norm (:mod:`.moments`);
+- sum x y, which moves by 2 R Y.
 
 The paper's constants are for adding or removing a record, and compose three (epsilon /
-3, delta / 3) releases; three Gaussian ones compose exactly. From the first, lowered by
-what noise may have added, follows the ridge lambda = max(0, sigma sqrt(p log(2 p^2 /
-0.05)) - smallest), sigma the noise of the second; penalties are added afterwards.
+3, delta / 3) releases; three Gaussian ones compose exactly. The ridge is lambda =
+max(0, sigma sqrt(p log(2 p^2 / 0.05)) - smallest), where ``smallest`` is the first
+release, lowered by what noise may have added, and sigma the noise of the second.
+Penalties are added afterwards.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dperm.solvers.records import Records, gram
 __all__ = ["Options", "Run", "ledger", "refuses"]
 
 DOUBT = 0.05  # chance that the ridge is too small
-_MARGIN = 1.645  # standard deviations below which the smallest eigenvalue seldom is
+_MARGIN = 1.645  # standard deviations that noise seldom exceeds
 _SOURCE = "Wang 2018, Algorithm 2, with replace-one constants"
 
 
@@ -50,7 +51,7 @@ class Options:
 
 
 def sensitivities(at: Scaled, options: Options) -> tuple[float, float, float]:
-    """Of the smallest eigenvalue, the matrix, the vector; labels over their scale."""
+    """Sensitivities of eigenvalue, matrix and vector; labels over their scale."""
     R = options.radius * at.radius
     return R**2, float(np.sqrt(2)) * R**2, 2 * R * options.label
 
@@ -71,7 +72,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """Minimisers for differently noised moments."""
+    """Minimisers from moments with independent noise."""
 
     def steps(self) -> Steps:
         """The smallest eigenvalue, the matrix, the vector."""
@@ -92,18 +93,18 @@ class Run(Fit):
 
 
 def eigen_error(p: int, size: float) -> float:
-    """How far a certified eigenvalue of a (p, p) matrix of that norm may be off."""
+    """Bound the error of a certified eigenvalue of a (p, p) matrix of norm ``size``."""
     return p**2 * size * 2.0**-48
 
 
 def least(V: Any, records: Records, R: float = 0.0) -> float:
-    r"""The smallest eigenvalue of A = sum x x^T; certified where noise is for release.
+    r"""The smallest eigenvalue of A = sum x x^T; certified if noise is for release.
 
     With A = U D U^T + E and U^T U = I + F each eigenvalue of A is within ||F|| max |D|
     + ||E|| of D (Ostrowski; Weyl). Both are computed, within p (p + 3) n R^2 2^-52 of
     the exact ones, which half of the bound has room for. ∎
 
-    Raises CertificateError if LAPACK is further off.
+    Raises CertificateError if LAPACK's error is larger.
     """
     A = gram(V)
     if not records.apart:

@@ -1,11 +1,11 @@
 r"""DP-GD with correlated noise: a matrix mechanism for full batches.
 
-Step t releases no gradient but a weighted sum of all so far,
+Step t releases a weighted sum of all gradients so far,
 
     h_t = sum_{s <= t} c_{t - s} g_s + N(0, sigma^2 I),  g_s a sum of clipped gradients,
 
 and descends along sum_s d_{t - s} h_s, where c and d are the coefficients of (1 -
-z)^-nu and (1 - z)^nu: the gradients themselves, with noise whose sum over the steps
+z)^-nu and (1 - z)^nu. These sums are the gradients with noise whose sum over the steps
 grows more slowly than that of independent noise. nu = 1/2 is the square-root
 factorisation of prefix sums (Fichtenberger, Henzinger and Upadhyay 2023,
 arXiv:2202.11205; Denisov et al. 2022, arXiv:2202.08312), nu = 0 is DP-GD.
@@ -15,7 +15,7 @@ in the ball of radius C: replacing a record, which takes part in every step, mov
 by at most 2 C (|c_0| + ... + |c_t|). Given the earlier releases h_t is a Gaussian
 release of that sensitivity, so that all of them compose exactly to mu^2 = sum_t (2 C
 sum_{k <= t} |c_k|)^2 / sigma^2 (Dong, Roth and Su 2019, Corollary 3.3). ∎ The sums grow
-as t^nu, which is what a record that takes part in every step costs.
+as t^nu, the price of a record that takes part in every step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Options", "Run", "ledger", "refuses"]
 
 @dataclass(frozen=True)
 class Options(dp_gd.Options):
-    """Those of DP-GD, and the power."""
+    """Options of DP-GD, and the power."""
 
     power: float = 0.5  #: nu, in [0, 1)
 
@@ -47,7 +47,7 @@ class Options(dp_gd.Options):
 
 
 def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
-    """One Gaussian release a step, all of one scale."""
+    """One Gaussian release per step, all of one scale."""
     sums = np.cumsum(np.abs(coefficients(-options.power, options.steps)))
     moved = 2 * threshold(at, options.clip) * sums
     scale = noise_multiplier * float(np.linalg.norm(moved))
@@ -65,7 +65,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """Descents with noise of their own."""
+    """Descents with independent noise."""
 
     def steps(self) -> Steps:
         """Weighted sums of the gradients so far."""

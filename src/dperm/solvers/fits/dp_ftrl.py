@@ -3,15 +3,15 @@ r"""DP-FTRL for streams: batches of records in their order, and correlated noise
     h_t = sum_{s <= t} c_{t - s} g_s + N(0, sigma^2 I),  g_s the sum of clip_C(grad l_i)
                                                          over the batch of step s,
 
-and a descent along sum_s d_{t - s} h_s, with c and d as in :mod:`.dp_correlated`: the
-leader follows prefix sums of gradients, whose noise grows slowly (Kairouz et al. 2021,
+and a descent along sum_s d_{t - s} h_s, with c and d as in :mod:`.dp_correlated`: it
+follows prefix sums of gradients, whose noise grows slowly (Kairouz et al. 2021,
 arXiv:2103.00039, with a tree; Denisov et al. 2022, arXiv:2202.08312, with a matrix).
-Records are read in the order in which they are kept, each once an epoch: nothing is
-drawn at random, so that no privacy rests on sampling.
+Records are read in their stored order, each once per epoch. Nothing is drawn at random,
+so that privacy does not rely on sampling.
 
 *Privacy.* All releases together are one Gaussian release
 (:mod:`dperm.accountants.chained`, with the proof), since a record is in one batch of
-an epoch. The order, and so a record's place, does not follow from the records.
+an epoch. The order, and so a record's place, must not depend on the records.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = ["Options", "Run", "ledger", "refuses"]
 
 @dataclass(frozen=True)
 class Options(dp_correlated.Options):
-    """Those of correlated noise; ``steps`` counts epochs."""
+    """Options of correlated noise; ``steps`` counts epochs."""
 
     steps: int = 3
     step: float = 0.3
-    share: float = 0.1  #: of the records, that of a batch
+    share: float = 0.1  #: of the records, in one batch
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,7 +45,7 @@ class Options(dp_correlated.Options):
 
 
 def stated(at: Scaled, options: Options) -> Stream:
-    """All releases, but for the scale."""
+    """The event of all releases, without its scale."""
     batches = min(max(1, round(1 / options.share)), at.n)
     return Stream(
         sensitivity=2 * threshold(at, options.clip),
@@ -65,10 +65,10 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """Passes over the records with noise of their own."""
+    """Passes over the records with independent noise."""
 
     def steps(self) -> Steps:
-        """The weighted sums, and the descent along what they say."""
+        """The weighted sums, and the descent along the gradients they imply."""
         at, options, runs = self.at, self.options, self.u.shape[1]
         needs = stated(at, options)
         C, T = threshold(at, options.clip), needs.steps

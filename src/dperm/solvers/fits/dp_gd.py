@@ -3,13 +3,15 @@ r"""DP-GD: full-batch noisy gradient descent with momentum, in units of public s
     g = sum_i clip_C(grad l_i(u)) + N(0, (sigma 2 C)^2 I),
     V <- beta V + g / n,   u <- prox_{eta / (1 - beta) psi}(u - eta V),   t < T,
 
-with eta = ``step`` / (sup phi'' p): where S are the columns' own scales the mean of ||x
-/ S||^2 is p, so that no eigenvalue of the Hessian is above sup phi'' p; below 2 (1 +
-beta) steps cannot diverge without noise then. Declared scales may be too small. T
-Gaussian releases of sensitivity 2 C compose to one exactly (Dong, Roth and Su 2019,
+with eta = ``step`` / (sup phi'' p). If S are the columns' own scales, the mean of ||x /
+S||^2 is p, so that no eigenvalue of the Hessian exceeds sup phi'' p. Without noise the
+descent then cannot diverge for ``step`` below 2 (1 + beta). Declared scales may be too
+small for that.
+
+T Gaussian releases of sensitivity 2 C compose to one exactly (Dong, Roth and Su 2019,
 Corollary 3.3). Momentum, scales, the proximal operator and averaging are
 post-processing. (V settles at g / (1 - beta) / n: with a threshold of eta alone the
-penalty would weigh 1 - beta of what it should.)
+penalty would have 1 - beta times its weight.)
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ BLOCKS = True  # whether records may be read in blocks
 
 @dataclass(frozen=True)
 class Options:
-    """Length, step, momentum and clip."""
+    """Steps, step size, momentum and clip."""
 
     steps: int = 30  #: T
     step: float = 3.0  #: eta in units of 1 / (sup phi'' p)
     momentum: float = 0.8  #: beta, in [0, 1)
     #: C as a multiple of sqrt(p) times the largest slope, or the label's scale
     clip: float = 1.0
-    #: whether the mean of the last half is published, and not the last
+    #: whether to publish the mean of the last half of the iterates, not the last one
     average: bool = False
 
     def __post_init__(self) -> None:
@@ -50,7 +52,7 @@ class Options:
 
 
 def refuses(options: Options, at: Scaled) -> str:
-    """Every loss and penalty."""
+    """Accept every loss and penalty."""
     return ""
 
 
@@ -81,7 +83,7 @@ class Descent:
     u : ndarray, shape (p, L)
         The start.
     width : int, optional
-        Features that may move; p.
+        Number of features that may move; p by default.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class Descent:
         self.steps, self.taken = steps, 0
 
     def along(self, g: np.ndarray, count: float) -> np.ndarray:
-        """Weights after a step along a sum over so many records; (p, L)."""
+        """Weights after a step along a sum over ``count`` records; (p, L)."""
         self.velocity = self.momentum * self.velocity + g / count
         settled = self.eta / (1 - self.momentum)
         self.u = self.at.prox(self.u - self.eta * self.velocity, settled)
@@ -103,12 +105,12 @@ class Descent:
 
     @property
     def mean(self) -> np.ndarray:
-        """Of the last half of the steps."""
+        """Mean of the last half of the iterates."""
         return self.total / (self.steps - self.steps // 2)
 
 
 class Run(Fit):
-    """Descents with noise of their own."""
+    """Descents with independent noise."""
 
     def steps(self) -> Steps:
         """Noisy gradients."""

@@ -7,9 +7,9 @@ eigenvalues are floored at the edge of the noise. Then T times
     g = sum_i clip_C(grad l_i(u)) + noise,
     u <- argmin g.(z - u) + (z - u).P (z - u) / (2 step) + n psi(z),   P = sup phi'' Q.
 
-All releases are Gaussian and compose exactly: a share of the squared budget is the
-matrix's, the rest the gradients'. For least squares it is the boosting of Tang et al.
-2023, arXiv:2303.03451; for others Q bounds the curvature.
+All releases are Gaussian and compose exactly: a share of the squared budget is for the
+matrix, the rest for the gradients. For least squares it is the boosting of Tang et al.
+2023, arXiv:2303.03451; for other losses Q bounds the curvature.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ BLOCKS = True  # whether records may be read in blocks
 
 @dataclass(frozen=True)
 class Options:
-    """Length, step, clips and the matrix's share."""
+    """Steps, step size, clips and the matrix's share."""
 
     steps: int = 3  #: T
     step: float = 1.0  #: 1 takes the whole step of the metric
     clip: float = 1.0  #: C as in DP-GD
     radius: float = 1.0  #: R as a multiple of sqrt(p)
-    share: float = 0.3  #: of the squared budget, the matrix's
+    share: float = 0.3  #: of the squared budget, for the matrix
 
     def __post_init__(self) -> None:
         at_least("steps", self.steps, 1)
@@ -46,7 +46,7 @@ class Options:
 
 
 def refuses(options: Options, at: Scaled) -> str:
-    """Every loss and penalty, of few features."""
+    """Accept every loss and penalty, but not many features."""
     return too_wide(at)
 
 
@@ -83,7 +83,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """Descents, each in a metric of its own."""
+    """Descents, each in its own metric."""
 
     def steps(self) -> Steps:
         """The matrix, then noisy gradients."""

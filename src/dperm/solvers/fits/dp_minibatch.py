@@ -8,8 +8,8 @@ without replacement:
 One release obeys, in both directions, the curve of ``SampledGaussian`` with q = b / n
 (Balle, Barthe and Gaboardi 2018, Theorem 11: a batch that holds the replaced record
 differs in one record from a batch that does not); steps compose as privacy loss
-distributions. The curve of Poisson sampling under adding a record is another one, and
-would be no bound here.
+distributions. The curve of Poisson sampling under adding a record is different and is
+no bound here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Options", "Run", "batch", "ledger", "refuses"]
 
 @dataclass(frozen=True)
 class Options:
-    """Length, batches, step, momentum and clip."""
+    """Steps, batches, step size, momentum and clip."""
 
     steps: int = 60  #: T
     share: float = 0.1  #: b / n, rounded to a whole number of records, one at least
@@ -49,7 +49,7 @@ class Options:
 
 
 def batch(at: Scaled, options: Options) -> int:
-    """Records of a batch."""
+    """Number of records in a batch."""
     return max(1, round(options.share * at.n))
 
 
@@ -69,7 +69,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """Descents on batches of their own."""
+    """Descents on independent batches."""
 
     def steps(self) -> Steps:
         """Noisy gradients of batches."""

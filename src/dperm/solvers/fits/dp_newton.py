@@ -1,27 +1,27 @@
 r"""DP-Newton with double noise (Ganesh et al. 2023, arXiv:2305.13209).
 
-Of each step a noisy gradient g, a noisy trace of the Hessian and a noisy Newton
-direction are released:
+Each step releases a noisy gradient g, a noisy trace of the Hessian and a noisy Newton
+direction:
 
     g = sum_i grad l_i(u) + N,             sensitivity 2 R,
     trace of the mean Hessian + N,         sup phi'' R^2 / n,
     u - (H + lambda I)^-1 g / n + N,   Delta = ||g / n|| h / (n lambda^2 + lambda h),
 
-h = sup phi'' R^2, H the mean Hessian, records clipped to R. lambda balances error and
-noise by the trace: R^2 (trace / (R^2 n^2 rho))^(1/3) with rho half the squared budget
-of the direction, R^2 / n at least.
+with h = sup phi'' R^2, H the mean Hessian, and records clipped to R. lambda balances
+error and noise by the trace: it is R^2 (trace / (R^2 n^2 rho))^(1/3), at least R^2 / n,
+with rho half the squared budget of the direction.
 
 *The direction's sensitivity under replacing a record.* Let H_A be the Hessian of the
 records that both data sets share, without the other's. Both Hessians are H_A plus a
 positive semi-definite term of one record, of norm h / n at most, so that both inverses
 lie between (H_A + lambda)^-1 - D and (H_A + lambda)^-1, where by Sherman and Morrison
 the loss D has norm (h / n) / (lambda (lambda + h / n)) at most. They differ by D at
-most: as much as under adding a record. ∎ g and the trace, which Delta is made of, are
+most: as much as under adding a record. ∎ g and the trace, which determine Delta, are
 known by then, so that every release is Gaussian given those before it and all of them
 compose exactly. The paper's trace and gradient have constants for adding a record.
 
-A ridge is public and enters both; an L1 norm would need a scaled proximal operator,
-whose sensitivity nobody has shown.
+A ridge is public and enters gradient and Hessian; an L1 norm would need a scaled
+proximal operator, for which no sensitivity is proved.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _UNITS = (
 
 @dataclass(frozen=True)
 class Options:
-    """Length, bound on a record, and shares of the squared budget."""
+    """Steps, bound on a record, and shares of the squared budget."""
 
     steps: int = 5  #: T
     radius: float = 1.0  #: R as a multiple of sqrt(p)
-    share: float = 0.7  #: the gradient's
-    trace: float = 0.1  #: the trace's, of what is left
+    share: float = 0.7  #: for the gradient
+    trace: float = 0.1  #: of the rest, for the trace
     damping: float = 1.0  #: multiple of lambda
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class Options:
 
 
 def refuses(options: Options, at: Scaled) -> str:
-    """Bounded slopes, a smooth penalty, few features."""
+    """Refuse unbounded slopes, penalties that are not smooth, and many features."""
     if at.loss.lipschitz(np.inf) > 1:
         return f"loss {at.loss.name}: expected slopes within [-1, 1]"
     if not at.is_smooth:
@@ -81,7 +81,7 @@ def constants(at: Scaled, options: Options) -> tuple[float, float, np.ndarray]:
 
 
 def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
-    """Three Gaussian releases a step, in units of their sensitivities."""
+    """Three Gaussian releases per step, in units of their sensitivities."""
     ratios = constants(at, options)[2] * noise_multiplier
     source = "Ganesh et al. 2023, double noise; replace-one constants proved here"
     events = tuple(
@@ -92,7 +92,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """Newton's method with noise of its own for each run."""
+    """Newton's method with independent noise for each run."""
 
     def steps(self) -> Steps:
         """Gradient, trace and iterate of every step."""
@@ -104,7 +104,7 @@ class Run(Fit):
             g = yield at.statistic(R, partial(_gradient, u), 2 * R).in_its_unit()
             slope = g / n + at.l2 * u
             trace = yield at.statistic(R, partial(_trace, u, R), h).in_its_unit()
-            mean = np.maximum(trace[0] / n, 0.0) / R**2  # in units of R, as theirs
+            mean = np.maximum(trace[0] / n, 0.0) / R**2  # in units of R, as published
             least = R**2 * (mean / (n**2 * rho)) ** (1 / 3)
             damping = options.damping * np.maximum(least, R**2 / n)
             strong = damping + float(at.l2.min())
@@ -133,7 +133,7 @@ def _stepped(
     V: Any,
     records: Records,
 ) -> np.ndarray:
-    """U - (H + lambda I)^-1 slope of each run, (p, L)."""
+    """The Newton step u - (H + lambda I)^-1 slope of each run, (p, L)."""
     bent, step = records.second(V @ u + records.offset), np.empty_like(slope)
     for k in range(slope.shape[1]):
         H = gram(V, bent[:, k]) / records.n + np.diag(l2 + damping[k])

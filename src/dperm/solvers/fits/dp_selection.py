@@ -1,13 +1,12 @@
-r"""Features first, then DP-GD on these: for more features than n epsilon.
+r"""Feature selection, then DP-GD: for more features than n epsilon.
 
-The k features of the largest scores with Gumbel noise are told, scores being rank
-statistics, which no scale or outlier moves: Kendall's for numbers, Wilcoxon's for
-signs, whose records come times their labels (``Scaled.relevance``). Then DP-GD
-(:mod:`.dp_gd`) runs on records of these features alone, clipped to C as large as k
-features need.
+The k features with the largest scores after Gumbel noise are released. Scores are rank
+statistics, robust to scales and outliers: Kendall's for real labels, Wilcoxon's for
+signs, where records are multiplied by their labels (``Scaled.relevance``). Then DP-GD
+(:mod:`.dp_gd`) runs on these features alone, with a clip C for k features.
 
-*Privacy.* Replacing a record moves every score by at most 2: of the n - 1 pairs with
-that record (n with itself) each changes by 2 at most, over n - 1 (n). So the places are
+*Privacy.* Replacing a record moves every score by at most 2: each of the record's n - 1
+pairs (n with itself) changes by at most 2, divided by n - 1 (n). So the places are
 k exponential mechanisms of range 2 (2 / b) (:mod:`dperm.accountants.noisy_max`), each
 step is a Gaussian release of sensitivity 2 C, and all compose adaptively. ∎ (Dick,
 Gillenwater and Joseph 2023, arXiv:2306.00920, under adding or removing a record; their
@@ -32,11 +31,11 @@ __all__ = ["Options", "Run", "ledger", "refuses"]
 
 @dataclass(frozen=True)
 class Options(dp_gd.Options):
-    """Those of DP-GD, and how features are chosen."""
+    """Options of DP-GD, and of the selection."""
 
     step: float = 0.3
-    features: int = 5  #: k; all where there are fewer
-    share: float = 0.5  #: of the squared budget, the selection's
+    features: int = 5  #: k; all if there are fewer
+    share: float = 0.5  #: of the squared budget, for the selection
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,7 +44,7 @@ class Options(dp_gd.Options):
 
 
 def chosen(at: Scaled, options: Options) -> tuple[int, float]:
-    """k, and C for so many features."""
+    """Number of features k, and C for them."""
     k = min(options.features, at.p)
     return k, threshold(at, options.clip) * float(np.sqrt(k / at.p))
 
@@ -53,7 +52,7 @@ def chosen(at: Scaled, options: Options) -> tuple[int, float]:
 def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     """The features, then T Gaussian releases."""
     (k, C), T = chosen(at, options), options.steps
-    # a selection of range 4 / b costs about as a Gaussian release of mu = 2 / b
+    # a selection of range 4 / b costs about as much as a Gaussian of mu = 2 / b
     scale = 2.0 * noise_multiplier * float(np.sqrt(k / options.share))
     selection = TopK(
         sensitivity=2.0,
@@ -75,7 +74,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """Selections and descents with noise of their own."""
+    """Selections and descents with independent noise."""
 
     def steps(self) -> Steps:
         """Features, then noisy gradients."""

@@ -1,17 +1,19 @@
 r"""Gaussian mixing: least squares on random mixtures of the records.
 
-Of t = (x / S, kappa y / S_y), clipped to C, *k* normal rows with covariance sum t t^T +
-eta I are released, as if the records were multiplied by a Gaussian matrix and noise
-added, and least squares is solved on them (Sheffet 2019; Lev et al. 2025,
-arXiv:2505.24603). What k rows cost under replacing a record is exact
+For t = (x / S, kappa y / S_y), clipped to C, *k* normal rows with covariance sum t t^T
++ eta I are released, as if the records were multiplied by a Gaussian matrix and noise
+added. Least squares is solved on them (Sheffet 2019; Lev et al. 2025,
+arXiv:2505.24603). The cost of k rows under replacing a record is exact
 (:mod:`dperm.accountants.sketch`, with the proof): the covariance has to be at least
-Gamma I, however much of that the records have themselves.
+Gamma I, whatever part of it the records supply.
 
-Their smallest eigenvalue is released first. Both data sets' lie in [l, l + C^2], l that
-of the records they share, so that a Gaussian release of sensitivity C^2, lowered by C^2
-and by as many standard deviations as noise exceeds with a chance of delta / 10, is at
-most l but for that chance: eta = max(0, Gamma - what is known of l). The chance is
-charged to delta. (The authors add it to a release of half the noise and split epsilon.)
+The smallest eigenvalue of sum t t^T is released first. Both data sets' eigenvalues lie
+in [l, l + C^2], l that of the records they share. The Gaussian release, of sensitivity
+C^2, is lowered by C^2 and by a margin that noise exceeds with probability delta / 10.
+Except with that probability it is then a lower bound on l, and eta = max(0, Gamma -
+bound).
+The probability is charged to delta. (The authors add it to a release of half the noise
+and split epsilon.)
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from dperm.solvers.records import Records
 
 __all__ = ["Options", "Run", "ledger", "refuses"]
 
-DOUBT = 0.1  # of delta
+DOUBT = 0.1  # share of delta
 _SOURCE = "Lev et al. 2025, with the exact law under replacing a record"
 
 
@@ -44,7 +46,7 @@ class Options:
     rows: float = 2.5
     radius: float = 1.0  #: C as a multiple of sqrt(p + 1)
     weight: float = 1.0  #: kappa
-    share: float = 0.1  #: of the squared budget, the smallest eigenvalue's
+    share: float = 0.1  #: of the squared budget, for the smallest eigenvalue
 
     def __post_init__(self) -> None:
         for key in ("rows", "radius", "weight"):
@@ -53,7 +55,7 @@ class Options:
 
 
 def count_rows(at: Scaled, width: int, rows: float, doubted: int = 1) -> int:
-    """K, for so many columns; at least as many, so that the sketch is regular."""
+    """Number of rows k, above ``width`` columns so that the sketch is regular."""
     least = np.log(20 * doubted / at.delta)
     return max(int(rows * max(width, least)), width + 2)
 
@@ -71,7 +73,7 @@ def releases(
     )
     sketch = GaussianSketch(
         sensitivity=R,
-        # the loss of kT rows has the deviation s^2 sqrt(kT), as mu of a Gaussian one
+        # the loss of kT rows has deviation s^2 sqrt(kT), like mu of a Gaussian release
         scale=R * float((noise * np.sqrt(k * steps / part[1])) ** 0.5),
         count=steps,
         unit="R, the bound on a record; the scale is the root of the least covariance",
@@ -83,13 +85,16 @@ def releases(
 
 
 def known(at: Scaled, R: float, found: np.ndarray, event: Event) -> np.ndarray:
-    """What is below the smallest eigenvalue of the shared records, but for a doubt."""
+    """Lower bound on the shared records' smallest eigenvalue, shape (L,).
+
+    It fails with probability at most ``DOUBT`` delta.
+    """
     margin = R**2 + float(norm.isf(DOUBT * at.delta)) * event.scale
     return np.maximum(found[0] - margin, 0.0)
 
 
 def bound(at: Scaled, options: Options) -> float:
-    """C."""
+    """C, the bound on t."""
     return options.radius * float(np.sqrt(at.p + 1))
 
 
@@ -102,7 +107,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """Minimisers on different mixtures."""
+    """Minimisers on independent mixtures."""
 
     def steps(self) -> Steps:
         """The smallest eigenvalue, then the sketch."""

@@ -1,18 +1,18 @@
 r"""Iterative Hessian mixing: Newton-like steps, each in the metric of a fresh sketch.
 
-Lev et al. 2026, arXiv:2601.07545. After the smallest eigenvalue
-(:mod:`.gaussian_mixing`), T times
+Lev et al. 2026, arXiv:2601.07545. The smallest eigenvalue is released first
+(:mod:`.gaussian_mixing`), then T times
 
     H = mean of y y^T over k normal rows y ~ N(0, sum x x^T + eta I),
     g = sum_i clip_C(grad l_i(u)) + noise,
     u <- argmin g.(z - u) + (z - u).H (z - u) / 2 + n psi(z).
 
-A sketch's noise is in the metric alone: where the descent ends is decided by the
-gradients, so that the ridge that hides records biases no solution, as it does in
-Gaussian mixing. The authors' constants are T = 3 and k = 6 max(p, log(4 T / rho)). They
-spend epsilon / 2 each on sketches, by a Rényi bound under adding or removing a record,
-and on gradients; here sketches and Gaussian releases compose exactly under replacing
-one (:mod:`dperm.accountants.sketch`). They clip residuals, here whole gradients are.
+A sketch's noise affects only the metric, and the gradients decide where the descent
+ends. So the ridge that hides records does not bias the solution, unlike in Gaussian
+mixing. The authors' constants are T = 3 and k = 6 max(p, log(4 T / rho)). They spend
+epsilon / 2 on sketches, by a Rényi bound under adding or removing a record, and epsilon
+/ 2 on gradients. Here sketches and Gaussian releases compose exactly under replacing a
+record (:mod:`dperm.accountants.sketch`). They clip residuals, we clip gradients.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = ["Options", "Run", "ledger", "refuses"]
 
 @dataclass(frozen=True)
 class Options:
-    """Length, rows, clips and shares of the squared budget."""
+    """Steps, rows, clips and shares of the squared budget."""
 
     steps: int = 3  #: T
     rows: float = 6.0  #: k as a multiple of p, or of log(20 T / delta) if that is more
     clip: float = 1.0  #: C as in DP-GD
     radius: float = 1.0  #: R as a multiple of sqrt(p)
-    share: float = 0.5  #: the sketches'
-    eigenvalue: float = 0.1  #: of that, the smallest eigenvalue's
+    share: float = 0.5  #: for the sketches
+    eigenvalue: float = 0.1  #: of that, for the smallest eigenvalue
 
     def __post_init__(self) -> None:
         at_least("steps", self.steps, 1)
@@ -72,10 +72,10 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """Descents, each step in a metric of its own."""
+    """Descents, each step in its own metric."""
 
     def steps(self) -> Steps:
-        """The smallest eigenvalue, then a sketch and a gradient a step."""
+        """The smallest eigenvalue, then a sketch and a gradient per step."""
         at, options = self.at, self.options
         R, C = options.radius * at.radius, threshold(at, options.clip)
         eigenvalue, sketch, _ = self.ledger.events

@@ -1,18 +1,18 @@
-r"""DP-GD of which the last iterate alone is published: shifted interpolation.
+r"""DP-GD that publishes only its last iterate: shifted interpolation.
 
     y_t = u_{t-1} - eta (sum_i clip_C(grad l_i(u_{t-1})) + N(0, (sigma 2 C)^2 I)) / n,
     u_t = argmin_u ||u - y_t||^2 / (2 eta) + psi(u) + rho ||u||^2 / 2 in a ball,
 
-and y_T is released: not what came before, whose noise hides the records as well.
+and only y_T is released: the noise of earlier steps hides the records as well.
 
 *Conditions.* Records are clipped to R and slopes to C / ||x||, so that every loss is
 convex and (sup phi'' R^2)-smooth whatever the record; for eta <= 2 / (sup phi'' R^2)
-the step does not expand. The map from y_t to u_t knows no record and is c-Lipschitz,
+the step does not expand. The map from y_t to u_t reads no record and is c-Lipschitz,
 c = 1 / (1 + eta (rho + l2)), with values in the ball of diameter D. So the release is
 priced by :mod:`dperm.accountants.chained`, with the proof (Bok, Su and Altschuler 2024,
-arXiv:2403.00278, noisy gradient descent, strongly convex or projected): T steps cost
-no more than about 2 / (1 - c), nor than 2 D n / (C eta), of DP-GD. The ridge rho and
-the ball bias the solution; without both it is DP-GD without momentum.
+arXiv:2403.00278, noisy gradient descent, strongly convex or projected). T steps cost no
+more than about 2 / (1 - c), or 2 D n / (C eta), steps of DP-GD. The ridge rho and the
+ball bias the solution; without both it is DP-GD without momentum.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Options", "Run", "ledger", "refuses"]
 
 @dataclass(frozen=True)
 class Options:
-    """Length, step, clips, ridge and ball."""
+    """Steps, step size, clips, ridge and ball."""
 
     steps: int = 50  #: T
     step: float = 1.0  #: eta in units of 1 / (sup phi'' R^2), 2 at most
@@ -75,10 +75,10 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """Descents with noise of their own."""
+    """Descents with independent noise."""
 
     def steps(self) -> Steps:
-        """The last iterate, and the map that knows no record."""
+        """The last iterate, then the map that reads no record."""
         at, options = self.at, self.options
         R, eta, rho, ball = constants(at, options)
         C, T = threshold(at, options.clip), options.steps

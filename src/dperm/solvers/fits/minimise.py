@@ -2,10 +2,9 @@
 
     sum_i phi(V_i u) + n psi(u) + (ridge / 2) ||u||^2 + b . u,
 
-for columns b of their own: by Newton's method where psi is smooth, by an accelerated
-proximal gradient method where it is not. Both stop where a subgradient of norm at most
-the tolerance is known, so that by strong convexity the minimiser is as near as that
-over the ridge.
+one for each column b: by Newton's method where psi is smooth, by an accelerated
+proximal gradient method where it is not. Both stop at a subgradient of norm at most the
+tolerance; by strong convexity the minimiser is then within tolerance / ridge.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from dperm.solvers.records import Records, gram
 if TYPE_CHECKING:
     from dperm.solvers.fits.scaled import Scaled
 
-_CHORDS = 60  # steps with a Hessian that is not renewed
+_CHORDS = 60  # steps with a fixed Hessian
 _NEWTON = 200
-_HALVINGS = 200  # of the logarithm of the error, each sqrt(condition) steps
-_ROUNDING = 1e-15  # of b
-_LENGTHS = (0.05, 20.0)  # of a step, in Newton steps
+_HALVINGS = 200  # reductions of the error by e, sqrt(condition) steps each
+_ROUNDING = 1e-15  # relative, of b
+_LENGTHS = (0.05, 20.0)  # shortest and longest step, in Newton steps
 
 
 def minimise(
@@ -39,21 +38,21 @@ def minimise(
 ) -> np.ndarray:
     """Minimisers on records clipped to a radius, one for each column of b.
 
-    They are returned also where the tolerance is not reached, which rounding alone can
-    be the reason of: to refuse some data sets would tell them from others.
+    They are returned even if the tolerance is not reached, which only rounding can
+    cause: refusing some data sets would distinguish them from others.
 
     Parameters
     ----------
     at : Scaled
-        Whose penalty psi is.
+        Problem with the penalty psi.
     ridge : float
-        In units of the sum over records, beside the penalty; positive.
+        In units of the sum over records, added to the penalty; positive.
     b : ndarray, shape (p, L)
     tolerance : float
-        On the norm of the least subgradient.
+        Bound on the norm of the least subgradient.
 
-        It is taken for reached where rounding of b is larger, which noise of many
-        thousand times its scale would need.
+        It counts as reached where rounding of b is larger, which needs noise of many
+        thousand times its scale.
 
     Returns
     -------
@@ -75,18 +74,18 @@ def certified(
 ) -> np.ndarray:
     """The minimiser for one b (p, 1), at which a small subgradient was computed.
 
-    Where Newton's method does not come there the other one is run, if the records are
-    at hand: its number of steps is proved but for rounding.
+    If Newton's method fails, the proximal method runs, provided that the records are in
+    memory: its number of steps is proved, except for rounding.
 
     Parameters
     ----------
     far : float
-        On the minimiser's norm.
+        Bound on the minimiser's norm.
 
     Raises
     ------
     CertificateError
-        If the least subgradient is longer than the tolerance after all.
+        If no point within ``far`` has a subgradient within the tolerance.
     """
     given = (at, records, radius, ridge, b)
     at_hand = records.sample() is records
@@ -100,7 +99,7 @@ def certified(
 def _steepness(
     at: Scaled, records: Records, radius: float, ridge: float, b: Any, u: np.ndarray
 ) -> float:
-    """Norm of the least subgradient at u (p, 1), but for a box."""
+    """Norm of the least subgradient at u (p, 1), ignoring a box."""
     slope = records.pull(u, radius) + (at.n * at.l2 + ridge) * u + b
     pull = at.n * at.l1
     rest = np.maximum(np.abs(slope) - pull, 0.0)
@@ -108,12 +107,12 @@ def _steepness(
 
 
 def rounding(at: Scaled, radius: float, tilt: float, far: float) -> float:
-    r"""How far a computed subgradient at ||u|| <= far may be from the exact one.
+    r"""Bound the rounding error of a computed subgradient at ||u|| <= far.
 
     Parameters
     ----------
     tilt : float
-        On the norm of b.
+        Bound on the norm of b.
     """
     n, p = at.n, at.p
     slope = gamma(3 * p + 120) * (2 + 2 * radius * far) + 2.0**-45
@@ -129,9 +128,9 @@ def _newton(
     b: np.ndarray,
     tolerance: np.ndarray,
 ) -> np.ndarray:
-    """Steps with the Hessian at the minimiser for b = 0; if slow, with their own.
+    """Take steps with the Hessian at the minimiser for b = 0; if slow, with their own.
 
-    Of many records that is the minimiser on a sample, whose Hessian is nearly theirs.
+    For records in blocks that is the minimiser on a sample, whose Hessian is similar.
     """
     weights = at.n * at.l2[:, 0] + ridge
 
@@ -182,7 +181,7 @@ def _minimise_one(
     u: np.ndarray,
     tolerance: float,
 ) -> np.ndarray:
-    """Newton's method with halved steps, from u (p,)."""
+    """Newton's method with step halving, from u (p,)."""
 
     def slope_of(u: np.ndarray) -> np.ndarray:
         return records.pull(u, radius) + weights * u + b
@@ -227,7 +226,7 @@ def _proximal(
     y = u
     for _ in range(_most_steps(at, radius, ridge)):
         following = at.prox(y - step * smooth(y), step * at.n)
-        # L (y - u) - grad f(y) + grad f(u) is a subgradient; grad f moves by L at most
+        # L (y - u) - grad f(y) + grad f(u) is a subgradient; grad f is L-Lipschitz
         sizes = 2 * L * np.linalg.norm(y - following, axis=0)
         if (sizes <= tolerance).all():
             return following
@@ -237,7 +236,7 @@ def _proximal(
 
 
 def _most_steps(at: Scaled, radius: float, ridge: float) -> int:
-    """Steps that reach any tolerance but for rounding, whatever the records are."""
+    """Steps that reach any tolerance above rounding, whatever the records are."""
     strong = ridge + at.n * float(at.l2.min())
     steepest = at.loss.curvature * at.n * radius**2 / strong
     return 1000 + math.ceil(_HALVINGS * math.sqrt(1 + steepest))

@@ -1,17 +1,17 @@
 r"""Noisy moments, with any penalty afterwards: least squares from one release.
 
-Of t = (x / S, kappa y / S_y), clipped to C, the sum Q of t t^T is released with
+For t = (x / S, kappa y / S_y), clipped to C, the sum Q of t t^T is released with
 symmetric noise of scale sigma in the isometric coordinates (q_ii, sqrt(2) q_ij).
 
 *Sensitivity.* ||t t^T - s s^T||_F^2 = ||t||^4 + ||s||^4 - 2 (t.s)^2 <= 2 C^4, attained
 at right angles. ∎ So sigma = sqrt(2) C^2 times the noise multiplier, and the release is
-Gaussian. All that follows is post-processing: the features' block gets its eigenvalues
+Gaussian. The rest is post-processing: the eigenvalues of the features' block are
 floored at ``floor`` sigma sqrt(2 p), the edge of the noise's spectrum, and
 
     u = argmin u.Q u / 2 - q.u + n psi(u)
 
-is found with whatever penalty, L1 norms and boxes included (Vu and Slavkovic 2009;
-Foulds et al. 2016; Wang 2018).
+is found with any penalty, including L1 norms and boxes (Vu and Slavkovic 2009; Foulds
+et al. 2016; Wang 2018).
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Options:
 
 
 def refuses(options: Options, at: Scaled) -> str:
-    """Moments determine a quadratic loss alone."""
+    """Refuse losses other than squares, which moments do not determine."""
     if not at.loss.quadratic:
         return f"loss {at.loss.name}: second moments determine no other than squares"
     return too_wide(at)
 
 
 def bound(at: Scaled, options: Options) -> float:
-    """C."""
+    """C, the bound on t."""
     return options.radius * float(np.sqrt(at.p + 1))
 
 
@@ -67,7 +67,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """Minimisers for differently noised moments."""
+    """Minimisers from moments with independent noise."""
 
     def steps(self) -> Steps:
         """The noisy moments of features and label."""
@@ -80,13 +80,13 @@ class Run(Fit):
 
 
 _STEPS = 2000
-_STILL = 1e-9  # of the weights, a step that ends the search
+_STILL = 1e-9  # relative to the weights, a step that ends the search
 
 
 def floored(Q: np.ndarray, least: float) -> np.ndarray:
-    """Symmetric matrices (L, p, p) with eigenvalues no smaller than a positive floor.
+    """Raise the eigenvalues of symmetric matrices (L, p, p) to at least ``least``.
 
-    Without one a penalised quadratic may be unbounded below.
+    Without a positive floor a penalised quadratic may be unbounded below.
     """
     values, vectors = np.linalg.eigh(Q)
     return (vectors * np.maximum(values, least)[:, None, :]) @ vectors.mT
@@ -95,17 +95,17 @@ def floored(Q: np.ndarray, least: float) -> np.ndarray:
 def minimised(
     at: Scaled, Q: np.ndarray, q: np.ndarray, records: float, u: np.ndarray
 ) -> np.ndarray:
-    """Minimiser of u.Q u / 2 - q.u + records psi(u) for each run, from u.
+    """Minimiser of u.Q u / 2 - q.u + records psi(u) for each run, starting at u.
 
     Parameters
     ----------
     at : Scaled
-        Whose penalty psi is.
+        Problem with the penalty psi.
     Q : ndarray, shape (L, p, p)
         Positive definite.
     q, u : ndarray, shape (p, L)
     records : float
-        What the penalty is multiplied with.
+        Factor of the penalty.
 
     Returns
     -------

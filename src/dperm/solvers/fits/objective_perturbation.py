@@ -3,16 +3,16 @@ r"""Objective perturbation: the minimiser of the objective with a random linear 
     u = argmin sum_i log(1 + e^(-v_i . u)) + n psi(u) + (Lambda_0 / 2) ||u||^2 + b . u,
     b ~ N(0, sigma^2 I),   ||v_i|| <= R,   sigma = noise multiplier times 2 R,
 
-with Lambda = R^2 / K in all; what the penalty has of it counts. The bound on its
-privacy, under replacing a record and with any closed convex psi that does not depend on
-the data, is proved in :mod:`dperm.accountants.perturbed_objective`; up to
-K = 0.45 epsilon or so it is that of the Gaussian mechanism with sensitivity 2 R.
+with Lambda = R^2 / K in total, including the penalty's share. The privacy bound, under
+replacing a record and with any closed convex psi that does not depend on the data, is
+proved in :mod:`dperm.accountants.perturbed_objective`. Up to about K = 0.45 epsilon it
+is that of the Gaussian mechanism with sensitivity 2 R.
 
-``exact`` minima are those to which the proof applies; what is published is computed
-until a subgradient of norm tau = ``tolerance`` Lambda is known, which the ledger names
-as an assumption. ``approximate`` minima are within tau / Lambda of them and hide what
-is left by N(0, s^2 I) with s = 2 tau / (Lambda mu): both data sets' minima are off, so
-that replacing a record moves what is left by 2 tau / Lambda, and the second release is
+The proof applies to ``exact`` minima. The published ones are computed up to a
+subgradient of norm tau = ``tolerance`` Lambda; the ledger names exactness as an
+assumption. ``approximate`` minima are within tau / Lambda of exact ones, and N(0, s^2
+I) with s = 2 tau / (Lambda mu) hides the error. Both data sets' minima have an error,
+which replacing a record moves by at most 2 tau / Lambda, and the second release is
 mu-GDP given the first (Iyengar et al. 2019, whose code has half of that shift).
 """
 
@@ -33,13 +33,13 @@ WIDE = 2000  # features beyond which a non-smooth minimiser takes minutes
 
 @dataclass(frozen=True)
 class Options:
-    """Bound on a record, ridge, and what minima are taken for."""
+    """Bound on a record, ridge, and treatment of minima."""
 
     radius: float = 1.0  #: R as a multiple of sqrt(p)
     curvature: float = 0.45  #: K = R^2 / Lambda as a multiple of the target epsilon
     minima: str = "exact"  #: {"exact", "approximate"}
     tolerance: float = 1e-9  #: tau / Lambda
-    digits: float = 1e-4  #: mu of hiding what is left
+    digits: float = 1e-4  #: mu of the release that hides the error
 
     def __post_init__(self) -> None:
         for key in ("radius", "curvature", "tolerance", "digits"):
@@ -48,7 +48,7 @@ class Options:
 
 
 def refuses(options: Options, at: Scaled) -> str:
-    """The proof is of the logistic loss."""
+    """Refuse losses for which nothing is proved, and minima that take too long."""
     if at.loss.name != "logistic":
         return (
             f"loss {at.loss.name}: the bound is proved for slopes of one sign, which "
@@ -60,7 +60,7 @@ def refuses(options: Options, at: Scaled) -> str:
 
 
 def constants(at: Scaled, options: Options) -> tuple[float, float, float]:
-    """R, Lambda, and the ridge that has to be added for it."""
+    """R, Lambda, and the ridge to be added for it."""
     R = options.radius * at.radius
     wanted = R**2 / (options.curvature * at.epsilon)
     own = at.n * float(at.l2.min())
@@ -68,7 +68,7 @@ def constants(at: Scaled, options: Options) -> tuple[float, float, float]:
 
 
 def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
-    """The tilted minimum, and the noise that hides its digits if it is approximate."""
+    """The tilted minimum, and the noise that hides its error if it is approximate."""
     R, Lambda, _ = constants(at, options)
     tilt = PerturbedObjective(
         sensitivity=2 * R,
@@ -91,10 +91,10 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """Minimisers of differently tilted objectives."""
+    """Minimisers of objectives with independent linear terms."""
 
     def steps(self) -> Steps:
-        """The minimisers, with noise on their digits if they are approximate."""
+        """The minimisers, with noise on their error if they are approximate."""
         at, options = self.at, self.options
         R, Lambda, ridge = constants(at, options)
         off = options.tolerance if options.minima == "approximate" else 0.0

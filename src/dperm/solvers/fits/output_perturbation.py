@@ -4,11 +4,11 @@ The objective, a mean over records, is (Lambda / n)-strongly convex, and a recor
 norm at most R changes its gradient by 2 R / n when it is replaced, so that the
 minimiser moves by at most 2 R / Lambda.
 
-*Proof.* With g and g' the two gradients' difference of at most 2 R / n, strong
-monotonicity of the first objective's subdifferential gives, at the two minimisers u and
-u', (Lambda / n) ||u - u'||^2 <= (u - u') . h with h the difference at u', ||h|| <= 2 R
-/ n. ∎ (Chaudhuri, Monteleoni and Sarwate 2011, Corollary 8, for smooth penalties.) What
-the minimiser is off, 1e-9 at most on either side, is in the sensitivity.
+*Proof.* Strong monotonicity of the first objective's subdifferential gives, at the two
+minimisers u and u', (Lambda / n) ||u - u'||^2 <= (u - u') . h with h the difference of
+the gradients at u', ||h|| <= 2 R / n. ∎ (Chaudhuri, Monteleoni and Sarwate 2011,
+Corollary 8, for smooth penalties.) The sensitivity includes the computed minimiser's
+error of at most 1e-9 on either side.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dperm.solvers.fits.objective_perturbation import WIDE
 from dperm.solvers.fits.scaled import Scaled
 
 BLOCKS = True  # whether records may be read in blocks
-TOLERANCE = 1e-9  # of the minimiser
+TOLERANCE = 1e-9  # on the distance to the minimiser
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,7 @@ class Options:
     """Bound on a record, and ridge."""
 
     radius: float = 1.0  #: R as a multiple of sqrt(p)
-    #: Lambda / (n R), which is how far a single record may move the minimiser from the
-    #: others' in units of 1 / n
+    #: Lambda / (n R); replacing a record moves the minimiser by at most 2 / (n ridge)
     ridge: float = 0.03
 
     def __post_init__(self) -> None:
@@ -42,7 +41,7 @@ class Options:
 
 
 def refuses(options: Options, at: Scaled) -> str:
-    """A loss whose slope is not bounded by 1 bounds no gradient."""
+    """Refuse slopes that are not bounded by 1, and minima that take too long."""
     if at.loss.lipschitz(np.inf) > 1:
         return f"loss {at.loss.name}: expected slopes within [-1, 1]"
     if at.p > WIDE:
@@ -73,9 +72,9 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
 
 
 class Run(Fit):
-    """One minimiser, noised for every run."""
+    """One minimiser, with independent noise for every run."""
 
     def steps(self) -> Steps:
-        """The minimiser and noise."""
+        """The minimiser with noise."""
         R, Lambda, ridge, moved = constants(self.at, self.options)
         self.u = yield self.at.minimum(R, ridge, TOLERANCE * Lambda, moved)

@@ -1,13 +1,13 @@
-"""What a method may know of a problem, and the only ways to its records.
+"""The public view of a problem, and the only access to its records.
 
-A problem is seen in units of its public scales: x / S, u = S w. Where S are the
-columns' own scales the mean of ||x / S||^2 is p, so that a bound R = sqrt(p) on a
-record needs no look at the data. "Clipped to R" takes a record to the ball of radius R;
-the objective that is reported is always that of the unclipped records.
+A problem is expressed in units of its public scales: x / S, u = S w. If S are the
+columns' own scales, the mean of ||x / S||^2 is p, so that the bound R = sqrt(p) on a
+record needs no look at the data. "Clipped to R" means projected onto the ball of radius
+R; the reported objective is always that of the unclipped records.
 
-What is read off the records comes as a :class:`Secret`, which a method cannot look
-into: it yields it, and is sent what is released of it (:class:`~dperm.solvers.fits.
-Fit`). So all that a method computes follows from public numbers and from releases.
+A value read off the records is a :class:`Secret`, which a method cannot look into: it
+yields the secret and receives its release (:class:`~dperm.solvers.fits.Fit`). So all
+that a method computes follows from public numbers and from releases.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Scaled:
     problem : Problem
         Not one that is standardised implicitly.
     apart : bool
-        Whether all that is released may get noise for release; see ``Records``.
+        Whether every release may get noise for release; see ``Records``.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Scaled:
     label : float
         Scale of the labels; 1 where they are signs.
     given : tuple of str
-        What is taken to be public.
+        Public information.
     """
 
     def __init__(self, problem: Problem, apart: bool = False):
@@ -67,20 +67,20 @@ class Scaled:
         self._together: Together | None = None
 
     def aiming(self, epsilon: float) -> Scaled:
-        """The same records with another target; what was made of them is shared."""
-        self._behind()  # made now, once for all
+        """Return the same records with another target; cached values are shared."""
+        self._behind()  # scaled now, once for all targets
         other = copy.copy(self)
         other.epsilon = epsilon
         return other
 
     def together(self) -> Scaled:
-        """The same for runs side by side, whose gradients are computed together."""
+        """Return a copy for runs side by side, which compute gradients together."""
         other = copy.copy(self)
         other._together = Together(self._behind())
         return other
 
     def _behind(self) -> Records:
-        """The records, which are scaled when they are first needed."""
+        """Return the records, scaling them when they are first needed."""
         if isinstance(self._records, Problem):
             A = self._records.A
             if isinstance(A, Blocks):
@@ -93,7 +93,7 @@ class Scaled:
 
     @property
     def real(self) -> bool:
-        """Whether labels are numbers."""
+        """Whether labels are real numbers, not signs."""
         return bool(self.loss.signs(np.full(1, -1.0))[0] == 1.0)
 
     @property
@@ -115,9 +115,9 @@ class Scaled:
     def batch_gradient_sum(
         self, u: np.ndarray, C: float, size: int, streams: Sequence[Streams]
     ) -> Secret:
-        """The same over batches of ``size`` records, drawn without replacement.
+        """As ``gradient_sum``, over batches of ``size`` records without replacement.
 
-        Each run has a batch of its own, from its stream ``sampling``.
+        Each run draws its own batch from its stream ``sampling``.
         """
         records, found = self._behind(), np.empty_like(u)
         for run, one in enumerate(streams):
@@ -140,7 +140,7 @@ class Scaled:
     def moments(self, C: float, weight: float) -> Secret:
         """Sum of t t^T, t = (x, weight y / S_y) clipped to C; symmetric, as wide as t.
 
-        As for ``second_moments``: at right angles it moves by sqrt(2) C^2.
+        As for ``second_moments``, it moves by at most sqrt(2) C^2.
         """
         records = self._behind()
         key = ("moments", C, weight)
@@ -157,20 +157,21 @@ class Scaled:
         key: Any = None,
         error: float | None = None,
     ) -> Secret:
-        """Any other function of the records, with the sensitivity that is proved of it.
+        """Any other function of the records, with its proved sensitivity.
 
         Parameters
         ----------
         R : float
-            To which records are clipped.
+            Radius to which records are clipped.
         function : callable
-            Of the clipped records V and of the records; (), (p,), (1, L) or (p, L).
+            Maps the clipped records V and the records to a value of shape (), (p,),
+            (1, L) or (p, L).
         sensitivity : float or ndarray (L,)
-            Under replacing a record. It may follow from releases.
+            Under replacing a record. It may depend on releases.
         key : optional
-            Under which the value is kept, if the function knows nothing of the run.
+            Cache key of the value, if the function does not depend on the run.
         error : float, optional
-            As of ``Secret``.
+            See ``Secret``.
         """
         records = self._behind()
 
@@ -185,7 +186,7 @@ class Scaled:
     ) -> Secret:
         """Minimiser of the loss on records clipped to R, the penalty and a ridge; (p,).
 
-        To within ``tolerance`` of the norm of a subgradient of the sum over records.
+        The search ends at a subgradient of the sum over records within ``tolerance``.
         """
         records, Lambda = self._behind(), self._strong(ridge)
         none, far = np.zeros((self.p, 1)), 2 * self.n * R / Lambda
@@ -200,9 +201,9 @@ class Scaled:
     def tilted_minimum(
         self, R: float, ridge: float, tolerance: float, curvature: float, off: float
     ) -> Tilted:
-        """The same with a random linear term, which hides it; see ``Tilted``.
+        """As ``minimum``, hidden by a random linear term; see ``Tilted``.
 
-        *Size.* Losses are not negative, and n log 2 together at 0: so at the minimiser
+        *Size.* Losses are not negative and sum to n log 2 at 0. So at the minimiser
         Lambda ||u||^2 / 2 - ||b|| ||u|| <= n log 2, and ||u|| <= (2 ||b|| + sqrt(2
         Lambda n log 2)) / Lambda. ∎
         """
@@ -213,19 +214,19 @@ class Scaled:
             far = (2 * tilt + float(np.sqrt(2 * Lambda * self.n * np.log(2)))) / Lambda
             far = 2 * min(far, (self.n * R + tilt) / Lambda)
             error = minimise.rounding(self, R, tilt, far)
-            error += self.radius * step(scale) / 2  # of b itself
+            error += self.radius * step(scale) / 2  # rounding of b itself
             return self._minimum(R, ridge, b, tolerance, far), error / Lambda
 
         return Tilted(minimiser, self.p, R, curvature, off, self.apart)
 
     def _strong(self, ridge: float) -> float:
-        """Lambda, with what the penalty has of it."""
+        """Lambda, including the penalty's share."""
         return ridge + self.n * float(self.l2.min())
 
     def _minimum(
         self, R: float, ridge: float, b: np.ndarray, tolerance: float, far: float
     ) -> np.ndarray:
-        """Minimisers (p, L), certified where noise is for release."""
+        """Minimisers (p, L), certified if the noise is for release."""
         given = (self, self._behind(), R, ridge, b, tolerance)
         if self.apart:
             return minimise.certified(*given, far)
@@ -234,16 +235,16 @@ class Scaled:
     def last_iterate(
         self, R: float, C: float, eta: float, T: int, rho: float, ball: float
     ) -> Inside:
-        """The T-th of noisy iterates before it is mapped ``inside``; (p, L).
+        """The T-th noisy iterate, before ``inside`` is applied; (p, L).
 
         Parameters
         ----------
         R, C : float
-            To which records and their gradients are clipped.
+            Bounds to which records and their gradients are clipped.
         eta : float
-            Steps; 2 / (sup phi'' R^2) at most, beyond which they may expand.
+            Step size; at most 2 / (sup phi'' R^2), beyond which a step may expand.
         rho, ball : float
-            As for ``inside``.
+            See ``inside``.
         """
         require("eta sup phi'' R^2", eta * self.loss.curvature * R**2, 2.0)
         records, p = self._behind(), self.p
@@ -262,7 +263,7 @@ class Scaled:
         return Inside(run, T * p, LastIterate(2 * C, 0.0, 1, "", "", T, contraction, D))
 
     def inside(self, y: np.ndarray, eta: float, rho: float, ball: float) -> np.ndarray:
-        """Proximal operator of the penalty and a ridge at y (p, L), in a ball."""
+        """Proximal operator of penalty and ridge at y (p, L), projected onto a ball."""
         u = self.prox(y / (1 + eta * rho), eta / (1 + eta * rho))
         return u * np.minimum(1.0, ball / np.maximum(np.linalg.norm(u, axis=0), 1e-300))
 
@@ -278,13 +279,13 @@ class Scaled:
         Parameters
         ----------
         C : float
-            To which gradients are clipped.
+            Bound to which gradients are clipped.
         needs : Stream
-            Steps, batches of an epoch and power.
+            Steps, batches per epoch and power.
         follow : callable
-            Starts anew, and maps the sum of each step, with its noise, to the weights
-            of the next. It is what the releases so far say of that step's gradient: the
-            triangles of ``power`` and -``power`` are inverse to each other.
+            Starts a new descent and returns its map from the noisy sum of each step to
+            the weights of the next. That sum follows from the releases so far, since
+            the triangles of ``power`` and -``power`` are inverse to each other.
         """
         records, T = self._behind(), needs.steps
         ends = np.arange(needs.batches + 1) * self.n // needs.batches
@@ -303,19 +304,19 @@ class Scaled:
         return Inside(run, T * self.p, replace(needs, sensitivity=2 * C))
 
     def relevance(self, k: int) -> Scores:
-        """Scores of features by the order of their entries, of which k are told; (p,).
+        """Rank scores of the features; the places of the k largest are released; (p,).
 
-        Of numbers Kendall's |sum_{i < k} sign(x_i - x_k) sign(y_i - y_k)| / (n - 1); of
-        signs, whose records v come times their labels, Wilcoxon's |sum_{i <= k}
-        sign(v_i + v_k)| / n. A record is in n - 1, or n, pairs, each of which it moves
-        by 2 at most: replacing one moves a score by 2.
+        For real labels Kendall's |sum_{i < k} sign(x_i - x_k) sign(y_i - y_k)| / (n -
+        1); for signs, where records v are multiplied by their labels, Wilcoxon's
+        |sum_{i <= k} sign(v_i + v_k)| / n. A record is in n - 1, or n, pairs and moves
+        each by at most 2, so that replacing one moves a score by at most 2.
         """
         records = self._behind()
         values = records.kept("relevance", lambda: relevance(records, self.real))
         return Scores(values, 2.0, k)
 
     def chosen_gradient_sum(self, u: np.ndarray, C: float, chosen: Any) -> Secret:
-        """Sum of gradients in each run's features (k, L), clipped to C; (k, L)."""
+        """Sum of gradients in each run's chosen features, clipped to C; (k, L)."""
         found = np.empty(chosen.shape)
         for run, columns in enumerate(chosen.T):
             some = self._behind().of_columns(columns)
@@ -336,7 +337,7 @@ class Scaled:
 
     @property
     def is_smooth(self) -> bool:
-        """Whether the penalty is a ridge or nothing."""
+        """Whether the penalty is a ridge or zero."""
         ends = np.isfinite((self.penalty.lower, self.penalty.upper))
         return not (self.penalty.l1 or ends.any())
 
@@ -346,7 +347,7 @@ class Scaled:
         return self.boxed(out / (1.0 + step * self.l2))
 
     def boxed(self, u: np.ndarray) -> np.ndarray:
-        """The point of the box nearest to u (p, L), the box being one of weights."""
+        """Nearest point to u (p, L) in the box, which bounds the weights u / S."""
         ends = (self.penalty.lower, self.penalty.upper)
         if not np.isfinite(ends).any():
             return u

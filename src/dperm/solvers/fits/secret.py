@@ -1,4 +1,4 @@
-"""What was read off the records and is not yet hidden: no method can look into it."""
+"""Values read off the records and not yet hidden; no method can look into them."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from dperm.core.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import gumbel
 from dperm.solvers.exact_noise import Exact
 
-ROUNDING = 1e-9  # relative, by which a sensitivity may exceed the ledger's
+ROUNDING = 1e-9  # relative excess of a sensitivity over the ledger's
 Normal = Callable[[Any, int], np.ndarray]  # Gaussian noise of a scale and size, (k, L)
 
 
 class UndeclaredError(ValueError):
-    """A run releases what its ledger does not state: nothing of it is released."""
+    """A run requests a release that its ledger does not state; it is not made."""
 
 
 class Secret:
-    """A value that replacing a record moves by a known distance at most.
+    """A value that replacing a record moves by at most a known distance.
 
     Parameters
     ----------
     value : float or ndarray, (), (p,), (1, L), (p, L), or symmetric (p, p)
-        Or a callable without arguments, which is called when it is released.
+        Or a callable without arguments, which returns it when it is released.
     sensitivity : float or ndarray (L,)
         In the Euclidean, or Frobenius, norm.
     batch : (int, int), optional
-        Records that were drawn, of how many.
+        Number of records drawn, and number of all records.
     error : float, optional
-        How far the value may be from the exact one, in that norm. Without a bound it
-        gets no exact noise.
+        Bound on the value's distance from the exact one, in that norm. Without it the
+        value gets no exact noise.
     """
 
     __slots__ = ("__value", "batch", "error", "sensitivity", "symmetric", "unit")
@@ -60,12 +60,12 @@ class Secret:
         return np.asarray(self.__value, dtype=float)
 
     def in_its_unit(self) -> Secret:
-        """The same, for an event of sensitivity 1 in units of the secret's own."""
+        """Use an event of sensitivity 1, in units of the secret's own sensitivity."""
         self.unit = self.sensitivity
         return self
 
     def plus(self, other: Secret, weight: float) -> Secret:
-        """The sum with a multiple of another, which a record moves as well."""
+        """Add a multiple of another secret; their sensitivities add up."""
 
         def value() -> np.ndarray:
             found: np.ndarray = self.__read() + weight * other.__read()
@@ -74,12 +74,12 @@ class Secret:
         return Secret(value, self.sensitivity + abs(weight) * other.sensitivity)
 
     def sketched(self, rows: int, known: np.ndarray) -> Sketched:
-        """Normal rows with these second moments as covariance, and what they lack.
+        """Normal rows whose covariance is these second moments plus a ridge.
 
         Parameters
         ----------
         known : ndarray, shape (L,)
-            Below the smallest eigenvalue of the moments that two data sets share.
+            Lower bound on the smallest eigenvalue of two data sets' shared moments.
         """
         reach = float(np.sqrt(self.sensitivity / np.sqrt(2)))
         return Sketched(self.__read(), reach, rows, known)
@@ -109,13 +109,13 @@ class Secret:
 
 
 class Sketched:
-    """Second moments as seen through normal rows, whose covariance they are.
+    """Second moments, released through normal rows that have them as covariance.
 
     Parameters
     ----------
     moments : ndarray, shape (p, p)
     reach : float
-        R on a record.
+        R, the bound on a record.
     known : ndarray, shape (L,)
     """
 
@@ -125,7 +125,7 @@ class Sketched:
         self.__moments, self.reach, self.rows, self.known = moments, reach, rows, known
 
     def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
-        """Mean of y y^T over the rows y ~ N(0, moments + what is added), (L, p, p).
+        """Mean of y y^T over the rows y ~ N(0, moments + ridge), (L, p, p).
 
         Raises
         ------
@@ -151,17 +151,17 @@ class Tilted:
     Parameters
     ----------
     minimise : callable
-        Of the linear terms (p, L) and their scale; the minimisers (p, L), and how far
-        beyond ``off`` what is computed may be from those for continuous terms.
+        Maps linear terms (p, L) and their scale to the minimisers (p, L), and to how
+        far beyond ``off`` these may be from the minimisers for continuous terms.
     size : int
         p.
     reach, curvature : float
-        R on a record, and R^2 / Lambda.
+        R, the bound on a record, and R^2 / Lambda.
     off : float
-        How far from the minimiser what is computed may be, if noise of a second event
-        hides that; 0 if it is taken for the minimiser.
+        Bound on the error of the computed minimiser, if noise of a second event hides
+        it; 0 if it counts as exact.
     certified : bool
-        Whether that is certified, so that it may get noise for release.
+        Whether that bound is certified, so that noise for release is possible.
     """
 
     __slots__ = ("__minimise", "certified", "curvature", "off", "reach", "size")
@@ -179,7 +179,7 @@ class Tilted:
         self.reach, self.curvature, self.off = reach, curvature, off
 
     def released(self, events: Iterator[Event], normal: Normal | Exact) -> np.ndarray:
-        """The minimiser for a linear term of the next event's noise; (p, L).
+        """The minimiser with the next event's noise as linear term; (p, L).
 
         Raises
         ------
@@ -205,16 +205,16 @@ class Tilted:
 
 
 class Inside:
-    """Steps that draw noise of their own, and of which the end alone is released.
+    """Steps with their own noise, of which only the end is released.
 
     Parameters
     ----------
     run : callable
-        Of the noise of all steps (k, L); what is released, (m, L).
+        Maps the noise of all steps (k, L) to the release (m, L).
     size : int
         k.
     needs : Chained
-        What the steps cost, but for the scale.
+        Cost of the steps, except for the scale.
     """
 
     __slots__ = ("__run", "needs", "size")
@@ -225,7 +225,7 @@ class Inside:
         self.__run, self.size, self.needs = run, size, needs
 
     def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
-        """The end of the steps, with noise of the next event's scale in each.
+        """The end of the steps, each with noise of the next event's scale.
 
         Raises
         ------
@@ -239,13 +239,13 @@ class Inside:
 
 
 class Scores:
-    """Scores of features, of which the places of the largest are told.
+    """Scores of features, of which the places of the largest are released.
 
     Parameters
     ----------
     values : ndarray, shape (p,)
     sensitivity : float
-        Of each.
+        Of each score.
     """
 
     __slots__ = ("__values", "k", "sensitivity")
@@ -283,7 +283,7 @@ def require(name: str, found: Any, stated: float) -> None:
 
 
 def taken(events: Iterator[Event], kind: type[Event]) -> Any:
-    """The next event, of a kind.
+    """Take the next event, which must be of a kind.
 
     Raises
     ------
@@ -299,7 +299,7 @@ def taken(events: Iterator[Event], kind: type[Event]) -> Any:
 
 
 def in_rounds(ledger: Ledger) -> Iterator[Event]:
-    """The releases one by one: the events in their order, again while any is left."""
+    """Yield releases one by one: the events in order, repeated up to their counts."""
     for done in range(max(event.count for event in ledger.events)):
         yield from (event for event in ledger.events if event.count > done)
 
@@ -307,8 +307,8 @@ def in_rounds(ledger: Ledger) -> Iterator[Event]:
 def symmetric_noise(drawn: np.ndarray, p: int) -> np.ndarray:
     """Symmetric matrices of noise that is isotropic in (q_ii, sqrt(2) q_ij).
 
-    Off the diagonal the scale is 1 / sqrt(2) of that on it, so that the noise is hidden
-    by the Frobenius norm of a change.
+    Off the diagonal the scale is 1 / sqrt(2) of that on it, so that privacy depends on
+    the Frobenius norm of a change.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def symmetric_noise(drawn: np.ndarray, p: int) -> np.ndarray:
 
 
 def isometric(whole: np.ndarray) -> np.ndarray:
-    """Coordinates of symmetric matrices (L, p, p) whose norm is Frobenius'; (k, L)."""
+    """Coordinates of symmetric matrices (L, p, p) with the Frobenius norm; (k, L)."""
     rows, columns = np.triu_indices(whole.shape[1])
     factors = np.where(rows == columns, 1.0, np.sqrt(2.0))
     return factors[:, None] * whole[:, rows, columns].T

@@ -1,7 +1,7 @@
 """Frank-Wolfe methods on a finite sum, on all data or on distributed features.
 
 A solver module of this family is a :class:`Solver`; its ``Run`` derives from
-:class:`FrankWolfe`. Nothing here knows of files, grids or seeds.
+:class:`FrankWolfe`. Nothing here depends on files, grids or seeds.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ CALIBRATIONS = ("none", PAPER, "stated", "scaled", "valid", STRICT)
 
 @dataclass(frozen=True)
 class Noise:
-    """What a run is noised with, and what that costs."""
+    """The noise of a run, and its privacy cost."""
 
     ledger: Ledger
     index_scale: float = 0.0  #: of the Laplace noise of a score
     sketch_scale: float = 0.0  #: of the Gaussian noise of a sketched feature's entries
-    #: under a sound accountant, or an upper bound of it; infinity without noise
+    #: by a sound accountant, or an upper bound of that; infinity without noise
     true_epsilon: float = math.inf
-    #: {"radius", "gradient"}; what a score is: the radius times a partial derivative,
-    #: or that alone
+    #: {"radius", "gradient"}; a score is the radius times a partial derivative, or the
+    #: derivative alone
     scores: str = "radius"
 
 
 def silent(count: int, scores: str = "radius") -> Noise:
-    """No noise: ``count`` steps that nothing hides."""
+    """No noise: ``count`` steps without privacy."""
     return Noise(Ledger((NonPrivate(count, "a step", "without noise"),)), scores=scores)
 
 
 def require_calibration(calibration: str) -> None:
-    """Refuse a calibration that is none of this family's."""
+    """Refuse a calibration that this family does not have."""
     if calibration not in CALIBRATIONS:
         raise ValueError(
             f"calibration: expected one of {', '.join(CALIBRATIONS)}, "
@@ -51,18 +51,18 @@ def require_calibration(calibration: str) -> None:
 
 @runtime_checkable
 class Solver(Protocol):
-    """What a module of this family offers.
+    """Interface of a solver module of this family.
 
-    ``Options`` is a dataclass of the keys its YAML may hold under ``options``, ``Run``
-    is made as ``Run(problem, streams, options, noise, columns=None)``; ``columns`` are
-    those of the design as the solver reads it, if they were made before.
+    ``Options`` is a dataclass of the keys allowed under ``options`` in its YAML.
+    ``Run`` is made as ``Run(problem, streams, options, noise, columns=None)``, where
+    ``columns`` are those of the design as the solver reads it, if already made.
     """
 
     Options: type
     Run: type[FrankWolfe]
 
     def steps(self, problem: Problem, passes: float, options: Any) -> int:
-        """How many steps that many passes are."""
+        """Number of steps in the given number of passes."""
 
     def ledger(
         self,
@@ -72,7 +72,7 @@ class Solver(Protocol):
         options: Any,
         calibration: str,
     ) -> Ledger:
-        """The privacy of ``count`` steps, noise in units of the sensitivity."""
+        """Ledger of ``count`` steps, with noise in units of the sensitivity."""
 
     def noise(
         self,
@@ -85,30 +85,30 @@ class Solver(Protocol):
     ) -> Noise:
         """The noise of ``count`` steps for a target.
 
-        ``none``: none. ``strict``: the least that a sound accountant allows. ``paper``:
-        as the solver's paper has it. Others: the same scale as read by Lou and Cheung
-        2020, where the paper leaves it open: with the G they print, added to the
-        gradient as in their line 7 (``stated``) or to the radius times the gradient,
-        for which it is made (``scaled``), or with a G that bounds a record's share
-        (``valid``).
+        ``none``: no noise. ``strict``: the least that a sound accountant allows.
+        ``paper``: the scale of the solver's paper. The others are readings of that
+        scale by Lou and Cheung 2020, where the paper leaves it open. ``stated`` uses
+        the G they print, with noise on the gradient as in their line 7. ``scaled`` adds
+        it to the radius times the gradient, for which it is derived. ``valid`` uses a G
+        that bounds a record's share.
         """
 
 
 class FrankWolfe(ABC):
-    """A run under way; it lets go of what it holds at the end of a ``with``.
+    """A run in progress; it closes at the end of a ``with`` block.
 
     Attributes
     ----------
     chosen : list of ndarray
-        Signed indices +-(j + 1) of the vertices of each step, the sign that of the
-        gradient: a vertex lies on the other side.
+        Signed indices +-(j + 1) of the vertices of each step. The sign is that of the
+        gradient; the vertex has the opposite one.
     released : list of ndarray
-        What left in the last step, in order.
+        Releases of the last step, in order.
     largest : float
-        Of ||x||_1 so far.
+        Largest ||x||_1 so far.
     """
 
-    vertex: float  #: size of a vertex's one entry in the move
+    vertex: float  #: size of a vertex's only non-zero entry
 
     def __init__(self) -> None:
         self.chosen: list[np.ndarray] = []
@@ -125,7 +125,7 @@ class FrankWolfe(ABC):
         """Take a step, yielding each release as it is made, flat."""
 
     def releases(self, count: int) -> Iterator[np.ndarray]:
-        """Take ``count`` more steps; each release as it is made."""
+        """Take ``count`` more steps; yield each release as it is made."""
         for _ in range(count):
             self.released = []
             for release in self._step():
@@ -138,7 +138,7 @@ class FrankWolfe(ABC):
             pass
 
     def close(self) -> None:  # noqa: B027 - most hold nothing
-        """Let go of what the run holds outside itself."""
+        """Free the resources that the run holds outside itself."""
 
     def __enter__(self) -> Self:
         return self

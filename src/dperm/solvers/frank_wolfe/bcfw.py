@@ -4,8 +4,8 @@ Algorithm 1. Each step samples a random set S of coordinates, finds the vertex o
 constraint set that the gradient on S favours, and moves by the universal step
 gamma_t = 2 / (p_min t + 2), p_min the smallest chance of a coordinate to be in S.
 
-The algorithm is stated for a product set M_1 x ... x M_p, and used for the l1 ball,
-which is none. ``constraint: box`` is the product [-r, r]^p, where only sampled
+The algorithm is stated for a product set M_1 x ... x M_p, but used for the l1 ball,
+which is not one. ``constraint: box`` is the product [-r, r]^p, where only sampled
 coordinates move. ``constraint: ball`` is the l1 ball of radius r: the vertex is an atom
 +-r e_j with j in S, and all of x shrinks (shrinking the sampled part leaves the ball).
 """
@@ -42,10 +42,10 @@ class Options:
     """Choices of Algorithm 1."""
 
     #: {"elementary", "uniform_serial", "tau_nice", "distributed", "importance"}; all
-    #: coordinates; one, uniformly; tau of them; tau of each node's block; one, half of
-    #: the time by its share of sum_j ||a_j||^2 and half uniformly
+    #: coordinates; one, drawn uniformly; tau of them; tau of each node's block; one,
+    #: drawn half of the time by its share of sum_j ||a_j||^2 and half uniformly
     sampling: str = "elementary"
-    #: coordinates per draw (per node for ``distributed``); more than there are: all
+    #: coordinates per draw (per node for ``distributed``); all if there are fewer
     tau: int = 1
     nodes: int = 1  #: K: blocks of equal size, as far as p allows
     constraint: str = "ball"  #: {"box", "ball"}; [-r, r]^p or the l1 ball of radius r
@@ -54,7 +54,7 @@ class Options:
     #: each node's part of S, summed as published (||x||_1 up to K r), or averaged
     #: (||x||_1 up to r)
     vertices: str = "one"
-    p_min: float | None = None  #: for the step; None: what the sampling has
+    p_min: float | None = None  #: of the step size; None: that of the sampling
 
     def __post_init__(self) -> None:
         one_of("sampling", self.sampling, SAMPLINGS)
@@ -68,7 +68,7 @@ class Options:
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
-    """Steps in so many passes: a pass is p coordinates sampled."""
+    """Number of steps; each pass samples p coordinates."""
     sampled = probabilities(options, Columns(problem.A)).sum()
     return max(1, round(passes * problem.p / sampled))
 
@@ -80,7 +80,7 @@ def ledger(
     options: Options,
     calibration: str = PAPER,
 ) -> Ledger:
-    """Everything is released without noise."""
+    """List the steps as releases without noise."""
     return silent(count).ledger
 
 
@@ -92,7 +92,7 @@ def noise(
     delta: float,
     calibration: str = "none",
 ) -> Noise:
-    """None, whatever is asked for."""
+    """No noise, whatever the target."""
     require_calibration(calibration)
     return silent(count)
 
@@ -193,7 +193,7 @@ class Run(FrankWolfe):
         return self.at.x[None, :]
 
     def _step(self) -> Iterator[np.ndarray]:
-        """The moved coordinates of the box, or the signed indices of the vertices."""
+        """Yield the moved coordinates of the box, or the signed vertex indices."""
         sampled = self.sample(self.streams)
         released = self.move(sampled, step_size(self.done, self.p_min))
         self.done += 1
@@ -232,7 +232,6 @@ class Run(FrankWolfe):
         return self.chosen[-1]
 
     def _gradient(self, sampled: np.ndarray) -> np.ndarray:
-        """The gradient on the sampled coordinates."""
         if isinstance(self.at, GradientIterate) or len(sampled) == self.problem.p:
             return self.at.gradient()[sampled]
         part = Columns(self.at.columns.matrix[:, sampled])

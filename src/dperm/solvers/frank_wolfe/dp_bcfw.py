@@ -1,13 +1,13 @@
 """DP-BCFW: private block-coordinate Frank-Wolfe over distributed features.
 
-Algorithm 2 of Lou and Cheung 2020. Each of K nodes holds a block of features. A step of
-node k releases the signed index of its largest partial derivative by report noisy max,
-and, the first time an index comes up, its feature sketched and with Gaussian noise. The
-server aggregates q, an estimate of J A x / n, and broadcasts it.
+Algorithm 2 of Lou and Cheung 2020. Each of K nodes holds a block of features. In each
+step node k releases the signed index of its largest partial derivative by report noisy
+max. The first time an index comes up, it also releases the feature, sketched and with
+Gaussian noise. The server aggregates q, an estimate of J A x / n, and broadcasts it.
 
-What the pseudocode leaves open is settled so: a signed index carries the gradient's
-sign, each of the 2 p_k candidates has its own noise, q belongs to the x that is sent
-with it, and x is sent as the signed indices that made it, from which it follows.
+What the pseudocode leaves open is settled as follows. A signed index carries the
+gradient's sign. Each of the 2 p_k candidates has its own noise. q belongs to the x that
+is sent with it, and x is sent as the signed indices that determine it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Options:
 
     nodes: int = 4  #: K
     radius: float = 1.0  #: eta of the l1 ball
-    #: {"published", "feasible"}; the sum of the nodes' K vertices, with which ||x||_1
+    #: {"published", "feasible"}; the sum of the nodes' K vertices, for which ||x||_1
     #: reaches K eta, or their mean
     update: str = "published"
     #: m, the length of a sketched feature; None: n, no sketch
@@ -80,16 +80,16 @@ class Options:
         return self.vertex * self.nodes
 
     def score_factor(self, scores: str) -> float:
-        """What the gradient is multiplied with: eta, or 1 as line 7 prints it."""
+        """Factor of the gradient in a score: eta, or 1 as line 7 prints it."""
         return self.radius if scores == "radius" else 1.0
 
     def sketch_length(self, n: int) -> int:
-        """Numbers of a sketched feature for n records, at most n."""
+        """Length of a sketched feature for n records, at most n."""
         return n if self.sketch is None else min(self.sketch, n)
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
-    """Steps in so many passes: each reads all features."""
+    """Number of steps; each pass is one step, which reads all features."""
     return max(1, round(passes))
 
 
@@ -100,13 +100,13 @@ def ledger(
     options: Options,
     calibration: str = STRICT,
 ) -> Ledger:
-    """Both kinds of release, their noise in the proportion of the budget's split."""
+    """Both kinds of release, with noise by the budget's split."""
     scores = scores_of(calibration)
     return ledger_of(problem, count, noise_multiplier, options, scores)
 
 
 def scores_of(calibration: str) -> str:
-    """What the noise is added to: to the gradient where it is stated as printed."""
+    """Scores that get the noise: the gradient itself for ``stated``, as printed."""
     return "gradient" if calibration == "stated" else "radius"
 
 
@@ -118,7 +118,7 @@ def noise(
     delta: float,
     calibration: str = PAPER,
 ) -> Noise:
-    """The printed scales, or the least; ``paper`` is ``scaled``."""
+    """The printed scales, or the least; ``paper`` means ``scaled``."""
     require_calibration(calibration)
     scores = scores_of(calibration)
     if calibration == "none" or math.isinf(epsilon):
@@ -133,7 +133,7 @@ def noise(
 
 
 def public_of(problem: Problem, options: Options, noise: Noise) -> Public:
-    """What the nodes are told."""
+    """Public parameters that the nodes receive."""
     return Public(
         loss=problem.loss,
         n=problem.n,
@@ -160,7 +160,7 @@ class Run(FrankWolfe):
     columns : Columns
         Not used: every node has its own.
     start : callable
-        Makes the engine that holds the nodes; in this process, if nothing else is said.
+        Makes the engine that holds the nodes; in this process by default.
 
     Attributes
     ----------
@@ -198,11 +198,11 @@ class Run(FrankWolfe):
         return self.x[None, :]
 
     def close(self) -> None:
-        """Let go of the nodes."""
+        """Close the engine that holds the nodes."""
         self.engine.close()
 
     def _step(self) -> Iterator[np.ndarray]:
-        """Each node's signed index, with its sketched feature if that is new."""
+        """Yield each node's signed index, with its sketched feature if that is new."""
         latest = self.chosen[-1] if self.chosen else np.empty(0, dtype=np.int64)
         content = Message(latest, self.q).pack()
         answers, sizes = [], []

@@ -1,6 +1,6 @@
-"""The noise of DP-BCFW: what its releases can move by, its scales, and their cost.
+"""The noise of DP-BCFW: sensitivities of its releases, scales, and privacy cost.
 
-A step releases on each node a selection by report noisy max and, the first time a
+In each step a node releases a selection by report noisy max and, the first time a
 feature comes up, its sketch with Gaussian noise. A target is split between the two.
 """
 
@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy  # its parts come when they are first named
+import scipy  # its submodules load on first use
 
 from dperm.accountants.noisy_max import NoisyMax
 from dperm.core.calibrations import STRICT
@@ -50,7 +50,7 @@ def sensitivities(
 ) -> tuple[float, float]:
     """Replace-one change of a score, and of a sketched feature in l2 norm.
 
-    One record changes one entry of a feature, by at most 2 B; J then moves by that
+    One record changes one entry of a feature, by at most 2 B; the sketch moves by that
     times the norm of the record's column of J.
     """
     factor = options.score_factor(scores)
@@ -60,10 +60,10 @@ def sensitivities(
 
 
 def releases(p: int, count: int, options: Options) -> tuple[int, int]:
-    """Selections, and sketched features at most, in ``count`` steps.
+    """Number of selections, and of sketched features at most, in ``count`` steps.
 
-    A record lies on all nodes, so those of all nodes compose: K T selections. A feature
-    that comes again is not sent again.
+    A record lies on all nodes, so that their selections compose: K T in all. No feature
+    is sent twice.
     """
     sizes = np.diff(edges(p, options.nodes))
     return options.nodes * count, int(np.minimum(sizes, count).sum())
@@ -94,7 +94,7 @@ def _proportion(
 def ledger_of(
     problem: Problem, count: int, noise_multiplier: float, options: Options, scores: str
 ) -> Ledger:
-    """Both kinds of release, their noise in the proportion of the budget's split."""
+    """Both kinds of release, with noise by the budget's split."""
     moved = sensitivities(problem, options, scores)
     counts = releases(problem.p, count, options)
     index, sketch = _proportion(noise_multiplier, counts, options.share)
@@ -120,9 +120,8 @@ def _least_multipliers(
 ) -> tuple[float, float, float]:
     """Noise over sensitivity of indices and features, and their true epsilon.
 
-    Only these ratios matter to the cost, so sizes decide. Where a selection may cost
-    more than ``LOUD`` there is nothing to gain from composing jointly, and pure
-    epsilons add up.
+    The cost depends on these ratios and the counts alone. If a selection may cost more
+    than ``LOUD``, joint composition gains little, and pure epsilons are added.
     """
     if share * epsilon / selections > LOUD:
         mu = scipy.optimize.brentq(
@@ -139,7 +138,7 @@ def _least_multipliers(
             _events((1.0, 1.0), _proportion(multiplier, counts, share), counts)
         )
 
-    with np.errstate(over="ignore"):  # of tilted masses that end as infinity
+    with np.errstate(over="ignore"):  # tilted masses may become infinite
         noise = calibrate(of, epsilon, delta, STRICT)
     return *_proportion(noise.noise_multiplier, counts, share), noise.true_epsilon
 
@@ -160,9 +159,9 @@ def printed(
     count : int
         T.
     lipschitz : float
-        G: ``valid_lipschitz``, or the gradient's sup norm as Theorem 4 has it.
+        G: ``valid_lipschitz``, or the gradient's sup norm as in Theorem 4.
     scores : {"radius", "gradient"}
-        What they are added to.
+        Scores that the noise is added to.
     """
     n, K = problem.n, options.nodes
     index_epsilon = options.share * epsilon
@@ -176,7 +175,7 @@ def printed(
     moved = sensitivities(problem, options, scores)
     counts = releases(problem.p, count, options)
     ledger = Ledger(_events(moved, (index, sketch), counts), given=problem.given)
-    # the least epsilon of a sound accountant; a bound where it is beyond all use
+    # the least epsilon of a sound accountant; a bound where it is uselessly large
     selection, feature = ledger.events
     assert isinstance(selection, NoisyMax)
     bound = selection.count * selection.pure + _gaussian_part(feature, delta)
@@ -195,7 +194,7 @@ def epsilons_apart(noise: Noise, delta: float) -> tuple[float, float]:
     Parameters
     ----------
     delta : float
-        Of each.
+        Delta of each.
     """
     if math.isinf(noise.true_epsilon):
         return math.inf, math.inf

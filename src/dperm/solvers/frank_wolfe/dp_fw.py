@@ -1,8 +1,8 @@
 """DP-FW: the private Frank-Wolfe method of Talwar, Thakurta and Zhang 2015.
 
 The baseline of Lou and Cheung 2020, with all data in one place. Each step finds the
-vertex of the l1 ball of radius r by report noisy max over its 2 p vertices, scores
--r s g_j + Laplace, and moves by gamma_t = 2 / (t + 2). Data are clipped to public
+vertex of the l1 ball of radius r by report noisy max over its 2 p vertices, with scores
+-r s g_j + Laplace noise, and moves by gamma_t = 2 / (t + 2). Data are clipped to public
 bounds, so that one record moves a score by at most 2 r G / n.
 """
 
@@ -37,7 +37,7 @@ from dperm.solvers.frank_wolfe.iterate import Iterate, iterate
 
 @dataclass(frozen=True)
 class Options:
-    """The set, and the public bounds on the data."""
+    """Radius of the ball, and public bounds on the data."""
 
     radius: float = 1.0  #: r of the l1 ball
     #: entry_bound, label_bound: entries and labels are clipped to them
@@ -50,7 +50,7 @@ class Options:
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
-    """Steps in so many passes: each reads all coordinates."""
+    """Number of steps; each pass is one step, which reads all coordinates."""
     return max(1, round(passes))
 
 
@@ -61,9 +61,9 @@ def valid_lipschitz(problem: Problem, options: Options) -> float:
 
 
 def published_lipschitz(problem: Problem) -> float:
-    """G as Theorem 4 of Lou and Cheung 2020 has it: the gradient's sup norm, at x = 0.
+    """G of Theorem 4 of Lou and Cheung 2020: the gradient's sup norm at x = 0.
 
-    It is read off the data and bounds the mean of the records, not one of them.
+    It is read off the data and bounds the records' mean, not a single record.
     """
     return float(np.abs(Iterate(problem).gradient()).max())
 
@@ -80,7 +80,7 @@ def ledger(
     options: Options,
     calibration: str = PAPER,
 ) -> Ledger:
-    """One selection a step, its noise that multiple of the sensitivity."""
+    """One selection per step, with noise in units of the sensitivity."""
     moved = sensitivity(problem, options)
     event = selections(moved, noise_multiplier * moved, count)
     return Ledger((event,), given=problem.given)
@@ -96,8 +96,8 @@ def noise(
 ) -> Noise:
     """Talwar et al.'s scale L r sqrt(8 T log(1/delta)) / (n epsilon), or the least.
 
-    ``paper`` and ``valid`` take for L a bound of a record's share, ``stated`` and
-    ``scaled`` what Lou and Cheung 2020 print.
+    For L, ``paper`` and ``valid`` use a bound on a record's share; ``stated`` and
+    ``scaled`` use the value that Lou and Cheung 2020 print.
     """
     require_calibration(calibration)
     if calibration == "none" or math.isinf(epsilon):
@@ -130,7 +130,7 @@ class Run(FrankWolfe):
     streams : Streams
         Only the noise stream is used.
     noise : Noise
-        Without, FW.
+        Without noise the run is FW.
     columns : Columns
         Of the clipped design, if they were made before.
     """
@@ -160,7 +160,7 @@ class Run(FrankWolfe):
         return self.at.x[None, :]
 
     def _step(self) -> Iterator[np.ndarray]:
-        """The signed index of the vertex, by the noisy gradient."""
+        """Yield the signed index of the vertex chosen by the noisy gradient."""
         gamma = step_size(len(self.chosen), 1.0)
         scores = self.vertex * self.at.gradient()
         j, sign = signed_noisy_max(scores, self.scale, self.streams.noise)
@@ -170,19 +170,19 @@ class Run(FrankWolfe):
         yield self.chosen[-1]
 
 
-LOUD = 2.0  # pure epsilon of one selection; adding costs at most a third more here
-HOPELESS = 100.0  # epsilon beyond which the exact one is not computed
+LOUD = 2.0  # pure epsilon of a selection; from here adding costs at most 1/3 more
+HOPELESS = 100.0  # epsilon beyond which the exact value is not computed
 _UNIT = "a vertex's inner product with the gradient"
 _SOURCE = "Talwar, Thakurta and Zhang 2015, Algorithm 2"
 
 
 def selections(moved: float, scale: float, count: int) -> NoisyMax:
-    """That many selections; replacing a record moves each score by ``moved``."""
+    """``count`` selections; replacing a record moves each score by ``moved``."""
     return NoisyMax(moved, scale, count, _UNIT, _SOURCE)
 
 
 def published_root(count: int, delta: float) -> float:
-    """sqrt(8 T log(1/delta)): Talwar et al.'s Laplace scale is L r / (n epsilon) that.
+    """sqrt(8 T log(1/delta)); times L r / (n epsilon) it is Talwar et al.'s scale.
 
     L bounds a record's largest partial derivative, r the l1 norm of the vertices.
     """
@@ -191,10 +191,10 @@ def published_root(count: int, delta: float) -> float:
 
 @cache
 def least_multiplier(count: int, epsilon: float, delta: float) -> float:
-    """Least noise over sensitivity of so many selections under a sound accountant.
+    """Least noise over sensitivity of ``count`` selections by a sound accountant.
 
-    Where one may cost more than ``LOUD`` there is nothing to gain from composing
-    jointly, and pure epsilons add up.
+    If one may cost more than ``LOUD``, joint composition gains little, and pure
+    epsilons are added.
     """
     if epsilon / count > LOUD:
         return 2 * count / epsilon
@@ -202,13 +202,13 @@ def least_multiplier(count: int, epsilon: float, delta: float) -> float:
     def of(multiplier: float) -> Ledger:
         return Ledger((selections(1.0, multiplier, count),))
 
-    with np.errstate(over="ignore"):  # of tilted masses that end as infinity
+    with np.errstate(over="ignore"):  # tilted masses may become infinite
         return calibrate(of, epsilon, delta, STRICT).noise_multiplier
 
 
 @cache
 def selections_epsilon(count: int, pure: float, delta: float) -> float:
-    """True epsilon of so many selections; pure epsilons add beyond ``HOPELESS``."""
+    """True epsilon of selections; pure epsilons are added beyond ``HOPELESS``."""
     if count * pure > HOPELESS:
         return count * pure
     return true_epsilon(Ledger((selections(pure, 2.0, count),)), delta)

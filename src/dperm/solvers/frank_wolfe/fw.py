@@ -29,7 +29,7 @@ class Options:
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
-    """Steps in so many passes: each reads all coordinates."""
+    """Number of steps; each pass is one step, which reads all coordinates."""
     return max(1, round(passes))
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from dperm.core.erm.problem import Problem
 from dperm.solvers.distributed.columns import Columns
 
-GRAM_BYTES = 1 << 27  # of Gram columns that are kept for the next time
+GRAM_BYTES = 1 << 27  # of Gram columns that are cached
 
 
 class Iterate:
-    """x (p,), its margins, and what is read off them.
+    """x (p,), its margins, and quantities computed from them.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Iterate:
         )
 
     def combine(self, gamma: float, columns: np.ndarray, vertex: np.ndarray) -> None:
-        """X <- (1 - gamma) x + gamma s, where s has ``vertex`` at ``columns``.
+        """Set x to (1 - gamma) x + gamma s, where s has ``vertex`` at ``columns``.
 
         A column that is named twice counts twice.
         """
@@ -65,8 +65,8 @@ class Iterate:
 class GradientIterate(Iterate):
     """An iterate that keeps the gradient as well; quadratic losses only.
 
-    A step costs the p entries of the gradient and the non-zeros of the rows its columns
-    meet; a column that comes again costs p alone.
+    A step costs the p entries of the gradient and the non-zeros of the rows that its
+    columns meet; a cached column costs only p.
     """
 
     def __init__(self, problem: Problem, columns: Columns | None = None):
@@ -83,11 +83,11 @@ class GradientIterate(Iterate):
         return self._linear + self._constant
 
     def combine(self, gamma: float, columns: np.ndarray, vertex: np.ndarray) -> None:
-        """As for an iterate; the gradient follows."""
+        """As for an iterate; also updates the gradient."""
         super().combine(gamma, columns, vertex)
         self._linear *= 1.0 - gamma
         for j, coefficient in zip(columns.tolist(), vertex.tolist(), strict=True):
-            # A^T a_j, from memory if it was needed before
+            # A^T a_j, from the cache if possible
             if j not in self._known:
                 if len(self._known) >= self._room:
                     del self._known[next(iter(self._known))]

@@ -1,7 +1,7 @@
 """Methods for stochastic convex optimisation, which read records from a stream.
 
 A solver module of this family is a :class:`Solver`; its ``Run`` derives from
-:class:`Stream`. Nothing here knows of files, grids or seeds.
+:class:`Stream`. Nothing here depends on files, grids or seeds.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Target:
 
     epsilon: float  #: infinity runs without noise
     delta: float
-    #: {"paper", "strict", "none"}; the noise as published, or the least that a sound
-    #: accountant allows
+    #: {"paper", "strict", "none"}; the noise as published, the least that a sound
+    #: accountant allows, or none
     calibration: str
 
 
@@ -35,11 +35,11 @@ class Noise:
     """A target's noise and what it costs."""
 
     ledger: Ledger  #: of the releases that one record takes part in
-    scales: tuple[float, ...]  #: what the solver says; 0 without noise
+    scales: tuple[float, ...]  #: as the solver defines them; 0 without noise
 
 
 def silent(scales: int = 1) -> Noise:
-    """No noise in so many scales."""
+    """No noise: the given number of scales, all 0."""
     bare = NonPrivate(1, "a release that reads the record", "without noise")
     return Noise(Ledger((bare,)), (0.0,) * scales)
 
@@ -52,7 +52,7 @@ class Part(NamedTuple):
     streams: Streams
 
     def apart(self) -> Iterator[Part]:
-        """A part for every target, each with noise of its own."""
+        """Yield a part for every target, each with its own noise."""
         for target in self.targets:
             own = streams(int(self.streams.smoothness.integers(2**62)))
             yield Part(self.setup, (target,), own)
@@ -60,12 +60,12 @@ class Part(NamedTuple):
 
 @runtime_checkable
 class Solver(Protocol):
-    """What a module of this family offers.
+    """Interface of a solver module of this family.
 
-    ``Options`` is a dataclass of the keys its YAML may hold under ``options``, ``Run``
-    is made as ``Run(parts, source, n, options)``, all parts of one dimension and n the
-    size of the data set. ``ALONE = True``, if it is there, says that ``Run`` takes one
-    part with one target.
+    ``Options`` is a dataclass of the keys allowed under ``options`` in its YAML.
+    ``Run`` is made as ``Run(parts, source, n, options)``, with all parts of one
+    dimension and n the size of the data set. ``ALONE = True``, if present, states that
+    ``Run`` takes one part with one target.
     """
 
     Options: type
@@ -74,7 +74,7 @@ class Solver(Protocol):
     def ledger(
         self, setup: Setup, n: int, scales: tuple[float, ...], options: Any
     ) -> Ledger:
-        """What noise of those scales costs the costliest record."""
+        """Ledger of the costliest record under noise of those scales."""
 
     def noise(self, setup: Setup, n: int, target: Target, options: Any) -> Noise:
         """The noise for a target."""
@@ -90,10 +90,10 @@ class Stream(ABC):
 
     @abstractmethod
     def releases(self) -> Iterator[np.ndarray]:
-        """Run the algorithm; each release of the first part as it is made, flat."""
+        """Run the algorithm; yield the first part's releases as they are made, flat."""
 
     def solve(self) -> list[np.ndarray]:
-        """Run the algorithm; the points that are released at the end."""
+        """Run the algorithm and return the points released at the end."""
         for _ in self.releases():
             pass
         return self.weights
@@ -106,15 +106,15 @@ def solve(
     n: int,
     options: Any,
 ) -> list[np.ndarray]:
-    """What a solver releases for every target, (L, d) a part.
+    """Points that a solver releases for every target, (L, d) per part.
 
     Parameters
     ----------
     solver : module
         A :class:`Solver`.
     fresh : callable
-        The source from its first record on; called once, or for every target of a
-        solver that takes one at a time.
+        Returns the source at its first record; called once, or once per target if the
+        solver takes one at a time.
     n : int
         Size of the data set.
     options : Options

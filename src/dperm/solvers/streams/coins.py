@@ -1,8 +1,8 @@
 """Records that are biased coins: the hard instances of stochastic convex optimisation.
 
-A linear loss asks for the direction of a mean and for nothing else, so that its excess
-risk is as large as the signs of the mean are hard to tell. Which coins are hard depends
-on the norm; ``hard`` has the three that lower bounds use.
+The minimiser of a linear loss depends only on the direction of a mean, so that the
+excess risk grows with the difficulty of finding the mean's signs. Which coins are hard
+depends on the norm; ``hard`` makes the three kinds that lower bounds use.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ KINDS = ("all", "one of them", "one a record")
 
 
 class Coins:
-    """Coins with given column means, all columns in a record or one at random.
+    """Coins with known column means; a record shows all columns, or one at random.
 
     Parameters
     ----------
     means : ndarray (d,)
         Mean of each column's coin, in [-1, 1].
     single : bool
-        A record shows one column, all alike likely, and is zero elsewhere; it then has
-        unit norm in every l_q. Else it shows all of them, divided by d^(1/q).
+        Whether a record shows one column, drawn uniformly, and is zero elsewhere; it
+        then has unit norm in every l_q. Otherwise it shows all, divided by d^(1/q).
     labelled : bool
-        The coin is the label and the row is unsigned; else labels are 1. Of records
-        that show one column only.
+        Whether the coin is the label and the row is unsigned; otherwise labels are 1.
+        Only for records that show one column.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class Coins:
         return Batch(rows, labels)
 
     def factors(self, batch: Batch, q: float) -> np.ndarray:
-        """What gives each row unit l_q norm."""
+        """Factors that give each row unit l_q norm."""
         return np.full(len(batch.rows), self._unit(q))
 
     def mean(self, q: float) -> np.ndarray:
-        """Mean record of unit l_q norm, shape (d,); a label is multiplied with."""
+        """Mean of record times label, records of unit l_q norm; shape (d,)."""
         return self.means * (1 / self.d if self.single else self._unit(q))
 
     def excess(self, W: np.ndarray, setup: Setup) -> np.ndarray:
@@ -76,14 +76,14 @@ class Coins:
 
 
 def hard(kind: str, d: int, seed: int, bias: float) -> Coins:
-    """A hard instance, of signs (and place) that the seed has drawn.
+    """Make a hard instance, with signs (and place) drawn from the seed.
 
     Parameters
     ----------
     kind : {"all", "one of them", "one a record"}
         For 1 < p < 2 every column has the bias. For p = 1 one column has it, the others
         are fair, so that log d matters. From p = 2 on a record shows one column only,
-        which it takes d times as many records to know.
+        which takes d times as many records to learn.
     bias : float
         In [0, 1].
     """

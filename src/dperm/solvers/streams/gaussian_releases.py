@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-import scipy  # its parts come when they are first named
+import scipy  # its submodules load on first use
 
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, Ledger, N
@@ -19,7 +19,7 @@ def gaussian_releases(
     unit: str = "replace-one l_2 change of a mean gradient",
     source: str = "Bassily, Smith and Thakurta 2014; Talwar et al. 2014",
 ) -> Ledger:
-    """``count`` releases, their noise that multiple of the sensitivity."""
+    """``count`` releases, with noise in units of the sensitivity."""
     event = Gaussian(1.0, noise_multiplier, count, unit, source)
     return Ledger((event,), given=(N,))
 

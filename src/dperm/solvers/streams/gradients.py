@@ -55,7 +55,7 @@ Batches = list[tuple[Batch, np.ndarray]]
 
 
 class Alone(Stream):
-    """One method, one target, on the next n records of a source, which it keeps.
+    """A run of one target on the next n records of a source, which it keeps.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Alone(Stream):
 
     @property
     def weights(self) -> list[np.ndarray]:
-        """The released point, one of (1, d)."""
+        """The released point, in a list of one array (1, d)."""
         return [self.w[None, :]]
 
     def gradient(self, w: np.ndarray, batches: Batches | None = None) -> np.ndarray:

@@ -2,12 +2,12 @@
 
 Phase t = 1, ..., T estimates the gradient at the root of a binary tree of depth t from
 b records and walks the tree depth first. A left child copies its parent's estimate. A
-right child at depth j adds, from b / 2^j records of its own, the change of the gradient
+right child at depth j adds, from b / 2^j fresh records, the change of the gradient
 since its parent, with generalised Gaussian noise. Each of the 2^t leaves is a
 Frank-Wolfe step. Every record is read once.
 
-The text calls DFS(t) what line 8 prints as DFS[2^t]; the step is taken at every leaf,
-as its sensitivity proof counts; logarithms are base 2, as 2^T = sqrt(n) needs.
+Line 8 prints DFS[2^t] where the text has DFS(t). A step is taken at every leaf, as the
+sensitivity proof counts. Logarithms are base 2, as 2^T = sqrt(n) needs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BATCHES = ("published", "all")
 
 @dataclass(frozen=True)
 class Options:
-    """Choices Algorithm 1 leaves open or prints in two ways."""
+    """Choices that Algorithm 1 leaves open or prints in two ways."""
 
     #: {"sawtooth", "consecutive"}; 2 / (2^(t-1) + l + 1) at leaf l of phase t as
     #: printed, which rises again with every phase; or 2 / (m + 1) with m = 2^t - 1 + l,
@@ -103,8 +103,8 @@ def child_sensitivity(
 ) -> float:
     """Dual-norm sensitivity of a right child whose first leaf is ``leaf``.
 
-    2 (2^depth / b) L1 times how far the iterate can have gone since the parent: the
-    steps at the leaves below the left sibling, M (1 - prod (1 - eta)).
+    2 (2^depth / b) L1 times the distance that the iterate can have moved since the
+    parent: M (1 - prod (1 - eta)) over the leaves below the left sibling.
     """
     first = leaf - 2 ** (t - depth)
     stay = _weight(t, first, options) / _weight(t, leaf, options)
@@ -113,13 +113,13 @@ def child_sensitivity(
 
 
 def _weight(t: int, leaf: int, options: Options) -> int:
-    """Leaves k to l - 1 keep 1 - eta each, together weight(k) / weight(l)."""
+    """Leaf weights: prod (1 - eta) over leaves k to l - 1 is weight(k) / weight(l)."""
     at = (2 ** (t - 1) + 1 if options.steps == "sawtooth" else 2**t) + leaf
     return (at - 2) * (at - 1)
 
 
 def printed_sensitivity(setup: Setup, b: int) -> float:
-    """8 L1 M / b, which line 15 takes for every right child."""
+    """8 L1 M / b, which line 15 uses for every right child."""
     return 8 * setup.smoothness * setup.diameter / b
 
 
@@ -174,7 +174,7 @@ class Reader:
             yield low, high
 
     def factors(self, q: float) -> np.ndarray:
-        """What gives the block's rows unit l_q norm."""
+        """Factors that give the block's rows unit l_q norm."""
         if q not in self._factors:
             self._factors[q] = self.source.factors(self.block, q)
         return self._factors[q]
@@ -186,7 +186,7 @@ class Run(Stream):
     Parameters
     ----------
     n : int
-        Size of the data set; how many of its records are read, ``tree`` says.
+        Size of the data set, of which ``tree`` determines the records to read.
     """
 
     def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Options):
@@ -200,7 +200,7 @@ class Run(Stream):
         return [part.x for part in self.parts]
 
     def releases(self) -> Iterator[np.ndarray]:
-        """The estimate of every node."""
+        """Yield the estimate of every node."""
         for t in range(1, self.tree.phases + 1):
             yield from self._phase(t)
 
@@ -219,7 +219,7 @@ class Run(Stream):
 
 
 def _entered(t: int, leaf: int) -> int:
-    """Depth of the node with records that the walk enters before a leaf; 0 the root."""
+    """Depth of the record-reading node entered before a leaf; 0 is the root."""
     if leaf == 0:
         return 0
     return t - ((leaf & -leaf).bit_length() - 1)
@@ -239,7 +239,7 @@ class _Part:
         self.sums = np.zeros(shape[1:])
 
     def enter(self, depth: int) -> None:
-        """Stand at a node with records."""
+        """Enter a node that reads records."""
         self.points[depth] = self.x
         self.sums[:] = 0.0
 
@@ -255,7 +255,7 @@ class _Part:
             compiled(difference_sums)(*given, self.points[depth - 1], self.sums)
 
     def leave(self, t: int, depth: int, leaf: int, count: int) -> None:
-        """Release the node's estimate, hand it down to the leaf, and step there."""
+        """Release the node's estimate, pass it down to the leaf, and step there."""
         released = self.sums / count
         scale = self.noise_scale(t, depth, leaf)
         noise = generalised_gaussian(self.noise, self.order, (1, self.setup.d))

@@ -5,7 +5,7 @@ records, from where phase i - 1 ended, and releases the average of its iterates 
 Gaussian noise. Bassily, Guzmán and Nandi 2021, Proposition 7.1, use it for p > 2, in
 Euclidean terms: ||.||_2 <= ||.||_q bounds gradients, d^(1/2 - 1/p) M the diameter. That
 paper does not print it; the constants are those of Feldman et al. Below p = 2 the
-Euclidean norm of a gradient may exceed its l_q norm, and neither paper covers it.
+Euclidean norm of a gradient may exceed its l_q norm, a case that neither paper covers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _L2, _BOX, _OTHER = 0, 1, 2
 
 @dataclass(frozen=True)
 class Options:
-    """The algorithm leaves nothing open."""
+    """No options: the algorithm leaves nothing open."""
 
 
 def euclidean_diameter(setup: Setup) -> float:
@@ -55,12 +55,12 @@ def step(setup: Setup, n: int, epsilon: float, delta: float) -> float:
 
 
 def phases(n: int) -> list[int]:
-    """Records of each phase: floor(n / 2^i), as long as there is one."""
+    """Records of each phase: floor(n / 2^i), while that is positive."""
     return [n >> i for i in range(1, n.bit_length()) if n >> i]
 
 
 def sensitivity(setup: Setup, eta: float) -> float:
-    """2 L eta: one record moves one step by that, and no later step drives it apart.
+    """2 L eta: one record moves one step by that, and no later step enlarges it.
 
     Gradient steps of a convex function are nonexpansive up to eta = 2 / beta.
     """
@@ -102,7 +102,7 @@ class Run(Stream):
         return [part.setup.ball.project(part.x) for part in self.parts]
 
     def releases(self) -> Iterator[np.ndarray]:
-        """The noisy average of every phase."""
+        """Yield the noisy average of every phase."""
         for phase, size in enumerate(self.sizes, start=1):
             for part in self.parts:
                 part.sums[:] = 0.0
@@ -146,7 +146,7 @@ class _Part:
                     k = 1 - k
 
     def steps(self, lane: int, rows, labels, factors, *at) -> int:
-        """Steps of a lane from a record on, see ``_steps``."""
+        """Take steps of a lane; see ``_steps``."""
         setup = self.setup
         rules = (setup.lipschitz, self.shape, setup.p, setup.radius)
         return setup.compiled(_steps)(rows, labels, factors, *rules, *at)
@@ -159,11 +159,11 @@ class _Part:
 
 @njit(**KERNEL)
 def _steps(rows, labels, factors, bound, shape, p, radius, eta, start, x, sums):
-    """Projected SGD of one lane from record ``start``; the number of records.
+    """Run projected SGD of a lane from record ``start``; return the number of records.
 
-    Where the projection has no closed form it stops at the first point outside, with
-    minus the record's index; the caller projects it and adds it to the sum. Changes x
-    and sums in place.
+    Where the projection has no closed form, stop at the first point outside and return
+    minus the record's index; the caller projects the point and adds it to the sum.
+    Changes x and sums in place.
     """
     d = x.shape[0]
     for k in range(start, rows.shape[0]):

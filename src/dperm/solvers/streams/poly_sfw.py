@@ -1,6 +1,6 @@
 """Private polyhedral stochastic Frank-Wolfe (Bassily, Guzmán, Nandi 2021, Algorithm 2).
 
-One record a step after a first batch of half of them. The estimate
+Each step reads one record, after a first batch of half of them. The estimate
 
     d_t = (1 - eta) (d_{t-1} + grad f(x^t, z_t) - grad f(x^{t-1}, z_t))
           + eta grad f(x^t, z_t)
@@ -35,7 +35,7 @@ from dperm.solvers.streams.gradients import gradient_sums
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Batch, Source, chunks
 
-_CLOSE = 1.25  # ratio of Rényi epsilons that leaves open which true one is larger
+_CLOSE = 1.25  # ratio of Rényi epsilons below which true ones are compared
 _BUCKETS = 48  # of steps, when a record's decaying cost is written as events
 _DRAWS = 1 << 19  # Laplace numbers drawn at a time
 _UNIT = "<v, d_t>, the score of a centred vertex"
@@ -48,7 +48,7 @@ class Options:
 
 
 def step(n: int, vertices: int) -> float:
-    """Eta = log(n / log K) / n, natural logarithms as the proof needs."""
+    """Step size eta = log(n / log K) / n, with the natural logarithms of the proof."""
     return math.log(n / math.log(vertices)) / n
 
 
@@ -70,8 +70,9 @@ class Scores:
 def sensitivities(setup: Setup, n: int) -> Scores:
     """Exact sensitivities, decaying by 1 - eta a step (proof of Lemma 6.1).
 
-    A record of the first batch of h moves d_0 by 2 L0 / h, one of a later step moves
-    d_t by 2 (1 - eta) L1 eta M + 2 eta L0; times the radius, the norm of a vertex.
+    A record of the first batch of h moves d_0 by 2 L0 / h; one of a later step moves
+    d_t by 2 (1 - eta) L1 eta M + 2 eta L0. A score moves by that times the radius, the
+    norm of a vertex.
     """
     eta, half, reach = step(n, vertices_of(setup)), n // 2, setup.radius
     L0, L1, M = setup.lipschitz, setup.smoothness, setup.diameter
@@ -80,7 +81,10 @@ def sensitivities(setup: Setup, n: int) -> Scores:
 
 
 def printed_sensitivity(setup: Setup, n: int, t: int) -> float:
-    """s_t = max((1 - eta)^t 2 L0 M / n, 2 eta (L1 M^2 + L0 M)) of line 9; s_0 apart."""
+    """s_t = max((1 - eta)^t 2 L0 M / n, 2 eta (L1 M^2 + L0 M)) of line 9.
+
+    s_0 is the first term alone.
+    """
     L0, L1, M = setup.lipschitz, setup.smoothness, setup.diameter
     eta = step(n, vertices_of(setup))
     first = (1 - eta) ** t * 2 * L0 * M / n
@@ -115,16 +119,16 @@ def ledger(
 ) -> Ledger:
     """The selections that the costliest record takes part in.
 
-    Costliest is the record with the larger epsilon at ``delta`` (None: 1 / n^2, the
-    papers' own): one of the first batch, or that of step 1. Energies do not tell: one
-    loud selection has a smaller epsilon than many quiet ones of the same energy.
+    The costliest record is that with the larger epsilon at ``delta`` (None: 1 / n^2, as
+    in the papers): one of the first batch, or that of step 1. Energies do not decide:
+    one costly selection has a smaller epsilon than many cheap ones of the same energy.
     """
     batch, own = of_batch(setup, n, scales), of_own(setup, n, scales)
     return costlier(batch, own, n**-2.0 if delta is None else delta)
 
 
 def of_batch(setup: Setup, n: int, scales: tuple[float, ...]) -> Ledger:
-    """What a record of the first batch pays for: step 0 and all that follow."""
+    """Ledger of a record of the first batch: step 0 and all later steps."""
     scores = sensitivities(setup, n)
     first = NoisyMax(scores.first, scales[0], 1, _UNIT, _SOURCE)
     later = _decaying(scores, scores.first * (1 - scores.eta), scales[1])
@@ -132,7 +136,7 @@ def of_batch(setup: Setup, n: int, scales: tuple[float, ...]) -> Ledger:
 
 
 def of_own(setup: Setup, n: int, scales: tuple[float, ...]) -> Ledger:
-    """What the record of step 1 pays for, which of the later ones lasts longest."""
+    """Ledger of the record of step 1, the costliest of the later records."""
     scores = sensitivities(setup, n)
     return Ledger(tuple(_decaying(scores, scores.own, scales[1])), given=(N,))
 
@@ -150,7 +154,7 @@ def _decaying(scores: Scores, size: float, scale: float) -> list[NoisyMax]:
 
 @lru_cache
 def costlier(one: Ledger, other: Ledger, delta: float) -> Ledger:
-    """The ledger of larger epsilon, exactly only where Rényi bounds are close."""
+    """The ledger of larger epsilon, compared exactly only if Rényi bounds are close."""
     bounds = [renyi_epsilon(each, delta) for each in (one, other)]
     if max(bounds) < _CLOSE * min(bounds):
         bounds = [true_epsilon(each, delta) for each in (one, other)]
@@ -198,17 +202,17 @@ class Run(Stream):
         return [part.x for part in self.parts]
 
     def releases(self) -> Iterator[np.ndarray]:
-        """Every vertex taken; the kernel then gets one record at a time."""
+        """Yield every vertex taken; the kernel gets one record at a time."""
         yield from self._blocks(1)
 
     def solve(self) -> list[np.ndarray]:
-        """Run all steps in blocks of records; the last iterates."""
+        """Run all steps in blocks of records; return the last iterates."""
         for _ in self._blocks(max(1, _DRAWS // (2 * self.source.d))):
             pass
         return self.weights
 
     def _blocks(self, most: int) -> Iterator[np.ndarray]:
-        """Step 0, then blocks of ``most`` records; the vertex taken last in each."""
+        """Take step 0, then blocks of ``most`` records; yield the last vertices."""
         half = self.n // 2
         for size in chunks(half, self.source.d):
             batch = self.source.take(size)
@@ -251,7 +255,7 @@ class _Part:
         self.x += self.eta * self.vertices().reshape(self.x.shape)
 
     def go_on(self, batch: Batch, source: Source) -> None:
-        """A step for every record of the batch."""
+        """Take a step for every record of the batch."""
         factors = source.factors(batch, self.setup.q)
         drawn = self._noise(len(batch.labels))
         given = (*batch, factors, self.setup.lipschitz, drawn, self.scales[:, 1])
@@ -259,7 +263,7 @@ class _Part:
         steps(*given, self.eta, self.setup.radius, self.x, self.d, self.at)
 
     def vertices(self) -> np.ndarray:
-        """The vertices taken last, one after the other, flat."""
+        """The vertices taken last, concatenated; flat."""
         found = np.zeros_like(self.x)
         signs = np.where(self.at % 2 == 0, 1.0, -1.0)
         found[np.arange(len(found)), self.at // 2] = self.setup.radius * signs

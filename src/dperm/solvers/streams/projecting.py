@@ -1,7 +1,7 @@
 """Compiled projection onto l_p balls, 2 < p < infinity, for methods that project often.
 
-``erm.sets`` bisects for the multiplier and is exact to the last digits at some
-milliseconds a point, which a run that leaves the ball at every other record cannot pay.
+``erm.sets`` bisects for the multiplier and is exact to the last digits, but takes some
+milliseconds per point: too long for a run that leaves the ball at every other record.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from dperm.core.compiled import INLINE, KERNEL
 from dperm.core.erm.sets import Array, Ball
 from dperm.solvers.streams.setup import Setup
 
-_STEPS = 100  # of either Newton method, at most; a few are taken
-_NEAR, _CLOSE = 1e-7, 1e-13  # relative: of the last move, of the norm's power
+_STEPS = 100  # at most, of either Newton method; few are needed
+_NEAR, _CLOSE = 1e-7, 1e-13  # relative: on the last move, on the norm's power
 
 
 class CompiledBall(Ball):
-    """The same ball; ``project`` by Newton's method where 2 < p < infinity."""
+    """A ball that projects by Newton's method where 2 < p < infinity."""
 
     def project(self, x: Array) -> Array:
-        """The nearest point in Euclidean distance, of each row."""
+        """Project each row to the nearest point in Euclidean distance."""
         if not 2 < self.p < np.inf:
             return super().project(x)
         found = np.array(np.atleast_2d(x), dtype=float)
@@ -32,7 +32,7 @@ class CompiledBall(Ball):
 
 
 class CompiledSetup(Setup):
-    """The same setup with a compiled ball."""
+    """A setup with a compiled ball."""
 
     @cached_property
     def ball(self) -> Ball:
@@ -58,7 +58,7 @@ def _shrunk(y, size, t, p, whole):
         power = t * _raised(y, p - 2, whole)
         move = (y * (1 + power) - size) / (1 + (p - 1) * power)
         y -= move
-        if move <= _NEAR * y:  # the next one would be its square
+        if move <= _NEAR * y:  # the next move would be its square
             break
     return y
 
@@ -68,8 +68,8 @@ def _project(rows, p, radius):
     """Project rows (L, d) in place: y + t y^(p-1) = |x| for the t with ||y||_p = 1.
 
     The sum of y^p is convex and falls with t, and so does every y: Newton's method in t
-    from below and in y from above never pass the root. As y <= 1, t is at least the
-    largest |x| less 1, which is where far points start.
+    from below and in y from above never passes the root. As y <= 1, t is at least the
+    largest |x| minus 1, where far points start.
     """
     whole = int(p) - 2 if p == np.floor(p) and p <= 16 else -1
     for row in rows:

@@ -1,4 +1,4 @@
-"""Full-batch DP-FW, which the DP-SCO paper's methods are compared with.
+"""Full-batch DP-FW, a baseline for the DP-SCO paper's methods.
 
 Frank-Wolfe over the l_1 ball with report noisy max (Talwar, Thakurta and Zhang 2015),
 n^(2/3) iterations on all records: time n^(5/3).
@@ -25,7 +25,7 @@ ALONE = True
 
 @dataclass(frozen=True)
 class Options:
-    """The method leaves nothing open."""
+    """No options: the method leaves nothing open."""
 
 
 def iterations(n: int) -> int:
@@ -44,7 +44,7 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
 
     ``paper``: L0 R sqrt(8 T log(1/delta)) / (n epsilon) with the l_1 norm R of the
     vertices. ``strict``: a score moves by 2 L0 R / n, a selection costs twice that over
-    the scale, T of them compose as zCDP.
+    the scale, and T selections compose as zCDP.
     """
     if math.isinf(target.epsilon):
         return silent()
@@ -63,7 +63,7 @@ class Run(Alone):
     noise_of = staticmethod(noise)
 
     def releases(self) -> Iterator[np.ndarray]:
-        """The vertices taken."""
+        """Yield the vertices taken."""
         setup, w = self.setup, self.w
         for t in range(iterations(self.n)):
             gradient = setup.radius * self.gradient(w)

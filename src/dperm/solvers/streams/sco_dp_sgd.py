@@ -1,4 +1,4 @@
-"""One pass of projected DP-SGD, which the DP-SCO paper's methods are compared with.
+"""One pass of projected DP-SGD, a baseline for the DP-SCO paper's methods.
 
 Disjoint batches of about sqrt(n) records, Gaussian noise on each batch's mean gradient,
 the average iterate (Bassily, Smith and Thakurta 2014).
@@ -28,7 +28,7 @@ ALONE = True
 
 @dataclass(frozen=True)
 class Options:
-    """The method leaves nothing open."""
+    """No options: the method leaves nothing open."""
 
 
 def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
@@ -47,7 +47,7 @@ class Run(Alone):
     noise_of = staticmethod(noise)
 
     def releases(self) -> Iterator[np.ndarray]:
-        """Iterates before they are projected.
+        """Yield the iterates before projection.
 
         The step balances distance, gradient and noise.
         """

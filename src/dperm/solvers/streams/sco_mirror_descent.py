@@ -1,8 +1,8 @@
-"""Full-batch noisy mirror descent, which the DP-SCO paper's methods are compared with.
+"""Full-batch noisy mirror descent, a baseline for the DP-SCO paper's methods.
 
-sqrt(n) iterations on all records, Gaussian noise: time n^(3/2). The potential is
-||w||_a^2 / (2 (a - 1)) with a = max(p, 1 + 1 / log d), in its lazy form; over the l_1
-ball entropy on its 2d vertices.
+sqrt(n) iterations on all records, Gaussian noise: time n^(3/2). Mirror descent is lazy.
+The potential is ||w||_a^2 / (2 (a - 1)) with a = max(p, 1 + 1 / log d), or a = 2 for
+p > 2; over the l_1 ball it is the entropy on its 2d vertices.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its parts come when they are first named
+import scipy  # its submodules load on first use
 
 from dperm.core.erm.sets import norms
 from dperm.core.privacy.ledger import Ledger
@@ -31,7 +31,7 @@ ALONE = True
 
 @dataclass(frozen=True)
 class Options:
-    """The method leaves nothing open."""
+    """No options: the method leaves nothing open."""
 
 
 def iterations(n: int) -> int:
@@ -55,7 +55,7 @@ class Run(Alone):
     noise_of = staticmethod(noise)
 
     def releases(self) -> Iterator[np.ndarray]:
-        """The dual vectors of which points are made, after the first, which is 0."""
+        """Yield the dual vectors that determine the points, except the first, 0."""
         setup, count = self.setup, iterations(self.n)
         scale = self.scale * 2 * euclidean_lipschitz(setup) / self.n
         mirror = _Entropy(setup) if setup.p == 1 else _Power(setup)
@@ -85,7 +85,7 @@ def _normal_norm(d: int, q: float) -> float:
 
 
 class _Power:
-    """Potential ||w||_a^2 / (2 (a - 1)) on the l_p ball; a = p but near 1."""
+    """Potential ||w||_a^2 / (2 (a - 1)) on the l_p ball; for a see the module."""
 
     def __init__(self, setup: Setup):
         low = 1 + 1 / math.log(max(setup.d, 3))
@@ -97,7 +97,7 @@ class _Power:
         self.p = setup.p
 
     def point(self, dual: np.ndarray) -> np.ndarray:
-        """Where the potential's gradient is ``dual``, drawn back to the ball."""
+        """Point where the potential's gradient is ``dual``, moved back to the ball."""
         size = norms(dual, self.dual)[0]
         if size == 0:
             return np.zeros_like(dual)

@@ -43,7 +43,7 @@ class Setup:
         return self.ball.diameter
 
     def compiled(self, kernel: Any) -> Any:
-        """The kernel for this loss."""
+        """The kernel, compiled for this loss."""
         return named(self.loss).compiled(kernel)
 
     @cached_property

@@ -25,8 +25,8 @@ def smoothed_steps(
         else:
             g = clamp((v - y) / r, 1.0)
         g *= eta * c
-        # As in phased_sgd: from a function of both, code of Numba's cache has other
-        # last bits than code just compiled.
+        # Repeated from phased_sgd: with a shared function, code from Numba's cache
+        # has other last bits than code just compiled.
         size = 0.0
         for j in range(d):
             x[j] -= g * z[j]

@@ -1,4 +1,4 @@
-"""Where the records of stochastic convex optimisation come from, and their risk.
+"""Sources of records for stochastic convex optimisation, and their risk.
 
 Records come in batches from a *source*, so that no data set need fit into memory, and
 serve every p at once: rows are stored without the factor that gives them unit l_q norm.
@@ -18,8 +18,8 @@ from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.sets import norms
 from dperm.solvers.streams.setup import LABEL_BOUND, Setup
 
-FLIP = 26  # of 256: chance that a coordinate's sign is not the record's
-_TINY = 2.0**-1022  # below it one over a number is infinite
+FLIP = 26  # out of 256: chance that a coordinate's sign is not the record's
+_TINY = 2.0**-1022  # below it the reciprocal of a number may be infinite
 _CELLS = 1 << 19  # entries of a batch that are drawn at a time
 
 
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
 
 
 class Source(Protocol):
-    """Where records come from; each is handed out once."""
+    """A source of records, each of which is handed out once."""
 
     d: int
 
@@ -39,7 +39,7 @@ class Source(Protocol):
         """The next records."""
 
     def factors(self, batch: Batch, q: float) -> np.ndarray:
-        """What gives each row an l_q norm of at most 1; shape (m,)."""
+        """Factors that give each row an l_q norm of at most 1; shape (m,)."""
 
 
 def chunks(count: int, d: int) -> list[int]:
@@ -51,8 +51,8 @@ def chunks(count: int, d: int) -> list[int]:
 class Signs:
     """Bounded design with a strong common direction, and labels of +-1.
 
-    A record is d signs, equal to a fair sign of its own but for flips of chance 26/256
-    each, divided by d^(1/q). With w0 = (R, ..., R) / d^(1/p) the score <x, w0> is R
+    A record has d signs, divided by d^(1/q). Each is the record's fair sign, flipped
+    with probability 26/256. With w0 = (R, ..., R) / d^(1/p) the score <x, w0> is R
     times the mean sign whatever p is, and P(y = 1) = (1 + <x, w0>) / 2. So one draw
     serves every p, |y - <x, w>| <= 1 + R, and the risk is known in closed form.
 
@@ -137,13 +137,13 @@ class Fingerprints:
 
 
 class Rows:
-    """Records of arrays in the order given, each scaled to unit l_q norm.
+    """Records of arrays in their order, each scaled to unit l_q norm.
 
     Parameters
     ----------
     X : ndarray (n, d)
     y : ndarray (n,)
-        In [-1, 1]; values outside are clipped. A record that is not finite is one of
+        In [-1, 1]; values outside are clipped. A record that is not finite counts as
         zeros.
     """
 
@@ -156,7 +156,7 @@ class Rows:
     def take(self, count: int) -> Batch:
         """The next records.
 
-        Raises ValueError if there are not so many left.
+        Raises ValueError if fewer are left.
         """
         low, high = self.taken, self.taken + count
         if high > len(self.y):
